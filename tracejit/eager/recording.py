@@ -1,0 +1,33 @@
+"""The switch between running and recording, and what a recorder must be able to do.
+
+The eager room asks `active.recorder` wherever a deferred tensor behaves differently; capture installs itself there
+for the thread that records. The tape is not different: it records over deferred tensors as over any other.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Protocol
+
+from tracejit.ops.record import Op
+
+
+class Recorder(Protocol):
+    """What `capture.recorder.Recorder` offers to Tensor."""
+
+    def run(self, op: Op, operands: tuple, attributes: dict) -> Any: ...  # deferred Tensor(s), no tape
+    def shape(self, tensor: Any) -> tuple: ...  # ints and symbolic sizes
+    def strides(self, tensor: Any) -> tuple: ...
+    def offset(self, tensor: Any) -> Any: ...
+    def version(self, tensor: Any) -> int: ...
+    def write(self, tensor: Any, value: Any) -> None: ...  # tensor's memory now holds value (same shape, dtype)
+    def need(self, tensor: Any, reason: str) -> None: ...  # make it concrete: ends the segment
+    def random_state(self, generator: Any) -> tuple[Any, int]: ...  # (state tensor, draws made before)
+    def alias(self, tensor: Any) -> Any: ...  # deferred detach(): same memory, no history
+
+
+class Active(threading.local):
+    recorder: Recorder | None = None
+
+
+active = Active()

@@ -1,0 +1,180 @@
+"""The graph: values, nodes, inputs, outputs; built by capture and autodiff, rewritten by passes, read by lowering.
+
+In: ops applied to `Value`s (a Value has the same operators and methods as a Tensor; calling an op on it appends a
+node at the insertion point). Out: a list of nodes in execution order. Graphs are pure: mutation has been turned into new values, and
+`Graph.writes` says which inputs' storage receives which value when the program has run.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Iterator, NamedTuple, Sequence
+
+from tracejit.ir.sizes import Scope
+from tracejit.ops.operators import Operators
+from tracejit.ops.record import Op
+from tracejit.ops.types import TensorType, dtype
+
+
+class Location(NamedTuple):
+    """A line of the user's program."""
+
+    file: str
+    line: int
+    text: str
+    function: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class Value(Operators):
+    """One tensor of a graph: the output of a node, or an input (`node` is None)."""
+
+    __slots__ = ("graph", "node", "index", "type", "name", "is_weak", "contiguous", "source")
+
+    def __init__(self, graph: Graph, type: TensorType, node: Node | None = None, index: int = 0):
+        self.graph, self.type, self.node, self.index = graph, type, node, index
+        self.name = ""
+        self.is_weak = False  # a Python number made a runtime input
+        self.contiguous = True  # inputs only: False means strides are runtime sizes, see Graph.strides
+        self.source = ""  # inputs only: where the caller's value comes from, e.g. "x" or "self.weight"
+
+    @property
+    def dtype(self) -> dtype:
+        return self.type.dtype
+
+    @property
+    def shape(self) -> tuple:
+        return self.type.shape
+
+    @property
+    def device(self) -> Any:
+        return self.type.device
+
+    @property
+    def ndim(self) -> int:
+        return len(self.type.shape)
+
+    @staticmethod
+    def dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
+        graph = next(x.graph for x in operands if isinstance(x, Value))
+        return graph.append(op, operands, attributes)
+
+    def __repr__(self) -> str:
+        return f"%{self.name or id(self)}"
+
+
+@dataclass(eq=False)
+class Node:
+    """One application of an op. `inputs` are Values, numbers or None; `attributes` are static data or sizes."""
+
+    op: Op
+    inputs: tuple
+    attributes: dict[str, Any]
+    outputs: tuple[Value, ...] = ()
+    location: Location | None = None
+    detached: bool = False  # recorded under no_grad: gradients do not flow through
+    provenance: str = ""  # which pass made it, from what
+    regions: tuple[Graph, ...] = ()
+
+    def operand_values(self) -> Iterator[Value]:
+        return (x for x in self.inputs if isinstance(x, Value))
+
+
+@dataclass(eq=False)
+class Graph:
+    """A program over tensors.
+
+    inputs   Values in calling order
+    nodes    in execution order
+    outputs  Values (an input may be returned)
+    writes   (input, value): after the run, the storage behind `input` holds `value`
+    strides  strides (in elements, sizes) of inputs that are not contiguous
+    symbol_sources  symbol -> ("size" | "stride", input number, dimension): how a call binds it
+    scope    symbols, example values, guards on sizes
+    """
+
+    name: str = "graph"
+    inputs: list[Value] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+    writes: list[tuple[Value, Value]] = field(default_factory=list)
+    strides: dict[Value, tuple] = field(default_factory=dict)
+    symbol_sources: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    scope: Scope = field(default_factory=Scope)
+    location: Location | None = None  # given to nodes appended from now on
+    detached: bool = False  # likewise
+    provenance: str = ""  # likewise
+    _insert: list[Node] | None = None
+
+    def input(self, type: TensorType, source: str = "", contiguous: bool = True,
+              strides: Sequence[Any] = ()) -> Value:
+        value = Value(self, type)
+        value.source, value.contiguous = source, contiguous
+        if not contiguous:
+            self.strides[value] = tuple(strides)
+        self.inputs.append(value)
+        return value
+
+    def append(self, op: Op, operands: Sequence[Any], attributes: dict[str, Any]) -> Any:
+        """Add a node; returns its output Value, or a tuple where the op has several outputs."""
+        types = op.infer(*operands, **attributes)
+        several = not isinstance(types, TensorType)
+        node = Node(op, tuple(operands), dict(attributes), location=self.location,
+                    detached=self.detached, provenance=self.provenance)
+        node.outputs = tuple(Value(self, t, node, i) for i, t in enumerate(types if several else (types,)))
+        (self.nodes if self._insert is None else self._insert).append(node)
+        return node.outputs if several else node.outputs[0]
+
+    @contextmanager
+    def inserting(self, provenance: str = "", like: Node | None = None) -> Iterator[list[Node]]:
+        """Collect appended nodes in a list instead of at the end; the caller splices them in."""
+        saved = (self._insert, self.provenance, self.location, self.detached)
+        collected: list[Node] = []
+        self._insert, self.provenance = collected, provenance
+        if like is not None:
+            self.location, self.detached = like.location, like.detached
+        try:
+            yield collected
+        finally:
+            self._insert, self.provenance, self.location, self.detached = saved
+
+    def substitute(self, replaced: dict[Value, Any]) -> None:
+        """Replace uses of values (transitively) in nodes, outputs and writes."""
+        def now(x: Any) -> Any:
+            while isinstance(x, Value) and x in replaced:
+                x = replaced[x]
+            return x
+
+        for node in self.nodes:
+            node.inputs = tuple(now(x) for x in node.inputs)
+        self.outputs = [now(v) for v in self.outputs]
+        self.writes = [(i, now(v)) for i, v in self.writes]
+
+    def users(self) -> dict[Value, list[Node]]:
+        """Nodes that read each value, in order."""
+        found: dict[Value, list[Node]] = {}
+        for node in self.nodes:
+            for value in dict.fromkeys(node.operand_values()):
+                found.setdefault(value, []).append(node)
+        return found
+
+    def results(self) -> list[Value]:
+        """Everything that must exist after the run: outputs and written values."""
+        return list(self.outputs) + [v for _, v in self.writes]
+
+    def number(self) -> None:
+        """Give every value its printed name, in order."""
+        for i, value in enumerate(self.inputs):
+            value.name = f"in{i}"
+        counter = 0
+        for node in self.nodes:
+            for value in node.outputs:
+                value.name, counter = str(counter), counter + 1
+
+    def __str__(self) -> str:
+        from tracejit.ir.printer import print_graph
+
+        return print_graph(self)

@@ -1,0 +1,444 @@
+"""Symbolic sizes: integers known only when a program runs.
+
+In: arithmetic by ops, capture and lowering on extents. Out: canonical polynomials over symbols, and guards, one
+for every decision that was taken from an example's value. Called by capture (which makes symbols) and by every
+room after it (which reads, compares and evaluates them). A constant is always a plain int, never a `Size`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Callable, Mapping, Union
+
+Atom = Union[str, tuple]  # "s0", or ("floordiv" | "mod" | "max" | "min", Size | int, Size | int)
+SizeLike = Any  # int | Size
+
+_FUNCTIONS: dict[str, Callable[[int, int], int]] = {
+    "floordiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "max": max,
+    "min": min,
+}
+_RELATIONS: dict[str, Callable[[int, int], bool]] = {
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+
+
+@dataclass(frozen=True)
+class SizeGuard:
+    """`left relation right` held for the example; a call where it does not needs another program."""
+
+    relation: str
+    left: SizeLike
+    right: SizeLike
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.relation} {self.right}"
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        return _RELATIONS[self.relation](evaluate(self.left, values), evaluate(self.right, values))
+
+
+@dataclass
+class Scope:
+    """The symbols of one program: example values, equalities learnt, guards recorded."""
+
+    hints: dict[str, int] = field(default_factory=dict)
+    equal: dict[str, SizeLike] = field(default_factory=dict)
+    guards: list[SizeGuard] = field(default_factory=list)
+    where: Callable[[], str] = lambda: ""
+
+    def symbol(self, hint: int, name: str | None = None) -> Size:
+        """A new symbol whose example value is `hint`."""
+        name = name or f"s{len(self.hints)}"
+        self.hints[name] = int(hint)
+        return Size({(name,): 1}, self)
+
+    def resolve(self, size: SizeLike) -> SizeLike:
+        """`size` with every symbol known equal to something else replaced by it."""
+        if type(size) is not Size:
+            return size
+        while any(s in self.equal for s in symbols_of(size)):
+            size = substitute(size, self.equal, self)
+            if type(size) is not Size:
+                return size
+        return size
+
+    def decide(self, relation: str, left: SizeLike, right: SizeLike) -> bool:
+        """Whether `left relation right`; guarded where only the example says so."""
+        difference = self.resolve(left - right)
+        if type(difference) is not Size:
+            return _RELATIONS[relation](difference, 0)
+        known = _known_sign(difference, relation)
+        if known is not None:
+            return known
+        answer = _RELATIONS[relation](difference.hint, 0)
+        held = relation if answer else _NEGATED[relation]
+        guard = SizeGuard(held, self.resolve(left), self.resolve(right), self.where())
+        if all(str(guard) != str(g) for g in self.guards):
+            self.guards.append(guard)
+        if held == "==":
+            self._learn(difference)
+        return answer
+
+    def _learn(self, zero: Size) -> None:
+        for monomial, coefficient in sorted(zero.terms.items(), key=str, reverse=True):
+            alone = len(monomial) == 1 and isinstance(monomial[0], str) and abs(coefficient) == 1
+            if alone:
+                rest = (Size({monomial: coefficient}, self) - zero) * coefficient
+                if monomial[0] not in symbols_of(rest):
+                    self.equal[monomial[0]] = rest
+                    return
+
+
+_NEGATED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+
+def _known_sign(difference: Size, relation: str) -> bool | None:
+    """Decide from the signs of coefficients alone: every symbol is >= 0."""
+    if any(not isinstance(a, str) and "-" in str(a) for m in difference.terms for a in m):
+        return None  # an atom such as (s0 - 5) // 2 may be negative
+    constant = difference.terms.get((), 0)
+    signs = {c > 0 for m, c in difference.terms.items() if m}
+    if len(signs) != 1:
+        return None
+    positive = signs.pop()
+    if positive and constant >= 0 or not positive and constant <= 0:
+        if relation == (">=" if positive else "<="):
+            return True
+        if relation == ("<" if positive else ">"):
+            return False
+        if constant != 0 and relation in ("==", "!=", ">", "<"):
+            return relation == "!=" or relation == (">" if positive else "<")
+    return None
+
+
+class Size:
+    """An integer polynomial over symbols. Comparing it answers from the example and records a guard."""
+
+    __slots__ = ("terms", "scope", "_key")
+
+    def __init__(self, terms: dict[tuple[Atom, ...], int], scope: Scope):
+        self.terms, self.scope, self._key = terms, scope, None
+
+    # -- what it is -------------------------------------------------------
+    @property
+    def __class__(self):  # isinstance(size, int) is True, while C code must still ask __index__
+        return int
+
+    @property
+    def key(self) -> tuple:
+        if self._key is None:
+            self._key = tuple(sorted(self.terms.items(), key=str))
+        return self._key
+
+    @property
+    def hint(self) -> int:
+        return evaluate(self, self.scope.hints)
+
+    def __hash__(self) -> int:
+        return hash(self.concrete())
+
+    def same_as(self, other: SizeLike) -> bool:
+        """Structural equality; records no guard."""
+        a, b = self.scope.resolve(self), self.scope.resolve(other)
+        return type(a) is type(b) and (a.key == b.key if type(a) is Size else a == b)
+
+    def concrete(self) -> int:
+        """The example's value, guarded: the program now depends on it."""
+        value = self.hint
+        self.scope.decide("==", self, value)
+        return value
+
+    __int__ = __index__ = __trunc__ = lambda self: self.concrete()
+
+    def __float__(self) -> float:
+        return float(self.concrete())
+
+    def __bool__(self) -> bool:
+        return self.scope.decide("!=", self, 0)
+
+    def __reduce__(self):
+        return (int, (self.concrete(),))
+
+    # -- arithmetic -------------------------------------------------------
+    def __add__(self, other: SizeLike) -> SizeLike:
+        if type(other) is not Size and not _is_int(other):
+            return self.concrete() + other
+        return _sum(self.scope, (self, 1), (other, 1))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: SizeLike) -> SizeLike:
+        if type(other) is not Size and not _is_int(other):
+            return self.concrete() - other
+        return _sum(self.scope, (self, 1), (other, -1))
+
+    def __rsub__(self, other: SizeLike) -> SizeLike:
+        return _sum(self.scope, (other, 1), (self, -1)) if _is_int(other) else other - self.concrete()
+
+    def __neg__(self) -> SizeLike:
+        return _sum(self.scope, (self, -1))
+
+    def __pos__(self) -> Size:
+        return self
+
+    def __mul__(self, other: SizeLike) -> SizeLike:
+        if type(other) is not Size and not _is_int(other):
+            return self.concrete() * other
+        product: dict[tuple[Atom, ...], int] = {}
+        for m, c in self.terms.items():
+            for n, d in _terms(other).items():
+                monomial = tuple(sorted(m + n, key=str))
+                product[monomial] = product.get(monomial, 0) + c * d
+        return _normal(product, self.scope)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: SizeLike) -> SizeLike:
+        if type(other) is not Size and not _is_int(other):
+            return self.concrete() // other
+        exact = _divide(self, other)
+        return exact if exact is not None else _atom("floordiv", self, other, self.scope)
+
+    def __rfloordiv__(self, other: int) -> SizeLike:
+        return _atom("floordiv", other, self, self.scope) if other else 0
+
+    def __mod__(self, other: SizeLike) -> SizeLike:
+        if type(other) is not Size and not _is_int(other):
+            return self.concrete() % other
+        if _divide(self, other) is not None:
+            return 0
+        return _atom("mod", self, other, self.scope)
+
+    def __rmod__(self, other: int) -> SizeLike:
+        return _atom("mod", other, self, self.scope)
+
+    def __divmod__(self, other: SizeLike) -> tuple:
+        return self // other, self % other
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.concrete() / (other.concrete() if type(other) is Size else other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return other / self.concrete()
+
+    def __pow__(self, other: Any) -> Any:
+        if type(other) is int and 0 <= other <= 4:
+            result: SizeLike = 1
+            for _ in range(other):
+                result = self * result
+            return result
+        return self.concrete() ** other
+
+    def __rpow__(self, other: Any) -> Any:
+        return other ** self.concrete()
+
+    def __abs__(self) -> SizeLike:
+        return self if self >= 0 else -self
+
+    # -- comparison: decided by the example, guarded -----------------------
+    def __eq__(self, other: Any) -> bool:
+        if type(other) is Size or _is_int(other):
+            return self.scope.decide("==", self, other)
+        return self.concrete() == other if isinstance(other, float) else False
+
+    def __ne__(self, other: Any) -> bool:
+        return not self == other
+
+    def __lt__(self, other: Any) -> bool:
+        return self._compare("<", other)
+
+    def __le__(self, other: Any) -> bool:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: Any) -> bool:
+        return self._compare(">", other)
+
+    def __ge__(self, other: Any) -> bool:
+        return self._compare(">=", other)
+
+    def _compare(self, relation: str, other: Any) -> bool:
+        if type(other) is Size or _is_int(other):
+            return self.scope.decide(relation, self, other)
+        return _RELATIONS[relation](self.concrete(), other)
+
+    # -- text ---------------------------------------------------------------
+    def __str__(self) -> str:
+        return _text(self)
+
+    def __repr__(self) -> str:
+        return _text(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.concrete(), spec) if spec else _text(self)
+
+
+def _is_int(value: Any) -> bool:
+    return type(value) is int or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def _terms(size: SizeLike) -> dict[tuple[Atom, ...], int]:
+    return size.terms if type(size) is Size else {(): int(size)} if size else {}
+
+
+def _normal(terms: dict[tuple[Atom, ...], int], scope: Scope) -> SizeLike:
+    kept = {m: c for m, c in terms.items() if c}
+    if not kept:
+        return 0
+    if set(kept) == {()}:
+        return kept[()]
+    return Size(kept, scope)
+
+
+def _sum(scope: Scope, *parts: tuple[SizeLike, int]) -> SizeLike:
+    total: dict[tuple[Atom, ...], int] = {}
+    for size, sign in parts:
+        for monomial, coefficient in _terms(size).items():
+            total[monomial] = total.get(monomial, 0) + sign * coefficient
+    return _normal(total, scope)
+
+
+def _divide(size: SizeLike, divisor: SizeLike) -> SizeLike | None:
+    """`size / divisor` when the polynomial divides exactly by a single monomial."""
+    divisor_terms = _terms(divisor)
+    if len(divisor_terms) != 1 or type(size) is not Size:
+        return None
+    (monomial, coefficient), = divisor_terms.items()
+    quotient: dict[tuple[Atom, ...], int] = {}
+    for m, c in size.terms.items():
+        rest = list(m)
+        for atom in monomial:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if coefficient == 0 or c % coefficient:
+            return None
+        quotient[tuple(rest)] = c // coefficient
+    return _normal(quotient, size.scope)
+
+
+class _Key(tuple):
+    """A Size inside an atom: compared by structure, printed by its text."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self[1]
+
+    __repr__ = __str__
+
+
+def _atom(function: str, left: SizeLike, right: SizeLike, scope: Scope) -> SizeLike:
+    return Size({((function, _frozen(left), _frozen(right)),): 1}, scope)
+
+
+def _frozen(size: SizeLike) -> Any:
+    return _Key((size.key, str(size))) if type(size) is Size else int(size)
+
+
+def _thaw(frozen: Any, scope: Scope) -> SizeLike:
+    return Size(dict(frozen[0]), scope) if isinstance(frozen, _Key) else frozen
+
+
+def size_max(a: SizeLike, b: SizeLike) -> SizeLike:
+    if type(a) is not Size and type(b) is not Size:
+        return max(a, b)
+    return _atom("max", a, b, (a if type(a) is Size else b).scope)
+
+
+def size_min(a: SizeLike, b: SizeLike) -> SizeLike:
+    if type(a) is not Size and type(b) is not Size:
+        return min(a, b)
+    return _atom("min", a, b, (a if type(a) is Size else b).scope)
+
+
+def symbols_of(size: SizeLike) -> set[str]:
+    """Names of the symbols a size depends on."""
+    found: set[str] = set()
+    if type(size) is Size:
+        for monomial in size.terms:
+            for atom in monomial:
+                if isinstance(atom, str):
+                    found.add(atom)
+                else:
+                    found |= symbols_of(_thaw(atom[1], size.scope))
+                    found |= symbols_of(_thaw(atom[2], size.scope))
+    return found
+
+
+def substitute(size: SizeLike, values: Mapping[str, SizeLike], scope: Scope) -> SizeLike:
+    """`size` with symbols replaced; the result is canonical."""
+    if type(size) is not Size:
+        return size
+    total: SizeLike = 0
+    for monomial, coefficient in size.terms.items():
+        term: SizeLike = coefficient
+        for atom in monomial:
+            if isinstance(atom, str):
+                factor = values.get(atom, Size({(atom,): 1}, scope))
+            else:
+                left = substitute(_thaw(atom[1], scope), values, scope)
+                right = substitute(_thaw(atom[2], scope), values, scope)
+                factor = _apply(atom[0], left, right)
+            term = term * factor
+        total = total + term
+    return total
+
+
+def _apply(function: str, left: SizeLike, right: SizeLike) -> SizeLike:
+    if function == "floordiv":
+        return left // right
+    if function == "mod":
+        return left % right
+    return size_max(left, right) if function == "max" else size_min(left, right)
+
+
+def evaluate(size: SizeLike, values: Mapping[str, int]) -> int:
+    """The integer a size is for these values of its symbols."""
+    if type(size) is not Size:
+        return size
+    total = 0
+    for monomial, coefficient in size.terms.items():
+        for atom in monomial:
+            if isinstance(atom, str):
+                coefficient *= values[atom]
+            else:
+                left, right = (evaluate(_thaw(a, size.scope), values) for a in atom[1:])
+                coefficient *= _FUNCTIONS[atom[0]](left, right)
+        total += coefficient
+    return total
+
+
+def same_size(a: SizeLike, b: SizeLike) -> bool:
+    """Structural equality of two sizes; no guard is recorded."""
+    if type(a) is Size:
+        return a.same_as(b)
+    return b.same_as(a) if type(b) is Size else a == b
+
+
+_SIGNS = {"floordiv": "({} // {})", "mod": "({} % {})", "max": "max({}, {})", "min": "min({}, {})"}
+
+
+def _text(size: Size) -> str:
+    """A Python expression, e.g. `4*s0*s1 + 1`."""
+    parts = []
+    for monomial, coefficient in sorted(size.terms.items(), key=lambda t: (-len(t[0]), str(t[0]))):
+        atoms = [a if isinstance(a, str) else _SIGNS[a[0]].format(_operand(a[1]), _operand(a[2]))
+                 for a in monomial]
+        factors = ([] if abs(coefficient) == 1 and atoms else [str(abs(coefficient))]) + atoms
+        sign = "-" if coefficient < 0 else "+"
+        parts.append(f"{sign} {'*'.join(factors)}")
+    text = " ".join(parts)
+    return text[2:] if text.startswith("+ ") else "-" + text[2:]
+
+
+def _operand(frozen: Any) -> str:
+    text = str(frozen)
+    return f"({text})" if " " in text else text

@@ -1,0 +1,49 @@
+"""The operator class that Tensor, graph Values and rewrite patterns share: one spelling of every method.
+
+In: `method(function)` calls from the op families, which hang each function on the class under its name.
+Out: `Operators`, a mixin with PyTorch's operators and methods, each a call of the op of that name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Operators:
+    """PyTorch's tensor operators and methods; the op families fill it in."""
+
+    __slots__ = ()
+    __array_priority__ = 1000  # numpy_array * tensor asks the tensor
+
+
+def method(*names: str) -> Callable[[F], F]:
+    """Decorator: make `function(self, ...)` a method of `Operators` under its own name, or under `names`."""
+
+    def attach(function: F) -> F:
+        for name in names or (getattr(function, "name", None) or function.__name__,):
+            setattr(Operators, name, function if callable(getattr(function, "__get__", None))
+                    else _bound(function))
+        return function
+
+    return attach
+
+
+def _bound(record: Callable[..., Any]) -> Callable[..., Any]:
+    """A record is callable but not a descriptor: wrap it so that it binds as a method."""
+
+    def call(self: Any, *operands: Any, **attributes: Any) -> Any:
+        return record(self, *operands, **attributes)
+
+    call.__name__ = getattr(record, "name", "call")
+    return call
+
+
+def reflected(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`other - self` for `__rsub__`, from the function of (left, right)."""
+
+    def call(self: Any, other: Any) -> Any:
+        return function(other, self)
+
+    return call

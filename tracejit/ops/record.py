@@ -1,0 +1,138 @@
+"""One op, one record: everything tracejit knows of an operation, and how a call finds who runs it.
+
+In: calls of ops on tensors, graph values or numbers. Out: whatever the operands' kind makes of them: eager tensors
+run NumPy, deferred tensors and graph values add a node. Used by every room; the records live in `ops/<family>.py`.
+
+Calling convention of a record: operands are positional (tensors, numbers, None), attributes are keywords
+(static data: ints, symbolic sizes, dtypes, strings, tuples of these). Front ends such as `ops.sum(x, dim=None)`
+normalise PyTorch's arguments to that form.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from typing import Any, Callable, Mapping, Protocol, Sequence
+
+REGISTRY: dict[str, Op] = {}
+
+
+class Emitter(Protocol):
+    """What an `element` function may ask of lowering: how one element of an output is computed.
+
+    An *index* is an integer expression of loop variables; it supports + - * // % with ints, sizes and indices,
+    and the comparisons < <= > >= ==, which give conditions (combine with & and |). A *scalar* is a typed value.
+    """
+
+    def operand(self, k: int, index: Sequence[Any]) -> Any: ...  # element of operand k
+    def shape(self, k: int) -> tuple: ...  # sizes of operand k
+    def where(self, condition: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any: ...
+    def number(self, value: Any) -> Any: ...  # a constant of the output's dtype
+    def call(self, template: str, **scalars: Any) -> Any: ...  # scalar expression, output's dtype
+    def to_index(self, scalar: Any) -> Any: ...  # integer scalar -> index
+    def from_index(self, index: Any) -> Any: ...  # index -> scalar of the output's dtype
+    def checked(self, index: Any, size: Any, message: str) -> Any: ...  # wraps negatives, reports out of range
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """How a reduction combines: `combine` of `{a}` and `{b}`, starting from `identity` (by dtype).
+
+    `position` marks argmax-like reductions: `combine` is then the condition under which b replaces a.
+    """
+
+    combine: str
+    identity: Callable[[Any], Any]
+    position: bool = False
+
+
+@dataclass(eq=False)
+class Op:
+    """One operation.
+
+    name       text in printed graphs; unique
+    kind       pointwise | movement | reduction | creation | random | extern | scatter | composite
+    operands   names of tensor operands; a last name starting with `*` takes any number
+    infer      (*operands, **attributes) -> TensorType or a tuple of them; raises what the user should see
+    eager      (xp, *arrays, **attributes) -> array or tuple, xp being numpy or cupy
+    rules      operand name -> gradient rule; parameters of a rule name what it needs: `grad` (of the first output),
+               output names, operand names, `<operand>_type` (TensorType only), attribute names
+    scalar     pointwise: one scalar expression in `{operand}`s, `{dtype}` the output's dtype name
+    element    movement, creation, random: (emit, index, **attributes) -> scalar
+    reduce     reduction: how it combines; attributes `dims` (sorted, >= 0) and `keepdim`
+    extern     name of the library routine lowering calls (products); None: eager's own NumPy call is made
+    body       composite: the same function written in ops
+    views      eager: output 0 is a view of operand 0
+    """
+
+    name: str
+    kind: str
+    operands: tuple[str, ...]
+    infer: Callable[..., Any]
+    eager: Callable[..., Any] | None = None
+    rules: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ("out",)
+    scalar: str | None = None
+    element: Callable[..., Any] | None = None
+    reduce: Reduce | None = None
+    extern: str | None = None
+    body: Callable[..., Any] | None = None
+    views: bool = False
+    node_name: str | None = None  # PyTorch's name of the backward node, e.g. "AddBackward0"
+    front: Callable[[tuple, dict], tuple[tuple, dict]] | None = None  # promotes and normalises a call
+
+    def __post_init__(self) -> None:
+        if self.name in REGISTRY:
+            raise ValueError(f"op {self.name!r} is defined twice")
+        REGISTRY[self.name] = self
+        self.needs = {name: tuple(inspect.signature(rule).parameters) for name, rule in self.rules.items()}
+        self.variadic = bool(self.operands) and self.operands[-1].startswith("*")
+
+    def __call__(self, *operands: Any, **attributes: Any) -> Any:
+        if self.front is not None:
+            operands, attributes = self.front(operands, attributes)
+        return apply(self, operands, attributes)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    def __reduce__(self):
+        return (op_named, (self.name,))
+
+    def operand_name(self, k: int) -> str:
+        """Name of operand number k; all of a variadic tail share one name."""
+        if self.variadic and k >= len(self.operands) - 1:
+            return self.operands[-1][1:]
+        return self.operands[k]
+
+    def differentiable(self, k: int) -> bool:
+        return self.operand_name(k) in self.rules
+
+    def backward_name(self) -> str:
+        camel = "".join(part.capitalize() for part in self.name.strip("_").split("_"))
+        return self.node_name or f"{camel}Backward0"
+
+
+def op_named(name: str) -> Op:
+    return REGISTRY[name]
+
+
+Dispatch = Callable[[Op, tuple, dict], Any]
+_default_dispatch: Dispatch | None = None
+
+
+def install_default(dispatch: Dispatch) -> None:
+    """Who runs ops that have no tensor operand (creation, random). The eager room calls this once."""
+    global _default_dispatch
+    _default_dispatch = dispatch
+
+
+def apply(op: Op, operands: tuple, attributes: dict) -> Any:
+    """Run `op`: the first operand whose class has a `dispatch` decides how."""
+    for operand in operands:
+        dispatch = getattr(type(operand), "dispatch", None)
+        if dispatch is not None:
+            return dispatch(op, operands, attributes)
+    if _default_dispatch is None:
+        raise RuntimeError("no executor is installed: import tracejit before calling its ops")
+    return _default_dispatch(op, operands, attributes)

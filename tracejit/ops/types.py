@@ -1,0 +1,187 @@
+"""Element types and promotion: what dtype an operation computes in.
+
+In: dtypes, Python scalars, anything with `.dtype` and `.shape`. Out: a `dtype`. Called by every op's front end.
+Promotion follows PyTorch: dimensioned tensors decide before 0-dim tensors, which decide before Python numbers,
+and a lower class only matters where it brings a higher category (bool < int < float < complex).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+BOOL, INTEGER, FLOATING, COMPLEX = range(4)
+
+
+class dtype:
+    """An element type, e.g. `tracejit.float32`. Instances are singletons, compared with `is`.
+
+    >>> import tracejit
+    >>> tracejit.float32.itemsize, tracejit.float32.is_floating_point
+    (4, True)
+    """
+
+    __slots__ = ("name", "numpy", "itemsize", "category", "rank")
+    _by_name: dict[str, dtype] = {}
+
+    def __init__(self, name: str, numpy_type: Any, category: int, rank: int):
+        self.name, self.numpy, self.category, self.rank = name, np.dtype(numpy_type), category, rank
+        self.itemsize = self.numpy.itemsize
+        dtype._by_name[name] = self
+
+    @property
+    def is_floating_point(self) -> bool:
+        return self.category == FLOATING
+
+    @property
+    def is_complex(self) -> bool:
+        return self.category == COMPLEX
+
+    @property
+    def is_signed(self) -> bool:
+        return self.name not in ("uint8", "bool")
+
+    def __repr__(self) -> str:
+        return f"tracejit.{self.name}"
+
+    def __reduce__(self):
+        return (dtype_named, (self.name,))
+
+    def __copy__(self) -> dtype:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> dtype:
+        return self
+
+
+def dtype_named(name: str) -> dtype:
+    return dtype._by_name[name]
+
+
+bool_ = dtype("bool", np.bool_, BOOL, 0)
+uint8 = dtype("uint8", np.uint8, INTEGER, 1)
+int8 = dtype("int8", np.int8, INTEGER, 2)
+int16 = dtype("int16", np.int16, INTEGER, 3)
+int32 = dtype("int32", np.int32, INTEGER, 4)
+int64 = dtype("int64", np.int64, INTEGER, 5)
+float16 = dtype("float16", np.float16, FLOATING, 6)
+bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, FLOATING, 6)
+float32 = dtype("float32", np.float32, FLOATING, 7)
+float64 = dtype("float64", np.float64, FLOATING, 8)
+complex64 = dtype("complex64", np.complex64, COMPLEX, 9)
+complex128 = dtype("complex128", np.complex128, COMPLEX, 10)
+
+_OF_NUMPY = {d.numpy: d for d in dtype._by_name.values()}
+_default = float32
+
+
+def dtype_of_numpy(numpy_type: Any) -> dtype:
+    """The dtype of a NumPy dtype; TypeError for those PyTorch has no name for here (uint16, object ...)."""
+    found = _OF_NUMPY.get(np.dtype(numpy_type))
+    if found is None:
+        known = ", ".join(dtype._by_name)
+        raise TypeError(f"can't convert np.ndarray of type {np.dtype(numpy_type)}; supported: {known}")
+    return found
+
+
+def get_default_dtype() -> dtype:
+    """The dtype of new floating point tensors, float32 unless `set_default_dtype` changed it."""
+    return _default
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Set the dtype of new floating point tensors; only floating dtypes are allowed.
+
+    >>> import tracejit
+    >>> tracejit.set_default_dtype(tracejit.float32)
+    """
+    global _default
+    if not isinstance(d, dtype) or not d.is_floating_point:
+        raise TypeError(f"set_default_dtype: only floating-point types are supported, got {d!r}")
+    _default = d
+
+
+def dtype_of_number(value: Any) -> dtype:
+    """The dtype a Python number stands for when it meets no tensor."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool_
+    if isinstance(value, (int, np.integer)):
+        return int64
+    if isinstance(value, (float, np.floating)):
+        return _default
+    if isinstance(value, complex):
+        return complex64 if _default is not float64 else complex128
+    raise TypeError(f"expected a number, got {type(value).__name__}")
+
+
+def promote_types(a: dtype, b: dtype) -> dtype:
+    """The smallest dtype both convert to, PyTorch's table.
+
+    >>> import tracejit
+    >>> tracejit.promote_types(tracejit.int64, tracejit.float16)
+    tracejit.float16
+    """
+    if a is b:
+        return a
+    if a.category != b.category:
+        high, low = (a, b) if a.category > b.category else (b, a)
+        if high is complex64 and low is float64:
+            return complex128
+        return high
+    if a.category == INTEGER and uint8 in (a, b):
+        other = b if a is uint8 else a
+        return int16 if other is int8 else other
+    if {a, b} == {float16, bfloat16}:
+        return float32
+    return a if a.rank > b.rank else b
+
+
+def result_type(*operands: Any) -> dtype:
+    """The dtype that mixing these tensors and numbers computes in.
+
+    >>> import tracejit
+    >>> tracejit.result_type(tracejit.tensor([1], dtype=tracejit.int8), 2.5)
+    tracejit.float32
+    """
+    classes: list[dtype | None] = [None, None, None]  # dimensioned, 0-dim, numbers
+    for x in operands:
+        if x is None:
+            continue
+        d = getattr(x, "dtype", None)
+        if not isinstance(d, dtype):
+            kind, d = 2, dtype_of_number(x)
+        else:
+            kind = 2 if getattr(x, "is_weak", False) else 0 if len(x.shape) else 1
+            if kind == 2 and d.is_floating_point:
+                d = _default
+        seen = classes[kind]
+        classes[kind] = d if seen is None else promote_types(seen, d)
+    result: dtype | None = None
+    for d in classes:
+        if d is not None and (result is None or d.category > result.category):
+            result = d if result is None else promote_across(result, d)
+    if result is None:
+        raise TypeError("result_type: expected at least one tensor or number")
+    return result
+
+
+def promote_across(strong: dtype, weak: dtype) -> dtype:
+    """A lower class brings a higher category: its own dtype decides (complex keeps float's width)."""
+    if weak.category == COMPLEX and strong.category == FLOATING:
+        return complex128 if strong is float64 else complex64
+    return weak
+
+
+def can_cast(source: dtype, target: dtype) -> bool:
+    """Whether a result of `source` may be stored in-place in a tensor of `target`."""
+    return source.category <= target.category and not (source.category == INTEGER and target is bool_)
+
+
+class TensorType(NamedTuple):
+    """What inference knows of a tensor: sizes are ints or symbolic sizes."""
+
+    dtype: dtype
+    shape: tuple
+    device: Any = None
