@@ -1,0 +1,69 @@
+# Every target makes the environment it needs: Python 3.11+, make, gcc and a package index suffice.
+# A person's pip configuration (index, proxy, cache) is honoured; VENV=path keeps several apart.
+
+PYTHON ?= $(firstword $(foreach v,python3.11 python3.12 python3.13 python3,$(shell command -v $(v))))
+VENV   ?= .venv
+PY     := $(VENV)/bin/python
+PYTEST := $(PY) -m pytest
+ARGS   ?=
+
+.PHONY: demo test test-full test-oracle test-cuda test-gpu check bench golden tour clean
+.NOTPARALLEL:
+.DEFAULT_GOAL := test
+
+$(PY):
+	@test -n "$(PYTHON)" || { echo "no python3 on PATH: install Python 3.11 to 3.13" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; v = sys.version_info; \
+	    sys.exit(None if (3, 11) <= v < (3, 14) else \
+	    f"tracejit needs Python 3.11 to 3.13, got {v[0]}.{v[1]}; pass PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp per extra: `$(VENV)/.has-dev` is newer than pyproject.toml when the extra is in place.
+$(VENV)/.has-%: pyproject.toml | $(PY)
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[$*]"
+	@touch $@
+
+TEST_ENV := $(VENV)/.has-dev $(VENV)/.has-examples
+
+demo: $(VENV)/.has-examples
+	$(PY) examples/train_digits.py $(ARGS)
+
+test: $(TEST_ENV)
+	$(PYTEST) -q -m "not slow and not gpu" --ignore=tests/gpu $(ARGS)
+	$(PYTEST) -q --doctest-modules tracejit $(ARGS)
+
+test-full: $(TEST_ENV) $(VENV)/.has-oracle $(VENV)/.has-cuda
+	$(PYTEST) -q -m "not gpu" --ignore=tests/gpu $(ARGS)
+	$(PYTEST) -q --doctest-modules tracejit $(ARGS)
+
+# The files that compare with PyTorch, with PyTorch there: without it they skip.
+test-oracle: $(TEST_ENV) $(VENV)/.has-oracle
+	$(PY) -c 'import torch; print("oracle: torch", torch.__version__)'
+	$(PYTEST) -q -m "not slow and not gpu" $(ARGS) \
+	    $$(grep -rlE 'importorskip\("torch"\)|pytest\.mark\.oracle' tests --include='*.py')
+
+# Kernels to PTX and through numba's simulator; needs the extra, not a GPU.
+test-cuda: $(TEST_ENV) $(VENV)/.has-cuda
+	$(PY) -c 'import numba_cuda, cupy; print("cuda: numba-cuda", numba_cuda.__version__, "cupy", cupy.__version__)'
+	$(PYTEST) -q tests/cuda $(ARGS)
+
+test-gpu: $(TEST_ENV) $(VENV)/.has-cuda
+	$(PYTEST) -q tests/gpu $(ARGS)
+
+check: $(TEST_ENV)
+	$(PY) -m ruff check tracejit tests bench examples
+	$(PY) -m mypy
+
+bench: $(VENV)/.has-bench
+	$(PY) -m bench $(ARGS)
+
+# Rewrites the generated graphs and kernels under review, then shows what changed.
+golden: $(TEST_ENV)
+	UPDATE_GOLDEN=1 $(PYTEST) -q tests/golden $(ARGS)
+	git --no-pager diff --stat -- tests/golden
+
+tour: $(TEST_ENV)
+	$(PYTEST) -q tests/test_tour.py $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis out

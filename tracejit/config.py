@@ -1,0 +1,254 @@
+"""Every flag, declared once: default, environment variable, help text, part of the cache key.
+
+In: the environment, read when the package is imported, and assignments by the user.
+Out: `flags`, whose attributes the rooms read. A bad value is refused where it is given, by name.
+
+>>> with override(mode="python", max_entries=8):
+...     print(flags.mode, flags.max_entries)
+python 8
+>>> flags.mode = "fast"
+Traceback (most recent call last):
+    ...
+ValueError: flags.mode: expected one of eager, graph, python, compiled; got 'fast'
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+MODES = ("eager", "graph", "python", "compiled")
+NUMERICS = ("fast", "eager")
+ARTIFACTS = {
+    "guards": "what each captured program assumes, and which guard failed",
+    "recompiles": "why a call needed a new program, or a new binding of one",
+    "graph": "the captured graph",
+    "joint": "the graph after differentiation",
+    "passes": "node counts before and after each pass",
+    "fusion": "which ops share a kernel, and why others do not",
+    "kernels": "the source of the generated kernels",
+    "memory": "the memory plan: buffers, reuse, peak",
+    "breaks": "where capture stopped: file, line, reason, fix",
+}
+
+
+class Flag(Generic[T]):
+    """One flag: how it is spelled, what it may be, what it is when nobody says."""
+
+    def __init__(
+        self,
+        env: str,
+        default: Callable[[], T],
+        parse: Callable[[str], T],
+        check: Callable[[Any], T],
+        help: str,
+        in_cache_key: bool = False,
+    ):
+        self.env, self.default, self.help = env, default, help
+        self.parse, self.check, self.in_cache_key = parse, check, in_cache_key
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    # Only the type checker gets here: the value of each flag is an instance attribute, so that a
+    # read on the way into a compiled call costs a dictionary look-up.
+    def __get__(self, instance: object, owner: type) -> T:
+        raise AttributeError(f"flags.{self.name} is read from `config.flags`")
+
+    def from_environment(self, environ: Mapping[str, str]) -> T:
+        """The value the environment gives, or the default."""
+        text = environ.get(self.env, "").strip()
+        if not text:
+            return self.default()
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise ValueError(f"{self.env}: {error}") from None
+
+
+def _one_of(choices: tuple[str, ...]) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(f"expected one of {', '.join(choices)}; got {value!r}")
+        return str(value)
+
+    return check
+
+
+def _at_least(low: int) -> Callable[[Any], int]:
+    def check(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < low:
+            raise ValueError(f"expected an integer of at least {low}; got {value!r}")
+        return value
+
+    return check
+
+
+def _integer(low: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        return _at_least(low)(int(text) if text.lstrip("-").isdecimal() else text)
+
+    return parse
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"expected True or False; got {value!r}")
+    return value
+
+
+def _switch(text: str) -> bool:
+    if text.lower() in ("1", "true", "on", "yes"):
+        return True
+    if text.lower() in ("0", "false", "off", "no"):
+        return False
+    raise ValueError(f"expected 1 or 0, true or false, on or off; got {text!r}")
+
+
+def _names(known: Mapping[str, str] | None) -> Callable[[Any], tuple[str, ...]]:
+    def check(value: Any) -> tuple[str, ...]:
+        given = value.split(",") if isinstance(value, str) else value
+        names = tuple(name.strip() for name in given if name.strip())
+        unknown = [name for name in names if known is not None and name not in known]
+        if known is not None and unknown:
+            raise ValueError(f"expected names among {', '.join(known)}; got {unknown[0]!r}")
+        return names
+
+    return check
+
+
+def _choice(env: str, default: str, choices: tuple[str, ...], help: str) -> Flag[str]:
+    return Flag(env, lambda: default, _one_of(choices), _one_of(choices), help, in_cache_key=True)
+
+
+def _count(env: str, default: int, help: str, low: int = 1) -> Flag[int]:
+    return Flag(env, lambda: default, _integer(low), _at_least(low), help)
+
+
+def _toggle(env: str, default: Callable[[], bool], help: str, in_key: bool = False) -> Flag[bool]:
+    return Flag(env, default, _switch, _boolean, help, in_key)
+
+
+def _listing(env: str, known: Mapping[str, str] | None, help: str) -> Flag[tuple[str, ...]]:
+    return Flag(env, tuple, _names(known), _names(known), help)
+
+
+def _default_cache_dir() -> Path:
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(root) / "tracejit"
+
+
+def _path(value: Any) -> Path:
+    if not isinstance(value, (str, os.PathLike)):
+        raise ValueError(f"expected a path; got {value!r}")
+    return Path(value).expanduser()
+
+
+class Flags:
+    """The flags and their values. Assignments are checked; they hold for the whole process."""
+
+    mode = _choice(
+        "TRACEJIT_MODE", "compiled", MODES,
+        "eager: the plain function; graph: the IR op by op; python: generated kernels as plain "
+        "Python; compiled: native kernels",
+    )
+    numerics = _choice(
+        "TRACEJIT_NUMERICS", "fast", NUMERICS,
+        "fast: documented error bounds; eager: bit for bit what eager mode gives",
+    )
+    cache_dir = Flag(
+        "TRACEJIT_CACHE_DIR", _default_cache_dir, _path, _path, "where compiled kernels are kept"
+    )
+    num_threads = _count(
+        "TRACEJIT_NUM_THREADS", 0, "worker threads; 0: affinity and cgroup quota decide", low=0
+    )
+    logs = _listing("TRACEJIT_LOGS", ARTIFACTS, "artifacts written to stderr, comma separated")
+    print_after = _listing(
+        "TRACEJIT_PRINT_AFTER", None, "print the graph after these passes, comma separated"
+    )
+    verify_passes = _toggle(
+        "TRACEJIT_VERIFY", lambda: "pytest" in sys.modules,
+        "check the graph after every pass; on by default under pytest",
+    )
+    check_nans = _toggle(
+        "TRACEJIT_CHECK_NANS", lambda: False,
+        "stop at the first kernel that writes a NaN and name its line", in_key=True,
+    )
+    max_entries = _count("TRACEJIT_MAX_ENTRIES", 64, "programs kept per captured function")
+    max_bindings = _count("TRACEJIT_MAX_BINDINGS", 256, "input shapes kept per program")
+    max_segment_nodes = _count(
+        "TRACEJIT_MAX_SEGMENT_NODES", 20_000, "nodes recorded before a segment is cut"
+    )
+
+    def __init__(self, environ: Mapping[str, str] = os.environ):
+        self.reload(environ)
+
+    def reload(self, environ: Mapping[str, str] = os.environ) -> None:
+        """Take every value from the environment again; nothing changes when one is bad."""
+        values = {name: flag.from_environment(environ) for name, flag in DECLARED.items()}
+        vars(self).update(values)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        vars(self)[name] = _checked(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"flags.{name} cannot be deleted; assign its default instead")
+
+    def __repr__(self) -> str:
+        return table(self)
+
+
+DECLARED: dict[str, Flag[Any]] = {k: f for k, f in vars(Flags).items() if isinstance(f, Flag)}
+
+
+def _checked(name: str, value: object) -> object:
+    if name not in DECLARED:
+        raise AttributeError(f"no flag named {name!r}; flags: {', '.join(DECLARED)}")
+    try:
+        return DECLARED[name].check(value)
+    except ValueError as error:
+        raise ValueError(f"flags.{name}: {error}") from None
+
+
+flags = Flags()
+
+
+@contextmanager
+def override(**values: object) -> Iterator[Flags]:
+    """Set flags for the length of a `with` block, in the whole process.
+
+    Raises AttributeError for an unknown name and ValueError for a bad value, before any is set.
+
+    >>> with override(verify_passes=True):
+    ...     flags.verify_passes
+    True
+    """
+    checked = {name: _checked(name, value) for name, value in values.items()}
+    before = {name: vars(flags)[name] for name in checked}
+    vars(flags).update(checked)
+    try:
+        yield flags
+    finally:
+        vars(flags).update(before)
+
+
+def cache_key() -> tuple[tuple[str, object], ...]:
+    """The values a compiled program depends on, as name and value pairs in declared order."""
+    return tuple((name, vars(flags)[name]) for name, f in DECLARED.items() if f.in_cache_key)
+
+
+def table(of: Flags = flags) -> str:
+    """Every flag with its value, variable and meaning, one per line; `*`: in the cache key."""
+    rows = [("flag", "value", "variable", "meaning")]
+    for name, flag in DECLARED.items():
+        value = vars(of)[name]
+        shown = ",".join(value) or "-" if isinstance(value, tuple) else str(value)
+        rows.append((name + "*" * flag.in_cache_key, shown, flag.env, flag.help))
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = ("  ".join(cell.ljust(w) for cell, w in zip(row, [*widths, 0])) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)
