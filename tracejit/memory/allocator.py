@@ -1,0 +1,227 @@
+"""The allocator: blocks of bytes, recycled when their last user is gone.
+
+In: sizes. Out: Storages on 64-byte boundaries, with unspecified content. Called by eager ops,
+the runtime and serialization. Fresh pages of a large output cost as much as several kernels, so
+freed blocks wait in buckets, one per size class, up to a limit; past it the buckets that were
+used longest ago are emptied first.
+
+No locks: `__del__` may run inside any allocation, in any thread. Everything here is a list
+append or pop, or an addition to an int, which CPython does not interleave with other threads.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.memory.devices import CPU, array_module, device
+from tracejit.memory.storage import Storage, address
+
+ALIGNMENT = 64
+_MAPPED = 1 << 18  # blocks from here on are mapped, and given back to the system when dropped
+_HUGE = 1 << 22
+
+
+class Statistics(NamedTuple):
+    """Bytes: in live Storages, the most there ever were, and waiting in the pool or live."""
+
+    allocated: int
+    peak: int
+    reserved: int
+
+
+class _Counts:
+    __slots__ = ("live", "peak", "cached", "clock", "limit")
+
+    def __init__(self, limit: int):
+        self.live = self.peak = self.cached = self.clock = 0
+        self.limit = limit
+
+
+def _memory_limit() -> int:
+    """What this process may use: the machine's memory, or less where a cgroup says so."""
+    try:
+        found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    except (ValueError, OSError, AttributeError):
+        found = [1 << 32]
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            with open(path) as file:
+                found.append(int(file.read()))
+        except (OSError, ValueError):
+            continue  # no such cgroup version here, or "max"
+    return min(found)
+
+
+_counts = _Counts(_memory_limit() // 4)
+
+
+class Bucket:
+    """Free blocks of one size class."""
+
+    __slots__ = ("size", "free", "used")
+
+    def __init__(self, size: int):
+        self.size = size
+        self.free: list[tuple[np.ndarray, int]] = []
+        self.used = 0
+
+    def take_back(self, block: np.ndarray, ptr: int, references: int) -> None:
+        """A Storage died: its block may be used again if nobody else refers to it."""
+        counts = _counts
+        if counts is None:
+            return  # the interpreter is exiting
+        counts.live -= self.size
+        if references == _ALONE:
+            self.free.append((block, ptr))
+            counts.cached += self.size
+            counts.clock += 1
+            self.used = counts.clock
+            if counts.cached > counts.limit:
+                _trim(counts.limit - counts.limit // 8)
+
+
+class _Probe:
+    """A home that only notes how many references `Storage.__del__` counts."""
+
+    references = 0
+
+    def take_back(self, block: Any, ptr: Any, references: int) -> None:
+        _Probe.references = references
+
+
+def _references_when_alone() -> int:
+    """What `Storage.__del__` counts when nothing but the dying Storage refers to the block."""
+    Storage(np.empty(1, np.uint8), 1, ptr=0, home=_Probe())
+    return _Probe.references
+
+
+_ALONE = _references_when_alone()
+_buckets: dict[int, Bucket] = {}
+
+
+def size_class(nbytes: int) -> int:
+    """`nbytes` rounded up: to 64 bytes when small, else to an eighth of a power of two.
+
+    >>> size_class(1), size_class(100), size_class(5000)
+    (64, 128, 5120)
+    """
+    if nbytes <= 1024:
+        return (nbytes + 63) & -64 or ALIGNMENT
+    shift = (nbytes - 1).bit_length() - 4
+    return -(-nbytes >> shift) << shift
+
+
+def allocate(nbytes: int, where: device = CPU) -> Storage:
+    """A Storage of at least `nbytes` bytes of unspecified content on a 64-byte boundary.
+
+    Raises MemoryError, saying how much was asked for, when there is not so much.
+
+    >>> allocate(100).ptr % 64
+    0
+    """
+    if where.type != "cpu":
+        return _allocate_cuda(nbytes, where)
+    bucket = _exact.get(nbytes)
+    if bucket is None:
+        bucket = _bucket_for(nbytes)
+    try:
+        block, ptr = bucket.free.pop()
+        _counts.cached -= bucket.size
+    except IndexError:
+        block, ptr = _fresh(bucket.size)
+    counts = _counts
+    counts.live = live = counts.live + bucket.size
+    if live > counts.peak:
+        counts.peak = live
+    return Storage(block, nbytes, where, ptr, bucket)
+
+
+_exact: dict[int, Bucket] = {}  # bytes asked for -> bucket: the same few sizes come again and again
+
+
+def _bucket_for(nbytes: int) -> Bucket:
+    if nbytes < 0:
+        raise ValueError(f"allocate: expected a size >= 0, got {nbytes}")
+    size = size_class(nbytes)
+    bucket = _buckets.setdefault(size, Bucket(size))
+    if len(_exact) >= 4096:
+        _exact.clear()
+    _exact[nbytes] = bucket
+    return bucket
+
+
+def _fresh(size: int) -> tuple[np.ndarray, int]:
+    """A new block. Its base is no ndarray, so views of views of it have this very block as base."""
+    try:
+        if size >= _MAPPED and hasattr(mmap, "MAP_PRIVATE"):
+            pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            if size >= _HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
+                _advise(pages)
+            block = np.ndarray(size, np.uint8, buffer=pages)
+            return block, address(block)
+        raw = bytearray(size + ALIGNMENT - 1)
+    except (MemoryError, OSError, OverflowError) as error:
+        if _counts.cached:
+            empty_cache()
+            return _fresh(size)
+        raise MemoryError(f"cannot allocate {size} bytes: {error}") from error
+    skip = -address(np.ndarray(1, np.uint8, buffer=raw)) % ALIGNMENT
+    block = np.ndarray(size, np.uint8, buffer=raw, offset=skip)
+    return block, address(block)
+
+
+def _advise(pages: mmap.mmap) -> None:
+    try:
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    except OSError:
+        return  # a kernel without huge pages: ordinary ones do
+
+
+def _allocate_cuda(nbytes: int, where: device) -> Storage:
+    cupy = array_module(where)
+    with cupy.cuda.Device(where.index or 0):
+        return Storage(cupy.empty(max(nbytes, 1), cupy.uint8), nbytes, where)
+
+
+def _trim(target: int) -> None:
+    """Drop free blocks until the pool holds `target` bytes, longest unused buckets first."""
+    for bucket in sorted(tuple(_buckets.values()), key=lambda b: b.used):
+        while bucket.free and _counts.cached > target:
+            try:
+                bucket.free.pop(0)
+            except IndexError:
+                break  # another thread took it
+            _counts.cached -= bucket.size
+        if _counts.cached <= target:
+            return
+
+
+def empty_cache() -> None:
+    """Give every free block back to the system.
+
+    >>> del_me = allocate(1 << 20); del del_me
+    >>> empty_cache()
+    >>> stats().reserved == stats().allocated
+    True
+    """
+    _trim(0)
+
+
+def set_cache_limit(nbytes: int) -> None:
+    """Let free blocks take at most `nbytes` (default: a quarter of the memory there is)."""
+    _counts.limit = max(0, int(nbytes))
+    _trim(_counts.limit)
+
+
+def stats() -> Statistics:
+    """Bytes in live Storages, their peak, and live plus waiting in the pool."""
+    return Statistics(_counts.live, _counts.peak, _counts.live + _counts.cached)
+
+
+def reset_peak() -> None:
+    """Let `stats().peak` start again from what is live now."""
+    _counts.peak = _counts.live

@@ -1,0 +1,126 @@
+"""Devices: where bytes live, and which array library computes there.
+
+In: "cpu", "cuda", "cuda:1", a `device`, or None. Out: a `device`, and numpy or cupy for it.
+Called by the allocator, by creation ops and by every front end that takes `device=`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+import numpy
+
+KINDS = ("cpu", "cuda")
+
+
+class device:
+    """A place for tensors, as `torch.device`: `device("cuda:0")`, `device("cuda", 0)`.
+
+    Raises RuntimeError for an unknown kind or a malformed index.
+
+    >>> import tracejit.memory
+    >>> tracejit.memory.device("cuda:1")
+    device(type='cuda', index=1)
+    >>> tracejit.memory.device("cpu") == tracejit.memory.device("cpu", 0)
+    False
+    """
+
+    __slots__ = ("type", "index", "_hash")
+    type: str
+    index: int | None
+
+    def __init__(self, kind: str | device, index: int | None = None):
+        if isinstance(kind, device):
+            kind, index = kind.type, kind.index if index is None else index
+        if not isinstance(kind, str):
+            raise TypeError(f"device(): expected a string or a device, got {type(kind).__name__}")
+        name, colon, number = kind.partition(":")
+        if colon:
+            if index is not None:
+                raise RuntimeError(f"device(): index given twice, in {kind!r} and as {index}")
+            if not number.isdecimal():
+                raise RuntimeError(f"Invalid device string: {kind!r}")
+            index = int(number)
+        if name not in KINDS:
+            raise RuntimeError(f"Expected one of {', '.join(KINDS)} device type, got {kind!r}")
+        if index is not None and (isinstance(index, bool) or not isinstance(index, int)):
+            raise TypeError(f"device(): index must be an int, got {index!r}")
+        if index is not None and (index < 0 or name == "cpu" and index != 0):
+            raise RuntimeError(f"device(): there is no device {index} of type {name!r}")
+        object.__setattr__(self, "type", name)
+        object.__setattr__(self, "index", index)
+        object.__setattr__(self, "_hash", hash((name, index)))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"device.{name} is read-only")
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, device):
+            return NotImplemented
+        return self.type == other.type and self.index == other.index
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        index = "" if self.index is None else f", index={self.index}"
+        return f"device(type={self.type!r}{index})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __reduce__(self) -> tuple:
+        return (device, (self.type, self.index))
+
+
+CPU = device("cpu")
+
+
+def as_device(where: Any) -> device:
+    """`where` as a device; None is the CPU, an int the CUDA device of that number, as in PyTorch.
+
+    >>> import tracejit.memory
+    >>> tracejit.memory.as_device(None), tracejit.memory.as_device(0)
+    (device(type='cpu'), device(type='cuda', index=0))
+    """
+    if where is None:
+        return CPU
+    if isinstance(where, device):
+        return where
+    if isinstance(where, int) and not isinstance(where, bool):
+        return device("cuda", where)
+    return device(where)
+
+
+class DeviceUnavailable(RuntimeError):
+    """The device's library or driver is not there; the message says what to install."""
+
+
+def array_module(where: device) -> ModuleType:
+    """numpy for the CPU, cupy for CUDA.
+
+    Raises DeviceUnavailable, saying what to install, where CuPy or a working GPU is missing.
+    """
+    if where.type == "cpu":
+        return numpy
+    try:
+        cupy = importlib.import_module("cupy")
+    except ImportError as error:
+        raise DeviceUnavailable(
+            f"device {str(where)!r} needs CuPy and numba-cuda, which are not installed "
+            f"({error}): pip install tracejit[cuda]"
+        ) from error
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise DeviceUnavailable(
+            f"device {str(where)!r}: CuPy is installed, but there is no usable GPU ({error}): "
+            "check the NVIDIA driver with nvidia-smi"
+        ) from error
+    if (where.index or 0) >= count:
+        raise DeviceUnavailable(f"device {str(where)!r}: this machine has {count} CUDA device(s)")
+    return cupy

@@ -1,0 +1,71 @@
+"""How many threads kernels may use.
+
+In: the process's affinity, its cgroup's CPU quota, `TRACEJIT_NUM_THREADS`, `set_num_threads`.
+Out: one number, read by the runner's workers at each run. Results never depend on it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+from tracejit.config import flags
+
+_GROUPS = Path("/sys/fs/cgroup")
+_chosen: int | None = None
+_available: int | None = None
+
+
+def get_num_threads() -> int:
+    """Threads that a program runs on, the calling one included.
+
+    >>> get_num_threads() >= 1
+    True
+    """
+    global _available
+    if _chosen is not None:
+        return _chosen
+    if _available is None:
+        _available = available_threads()
+    return min(flags.num_threads, _available) if flags.num_threads else _available
+
+
+def set_num_threads(count: int | None) -> None:
+    """Use `count` threads from the next run on; None: what affinity, quota and the flag allow.
+
+    Raises ValueError unless `count` is a positive int.
+
+    >>> set_num_threads(1); get_num_threads()
+    1
+    >>> set_num_threads(None)
+    """
+    global _chosen
+    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+        raise ValueError(f"set_num_threads: expected a positive int, got {count!r}")
+    _chosen = count
+
+
+def available_threads() -> int:
+    """The smaller of the CPUs this process may run on and its cgroup's quota, rounded up."""
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = cgroup_quota(_GROUPS)
+    return max(1, min(cpus, math.ceil(quota))) if quota else max(1, cpus)
+
+
+def cgroup_quota(root: Path) -> float | None:
+    """CPUs that the cgroup (version 2, else 1) allows; None: no limit, or no cgroup here."""
+    try:
+        allowed, period = (root / "cpu.max").read_text().split()
+        return None if allowed == "max" else int(allowed) / int(period)
+    except (OSError, ValueError):
+        return _quota_of_version_1(root)
+
+
+def _quota_of_version_1(root: Path) -> float | None:
+    try:
+        allowed = int((root / "cpu/cpu.cfs_quota_us").read_text())
+        period = int((root / "cpu/cpu.cfs_period_us").read_text())
+    except (OSError, ValueError):
+        return None
+    return allowed / period if allowed > 0 and period > 0 else None
