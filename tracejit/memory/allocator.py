@@ -189,7 +189,7 @@ def _allocate_cuda(nbytes: int, where: device) -> Storage:
 
 def _trim(target: int) -> None:
     """Drop free blocks until the pool holds `target` bytes, longest unused buckets first."""
-    for bucket in sorted(tuple(_buckets.values()), key=lambda b: b.used):
+    for bucket in sorted(_buckets.values(), key=lambda b: b.used):
         while bucket.free and _counts.cached > target:
             try:
                 bucket.free.pop(0)
