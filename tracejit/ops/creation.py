@@ -1,0 +1,275 @@
+"""Tensors made from nothing: constants, counting, and everything written with those two.
+
+In: sizes (ints or symbolic), Python numbers, a dtype, a device. Out: new tensors, contiguous. Called by users and by
+gradient rules, which say with `like` (or through `new_*`, `*_like`) in whose company the result is needed: next to
+a graph value a node is added to its graph.
+
+There are two records only, `full` and `iota`; `arange`, `linspace` and `eye` are arithmetic on `iota`, computed in
+float64 and rounded once to the result's dtype.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.memory.devices import as_device
+from tracejit.ops import pointwise
+from tracejit.ops.operators import method
+from tracejit.ops.record import Op, apply
+from tracejit.ops.types import (
+    FLOATING, TensorType, dtype, dtype_of_number, float64, get_default_dtype, int64,
+)  # fmt: skip
+
+
+def _full_type(shape: tuple, value: Any, dtype: dtype, device: Any) -> TensorType:
+    return TensorType(dtype, tuple(shape), device)
+
+
+full_record = Op(
+    "full", "creation", (),
+    infer=_full_type,
+    eager=lambda xp, shape, value, dtype, device: xp.full(shape, value, dtype.numpy),
+    element=lambda emit, index, shape, value, dtype, device: emit.number(value),
+)  # fmt: skip
+
+iota_record = Op(
+    "iota", "creation", (),
+    infer=lambda size, device: TensorType(int64, (size,), device),
+    eager=lambda xp, size, device: xp.arange(size, dtype=xp.int64),
+    element=lambda emit, index, size, device: emit.from_index(index[0]),
+)  # fmt: skip
+
+
+def create(record: Op, like: Any = None, **attributes: Any) -> Any:
+    """Run a creation record where `like` lives: in its graph when it is a graph value."""
+    graph = getattr(like, "graph", None)
+    if graph is not None:
+        return graph.append(record, (), attributes)
+    return apply(record, (), attributes)
+
+
+def full_of(like: Any, shape: Sequence[Any], value: Any, dtype: dtype, device: Any = None) -> Any:
+    """A tensor of `value`s; `like` only says where it is needed."""
+    place = like.device if device is None and like is not None else device
+    return create(full_record, like, shape=tuple(shape), value=value, dtype=dtype,
+                  device=as_device(place))
+
+
+def zeros_of(like: Any, type: TensorType) -> Any:
+    """Zeros of a TensorType, in the company of `like`."""
+    return full_of(like, type.shape, 0, type.dtype, type.device)
+
+
+def iota(size: Any, like: Any = None, device: Any = None) -> Any:
+    """The int64 tensor 0, 1 ... size-1."""
+    place = like.device if device is None and like is not None else device
+    return create(iota_record, like, size=size, device=as_device(place))
+
+
+def sizes_given(size: tuple) -> tuple:
+    """`(2, 3)` from `zeros(2, 3)`, `zeros((2, 3))` or `zeros([2, 3])`; RuntimeError if one is negative."""
+    if len(size) == 1 and isinstance(size[0], (tuple, list)):
+        size = tuple(size[0])
+    for extent in size:
+        if not isinstance(extent, int) and not hasattr(extent, "__index__"):
+            raise TypeError(f"sizes must be integers, got {extent!r}")
+    sizes = tuple(s if isinstance(s, int) else s.__index__() for s in size)
+    if any(type(s) is int and s < 0 for s in sizes):
+        bad = next(s for s in sizes if s < 0)
+        raise RuntimeError(f"Trying to create tensor with negative dimension {bad}: {list(sizes)}")
+    return sizes
+
+
+def _marked(result: Any, requires_grad: bool) -> Any:
+    return result.requires_grad_(True) if requires_grad else result
+
+
+def full(size: Sequence[Any], fill_value: Any, *, dtype: dtype | None = None, device: Any = None,
+         requires_grad: bool = False) -> Any:
+    """A tensor of shape `size` filled with a number (or a 0-dim tensor).
+
+    Without `dtype`: bool, int64 or the default floating dtype, by the number.
+
+    >>> import tracejit
+    >>> tracejit.full((2,), 7).dtype
+    tracejit.int64
+    """
+    sizes = sizes_given(tuple(size) if isinstance(size, (tuple, list)) else (size,))
+    return _marked(_filled(sizes, fill_value, dtype, device, None), requires_grad)
+
+
+def _filled(sizes: tuple, value: Any, d: dtype | None, device: Any, like: Any) -> Any:
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return pointwise.convert(value, d or value.dtype).expand(sizes).clone()
+    return full_of(like, sizes, value, d or dtype_of_number(value), device)
+
+
+def zeros(*size: Any, dtype: dtype | None = None, device: Any = None,
+          requires_grad: bool = False) -> Any:
+    """Zeros of shape `size`, of the default floating dtype unless told.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2, 3).shape
+    tracejit.Size([2, 3])
+    """
+    sizes = sizes_given(size)
+    return _marked(full_of(None, sizes, 0, dtype or get_default_dtype(), device), requires_grad)
+
+
+def ones(*size: Any, dtype: dtype | None = None, device: Any = None,
+         requires_grad: bool = False) -> Any:
+    """Ones of shape `size`, of the default floating dtype unless told.
+
+    >>> import tracejit
+    >>> tracejit.ones(2).tolist()
+    [1.0, 1.0]
+    """
+    sizes = sizes_given(size)
+    return _marked(full_of(None, sizes, 1, dtype or get_default_dtype(), device), requires_grad)
+
+
+def empty(*size: Any, dtype: dtype | None = None, device: Any = None,
+          requires_grad: bool = False) -> Any:
+    """A tensor to be written later; it holds zeros, so that captured and plain calls agree.
+
+    >>> import tracejit
+    >>> tracejit.empty(2, 0).numel()
+    0
+    """
+    return zeros(*size, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+@method()
+def full_like(input: Any, fill_value: Any, *, dtype: dtype | None = None, device: Any = None,
+              requires_grad: bool = False) -> Any:
+    """`fill_value` in the shape, dtype and device of `input`."""
+    place = input.device if device is None else device
+    filled = _filled(tuple(input.shape), fill_value, dtype or input.dtype, place, input)
+    return _marked(filled, requires_grad)
+
+
+@method()
+def zeros_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
+               requires_grad: bool = False) -> Any:
+    """Zeros in the shape, dtype and device of `input`."""
+    return full_like(input, 0, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+@method()
+def ones_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
+              requires_grad: bool = False) -> Any:
+    """Ones in the shape, dtype and device of `input`."""
+    return full_like(input, 1, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+@method()
+def empty_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
+               requires_grad: bool = False) -> Any:
+    """A tensor to be written later, like `input`; it holds zeros."""
+    return zeros_like(input, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+@method()
+def new_full(input: Any, size: Any, fill_value: Any, *, dtype: dtype | None = None,
+             device: Any = None, requires_grad: bool = False) -> Any:
+    """`fill_value` in shape `size`, in the dtype and on the device of `input`."""
+    sizes = sizes_given(tuple(size) if isinstance(size, (tuple, list)) else (size,))
+    place = input.device if device is None else device
+    return _marked(_filled(sizes, fill_value, dtype or input.dtype, place, input), requires_grad)
+
+
+@method()
+def new_zeros(input: Any, *size: Any, dtype: dtype | None = None, device: Any = None,
+              requires_grad: bool = False) -> Any:
+    """Zeros of shape `size` in the dtype and on the device of `input`."""
+    return new_full(input, sizes_given(size), 0, dtype=dtype, device=device,
+                    requires_grad=requires_grad)
+
+
+@method()
+def new_ones(input: Any, *size: Any, dtype: dtype | None = None, device: Any = None,
+             requires_grad: bool = False) -> Any:
+    """Ones of shape `size` in the dtype and on the device of `input`."""
+    return new_full(input, sizes_given(size), 1, dtype=dtype, device=device,
+                    requires_grad=requires_grad)
+
+
+@method()
+def new_empty(input: Any, *size: Any, dtype: dtype | None = None, device: Any = None,
+              requires_grad: bool = False) -> Any:
+    """A tensor to be written later, of shape `size`, like `input`; it holds zeros."""
+    return new_full(input, sizes_given(size), 0, dtype=dtype, device=device,
+                    requires_grad=requires_grad)
+
+
+def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: dtype | None = None,
+           device: Any = None, requires_grad: bool = False) -> Any:
+    """start, start + step ... up to but without `end`.
+
+    int64 when all three are integers, else the default floating dtype.
+
+    >>> import tracejit
+    >>> tracejit.arange(1, 10, 3).tolist()
+    [1, 4, 7]
+
+    Raises RuntimeError for a zero step, or bounds on the wrong side of each other.
+    """
+    if end is None:
+        start, end = 0, start
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end < start) if step > 0 else (end > start):
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    whole = all(isinstance(x, int) for x in (start, end, step))
+    count = -((start - end) // step) if whole else math.ceil((end - start) / step)
+    d = dtype or (int64 if whole else get_default_dtype())
+    return _marked(_counted(iota(count, device=device), start, step, d), requires_grad)
+
+
+def _counted(numbers: Any, start: Any, step: Any, d: dtype) -> Any:
+    """start + step * numbers, rounded once to `d`."""
+    simple = type(start) is int and start == 0 and type(step) is int and step == 1
+    if not simple:
+        if d.category == FLOATING:
+            numbers = pointwise.convert(numbers, float64)
+        numbers = numbers * step + start
+    return pointwise.convert(numbers, d)
+
+
+def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None,
+             device: Any = None, requires_grad: bool = False) -> Any:
+    """`steps` evenly spaced numbers from `start` to `end`, both included.
+
+    >>> import tracejit
+    >>> tracejit.linspace(0, 1, 3).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    k = pointwise.convert(iota(steps, device=device), float64)
+    gap = (end - start) / (steps - 1) if steps > 1 else 0.0
+    # Counting from the nearer end makes the last element exactly `end`.
+    values = pointwise.where(k < steps // 2, k * gap + start, end - (steps - 1 - k) * gap)
+    if steps == 1:
+        values = k + start
+    return _marked(pointwise.convert(values, dtype or get_default_dtype()), requires_grad)
+
+
+def eye(n: int, m: int | None = None, *, dtype: dtype | None = None, device: Any = None,
+        requires_grad: bool = False) -> Any:
+    """Ones on the diagonal of an (n, m) matrix of zeros.
+
+    >>> import tracejit
+    >>> tracejit.eye(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    return _marked(eye_of(None, n, n if m is None else m, dtype or get_default_dtype(), device),
+                   requires_grad)
+
+
+def eye_of(like: Any, n: Any, m: Any, d: dtype, device: Any = None) -> Any:
+    """`eye` in the company of `like`."""
+    rows, columns = iota(n, like, device), iota(m, like, device)
+    return pointwise.convert(rows.unsqueeze(-1) == columns, d)
