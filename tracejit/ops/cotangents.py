@@ -1,14 +1,16 @@
 """Calling an op's gradient rules: the one place that saves, un-broadcasts and casts.
 
-In: an op's record, what it was applied to, and the gradients of its outputs. Out: the gradients of the operands that
-are asked for. The tape and the graph differentiator both call `cotangents`; what they must keep until then is told
-by `saved`. Rules are written in ops, so everything here works on tensors, deferred tensors and graph values alike.
+In: an op's record, what it was applied to, and the gradients of its outputs. Out: the gradients
+of the operands that are asked for. The tape and the graph differentiator both call `cotangents`;
+what they must keep until then is told by `saved`. Rules are written in ops, so everything here
+works on tensors, deferred tensors and graph values alike.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, NamedTuple, Sequence
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 from tracejit.ops import creation, pointwise
 from tracejit.ops.record import Op
@@ -17,13 +19,13 @@ from tracejit.ops.types import TensorType, dtype_of_number
 
 
 class Saved(NamedTuple):
-    """Positions of the operands and outputs that rules read; the rest is needed as a TensorType at most."""
+    """Positions of the operands and outputs that rules read; of the rest a TensorType will do."""
 
     operands: tuple[int, ...]
     outputs: tuple[int, ...]
 
 
-@lru_cache(maxsize=None)
+@cache
 def saved_names(op: Op, needed: tuple[int, ...]) -> frozenset[str]:
     """Names of the operands and outputs that the rules of these operand positions read."""
     tensors = {name.lstrip("*") for name in op.operands} | set(op.outputs)
@@ -33,7 +35,7 @@ def saved_names(op: Op, needed: tuple[int, ...]) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def saved(op: Op, needed: tuple[int, ...], count: int) -> Saved:
-    """Which of `count` operands, and which outputs, must be kept to differentiate `needed` later."""
+    """Which of `count` operands, and which outputs, the gradients of `needed` will read."""
     names = saved_names(op, needed)
     return Saved(tuple(k for k in range(count) if op.operand_name(k) in names),
                  tuple(k for k, name in enumerate(op.outputs) if name in names))

@@ -1,13 +1,15 @@
 """Arithmetic on shapes whose sizes may be symbolic, asking no more of them than an op depends on.
 
-In: tuples of ints and symbolic sizes. Out: tuples of the same, or the error PyTorch would raise. Called by every
-`infer`. A symbolic size is anything with `.hint` and `.same_as`; `==` on it records a guard, so this file compares
-structure first and uses `==` only where the op's meaning depends on the answer.
+In: tuples of ints and symbolic sizes. Out: tuples of the same, or the error PyTorch would raise.
+Called by every `infer`. A symbolic size is anything with `.hint` and `.same_as`; `==` on it
+records a guard, so this file compares structure first and uses `==` only where the op's meaning
+depends on the answer.
 """
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 Shape = tuple
 

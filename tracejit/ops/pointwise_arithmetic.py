@@ -1,0 +1,386 @@
+"""Elementwise arithmetic: + - * / // % ** and what is written with them.
+
+In: tensors and numbers. Out: tensors, in the dtype PyTorch's promotion gives. Called by users
+(operators, functions and methods of one name) and by gradient rules.
+
+Integer division: by a number that is not zero it is a kernel expression. By a tensor, or by zero,
+it runs as a call of the array library, which looks for zeros first and raises, as PyTorch does;
+so no kernel ever traps.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tracejit.ops.operators import Operators, method
+from tracejit.ops.pointwise_logic import where
+from tracejit.ops.pointwise_math import log, rsqrt, sqrt, trunc
+from tracejit.ops.pointwise_record import (
+    _infer,
+    convert,
+    is_number,
+    is_tensor,
+    pointwise,
+    promote,
+)
+from tracejit.ops.record import Op, apply
+from tracejit.ops.types import FLOATING, bool_, dtype_of_number, int64
+
+
+def _no_two_bools(op: Op, operands: tuple) -> None:
+    if all(x.dtype is bool_ if is_tensor(x) else type(x) is bool for x in operands):
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. "
+                           "Use the `^` or `logical_xor()` operator instead.")
+
+
+def _not_bool(op: Op, operands: tuple) -> None:
+    if operands[0].dtype is bool_:
+        raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. If you "
+                           "are trying to invert a mask, use the `~` or `logical_not()` operator "
+                           "instead.")
+
+
+_add = pointwise(
+    "add", "add", "({input} + {other})", methods=(),
+    input=lambda grad: grad,
+    other=lambda grad: grad)
+
+_sub = pointwise(
+    "sub", "subtract", "({input} - {other})", methods=(), check=_no_two_bools,
+    input=lambda grad: grad,
+    other=lambda grad: -grad)
+
+mul = pointwise(
+    "mul", "multiply", "({input} * {other})", methods=("mul", "multiply"),
+    input=lambda grad, other: grad * other,
+    other=lambda grad, input: grad * input)
+multiply = mul
+
+_div = pointwise(
+    "div", "true_divide", "({input} / {other})", "float", methods=(),
+    input=lambda grad, other: grad / other,
+    other=lambda grad, input, other: -grad * ((input / other) / other))
+
+neg = pointwise(
+    "neg", "negative", "(-{input})", methods=("neg", "negative", "__neg__"), check=_not_bool,
+    input=lambda grad: -grad)
+negative = neg
+
+reciprocal = pointwise(
+    "reciprocal", lambda xp, input: 1 / input, "({dtype}(1) / {input})", "float",
+    input=lambda grad, out: -grad * out * out)
+
+_square = pointwise(
+    "square", "square", "({input} * {input})", methods=(), node_name="PowBackward0",
+    input=lambda grad, input: grad * 2 * input)
+
+_cube = pointwise(
+    "cube", lambda xp, input: input * input * input, "({input} * {input} * {input})", methods=(),
+    node_name="PowBackward0",
+    input=lambda grad, input: grad * (3 * square(input)))
+
+
+def _pow_input(grad: Any, input: Any, exponent: Any) -> Any:
+    if is_number(exponent):
+        return _zeros(grad) if exponent == 0 else grad * (exponent * pow(input, exponent - 1))
+    return where(exponent == 0, 0.0, grad * (exponent * pow(input, exponent - 1)))
+
+
+def _pow_exponent(grad: Any, input: Any, exponent: Any, out: Any) -> Any:
+    if is_number(input):
+        if input != 0:
+            return grad * out * (math.log(input) if input > 0 else math.nan)
+        return where(exponent >= 0, 0.0, grad * out * -math.inf)
+    return grad * where((input == 0) & (exponent >= 0), 0.0, out * log(input))
+
+
+_pow = pointwise(
+    "pow", "power", "pow({input}, {exponent})", methods=(),
+    input=_pow_input,
+    exponent=_pow_exponent)
+
+
+def _integer_power(xp: Any, input: Any, exponent: Any) -> Any:
+    """NumPy refuses negative exponents; PyTorch's answers are those of truncation."""
+    negative = exponent < 0
+    result = xp.power(input, xp.where(negative, 0, exponent))
+    odd = xp.where(exponent % 2 == 0, xp.ones_like(result), input)
+    truncated = xp.where(input == 1, xp.ones_like(result),
+                         xp.where(input == -1, odd, xp.zeros_like(result)))
+    return xp.where(negative, truncated, result).astype(result.dtype)
+
+
+pow_integer = Op("pow_integer", "extern", ("input", "exponent"), infer=_infer(None),
+                 eager=_integer_power)
+
+
+def _zeros(grad: Any) -> Any:
+    from tracejit.ops.creation import zeros_like
+    return zeros_like(grad)
+
+
+# -- addition with a factor ------------------------------------------------------------------------
+def _scaled(input: Any, other: Any, alpha: Any, name: str) -> Any:
+    if type(alpha) is int and alpha == 1:
+        return other
+    if isinstance(alpha, float):
+        both = [x.dtype if is_tensor(x) else dtype_of_number(x) for x in (input, other)]
+        if all(d.category < FLOATING for d in both):
+            raise RuntimeError("For integral input tensors, argument alpha must not be a floating "
+                               "point number.")
+    return other * alpha
+
+
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """input + alpha * other.
+
+    >>> import tracejit
+    >>> tracejit.add(tracejit.tensor([1., 2.]), 3, alpha=2)
+    tensor([7., 8.])
+    """
+    return _add(input, _scaled(input, other, alpha, "add"))
+
+
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """input - alpha * other. RuntimeError for two bool tensors."""
+    return _sub(input, _scaled(input, other, alpha, "sub"))
+
+
+subtract = sub
+
+
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """other - alpha * input."""
+    return _sub(other, _scaled(other, input, alpha, "rsub"))
+
+
+# -- division --------------------------------------------------------------------------------------
+_REST = "fmod({input}, {other})"
+_SIGNS_DIFFER = (f"({_REST} != {{dtype}}(0)) & "
+                 f"(({{other}} < {{dtype}}(0)) != ({_REST} < {{dtype}}(0)))")
+_FLOOR_DIVIDE = (f"({{input}} / {{other}} if {{other}} == {{dtype}}(0) else "
+                 f"rint(({{input}} - {_REST}) / {{other}}) - "
+                 f"({{dtype}}(1) if {_SIGNS_DIFFER} else {{dtype}}(0)))")
+_REMAINDER = f"({_REST} + {{other}} if {_SIGNS_DIFFER} else {_REST})"
+
+floor_divide_float = pointwise("floor_divide", "floor_divide", _FLOOR_DIVIDE, methods=(),
+                               operands=("input", "other"))
+
+remainder_float = pointwise(
+    "remainder", "remainder", _REMAINDER, methods=(), operands=("input", "other"),
+    input=lambda grad: grad,
+    other=lambda grad, input, other: -grad * floor_divide(input, other))
+
+fmod_float = pointwise(
+    "fmod", "fmod", "fmod({input}, {other})", methods=(),
+    input=lambda grad: grad,
+    other=lambda grad, input, other: -grad * div(input, other, rounding_mode="trunc"))
+
+floor_divide_integer = pointwise("floor_divide_integer", "floor_divide", "({input} // {other})",
+                                 methods=())
+remainder_integer = pointwise("remainder_integer", "remainder", "({input} % {other})", methods=())
+
+
+def _checked(name: str, function: str) -> Op:
+    """Integer division that looks for zeros before it divides; never part of a kernel."""
+    def eager(xp: Any, input: Any, other: Any) -> Any:
+        if (other == 0 if is_number(other) else (other == 0).any()):
+            raise RuntimeError("ZeroDivisionError")
+        return getattr(xp, function)(input, other)
+
+    return Op(name, "extern", ("input", "other"), infer=_infer(None), eager=eager)
+
+
+floor_divide_checked = _checked("floor_divide_checked", "floor_divide")
+remainder_checked = _checked("remainder_checked", "remainder")
+
+
+def _divided(input: Any, other: Any, floating: Op, integer: Op, checked: Op) -> Any:
+    input, other = promote((input, other))
+    common = (input if is_tensor(input) else other).dtype
+    if common is bool_:
+        raise NotImplementedError(f"\"{floating.name}_cpu\" not implemented for 'Bool'")
+    if common.category >= FLOATING:
+        return apply(floating, (input, other), {})
+    if is_number(other) and other != 0:
+        return apply(integer, (input, other), {})
+    return apply(checked, (input, other), {})
+
+
+def floor_divide(input: Any, other: Any) -> Any:
+    """The quotient rounded towards minus infinity. Integers: RuntimeError where `other` is 0.
+
+    >>> import tracejit
+    >>> tracejit.floor_divide(tracejit.tensor([-7, 7]), 2)
+    tensor([-4,  3])
+    """
+    if is_number(other) and type(other) is int and other == -1 and _integral(input):
+        return neg(input)  # the smallest integer divided by -1 traps on the processor
+    return _divided(input, other, floor_divide_float, floor_divide_integer, floor_divide_checked)
+
+
+def remainder(input: Any, other: Any) -> Any:
+    """input - other * floor(input / other); has the sign of `other`.
+
+    Integers: RuntimeError where `other` is 0.
+    """
+    if is_number(other) and type(other) is int and other == -1 and _integral(input):
+        return input * 0
+    return _divided(input, other, remainder_float, remainder_integer, remainder_checked)
+
+
+def fmod(input: Any, other: Any) -> Any:
+    """input - other * trunc(input / other); has the sign of `input`."""
+    input, other = promote((input, other))
+    if (input if is_tensor(input) else other).dtype.category >= FLOATING:
+        return fmod_float(input, other)
+    rest = remainder(input, other)
+    return where((rest != 0) & ((rest < 0) != (input < 0)), rest - other, rest)
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """input / other; `rounding_mode` "trunc" or "floor" rounds the quotient and keeps integers.
+
+    >>> import tracejit
+    >>> tracejit.div(tracejit.tensor([7, -7]), 2, rounding_mode="trunc")
+    tensor([ 3, -3])
+    """
+    if rounding_mode is None:
+        return _div(input, other)
+    if rounding_mode == "floor":
+        return floor_divide(input, other)
+    if rounding_mode != "trunc":
+        raise RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but "
+                           f"found '{rounding_mode}'")
+    input, other = promote((input, other))
+    if (input if is_tensor(input) else other).dtype.category >= FLOATING:
+        return trunc(_div(input, other))
+    return floor_divide(input - fmod(input, other), other)
+
+
+def true_divide(input: Any, other: Any) -> Any:
+    """input / other, never rounded to an integer."""
+    return _div(input, other)
+
+
+def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """Another name of `div`."""
+    return div(input, other, rounding_mode=rounding_mode)
+
+
+def _integral(x: Any) -> bool:
+    return is_tensor(x) and x.dtype.category < FLOATING and x.dtype is not bool_
+
+
+# -- powers ----------------------------------------------------------------------------------------
+def square(input: Any) -> Any:
+    """input * input; bool becomes int64."""
+    return _square(convert(input, int64) if input.dtype is bool_ else input)
+
+
+def pow(input: Any, exponent: Any) -> Any:
+    """input ** exponent.
+
+    Integers stay integers; RuntimeError for a negative integer exponent then.
+
+    >>> import tracejit
+    >>> tracejit.pow(tracejit.tensor([2., 3.]), 2)
+    tensor([4., 9.])
+    """
+    base, power = promote((input, exponent))
+    common = (base if is_tensor(base) else power).dtype
+    if common.category < FLOATING:
+        return _whole_power(base, power)
+    if type(power) is float and power in _SPECIAL:
+        return _SPECIAL[power](base)
+    return _pow(base, power)
+
+
+_SPECIAL = {2.0: _square, 3.0: _cube, 0.5: sqrt, -0.5: rsqrt, -1.0: reciprocal,
+            -2.0: lambda x: reciprocal(_square(x))}
+
+
+def _whole_power(base: Any, exponent: Any) -> Any:
+    if is_number(exponent):
+        if exponent < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        if type(exponent) is int and exponent in (2, 3):
+            return _square(base) if exponent == 2 else _cube(base)
+    return apply(pow_integer, (base, exponent), {})
+
+
+def rpow(input: Any, other: Any) -> Any:
+    """other ** input."""
+    return pow(other, input)
+
+
+# -- three operands --------------------------------------------------------------------------------
+def _lerp_array(xp: Any, input: Any, end: Any, weight: Any) -> Any:
+    near, far = input + weight * (end - input), end - (end - input) * (1 - weight)
+    if is_number(weight) and not hasattr(weight, "dtype"):
+        return near if abs(weight) < 0.5 else far
+    return xp.where(abs(weight) < 0.5, near, far)
+
+
+lerp = pointwise(
+    "lerp", _lerp_array,
+    "({input} + {weight} * ({end} - {input}) if abs({weight}) < {dtype}(0.5) "
+    "else {end} - ({end} - {input}) * ({dtype}(1) - {weight}))",
+    operands=("input", "end", "weight"),
+    input=lambda grad, weight: grad * (1 - weight),
+    end=lambda grad, weight: grad * weight,
+    weight=lambda grad, input, end: grad * (end - input))
+
+_addcmul = pointwise(
+    "addcmul", lambda xp, input, tensor1, tensor2, value: input + value * (tensor1 * tensor2),
+    "({input} + {value} * ({tensor1} * {tensor2}))", methods=(),
+    operands=("input", "tensor1", "tensor2", "value"),
+    input=lambda grad: grad,
+    tensor1=lambda grad, tensor2, value: grad * (tensor2 * value),
+    tensor2=lambda grad, tensor1, value: grad * (tensor1 * value))
+
+_addcdiv = pointwise(
+    "addcdiv", lambda xp, input, tensor1, tensor2, value: input + value * (tensor1 / tensor2),
+    "({input} + {value} * ({tensor1} / {tensor2}))", methods=(),
+    operands=("input", "tensor1", "tensor2", "value"),
+    input=lambda grad: grad,
+    tensor1=lambda grad, tensor2, value: grad * (value / tensor2),
+    tensor2=lambda grad, tensor1, tensor2, value: -grad * (value * tensor1 / (tensor2 * tensor2)))
+
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    """input + value * tensor1 * tensor2."""
+    return _addcmul(input, tensor1, tensor2, value)
+
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    """input + value * tensor1 / tensor2; RuntimeError for integers, as in PyTorch."""
+    if all(_integral(x) for x in (tensor1, tensor2)):
+        raise RuntimeError("Integer division with addcdiv is no longer supported, and in a future  "
+                           "release addcdiv will perform a true division of tensor1 and tensor2.")
+    return _addcdiv(input, tensor1, tensor2, value)
+
+
+for _function in (add, sub, subtract, div, divide, true_divide, floor_divide, remainder, fmod, pow,
+                  square, addcmul, addcdiv):
+    method()(_function)
+method("subtract")(sub)
+
+
+# -- Python's operators ----------------------------------------------------------------------------
+def operator(function: Any, reflect: bool = False) -> Any:
+    """A binary operator method: NotImplemented for what is neither tensor nor number."""
+    def call(self: Any, other: Any) -> Any:
+        if isinstance(other, Operators) or is_number(other):
+            return function(other, self) if reflect else function(self, other)
+        return NotImplemented
+
+    return call
+
+
+for _spelling, _function in {"add": _add, "sub": _sub, "mul": mul, "truediv": _div,
+                             "floordiv": floor_divide, "mod": remainder, "pow": pow}.items():
+    method(f"__{_spelling}__")(operator(_function))
+    method(f"__r{_spelling}__")(operator(_function, reflect=True))
+method("__pos__")(lambda self: self)

@@ -1,0 +1,320 @@
+"""Elementwise comparisons, logic, bits, and choices between values.
+
+In: tensors and numbers. Out: bool tensors, or a choice among the operands. Called by users
+(operators, functions and methods) and by gradient rules. Results of dtype bool have no gradient
+rules.
+
+Minima, maxima and clamps propagate NaN from either side. Where two operands tie, each gets half
+of the gradient; at the bounds of a clamp the input gets all of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.ops import shapes
+from tracejit.ops.operators import Operators, method
+from tracejit.ops.pointwise_record import (
+    convert,
+    copy,
+    device_of,
+    is_number,
+    is_tensor,
+    pointwise,
+    promote,
+    promote_to,
+)
+from tracejit.ops.record import Op, apply
+from tracejit.ops.types import FLOATING, TensorType, bool_, dtype, result_type
+
+_TITLES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16"}
+
+# -- comparison ------------------------------------------------------------------------------------
+eq = pointwise("eq", "equal", "({input} == {other})", "compare", methods=("eq", "__eq__"))
+ne = pointwise("ne", "not_equal", "({input} != {other})", "compare",
+               methods=("ne", "not_equal", "__ne__"))
+lt = pointwise("lt", "less", "({input} < {other})", "compare", methods=("lt", "less", "__lt__"))
+le = pointwise("le", "less_equal", "({input} <= {other})", "compare",
+               methods=("le", "less_equal", "__le__"))
+gt = pointwise("gt", "greater", "({input} > {other})", "compare",
+               methods=("gt", "greater", "__gt__"))
+ge = pointwise("ge", "greater_equal", "({input} >= {other})", "compare",
+               methods=("ge", "greater_equal", "__ge__"))
+not_equal, less, less_equal, greater, greater_equal = ne, lt, le, gt, ge
+
+
+def _comparison(op: Op) -> Any:
+    """Python's comparison: NotImplemented for what is neither tensor nor number."""
+    def call(self: Any, other: Any) -> Any:
+        if isinstance(other, Operators) or is_number(other):
+            return op(self, other)
+        return NotImplemented
+
+    return call
+
+
+for _op in (eq, ne, lt, le, gt, ge):
+    method(f"__{_op.name}__")(_comparison(_op))
+# Defining __eq__ on a class removes its hash; tensors are hashed by identity.
+Operators.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+isnan = pointwise("isnan", "isnan", "({input} != {input})", "predicate")
+_isinf = pointwise(
+    "isinf", "isinf",
+    "((({input} - {input}) != ({input} - {input})) & ({input} == {input}))", "predicate",
+    methods=())
+_isfinite = pointwise("isfinite", "isfinite", "(({input} - {input}) == ({input} - {input}))",
+                      "predicate", methods=())
+
+
+def isinf(input: Any) -> Any:
+    """Where `input` is plus or minus infinity."""
+    return _isinf(input) if input.dtype.category >= FLOATING else input != input
+
+
+def isfinite(input: Any) -> Any:
+    """Where `input` is neither infinite nor NaN."""
+    return _isfinite(input) if input.dtype.category >= FLOATING else input == input
+
+
+# -- logic -----------------------------------------------------------------------------------------
+def _as_bools(operands: Any) -> tuple:
+    return tuple(convert(x, bool_) if is_tensor(x) else bool(x) for x in operands)
+
+
+logical_and = pointwise("logical_and", "logical_and", "({input} & {other})", _as_bools)
+logical_or = pointwise("logical_or", "logical_or", "({input} | {other})", _as_bools)
+logical_xor = pointwise("logical_xor", "logical_xor", "({input} != {other})", _as_bools)
+logical_not = pointwise("logical_not", "logical_not", "(not {input})", _as_bools)
+
+
+# -- bits ------------------------------------------------------------------------------------------
+def _no_floats(op: Op, operands: tuple) -> None:
+    common = result_type(*operands)
+    if common.category >= FLOATING:
+        raise NotImplementedError(f"\"{op.name}_cpu\" not implemented for "
+                                  f"'{_TITLES.get(common.name, common.name)}'")
+
+
+bitwise_and = pointwise("bitwise_and", "bitwise_and", "({input} & {other})", check=_no_floats)
+bitwise_or = pointwise("bitwise_or", "bitwise_or", "({input} | {other})", check=_no_floats)
+bitwise_xor = pointwise("bitwise_xor", "bitwise_xor", "({input} ^ {other})", check=_no_floats)
+_bitwise_not = pointwise("bitwise_not", "invert", "(~{input})", methods=(), check=_no_floats)
+_shift_left = pointwise("bitwise_left_shift", "left_shift", "({input} << {other})", methods=(),
+                        check=_no_floats)
+_shift_right = pointwise("bitwise_right_shift", "right_shift", "({input} >> {other})", methods=(),
+                         check=_no_floats)
+
+
+def bitwise_not(input: Any) -> Any:
+    """Every bit flipped; bool: logical not."""
+    return logical_not(input) if input.dtype is bool_ else _bitwise_not(input)
+
+
+def bitwise_left_shift(input: Any, other: Any) -> Any:
+    """input << other; 0 where `other` is not a valid count of bits."""
+    return _shifted(_shift_left, input, other, 0)
+
+
+def bitwise_right_shift(input: Any, other: Any) -> Any:
+    """input >> other, keeping the sign; only those where `other` is out of range."""
+    input, other = promote((input, other))
+    bits = 8 * (input if is_tensor(input) else other).dtype.itemsize
+    return _shifted(_shift_right, input, other, input >> (bits - 1) if _varies(other) else None)
+
+
+def _varies(count: Any) -> bool:
+    return is_tensor(count)
+
+
+def _shifted(op: Op, input: Any, other: Any, outside: Any) -> Any:
+    input, other = promote((input, other))
+    bits = 8 * (input if is_tensor(input) else other).dtype.itemsize
+    if not _varies(other):
+        if 0 <= other < bits:
+            return op(input, other)
+        return input * 0 if op is _shift_left else op(input, bits - 1)
+    valid = (other >= 0) & (other < bits)
+    return where(valid, op(input, where(valid, other, 0)), outside)
+
+
+# -- choice ----------------------------------------------------------------------------------------
+def _where_type(condition: Any, input: Any, other: Any, dtype: dtype | None = None) -> TensorType:
+    tensors = [x for x in (condition, input, other) if is_tensor(x) or type(x) is TensorType]
+    shape = shapes.broadcast(*[x.shape for x in tensors])
+    return TensorType(dtype or tensors[1].dtype, shape, device_of(tensors))
+
+
+def _where_array(xp: Any, condition: Any, input: Any, other: Any,
+                 dtype: dtype | None = None) -> Any:
+    if dtype is not None:
+        input, other = dtype.numpy.type(input), dtype.numpy.type(other)
+    elif isinstance(input, (bool, int, float)):
+        input = other.dtype.type(input)
+    elif isinstance(other, (bool, int, float)):
+        other = input.dtype.type(other)
+    return xp.where(condition, input, other)
+
+
+_where = Op(
+    "where", "pointwise", ("condition", "input", "other"), infer=_where_type, eager=_where_array,
+    scalar="({input} if {condition} else {other})",
+    rules={"input": lambda grad, condition: where(condition, grad, 0),
+           "other": lambda grad, condition: where(condition, 0, grad)},
+    node_name="WhereBackward0")
+
+
+def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+    """`input` where `condition` holds, else `other`; all three broadcast.
+
+    >>> import tracejit
+    >>> x = tracejit.tensor([-1., 2.])
+    >>> tracejit.where(x > 0, x, 0)
+    tensor([0., 2.])
+
+    RuntimeError if `condition` is not of dtype bool.
+    """
+    if condition.dtype is not bool_:
+        if condition.dtype.name != "uint8":
+            name = _TITLES.get(condition.dtype.name, condition.dtype.name)
+            raise RuntimeError("where expected condition to be a boolean tensor, but got a tensor "
+                               f"with dtype {name}")
+        condition = convert(condition, bool_)
+    if input is None or other is None:
+        raise TypeError("where(condition) alone is nonzero(condition, as_tuple=True); "
+                        "pass input and other")
+    common = result_type(input, other)
+    if not is_tensor(input) and not is_tensor(other):
+        input, other = promote_to((input, other), common)
+        return apply(_where, (condition, input, other), {"dtype": common})
+    return apply(_where, (condition, *promote((input, other))), {})
+
+
+def _method_where(self: Any, condition: Any, other: Any) -> Any:
+    return where(condition, self, other)
+
+
+def _to_larger(grad: Any, input: Any, other: Any) -> Any:
+    return where(input == other, grad * 0.5, where(input < other, 0, grad))
+
+
+def _to_smaller(grad: Any, input: Any, other: Any) -> Any:
+    return where(input == other, grad * 0.5, where(input > other, 0, grad))
+
+
+maximum = pointwise(
+    "maximum", "maximum",
+    "({input} if ({input} >= {other}) | ({input} != {input}) else {other})",
+    operands=("input", "other"),
+    input=_to_larger, other=_to_smaller)
+
+minimum = pointwise(
+    "minimum", "minimum",
+    "({input} if ({input} <= {other}) | ({input} != {input}) else {other})",
+    operands=("input", "other"),
+    input=_to_smaller, other=_to_larger)
+
+_LOW = "({input} if ({input} >= {min}) | ({input} != {input}) else {min})"
+
+clamp_min = pointwise(
+    "clamp_min", lambda xp, input, min: xp.maximum(input, min), _LOW, operands=("input", "min"),
+    input=lambda grad, input, min: where(input >= min, grad, 0),
+    min=lambda grad, input, min: where(input < min, grad, 0))
+
+clamp_max = pointwise(
+    "clamp_max", lambda xp, input, max: xp.minimum(input, max),
+    "({input} if ({input} <= {max}) | ({input} != {input}) else {max})", operands=("input", "max"),
+    input=lambda grad, input, max: where(input <= max, grad, 0),
+    max=lambda grad, input, max: where(input > max, grad, 0))
+
+_clamp = pointwise(
+    "clamp", lambda xp, input, min, max: xp.minimum(xp.maximum(input, min), max),
+    f"({_LOW} if ({_LOW} <= {{max}}) | ({_LOW} != {_LOW}) else {{max}})", methods=(),
+    operands=("input", "min", "max"), node_name="ClampBackward1",
+    input=lambda grad, input, min, max: where((input >= min) & (input <= max), grad, 0),
+    min=lambda grad, input, min, max: where((input < min) & _less(min, max), grad, 0),
+    max=lambda grad, input, min, max: where((input > max) | _less(max, min), grad, 0))
+
+
+def _less(a: Any, b: Any) -> Any:
+    return lt(a, b) if is_tensor(a) or is_tensor(b) else a < b
+
+
+def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
+    """`input` bounded to [min, max]; either bound may be None, a number or a tensor.
+
+    >>> import tracejit
+    >>> tracejit.clamp(tracejit.tensor([-1., 0.5, 2.]), 0, 1)
+    tensor([0.0000, 0.5000, 1.0000])
+
+    RuntimeError if both bounds are None.
+    """
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if max is None:
+        return clamp_min(input, min)
+    if min is None:
+        return clamp_max(input, max)
+    return _clamp(input, min, max)
+
+
+def clip(input: Any, min: Any = None, max: Any = None) -> Any:
+    """Another name of `clamp`."""
+    return clamp(input, min, max)
+
+
+def nan_to_num(input: Any, nan: float = 0.0, posinf: float | None = None,
+               neginf: float | None = None) -> Any:
+    """NaN replaced by `nan`, infinities by `posinf` and `neginf` (None: the largest numbers)."""
+    if input.dtype.category < FLOATING:
+        return copy(input)
+    largest = _largest(input.dtype)
+    finite = where(isnan(input), nan, input)
+    finite = where(finite == float("inf"), largest if posinf is None else posinf, finite)
+    return where(finite == -float("inf"), -largest if neginf is None else neginf, finite)
+
+
+def _largest(d: dtype) -> float:
+    if d.name == "bfloat16":
+        import ml_dtypes
+
+        return float(ml_dtypes.finfo(d.numpy).max)
+    return float(np.finfo(d.numpy).max)
+
+
+def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
+            equal_nan: bool = False) -> Any:
+    """|input - other| <= atol + rtol * |other|, elementwise."""
+    from tracejit.ops.pointwise_math import abs
+    if input.dtype is bool_:
+        return eq(input, other)
+    near = (abs(input - other) <= atol + rtol * abs(other)) & isfinite(input) & isfinite(other)
+    near = near | (input == other)
+    return near | (isnan(input) & isnan(other)) if equal_nan else near
+
+
+def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
+             equal_nan: bool = False) -> bool:
+    """Whether all elements are close; see `isclose`."""
+    return bool(isclose(input, other, rtol, atol, equal_nan).all())
+
+
+for _function in (isinf, isfinite, bitwise_not, bitwise_left_shift, bitwise_right_shift, clamp,
+                  clip, nan_to_num, isclose, allclose):
+    method()(_function)
+method("where")(_method_where)
+method("__invert__")(bitwise_not)
+for _spelling, _function in {"and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor,
+                             "lshift": bitwise_left_shift, "rshift": bitwise_right_shift}.items():
+    def _operator(self: Any, other: Any, function: Any = _function) -> Any:
+        if isinstance(other, Operators) or is_number(other):
+            return function(self, other)
+        return NotImplemented
+
+    def _reflected(self: Any, other: Any, function: Any = _function) -> Any:
+        return function(other, self) if is_number(other) else NotImplemented
+
+    method(f"__{_spelling}__")(_operator)
+    method(f"__r{_spelling}__")(_reflected)

@@ -1,0 +1,160 @@
+"""Elementwise functions of one variable: exponentials, logarithms, trigonometry, rounding.
+
+In: a tensor. Out: a tensor of the same shape, floating where the function's values are. Called by
+users and by gradient rules. The functions of rounding and sign have a gradient of zeros, as in
+PyTorch.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tracejit.ops.operators import method
+from tracejit.ops.pointwise_record import convert, copy, pointwise
+from tracejit.ops.record import Op
+from tracejit.ops.types import FLOATING, bool_
+
+_LN2, _LN10, _ERF = math.log(2), math.log(10), 2 / math.sqrt(math.pi)
+
+
+def _special(name: str) -> Any:
+    """A function of scipy.special, or of CuPy's copy of it; imported when first used."""
+    def call(xp: Any, input: Any) -> Any:
+        if xp is np:
+            from scipy import special
+        else:
+            from cupyx.scipy import special
+        return getattr(special, name)(input)
+
+    return call
+
+
+def _zeros(grad: Any) -> Any:
+    from tracejit.ops.creation import zeros_like
+    return zeros_like(grad)
+
+
+# -- exponentials and logarithms -------------------------------------------------------------------
+exp = pointwise("exp", "exp", "exp({input})", "float",
+                input=lambda grad, out: grad * out)
+exp2 = pointwise("exp2", "exp2", "exp2({input})", "float",
+                 input=lambda grad, out: grad * out * _LN2)
+expm1 = pointwise("expm1", "expm1", "expm1({input})", "float",
+                  input=lambda grad, out: grad * (out + 1))
+log = pointwise("log", "log", "log({input})", "float",
+                input=lambda grad, input: grad / input)
+log1p = pointwise("log1p", "log1p", "log1p({input})", "float", node_name="Log1PBackward0",
+                  input=lambda grad, input: grad / (input + 1))
+log2 = pointwise("log2", "log2", "log2({input})", "float",
+                 input=lambda grad, input: grad / (input * _LN2))
+log10 = pointwise("log10", "log10", "log10({input})", "float",
+                  input=lambda grad, input: grad / (input * _LN10))
+sqrt = pointwise("sqrt", "sqrt", "sqrt({input})", "float",
+                 input=lambda grad, out: grad / (2 * out))
+rsqrt = pointwise("rsqrt", lambda xp, input: 1 / xp.sqrt(input), "rsqrt({input})", "float",
+                  input=lambda grad, out: grad * -0.5 * (out * out * out))
+tanh = pointwise("tanh", "tanh", "tanh({input})", "float",
+                 input=lambda grad, out: grad * (1 - out * out))
+sigmoid = pointwise("sigmoid", lambda xp, input: 1 / (1 + xp.exp(-input)), "sigmoid({input})",
+                    "float", input=lambda grad, out: grad * (1 - out) * out)
+erf = pointwise("erf", _special("erf"), "erf({input})", "float",
+                input=lambda grad, input: grad * (exp(-(input * input)) * _ERF))
+erfc = pointwise("erfc", _special("erfc"), "erfc({input})", "float",
+                 input=lambda grad, input: grad * (exp(-(input * input)) * -_ERF))
+
+# -- trigonometry ----------------------------------------------------------------------------------
+sin = pointwise("sin", "sin", "sin({input})", "float",
+                input=lambda grad, input: grad * cos(input))
+cos = pointwise("cos", "cos", "cos({input})", "float",
+                input=lambda grad, input: grad * -sin(input))
+tan = pointwise("tan", "tan", "tan({input})", "float",
+                input=lambda grad, out: grad * (1 + out * out))
+asin = pointwise("asin", "arcsin", "asin({input})", "float", methods=("asin", "arcsin"),
+                 input=lambda grad, input: grad * rsqrt(1 - input * input))
+acos = pointwise("acos", "arccos", "acos({input})", "float", methods=("acos", "arccos"),
+                 input=lambda grad, input: grad * -rsqrt(1 - input * input))
+atan = pointwise("atan", "arctan", "atan({input})", "float", methods=("atan", "arctan"),
+                 input=lambda grad, input: grad / (input * input + 1))
+sinh = pointwise("sinh", "sinh", "sinh({input})", "float",
+                 input=lambda grad, input: grad * cosh(input))
+cosh = pointwise("cosh", "cosh", "cosh({input})", "float",
+                 input=lambda grad, input: grad * sinh(input))
+
+
+# -- sign and rounding -----------------------------------------------------------------------------
+def _no_bool(op: Op, operands: tuple) -> None:
+    if operands[0].dtype is bool_:
+        raise NotImplementedError(f"\"{op.name}_cpu\" not implemented for 'Bool'")
+
+
+_abs = pointwise("abs", "absolute", "abs({input})", methods=(), check=_no_bool,
+                 input=lambda grad, input: grad * sign(input))
+_sign = pointwise(
+    "sign", lambda xp, input: xp.sign(xp.where(input == input, input, 0)),
+    "({dtype}(1) if {input} > {dtype}(0) else "
+    "({dtype}(-1) if {input} < {dtype}(0) else {dtype}(0)))",
+    methods=(), input=_zeros)
+_floor = pointwise("floor", "floor", "floor({input})", methods=(), input=_zeros)
+_ceil = pointwise("ceil", "ceil", "ceil({input})", methods=(), input=_zeros)
+_round = pointwise("round", "rint", "rint({input})", methods=(), input=_zeros)
+_trunc = pointwise("trunc", "trunc", "trunc({input})", methods=(), input=_zeros)
+
+
+def abs(input: Any) -> Any:
+    """The magnitude of `input`; the gradient at 0 is 0."""
+    return _abs(input) if input.dtype.is_signed else copy(input)
+
+
+absolute = abs
+
+
+def sign(input: Any) -> Any:
+    """-1, 0 or 1; 0 for NaN."""
+    return _sign(input) if input.dtype.is_signed else convert(input != 0, input.dtype)
+
+
+def _whole(op: Op, input: Any) -> Any:
+    """Integers are their own rounding."""
+    _no_bool(op, (input,))
+    return op(input) if input.dtype.category >= FLOATING else copy(input)
+
+
+def floor(input: Any) -> Any:
+    """The largest integer not above `input`, in its dtype."""
+    return _whole(_floor, input)
+
+
+def ceil(input: Any) -> Any:
+    """The smallest integer not below `input`, in its dtype."""
+    return _whole(_ceil, input)
+
+
+def trunc(input: Any) -> Any:
+    """`input` without its fraction."""
+    return _whole(_trunc, input)
+
+
+def round(input: Any, *, decimals: int = 0) -> Any:
+    """The nearest integer, ties to even; with `decimals`, the nearest multiple of 10**-decimals.
+
+    >>> import tracejit
+    >>> tracejit.round(tracejit.tensor([0.5, 1.5, 2.25]))
+    tensor([0., 2., 2.])
+    """
+    if decimals == 0 or input.dtype.category < FLOATING:
+        return _whole(_round, input)
+    factor = 10.0 ** decimals
+    return _round(input * factor) / factor
+
+
+def frac(input: Any) -> Any:
+    """The fraction of `input`, with its sign."""
+    return input - trunc(input)
+
+
+for _function in (abs, absolute, sign, floor, ceil, trunc, round, frac):
+    method()(_function)
+method("absolute", "__abs__")(abs)

@@ -1,0 +1,301 @@
+"""Elementwise ops: the helper that builds a record from a few lines, promotion, and casts.
+
+In: names, NumPy functions, kernel expressions and gradient rules from `pointwise_arithmetic.py`,
+`pointwise_math.py` and `pointwise_logic.py`. Out: records of kind "pointwise", which all
+broadcast their operands and promote them the way PyTorch does. Tensors of another dtype are
+converted by explicit `convert` nodes, so that a record's tensor operands share one dtype; Python
+numbers stay numbers, typed by that dtype wherever the op runs.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.ops import shapes
+from tracejit.ops.operators import Operators, method
+from tracejit.ops.record import Op, apply
+from tracejit.ops.types import (
+    BOOL,
+    COMPLEX,
+    FLOATING,
+    INTEGER,
+    TensorType,
+    bfloat16,
+    bool_,
+    dtype,
+    dtype_of_number,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    int8,
+    int16,
+    int32,
+    int64,
+    promote_types,
+    result_type,
+    uint8,
+)
+
+_CATEGORY = {bool: BOOL, int: INTEGER, float: FLOATING, complex: COMPLEX}
+_HALVES = (float16.numpy, bfloat16.numpy)
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether an operand is a tensor (eager, deferred, or a graph's value) rather than a number."""
+    return isinstance(x, Operators)
+
+
+def is_number(x: Any) -> bool:
+    return isinstance(x, (int, float, complex, np.number, np.bool_))
+
+
+# -- promotion -------------------------------------------------------------------------------------
+def promote(operands: Sequence[Any]) -> tuple:
+    """Operands in one dtype: tensors converted, numbers coerced to its kind (integers wrap)."""
+    common = None
+    highest = BOOL
+    for x in operands:
+        if x is None:
+            continue
+        d = getattr(x, "dtype", None)
+        if type(d) is dtype:
+            if common is None:
+                common = d
+            elif d is not common:
+                return promote_to(operands, _common(operands))
+        else:
+            category = _CATEGORY.get(type(x))
+            highest = max(highest, dtype_of_number(x).category if category is None else category)
+    if common is None or highest > common.category:
+        return promote_to(operands, _common(operands))
+    return tuple(x if x is None or type(x) is float and common.category == FLOATING
+                 or hasattr(x, "shape") and type(x.dtype) is dtype else coerce(x, common)
+                 for x in operands)
+
+
+def promote_float(operands: Sequence[Any]) -> tuple:
+    """As `promote`, in the default dtype where the common one is not floating."""
+    first = getattr(operands[0], "dtype", None)
+    if len(operands) == 1 and type(first) is dtype and first.category >= FLOATING:
+        return (operands[0],)
+    common = _common(operands)
+    return promote_to(operands, common if common.category >= FLOATING else get_default_dtype())
+
+
+def _common(operands: Sequence[Any]) -> dtype:
+    """What these compute in; runtime numbers among themselves keep their own width."""
+    tensors = [x for x in operands if is_tensor(x)]
+    if tensors and all(getattr(x, "is_weak", False) for x in tensors):
+        common = tensors[0].dtype
+        for x in operands:
+            if x is not None and not is_tensor(x) and dtype_of_number(x).category > common.category:
+                common = float64 if isinstance(x, float) else dtype_of_number(x)
+            elif is_tensor(x):
+                common = promote_types(common, x.dtype)
+        return common
+    return result_type(*operands)
+
+
+def promote_to(operands: Sequence[Any], target: dtype) -> tuple:
+    """Tensors converted to `target`, numbers coerced."""
+    return tuple(x if x is None else convert(x, target) if is_tensor(x) else coerce(x, target)
+                 for x in operands)
+
+
+def coerce(number: Any, target: dtype) -> Any:
+    """A Python number of the target's kind; symbolic sizes stay themselves."""
+    if isinstance(number, (np.number, np.bool_)):
+        number = number.item()
+    if type(number) not in _CATEGORY:
+        return number
+    if target.category == FLOATING:
+        return float(number)
+    if target is bool_:
+        return bool(number)
+    if target.category == COMPLEX:
+        return complex(number)
+    number = int(number)
+    bits = 8 * target.itemsize
+    if target is uint8:
+        return number % (1 << bits)
+    return (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+
+
+def representable(operands: Sequence[Any]) -> tuple:
+    """As `promote`, numbers rounded to the common dtype: what comparisons see."""
+    operands = promote(operands)
+    common = next(x.dtype for x in operands if is_tensor(x))
+    if common is not float16 and common is not bfloat16:
+        return operands
+    return tuple(float(common.numpy.type(x)) if type(x) is float else x for x in operands)
+
+
+_PROMOTIONS: dict[str, Callable[[Sequence[Any]], tuple]] = {
+    "default": promote,
+    "float": promote_float,
+    "compare": representable,
+    "predicate": promote,
+}
+
+
+# -- records ---------------------------------------------------------------------------------------
+def pointwise(name: str, eager: str | Callable[..., Any], scalar: str | None = None,
+              promotion: str | Callable[[Sequence[Any]], tuple] = "default", *,
+              operands: Sequence[str] = (), methods: Sequence[str] | None = None,
+              result: dtype | None = None, check: Callable[[Op, tuple], None] | None = None,
+              node_name: str | None = None, **rules: Callable[..., Any]) -> Op:
+    """Build the record of an elementwise op and hang it on `Operators` as a method.
+
+    eager      name of a NumPy function, or (xp, *arrays) -> array; halves come as float32
+    scalar     the kernel expression, e.g. "tanh({input})"; operands in order of appearance
+    promotion  default | float (integers become floating) | compare (bool result, numbers rounded) |
+               predicate (bool result), or a function of the operands
+    methods    names of methods; None: the op's own name
+    result     dtype of the result, where it is not the operands'
+    check      (op, operands) -> None, raises for dtypes the op does not take
+    rules      operand name -> gradient rule
+    """
+    if not operands:
+        fields = (f for _, f, _, _ in string.Formatter().parse(scalar or "") if f)
+        operands = tuple(dict.fromkeys(f for f in fields if f != "dtype"))
+    prepare = _PROMOTIONS[promotion] if isinstance(promotion, str) else promotion
+    if promotion in ("compare", "predicate"):
+        result = bool_
+
+    def front(given: tuple, attributes: dict) -> tuple[tuple, dict]:
+        if attributes:
+            given, attributes = _by_name(op, given, attributes)
+        if len(given) != len(op.operands):
+            raise TypeError(f"{name}() takes {len(op.operands)} arguments "
+                            f"({', '.join(op.operands)}), got {len(given)}")
+        if check is not None:
+            check(op, given)
+        return prepare(given), attributes
+
+    op = Op(name, "pointwise", tuple(operands), infer=_infer(result),
+            eager=_in_float32(eager, result), rules=rules, scalar=scalar, node_name=node_name,
+            front=front)
+    for spelling in (name,) if methods is None else methods:
+        method(spelling)(op)
+    return op
+
+
+def _by_name(op: Op, given: tuple, attributes: dict) -> tuple[tuple, dict]:
+    """Operands passed by keyword, put in their places."""
+    named = [n for n in op.operands[len(given):] if n in attributes]
+    if len(named) != len(attributes):
+        unknown = next(n for n in attributes if n not in named)
+        raise TypeError(f"{op.name}() got an unexpected keyword argument '{unknown}'")
+    return (*given, *(attributes[n] for n in named)), {}
+
+
+def _infer(result: dtype | None) -> Callable[..., TensorType]:
+    def infer(*operands: Any) -> TensorType:
+        tensors = [x for x in operands if is_tensor(x) or type(x) is TensorType]
+        if not tensors:
+            raise TypeError("expected at least one tensor among the operands")
+        shape = shapes.broadcast(*[x.shape for x in tensors])
+        return TensorType(result or tensors[0].dtype, shape, device_of(tensors))
+
+    return infer
+
+
+def device_of(tensors: Sequence[Any]) -> Any:
+    """The device of a result: tensors with dimensions must share one, 0-dim ones may differ."""
+    placed = [x for x in tensors if len(x.shape)] or tensors
+    for x in placed[1:]:
+        if x.device != placed[0].device:
+            raise RuntimeError("Expected all tensors to be on the same device, but found at least "
+                               f"two devices, {placed[0].device} and {x.device}!")
+    return placed[0].device
+
+
+def _in_float32(eager: str | Callable[..., Any], result: dtype | None) -> Callable[..., Any]:
+    """The array function of a record; halves compute in float32 and are rounded once."""
+    if isinstance(eager, str):
+        numpy_function = getattr(np, eager)
+        attribute: str = eager
+
+        def function(xp: Any, *arrays: Any) -> Any:
+            return (numpy_function if xp is np else getattr(xp, attribute))(*arrays)
+    else:
+        function = eager
+
+    def run(xp: Any, *arrays: Any, **attributes: Any) -> Any:
+        for a in arrays:
+            d = getattr(a, "dtype", None)
+            if d is not None and d.itemsize == 2 and d in _HALVES:
+                wide = [x.astype(np.float32) if hasattr(x, "astype") and x.dtype == d else x
+                        for x in arrays]
+                out = function(xp, *wide, **attributes)
+                return out if result is bool_ else out.astype(d)
+        return function(xp, *arrays, **attributes)
+
+    return run
+
+
+# -- casts -----------------------------------------------------------------------------------------
+def _cast_type(input: Any, dtype: dtype) -> TensorType:
+    return TensorType(dtype, tuple(input.shape), input.device)
+
+
+cast = Op("convert", "pointwise", ("input",), infer=_cast_type,
+          eager=lambda xp, input, dtype: input.astype(dtype.numpy),
+          scalar="{dtype}({input})", node_name="ToCopyBackward0",
+          rules={"input": lambda grad, input_type: convert(grad, input_type.dtype)})
+
+copy = Op("clone", "pointwise", ("input",), infer=_infer(None),
+          eager=lambda xp, input: input.copy(), scalar="{input}",
+          rules={"input": lambda grad: grad})
+
+stop_gradient = Op("stop_gradient", "pointwise", ("input",), infer=_infer(None),
+                   eager=lambda xp, input: input.copy(), scalar="{input}")
+
+nonzero_test = Op("truth", "pointwise", ("input",), infer=_infer(bool_),
+                  eager=lambda xp, input: input.astype(bool), scalar="({input} != 0)")
+
+
+def convert(input: Any, dtype: dtype) -> Any:
+    """`input` in `dtype`: itself where it has that dtype already.
+
+    >>> import tracejit
+    >>> convert(tracejit.tensor([1, 2]), tracejit.float32)
+    tensor([1., 2.])
+    """
+    if input.dtype is dtype:
+        return input
+    if dtype is bool_:
+        return apply(nonzero_test, (input,), {})
+    return apply(cast, (input,), {"dtype": dtype})
+
+
+def clone(input: Any, memory_format: Any = None) -> Any:
+    """A copy of `input` with memory of its own; gradients flow through."""
+    return copy(input)
+
+
+def type_as(self: Any, other: Any) -> Any:
+    """`self` in the dtype of `other`."""
+    return convert(self, other.dtype)
+
+
+def _converting(target: dtype) -> Callable[[Any], Any]:
+    def call(self: Any) -> Any:
+        return convert(self, target)
+
+    call.__doc__ = f"`self` in {target.name}."
+    return call
+
+
+method("clone")(clone)
+method("type_as")(type_as)
+for _spelling, _target in {
+    "float": float32, "double": float64, "half": float16, "bfloat16": bfloat16, "int": int32,
+    "long": int64, "short": int16, "char": int8, "byte": uint8, "bool": bool_,
+}.items():
+    method(_spelling)(_converting(_target))
