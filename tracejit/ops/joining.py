@@ -1,0 +1,239 @@
+"""Several tensors to one, and one to several: cat, stack, split, chunk, unbind.
+
+In: tensors, a dimension, sizes. Out: a new tensor (cat, stack), or a tuple of views (split and its kin). Called by
+users and by `nn`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.ops.movement import as_size
+from tracejit.ops.operators import method
+from tracejit.ops.pointwise_record import convert
+from tracejit.ops.record import Op
+from tracejit.ops.shapes import equal, hint, normalize_dim, same_structure
+from tracejit.ops.slicing import select, slice_along, slice_record
+from tracejit.ops.types import TensorType, promote_types
+
+
+def _cat_type(*tensors: Any, dim: int, count: int) -> TensorType:
+    first = tensors[0]
+    total: Any = 0
+    for k, x in enumerate(tensors):
+        _must_join(first, x, dim, k)
+        total = total + x.shape[dim]
+    shape = list(first.shape)
+    for x in tensors[1:]:  # a size that is known is the better one to go on with
+        for d, size in enumerate(x.shape):
+            shape[d] = size if type(size) is int else shape[d]
+    shape[dim] = total
+    return TensorType(first.dtype, tuple(shape), first.device)
+
+
+def _must_join(first: Any, x: Any, dim: int, number: int) -> None:
+    if len(x.shape) != len(first.shape):
+        raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first.shape)} "
+                           f"and {len(x.shape)}")
+    for d, (a, b) in enumerate(zip(first.shape, x.shape)):
+        if d != dim and not equal(a, b):
+            raise RuntimeError(f"Sizes of tensors must match except in dimension {dim}. Expected "
+                               f"size {hint(a)} but got size {hint(b)} for tensor number {number} "
+                               f"in the list.")
+
+
+def _cat_element(emit: Any, index: Sequence[Any], dim: int, count: int) -> Any:
+    def piece(k: int, start: Any) -> Any:
+        moved = index[dim] - start
+        place = [*index[:dim], moved, *index[dim + 1:]]
+        if k == count - 1:
+            return emit.operand(k, place)
+        end = emit.shape(k)[dim] + start
+        return emit.where(index[dim] < end, lambda: emit.operand(k, place),
+                          lambda: piece(k + 1, end))
+
+    return piece(0, 0)
+
+
+def _cat_rule(grad: Any, tensors_type: Sequence[TensorType], dim: int) -> list[Any]:
+    grads, start = [], 0
+    for kind in tensors_type:
+        stop = kind.shape[dim] + start
+        grads.append(slice_record(grad, dim=dim, start=start, stop=stop, step=1))
+        start = stop
+    return grads
+
+
+cat_record = Op(
+    "cat", "movement", ("*tensors",),
+    infer=_cat_type,
+    eager=lambda xp, *arrays, dim, count: xp.concatenate(arrays, dim),
+    element=_cat_element,
+    rules={"tensors": _cat_rule},
+)  # fmt: skip
+
+
+def _promoted(tensors: Sequence[Any], name: str) -> list[Any]:
+    tensors = list(tensors)
+    if not tensors:
+        raise ValueError(f"{name}(): expected a non-empty list of Tensors")
+    common = tensors[0].dtype
+    for x in tensors[1:]:
+        common = promote_types(common, x.dtype)
+    return [convert(x, common) for x in tensors]
+
+
+def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
+    """Tensors one after the other in dimension `dim`; the other sizes must agree.
+
+    >>> import tracejit
+    >>> tracejit.cat([tracejit.zeros(2, 1), tracejit.ones(2, 2)], dim=1).tolist()
+    [[0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]
+    """
+    pieces = _promoted(tensors, "torch.cat")
+    if any(not x.shape for x in pieces):
+        number = next(k for k, x in enumerate(pieces) if not x.shape)
+        raise RuntimeError(f"zero-dimensional tensor (at position {number}) cannot be concatenated")
+    kept = [x for x in pieces if not _is_legacy_empty(x)] or pieces[:1]
+    k = normalize_dim(dim, len(kept[0].shape))
+    return cat_record(*kept, dim=k, count=len(kept))
+
+
+def _is_legacy_empty(x: Any) -> bool:
+    """PyTorch skips tensors of shape (0,) whatever the others' rank."""
+    return len(x.shape) == 1 and hint(x.shape[0]) == 0 and bool(x.shape[0] == 0)
+
+
+concat = concatenate = cat
+
+
+def stack(tensors: Sequence[Any], dim: int = 0) -> Any:
+    """Tensors of one shape along a new dimension `dim`.
+
+    >>> import tracejit
+    >>> tracejit.stack([tracejit.zeros(2), tracejit.ones(2)], dim=1).tolist()
+    [[0.0, 1.0], [0.0, 1.0]]
+    """
+    pieces = _promoted(tensors, "stack")
+    first = pieces[0].shape
+    for number, x in enumerate(pieces):
+        if len(x.shape) != len(first) or not all(map(equal, first, x.shape)):
+            raise RuntimeError(f"stack expects each tensor to be equal size, but got "
+                               f"{[hint(s) for s in first]} at entry 0 and "
+                               f"{[hint(s) for s in x.shape]} at entry {number}")
+    k = normalize_dim(dim, len(first) + 1)
+    return cat_record(*(x.unsqueeze(k) for x in pieces), dim=k, count=len(pieces))
+
+
+def _at_least(x: Any, ndim: int) -> Any:
+    """`x` with dimensions of size 1 put in, as NumPy's atleast_1d and 2d."""
+    while len(x.shape) < ndim:
+        x = x.unsqueeze(0)
+    return x
+
+
+def hstack(tensors: Sequence[Any]) -> Any:
+    """Tensors side by side: along dimension 1, vectors along 0."""
+    pieces = [_at_least(x, 1) for x in tensors]
+    return cat(pieces, 0 if pieces and len(pieces[0].shape) == 1 else 1)
+
+
+def vstack(tensors: Sequence[Any]) -> Any:
+    """Tensors on top of each other, vectors as rows."""
+    return cat([_at_least(x, 2) for x in tensors], 0)
+
+
+# -- apart ----------------------------------------------------------------------------------------
+
+
+@method()
+def split(input: Any, split_size_or_sections: Any, dim: int = 0) -> tuple:
+    """Views of `split_size` elements each (the last may be smaller), or of the sizes in a list.
+
+    >>> import tracejit
+    >>> [p.tolist() for p in tracejit.arange(5).split(2)]
+    [[0, 1], [2, 3], [4]]
+    """
+    k = normalize_dim(dim, len(input.shape))
+    size = input.shape[k]
+    if not isinstance(split_size_or_sections, (tuple, list)):
+        return _in_pieces(input, k, as_size(split_size_or_sections))
+    sections = [as_size(s) for s in split_size_or_sections]
+    if not equal(sum(sections), size):
+        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {hint(size)} "
+                           f"(input tensor's size at dimension {dim}), but got "
+                           f"split_sizes={[hint(s) for s in sections]}")
+    return _sections(input, k, sections)
+
+
+def _sections(input: Any, dim: int, sections: Sequence[Any]) -> tuple:
+    pieces, start = [], 0
+    for length in sections:
+        pieces.append(slice_record(input, dim=dim, start=start, stop=start + length, step=1))
+        start = start + length
+    return tuple(pieces)
+
+
+def _in_pieces(input: Any, dim: int, length: Any) -> tuple:
+    if length < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={length}")
+    size = input.shape[dim]
+    if length == 0:
+        if size == 0:
+            return (slice_along(input, dim),)
+        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension "
+                           f"size of {hint(size)}")
+    sections, start = [], 0
+    while not sections or start < size:
+        end = start + length
+        sections.append(length if same_structure(end, size) or end <= size else size - start)
+        start = end
+    return _sections(input, dim, sections)
+
+
+@method()
+def split_with_sizes(input: Any, split_sizes: Sequence[Any], dim: int = 0) -> tuple:
+    """`split` by a list of sizes."""
+    return split(input, list(split_sizes), dim)
+
+
+@method()
+def chunk(input: Any, chunks: int, dim: int = 0) -> tuple:
+    """At most `chunks` views of equal size, the last may be smaller."""
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    k = normalize_dim(dim, len(input.shape))
+    size = input.shape[k]
+    if same_structure(size % chunks, 0):
+        return _sections(input, k, [size // chunks] * chunks)
+    return _in_pieces(input, k, (size + (chunks - 1)) // chunks)
+
+
+@method()
+def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple:
+    """Exactly `sections` views, sizes differing by at most one, or cut before the given indices."""
+    k = normalize_dim(dim, len(input.shape))
+    size = input.shape[k]
+    if isinstance(indices_or_sections, (tuple, list)):
+        cuts = [None, *indices_or_sections, None]
+        return tuple(slice_along(input, k, a, b) for a, b in zip(cuts, cuts[1:]))
+    count = as_size(indices_or_sections)
+    if count <= 0:
+        raise RuntimeError(f"number of sections must be larger than 0, got {count}")
+    low, more = size // count, int(size % count)
+    return _sections(input, k, [low + 1] * more + [low] * (count - more))
+
+
+@method()
+def unbind(input: Any, dim: int = 0) -> tuple:
+    """The elements of dimension `dim` as a tuple of views.
+
+    >>> import tracejit
+    >>> len(tracejit.zeros(3, 2).unbind())
+    3
+    """
+    if not input.shape:
+        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+    k = normalize_dim(dim, len(input.shape))
+    return tuple(select(input, k, i) for i in range(int(input.shape[k])))
