@@ -46,6 +46,19 @@ class Reduce:
     position: bool = False
 
 
+@dataclass(frozen=True)
+class Scatter:
+    """How a scatter op writes into a copy of operand 0.
+
+    target   (emit, index, **attributes) -> where in the output the element at `index` of operand `source` goes
+    combine  "set" or "add", in row-major order of the source: the last one wins, sums have one order
+    """
+
+    target: Callable[..., Sequence[Any]]
+    combine: str = "set"
+    source: int = 2
+
+
 @dataclass(eq=False)
 class Op:
     """One operation.
@@ -60,6 +73,7 @@ class Op:
     scalar     pointwise: one scalar expression in `{operand}`s, `{dtype}` the output's dtype name
     element    movement, creation, random: (emit, index, **attributes) -> scalar
     reduce     reduction: how it combines; attributes `dims` (sorted, >= 0) and `keepdim`
+    scatter    scatter: where the source's elements go
     extern     name of the library routine lowering calls (products); None: eager's own NumPy call is made
     body       composite: the same function written in ops
     views      eager: output 0 is a view of operand 0
@@ -75,6 +89,7 @@ class Op:
     scalar: str | None = None
     element: Callable[..., Any] | None = None
     reduce: Reduce | None = None
+    scatter: Scatter | None = None
     extern: str | None = None
     body: Callable[..., Any] | None = None
     views: bool = False
