@@ -1,0 +1,62 @@
+"""Differentiate a recorded call: the tape runs backward over deferred tensors, into the same graph.
+
+In: a recorder holding a forward recording, its results and the inputs that require grad. Out: a `Joint`: tangents (new graph
+inputs), gradients (values) and what must be saved. The rules are those of the eager tape: there is one of each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Sequence
+
+from tracejit.autodiff.partition import residuals
+from tracejit.autograd import grad
+from tracejit.eager.tape import FREED
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.extract import extract
+from tracejit.ir.graph import Graph, Value
+
+
+@dataclass
+class Joint:
+    """A differentiated recording.
+
+    outputs   results that require grad
+    inputs    tensors to which gradients flow
+    tangents  graph inputs standing for the gradients of `outputs`
+    grads     gradient values, None where an input is not reached
+    saved     forward values the backward graph starts from
+    backward  graph: saved + tangents -> the grads that are not None
+    """
+
+    graph: Graph
+    outputs: list[Tensor]
+    inputs: list[Tensor]
+    tangents: list[Value]
+    grads: list[Value | None]
+    saved: list[Value]
+    backward: Graph
+
+
+def differentiate(recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Joint | None:
+    """The joint graph of a recording; None where its tape was already freed by a backward inside."""
+    graph = recorder.graph
+    tangents = [recorder.tangent(x) for x in outputs]
+    quiet = [(x, x._hooks) for x in inputs]
+    for x in inputs:
+        x._hooks = None  # hooks of inputs run when the gradient arrives there, on each replay
+    try:
+        found = grad(list(outputs), list(inputs), grad_outputs=tangents, allow_unused=True)
+    except RuntimeError as error:
+        if str(error) == FREED:
+            return None
+        raise
+    finally:
+        for x, hooks in quiet:
+            x._hooks = hooks
+    tangent_values = [recorder.traced(t).read() for t in tangents]
+    values = [None if g is None else recorder.traced(g).read() for g in found]
+    real = [v for v in values if v is not None]
+    saved = residuals(graph, tangent_values, real)
+    backward = extract(graph, f"{graph.name}_backward", [*saved, *tangent_values], real)
+    return Joint(graph, list(outputs), list(inputs), tangent_values, values, saved, backward)

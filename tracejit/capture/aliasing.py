@@ -1,0 +1,114 @@
+"""Who shares memory with whom while a function is recorded.
+
+In: tensors met by the recorder. Out: for each a `Traced` state: the piece of memory it looks at, through which views, and
+the graph value that memory holds now. Mutation becomes a new value of the whole piece (C1), so graphs stay pure.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.graph import Graph, Value
+from tracejit.ir.sizes import Size, evaluate
+from tracejit.ops.movement import VIEW_INVERSE
+from tracejit.ops.record import Op
+
+View = tuple[Op, tuple, dict]  # (op, its further operands, its attributes)
+
+
+class Memory:
+    """A piece of memory: its content as a graph value, and how often it was written."""
+
+    __slots__ = ("value", "generation", "version", "owner", "input")
+
+    def __init__(self, value: Value, version: int = 0, owner: Any = None):
+        self.value = value
+        self.generation = 0  # writes recorded since it entered the graph
+        self.version = version  # what Tensor._version shows
+        self.owner = owner  # the caller's concrete tensor, or None for memory made while recording
+        self.input = value if owner is not None else None
+
+    def write(self, value: Value) -> None:
+        self.value = value
+        self.generation += 1
+        self.version += 1
+
+
+class Traced:
+    """One tensor's place in the recording: memory, the views that lead to it, its current value."""
+
+    __slots__ = ("recorder", "memory", "views", "shape", "_value", "_generation", "__weakref__")
+
+    def __init__(self, recorder: Any, memory: Memory, views: tuple[View, ...] = (), value: Value | None = None):
+        self.recorder, self.memory, self.views = recorder, memory, views
+        self._value = memory.value if value is None else value
+        self._generation = memory.generation
+        self.shape = self._value.type.shape
+
+    def read(self) -> Value:
+        """The graph value this tensor shows now, its views applied again after a write."""
+        if self._generation != self.memory.generation:
+            value = self.memory.value
+            for op, operands, attributes in self.views:
+                value = value.graph.append(op, (value, *operands), attributes)
+            self._value, self._generation = value, self.memory.generation
+        return self._value
+
+    def write(self, value: Value) -> None:
+        """Make the memory hold `value` where this tensor looks at it."""
+        steps = [self.memory.value]
+        for op, operands, attributes in self.views[:-1]:
+            steps.append(value.graph.append(op, (steps[-1], *operands), attributes))
+        whole = value
+        for (op, _, attributes), before in zip(reversed(self.views), reversed(steps)):
+            inverse = VIEW_INVERSE.get(op.name)
+            if inverse is None:
+                raise RuntimeError(f"cannot write through a view made by {op.name}")
+            whole = inverse(before, whole, **attributes)
+        self.memory.write(whole)
+        self._value, self._generation = value, self.memory.generation
+
+    def viewed(self, op: Op, operands: tuple, attributes: dict, value: Value) -> Traced:
+        """The state of a view of this tensor."""
+        return Traced(self.recorder, self.memory, (*self.views, (op, operands, attributes)), value)
+
+    def layout(self) -> np.ndarray:
+        """An array laid out as the tensor would be, at sizes where every symbol is at least 2."""
+        values = _generic_sizes(self.memory.value.graph)
+        shape = tuple(evaluate(s, values) for s in self.memory.value.type.shape)
+        array: Any = np.lib.stride_tricks.as_strided(
+            np.empty(1, np.int8), shape, _contiguous(shape) if self.memory.owner is None
+            else _owner_strides(self.memory.owner, shape), writeable=False)
+        for op, _, attributes in self.views:
+            array = op.eager(np, array, **{k: concrete(v, values) for k, v in attributes.items()})
+        return array
+
+
+def _owner_strides(owner: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of the caller's tensor, or contiguous ones for the generic shape when it is contiguous."""
+    array = owner.array
+    contiguous = array.flags["C_CONTIGUOUS"]
+    return _contiguous(shape) if contiguous else tuple(s // array.itemsize for s in array.strides)
+
+
+def _generic_sizes(graph: Graph) -> dict[str, int]:
+    return {name: max(hint, 2) for name, hint in graph.scope.hints.items()}
+
+
+def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= max(extent, 1)
+    return tuple(reversed(strides))
+
+
+def concrete(attribute: Any, values: dict[str, int]) -> Any:
+    """An attribute with its symbolic sizes evaluated."""
+    if type(attribute) is Size:
+        return evaluate(attribute, values)
+    if type(attribute) is tuple:
+        return tuple(concrete(a, values) for a in attribute)
+    return attribute

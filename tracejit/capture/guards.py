@@ -1,0 +1,213 @@
+"""Guards: one generated Python function per entry that finds the inputs and checks what was read.
+
+In: the `State` tree of a recorded call and the tensors (and runtime floats) the graph lifted. Out: `Guards.check(arguments)`
+-> tuple of graph inputs, or the number of the place that differs; `explain` names path, old and new.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from tracejit.capture.state import ABSENT, Place, State
+from tracejit.eager.modes import is_grad_enabled
+from tracejit.eager.tensor import Tensor
+from tracejit.ops.types import get_default_dtype
+
+
+@dataclass(frozen=True)
+class Miss:
+    """Why an entry does not serve a call."""
+
+    path: str
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.old} -> {self.new}"
+
+
+class Guards:
+    """The generated check of one entry."""
+
+    def __init__(self, state: State, inputs: list[Place], reached: list[Place]):
+        self.lines: list[str] = []
+        self.constants: dict[str, Any] = {
+            "ABSENT": ABSENT, "Tensor": Tensor, "grad_enabled": is_grad_enabled,
+            "default_dtype": get_default_dtype, "copysign": math.copysign,
+        }
+        self.variables: dict[int, str] = {}
+        self.described: list[tuple[Place | None, str]] = []
+        self._flags()
+        for place in state.places:
+            if place.kind != "tensor":
+                self._place(place)
+        for place in reached:
+            self._place(place)
+        names = [self._place(place) for place in inputs]
+        self.lines.append(f"return ({', '.join(names)}{',' if names else ''})")
+        body = "\n        ".join(self.lines)
+        self.source = (
+            "def check(arguments):\n"
+            "    try:\n"
+            f"        {body}\n"
+            "    except (AttributeError, KeyError, IndexError, ValueError, TypeError):\n"
+            "        return 0\n"
+        )
+        namespace = self.constants
+        exec(compile(self.source, "<guards>", "exec"), namespace)  # our own text, made above
+        self.check: Callable[[tuple], Any] = namespace["check"]
+
+    def __str__(self) -> str:
+        return "\n".join(f"{p.text if p else 'mode'}: {what}" for p, what in self.described if what)
+
+    # -- building --------------------------------------------------------------------------------
+    def _constant(self, value: Any) -> str:
+        name = f"c{len(self.constants)}"
+        self.constants[name] = value
+        return name
+
+    def _fail(self, condition: str, place: Place | None, what: str) -> None:
+        number = len(self.described) + 1
+        self.described.append((place, what))
+        self.lines.append(f"if {condition}: return {number}")
+
+    def _flags(self) -> None:
+        grad = is_grad_enabled()
+        self._fail(f"grad_enabled() is not {grad}", None, f"grad mode is {grad}")
+        default = self._constant(get_default_dtype())
+        self._fail(f"default_dtype() is not {default}", None, f"default dtype is {get_default_dtype()}")
+
+    def _place(self, place: Place) -> str:
+        """Emit the code that reads and checks a place once; returns its variable."""
+        known = self.variables.get(id(place))
+        if known is not None:
+            return known
+        name = f"v{len(self.variables)}"
+        read = self._read(place)
+        self.variables[id(place)] = name
+        self.lines.append(f"{name} = {read}")
+        self._check(place, name)
+        return name
+
+    def _read(self, place: Place) -> str:
+        if place.how == "argument":
+            return f"arguments[{place.key}]"
+        if place.how == "global":
+            return f"{self._constant(place.keys)}.get({place.key!r}, ABSENT)"
+        if place.how == "cell":
+            return f"{self._constant(place.key)}.cell_contents"
+        parent = self._place(place.parent)  # type: ignore[arg-type]
+        if place.how == "attr":
+            return f"{parent}.__dict__.get({place.key!r}, ABSENT)"
+        if place.how == "type":
+            owner = parent if isinstance(place.parent.value, type) else f"type({parent})"  # type: ignore[union-attr]
+            return f"{self._constant(_class_reader)}({owner}, {place.key!r})"
+        if place.how == "slot":
+            return f"getattr({parent}, {place.key!r}, ABSENT)"
+        if place.how == "grad":
+            return f"{parent}._grad"
+        if place.how == "self":
+            return f"{parent}.__self__"
+        if place.how == "func":
+            return f"{parent}.__func__"
+        return f"{parent}[{self._key(place.key)}]"
+
+    def _key(self, key: Any) -> str:
+        if isinstance(key, Tensor):
+            owner = next((p for p in self.key_places if p.value is key), None)
+            if owner is not None:
+                return self._place(owner)
+        return repr(key) if type(key) in (int, str, bool) else self._constant(key)
+
+    key_places: list[Place] = []
+
+    def _check(self, place: Place, name: str) -> None:
+        value, kind = place.value, place.kind
+        if kind == "absent":
+            self._fail(f"{name} is not ABSENT", place, "absent")
+        elif kind == "primitive":
+            self._primitive(place, name, value)
+        elif kind == "tensor":
+            self._tensor(place, name, value)
+        elif kind in ("sequence", "mapping"):
+            cls = self._constant(type(value))
+            self._fail(f"type({name}) is not {cls} or len({name}) != {place.length}", place,
+                       f"{type(value).__name__} of {place.length}")
+            if kind == "mapping" and all(type(k) in (int, str, bool) for k in place.keys):
+                keys = self._constant(place.keys)
+                self._fail(f"tuple({name}) != {keys}", place, f"keys {list(place.keys)}")
+        elif kind == "set":
+            self._fail(f"{name} != {self._constant(place.keys)}", place, f"set {set(place.keys)}")
+        elif kind == "same":
+            other = self._place(place.keys)
+            self._fail(f"{name} is not {other}", place, f"the same object as {place.keys.text}")
+        elif kind == "object":
+            self._fail(f"type({name}) is not {self._constant(type(value))}", place, type(value).__name__)
+        elif kind in ("identity", "module"):
+            self._fail(f"{name} is not {self._constant(value)}", place,
+                       f"{kind} {getattr(value, '__name__', value)!s}")
+
+    def _primitive(self, place: Place, name: str, value: Any) -> None:
+        constant = self._constant(value)
+        if value is None or value is True or value is False:
+            self._fail(f"{name} is not {value}", place, f"== {value}")
+            return
+        cls = self._constant(type(value))
+        differs = f"{name} is not {constant} and (type({name}) is not {cls} or {name} != {constant}"
+        if isinstance(value, float) and value == 0.0:
+            differs += f" or copysign(1.0, {name}) != {math.copysign(1.0, value)}"
+        self._fail(differs + ")", place, f"== {value!r}")
+
+    def _tensor(self, place: Place, name: str, value: Tensor) -> None:
+        cls = self._constant(type(value))
+        dt, dev = self._constant(value._dtype), self._constant(value._device)
+        contiguous = value.array.flags["C_CONTIGUOUS"]
+        self._fail(
+            f"type({name}) is not {cls} or {name}._dtype is not {dt} or {name}._device != {dev} "
+            f"or len({name}._shape) != {len(value._shape)} or {name}._traced is not None "
+            f"or {name}._requires_grad is not {value._requires_grad} "
+            f"or ({name}._node is None) is not {value._node is None}",
+            place, f"{value._dtype.name}, {len(value._shape)} dimensions, requires_grad={value._requires_grad}")
+        self._fail(f"{name}.is_contiguous() is not {contiguous}", place,
+                   "contiguous" if contiguous else "not contiguous")
+
+    def explain(self, number: int, arguments: tuple) -> Miss:
+        """Path, old and new of the place that differs."""
+        if number == 0:
+            return Miss("state", "as recorded", "a part of it is gone")
+        place, what = self.described[number - 1]
+        if place is None:
+            return Miss("mode", what, "changed")
+        return Miss(place.text, what, describe(current(place, arguments)))
+
+
+def _class_reader(cls: type, name: str) -> Any:
+    for c in cls.__mro__:
+        if name in c.__dict__:
+            return c.__dict__[name]
+    return ABSENT
+
+
+def current(place: Place, arguments: tuple) -> Any:
+    """What is at a place now."""
+    if place.how == "argument":
+        return arguments[place.key]
+    if place.how == "global":
+        return place.keys.get(place.key, ABSENT)
+    if place.how == "cell":
+        return place.read(None)
+    parent = current(place.parent, arguments)  # type: ignore[arg-type]
+    if place.how == "grad":
+        return getattr(parent, "_grad", ABSENT)
+    return ABSENT if parent is ABSENT else place.read(parent)
+
+
+def describe(value: Any) -> str:
+    """A value in a recompile record."""
+    if isinstance(value, Tensor):
+        return (f"{value._dtype.name}, {len(value._shape)} dimensions, requires_grad={value._requires_grad}, "
+                f"shape {list(value._shape)}")
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,47 @@
+"""Which line of the user's program an op came from.
+
+In: the current Python stack. Out: a `Location`, the innermost frame outside tracejit's own files. Called by the
+recorder for every node and by break records.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from types import CodeType, FrameType
+
+from tracejit.ir.graph import Location
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_own: dict[CodeType, bool] = {}
+_seen: dict[tuple[CodeType, int], Location] = {}
+
+
+def is_own(code: CodeType) -> bool:
+    """Whether a code object belongs to tracejit (or to the machinery Python itself adds around it)."""
+    known = _own.get(code)
+    if known is None:
+        known = _own[code] = code.co_filename.startswith((PACKAGE, "<frozen", "<string>"))
+    return known
+
+
+def user_frame(depth: int = 1) -> FrameType | None:
+    """The innermost frame of the user's own code."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None and is_own(frame.f_code):
+        frame = frame.f_back
+    return frame
+
+
+def user_location(depth: int = 2) -> Location | None:
+    """File, line and text of the user's line that is running."""
+    frame = user_frame(depth)
+    if frame is None:
+        return None
+    code, line = frame.f_code, frame.f_lineno
+    found = _seen.get((code, line))
+    if found is None:
+        text = linecache.getline(code.co_filename, line).strip()
+        found = _seen[code, line] = Location(code.co_filename, line, text, code.co_name)
+    return found

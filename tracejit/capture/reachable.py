@@ -1,0 +1,38 @@
+"""Which deferred tensors the tape accounts for: what results' histories and views hold.
+
+In: the results of a recorded call. Out: ids of deferred tensors reachable from them through tracejit's own objects. A deferred
+tensor that is alive and not among them is held by something no replay could reproduce.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Any, Iterable
+
+from tracejit.eager.tensor import Tensor
+
+_CONTAINERS = (tuple, list, dict, set)
+
+
+def explained(results: Iterable[Tensor]) -> set[int]:
+    """ids of the results and of every deferred tensor their histories, gradients and views keep alive."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    stack: list[Any] = list(results)
+    while stack:
+        x = stack.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        if isinstance(x, Tensor):
+            if x._traced is None:
+                continue
+            found.add(id(x))
+            stack.extend((x._node, x._view, x._grad, x._hooks))
+        elif type(x) in _CONTAINERS or _is_tape(x):
+            stack.extend(gc.get_referents(x))
+    return found
+
+
+def _is_tape(x: Any) -> bool:
+    return not isinstance(x, type) and type(x).__module__.startswith("tracejit.eager") or hasattr(x, "next_functions")

@@ -1,0 +1,409 @@
+"""Recording: ops on tensors become nodes instead of results.
+
+In: ops, views, writes and reads of tensors while the user's own Python runs (Tensor calls these methods through
+`eager.recording.active`). Out: graph segments; `flush` compiles and runs what was recorded and makes the deferred
+tensors that are still alive concrete. Called by `jit.CompiledFunction` around each recorded call.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Any, Callable
+
+import numpy as np
+
+from tracejit.capture.aliasing import Memory, Traced, concrete
+from tracejit.capture.location import user_location
+from tracejit.capture.scalars import RuntimeFloat
+from tracejit.eager.modes import is_grad_enabled, no_grad
+from tracejit.eager.recording import active
+from tracejit.eager.tape import grad_fn_of
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.extract import extract
+from tracejit.ir.graph import Graph, Location, Value
+from tracejit.ir.sizes import Size
+from tracejit.ops.indexing import DYNAMIC_OPS
+from tracejit.ops.record import Op
+from tracejit.ops.types import TensorType, int64
+
+
+@dataclass(frozen=True)
+class Break:
+    """Why a captured function could not be replayed as one program."""
+
+    reason: str
+    location: Location | None
+    hint: str = ""
+
+    @property
+    def file(self) -> str:
+        return self.location.file if self.location else ""
+
+    @property
+    def line(self) -> int:
+        return self.location.line if self.location else 0
+
+    def __str__(self) -> str:
+        where = f"{self.location}  {self.location.text}" if self.location else "(unknown line)"
+        return f"{where}\n    {self.reason}" + (f"\n    hint: {self.hint}" if self.hint else "")
+
+
+class Lifted:
+    """A concrete tensor (or the generator's state) that became an input of the graph."""
+
+    __slots__ = ("tensor", "value", "traced", "before")
+
+    def __init__(self, tensor: Any, value: Value, traced: Traced | None):
+        self.tensor, self.value, self.traced = tensor, value, traced
+        self.before = None if traced is None else tensor_history(tensor)
+
+
+def tensor_history(tensor: Tensor) -> tuple:
+    """What of a tensor, beside its memory, a call may change."""
+    return (tensor._grad, tensor._requires_grad, grad_fn_of(tensor))
+
+
+class Recorder:
+    """One recorded call. `run_segment(recorder, outputs)` compiles and runs a finished graph; jit installs it."""
+
+    def __init__(self, name: str, run_segment: Callable[[Graph, list[Any]], list[Any]], fullgraph: bool = False):
+        self.name, self.run_segment, self.fullgraph = name, run_segment, fullgraph
+        self.breaks: list[Break] = []
+        self.frozen_scalars: frozenset = frozenset()
+        self.numbers: dict[tuple[int, Any], RuntimeFloat] = {}
+        self._start()
+
+    def _start(self) -> None:
+        self.graph = Graph(self.name)
+        self.graph.scope.where = lambda: str(user_location(3) or "")
+        self.lifted: dict[int, Lifted] = {}
+        self.by_place: dict[tuple, Traced] = {}
+        self.deferred: list[weakref.ref[Tensor]] = []
+        self.generators: dict[int, list[Any]] = {}  # id -> [generator, state tensor, draws]
+        self.scalars: list[tuple[RuntimeFloat, Value]] = []
+        self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
+
+    # -- what Tensor asks (the Recorder protocol) ---------------------------------------------
+    def run(self, op: Op, operands: tuple, attributes: dict) -> Any:
+        """Record one op; returns deferred tensors."""
+        if op.name in DYNAMIC_OPS:
+            return self._run_now(op, operands, attributes)
+        graph = self.graph
+        graph.location, graph.detached = user_location(), not is_grad_enabled()
+        values = tuple(self._operand(x) for x in operands)
+        made = graph.append(op, values, attributes)
+        if not isinstance(made, tuple):
+            return self._result(op, operands, values, attributes, made)
+        return tuple(self._wrap(Traced(self, Memory(v))) for v in made)
+
+    def shape(self, tensor: Tensor) -> tuple:
+        return self.traced(tensor).shape
+
+    def strides(self, tensor: Tensor) -> tuple:
+        """Strides in elements; exact where the tensor is contiguous, else those of the example."""
+        traced = self.traced(tensor)
+        if self.is_contiguous(tensor):
+            strides: list[Any] = []
+            step: Any = 1
+            for extent in reversed(traced.shape):
+                strides.append(step)
+                step = step * extent
+            return tuple(reversed(strides))
+        return traced.layout().strides
+
+    def is_contiguous(self, tensor: Tensor) -> bool:
+        traced = self.traced(tensor)
+        if not traced.views and traced.memory.owner is None:
+            return True
+        return bool(traced.layout().flags["C_CONTIGUOUS"])
+
+    def offset(self, tensor: Tensor) -> int:
+        traced = self.traced(tensor)
+        base = traced.memory.owner._offset if traced.memory.owner is not None else 0
+        if not traced.views:
+            return base
+        self.need(tensor, "storage_offset() of a view was read")
+        return tensor._offset
+
+    def version(self, tensor: Tensor) -> int:
+        return self.traced(tensor).memory.version
+
+    def write(self, tensor: Tensor, value: Any) -> None:
+        """The tensor's memory now holds `value` where the tensor looks at it."""
+        self.graph.location, self.graph.detached = user_location(), True
+        self.traced(tensor).write(self._operand(value))
+
+    def need(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
+        """A value is needed now: run what was recorded."""
+        self.note(reason, hint)
+        self.flush()
+
+    def note(self, reason: str, hint: str = "") -> None:
+        """Remember why this call cannot be replayed; raises where the user asked for one graph."""
+        found = Break(reason, user_location(), hint)
+        if found not in self.breaks:
+            self.breaks.append(found)
+        if self.fullgraph:
+            raise CaptureError(str(found))
+
+    def random_state(self, generator: Any) -> tuple[Any, int]:
+        """The generator's state as a tensor of this graph, and the draws recorded before this one."""
+        entry = self.generators.get(id(generator))
+        if entry is None:
+            state = self.graph.input(TensorType(int64, (2,)), source="generator state")
+            tensor = self._wrap(Traced(self, Memory(state)), track=False)
+            entry = self.generators[id(generator)] = [generator, tensor, 0]
+            self.lifted[id(tensor)] = Lifted(generator, state, None)
+        entry[2] += 1
+        return entry[1], entry[2] - 1
+
+    def alias(self, tensor: Tensor) -> Tensor:
+        """`detach()`: the same memory through the same views, without history."""
+        traced = self.traced(tensor)
+        return self._wrap(Traced(self, traced.memory, traced.views, traced.read()))
+
+    # -- lifting -------------------------------------------------------------------------------
+    def traced(self, tensor: Tensor) -> Traced:
+        """The tensor's state here; a concrete tensor becomes an input at its first use."""
+        state = tensor._traced
+        if state is not None:
+            if state.recorder is self:
+                return state
+            raise CaptureError(LEAKED)
+        lifted = self.lifted.get(id(tensor))
+        return lifted.traced if lifted is not None else self._lift(tensor)  # type: ignore[return-value]
+
+    def _lift(self, tensor: Tensor) -> Traced:
+        storage = tensor._storage
+        place = (id(storage), tensor._offset, tensor._shape, tensor._strides, tensor._dtype)
+        known = self.by_place.get(place)
+        if known is not None:
+            traced = Traced(self, known.memory)
+            traced._value, traced._generation = known.memory.value, known.memory.generation
+            self.lifted[id(tensor)] = Lifted(tensor, known.memory.input, traced)
+            return traced
+        k = len(self.graph.inputs)
+        scope = self.graph.scope
+        shape = []
+        for d, extent in enumerate(tensor._shape):
+            symbol = scope.symbol(extent, f"s{k}_{d}")
+            self.graph.symbol_sources[f"s{k}_{d}"] = ("size", k, d)
+            shape.append(symbol)
+        strides: list[Any] = []
+        contiguous = tensor.array.flags["C_CONTIGUOUS"]
+        if not contiguous:
+            for d, stride in enumerate(tensor._strides):
+                strides.append(scope.symbol(stride, f"t{k}_{d}"))
+                self.graph.symbol_sources[f"t{k}_{d}"] = ("stride", k, d)
+        value = self.graph.input(TensorType(tensor._dtype, tuple(shape), tensor._device),
+                                 contiguous=contiguous, strides=strides)
+        traced = Traced(self, Memory(value, storage.version, tensor))
+        self.lifted[id(tensor)] = Lifted(tensor, value, traced)
+        self.by_place[place] = traced
+        return traced
+
+    def _operand(self, x: Any) -> Any:
+        if isinstance(x, Tensor):
+            return self.traced(x).read()
+        graph_value = getattr(x, "graph_value", None)  # RuntimeFloat
+        if graph_value is not None:
+            return graph_value(self)
+        if isinstance(x, np.ndarray):
+            self.note("a NumPy array was used in an op", "wrap it once: tracejit.from_numpy(array)")
+            return self.traced(Tensor.of_array(x)).read()
+        return x
+
+    # -- results -------------------------------------------------------------------------------
+    def _result(self, op: Op, operands: tuple, values: tuple, attributes: dict, made: Value) -> Tensor:
+        if op.views and isinstance(operands[0], Tensor):
+            parent = self.traced(operands[0])
+            if self._stays_view(op, parent, attributes):
+                return self._wrap(parent.viewed(op, values[1:], attributes, made))
+        return self._wrap(Traced(self, Memory(made)))
+
+    def _stays_view(self, op: Op, parent: Traced, attributes: dict) -> bool:
+        """Whether eager execution would share memory here (reshape of a permuted tensor copies)."""
+        if op.name != "reshape" or not parent.views and parent.memory.owner is None:
+            return True
+        layout = parent.layout()
+        if layout.flags["C_CONTIGUOUS"]:
+            return True
+        traced = parent.viewed(op, (), attributes, parent.read())
+        return bool(np.shares_memory(traced.layout(), layout))
+
+    def _wrap(self, traced: Traced, track: bool = True) -> Tensor:
+        value = traced._value
+        tensor = Tensor.deferred(traced, value.type.dtype, value.type.device)
+        if track:
+            self.deferred.append(weakref.ref(tensor))
+        return tensor
+
+    def _run_now(self, op: Op, operands: tuple, attributes: dict) -> Any:
+        """An op whose result's shape depends on values runs eagerly, between segments."""
+        self.need(None, f"the shape of {op.name}'s result depends on values")
+        with self.paused():
+            return Tensor.dispatch(op, operands, attributes)
+
+    def paused(self) -> Paused:
+        """Context: ops run eagerly meanwhile (on tensors that are concrete)."""
+        return Paused(self)
+
+    # -- numbers and gradients that are read ---------------------------------------------------
+    def number(self, container: Any, key: Any, value: float) -> RuntimeFloat:
+        """`container[key]` as a runtime scalar."""
+        known = self.numbers.get((id(container), key))
+        if known is None:
+            known = RuntimeFloat(self, value, frozenset([_NumberSource(container, key)]))
+            self.numbers[id(container), key] = known
+        return known
+
+    def is_number(self, container: Any, key: Any) -> bool:
+        """Whether `container[key]` is a runtime scalar (then its value is not guarded)."""
+        return type(key) is str and (id(container), key) in self.numbers
+
+    def grad_read(self, tensor: Tensor) -> None:
+        """The program depends on whether the tensor has a gradient."""
+        item = self.lifted.get(id(tensor))
+        grad = tensor._grad
+        if (item is None or item.before is None or item.before[0] is grad) and (
+                grad is None or grad._traced is None) and tensor._traced is None:
+            if all(t is not tensor for t, _ in self.grads_read):
+                self.grads_read.append((tensor, grad))
+
+    def tangent(self, like: Tensor) -> Tensor:
+        """A deferred tensor standing for the gradient of `like`: a new input of the graph."""
+        value = self.graph.input(like_type(self.traced(like)), source="tangent")
+        return self._wrap(Traced(self, Memory(value)), track=False)
+
+    # -- ending a segment ----------------------------------------------------------------------
+    def alive(self) -> list[Tensor]:
+        """Deferred tensors somebody still holds, oldest first."""
+        return [t for t in (r() for r in self.deferred) if t is not None and t._traced is not None]
+
+    def lifted_tensors(self) -> list[Lifted]:
+        return [item for item in self.lifted.values() if item.traced is not None]
+
+    def written(self) -> list[Memory]:
+        """The caller's memory that the recording writes."""
+        return list(dict.fromkeys(i.traced.memory for i in self.lifted_tensors() if i.traced.memory.generation))
+
+    def input_sources(self) -> dict[Value, Any]:
+        """What each graph input stands for: a tensor, a Generator, a RuntimeFloat."""
+        found: dict[Value, Any] = {}
+        for item in self.lifted.values():
+            found.setdefault(item.value, item.tensor)
+        for number, value in self.scalars:
+            found[value] = number
+        return found
+
+    def flush(self) -> None:
+        """Compile and run what was recorded; tensors that are still alive become concrete."""
+        if not self.graph.nodes and not self.deferred:
+            return
+        alive = self.alive()
+        fresh = list(dict.fromkeys(t._traced.memory for t in alive if t._traced.memory.owner is None))
+        if fresh or self.written():
+            sources = self.input_sources()
+            inputs = list(self.graph.inputs)
+            self.finish(inputs, [sources[v] for v in inputs], alive, fresh, [])
+        else:
+            self._settle(alive, [], [])
+
+    def finish(self, inputs: list[Value], sources: list[Any], results: list[Tensor], fresh: list[Memory],
+               extra: list[Value]) -> list[Tensor]:
+        """Run the graph from `inputs`; `results` become concrete. Returns the roots of `fresh`, then `extra`."""
+        written = self.written()
+        graph = self.graph
+        graph.location, graph.detached = None, False
+        wanted = extract(graph, self.name, inputs, [*(m.value for m in fresh), *extra],
+                         [(m.input, m.value) for m in written])
+        values = [x.hint if type(x) is RuntimeFloat else x for x in sources]
+        roots = self.run_segment(wanted, values)
+        self._settle(results, fresh, roots)
+        for memory in written:
+            memory.owner._storage.version = memory.version
+        return roots
+
+    def _settle(self, results: list[Tensor], fresh: list[Memory], roots: list[Tensor]) -> None:
+        materialise(results, dict(zip(fresh, roots)))
+        for generator, _, draws in self.generators.values():
+            generator.advance(draws)
+        self._start()
+
+    def abandon(self) -> None:
+        """After an exception in the user's code: what ran before it has happened, so make it so."""
+        active.recorder = self
+        try:
+            self.flush()
+        finally:
+            active.recorder = None
+
+
+class _NumberSource(tuple):
+    """Where a number was read: (container, key)."""
+
+    def __new__(cls, container: Any, key: Any) -> _NumberSource:
+        return super().__new__(cls, (container, key))
+
+    def __hash__(self) -> int:
+        return hash((id(self[0]), self[1]))
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _NumberSource and self[0] is other[0] and self[1] == other[1]
+
+    @property
+    def text(self) -> str:
+        return repr(self[1])
+
+
+def like_type(traced: Traced) -> TensorType:
+    return traced.read().type
+
+
+def materialise(tensors: list[Tensor], roots: dict[Memory, Tensor]) -> None:
+    """Give deferred tensors the memory their segment produced, seen through their views."""
+    saved, active.recorder = active.recorder, None
+    try:
+        for tensor in tensors:
+            traced = tensor._traced
+            memory = traced.memory
+            root = roots[memory] if memory.owner is None else memory.owner
+            if memory.owner is None:
+                root._storage.version = memory.version
+            tensor.become(apply_views(root, traced.views, traced))
+    finally:
+        active.recorder = saved
+
+
+def apply_views(root: Tensor, views: tuple, traced: Traced) -> Any:
+    """The array views lead to, from the concrete memory they start at."""
+    array: Any = root.detach()
+    values = traced.memory.value.graph.scope.hints
+    with no_grad():
+        for op, _, attributes in views:
+            array = op(array, **{k: concrete(v, values) for k, v in attributes.items()})
+    return array
+
+
+class Paused:
+    """Context manager: no recording inside."""
+
+    def __init__(self, recorder: Recorder):
+        self.recorder = recorder
+
+    def __enter__(self) -> None:
+        active.recorder = None
+
+    def __exit__(self, *exc: object) -> None:
+        active.recorder = self.recorder
+
+
+class CaptureError(RuntimeError):
+    """A function cannot be captured as asked; the message names the line and the reason."""
+
+
+LEAKED = (
+    "a deferred tensor escaped from the captured function that made it and was used in another one; "
+    "return it from that function instead of storing it"
+)

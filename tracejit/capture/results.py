@@ -1,0 +1,177 @@
+"""What a replay must produce: a recipe for the return value and for every effect.
+
+In: objects made by a recorded call (return value, new attributes, container contents). Out: recipes: small trees that
+`build` turns into fresh Python objects from the tensors a replay computed. What has no recipe is named (C1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from tracejit.capture.aliasing import Memory, Traced, concrete
+from tracejit.capture.guards import current
+from tracejit.capture.scalars import RuntimeFloat
+from tracejit.capture.state import PRIMITIVE, Place, State
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.sizes import Size, evaluate
+
+
+class Unmodelled(Exception):
+    """An object a replay could not make."""
+
+
+@dataclass
+class Replay:
+    """What a replay has at hand: arguments, tensors standing for each recorded result, sizes."""
+
+    arguments: tuple
+    tensors: list[Any]
+    sizes: dict[str, int]
+
+
+Recipe = Callable[[Replay], Any]
+
+
+class Recipes:
+    """Makes recipes; collects the distinct result tensors in `tensors`, in order of appearance."""
+
+    def __init__(self, state: State):
+        self.state = state
+        self.tensors: list[Tensor] = []
+        self.numbers: dict[int, int] = {}
+
+    def of(self, value: Any) -> Recipe:
+        if type(value) is Size:
+            return lambda replay: evaluate(value, replay.sizes)
+        if type(value) is RuntimeFloat:
+            frozen = value.concrete()
+            return lambda replay: frozen
+        if isinstance(value, Tensor):
+            return self._tensor(value)
+        if isinstance(value, PRIMITIVE):
+            return lambda replay: value
+        place = self.state.place_of(value)
+        if place is not None:
+            return lambda replay: current(place, replay.arguments)
+        return self._container(value)
+
+    def _tensor(self, tensor: Tensor) -> Recipe:
+        if tensor._traced is None:
+            place = self.state.place_of(tensor)
+            if place is None:
+                raise Unmodelled("a tensor made outside the recorded call, found nowhere, is returned or stored")
+            return lambda replay: current(place, replay.arguments)
+        number = self.numbers.setdefault(id(tensor), len(self.tensors))
+        if number == len(self.tensors):
+            self.tensors.append(tensor)
+        return lambda replay: replay.tensors[number]
+
+    def _container(self, value: Any) -> Recipe:
+        cls = type(value)
+        if isinstance(value, dict) and cls.__module__ in ("builtins", "collections"):
+            items = [(k, self.of(v)) for k, v in value.items()]
+            if not all(isinstance(k, PRIMITIVE) for k, _ in items):
+                raise Unmodelled("a dict with keys that are objects is returned or stored")
+            return lambda replay: {k: r(replay) for k, r in items}
+        if isinstance(value, (list, tuple)):
+            parts = [self.of(v) for v in value]
+            make = cls._make if hasattr(cls, "_make") else cls
+            return lambda replay: make([r(replay) for r in parts])
+        raise Unmodelled(f"a {cls.__module__}.{cls.__name__} is returned or stored")
+
+
+Effect = Callable[[Replay], None]
+
+
+def effects(state: State, arguments: tuple, recipes: Recipes) -> list[Effect]:
+    """What the call changed of the places it could see, each as an action to repeat on replay."""
+    found: list[Effect] = []
+    for place in list(state.places):
+        try:
+            now = current(place, arguments)
+        except ValueError:  # an empty closure cell
+            continue
+        if not _unchanged(place, now):
+            found.append(_assignment(place, now, recipes))
+        elif place.kind in ("sequence", "mapping") and _contents_changed(place, now):
+            found.append(_refill(place, now, recipes))
+    return found
+
+
+def _unchanged(place: Place, now: Any) -> bool:
+    before = place.value
+    if now is before:
+        return True
+    if place.kind == "primitive" and type(now) is type(before):
+        return bool(now == before) or (now != now and before != before)
+    return place.how in ("self", "func", "type") or place.how == "item" and place.parent is not None and (
+        place.parent.kind in ("sequence", "mapping"))  # containers are refilled whole
+
+
+def _contents_changed(place: Place, now: Any) -> bool:
+    if isinstance(now, tuple):
+        return False
+    keys = range(len(now)) if place.kind == "sequence" else list(now)
+    before = {child.key if isinstance(child.key, PRIMITIVE) else id(child.key): child.value
+              for (how, _), child in place.children.items() if how == "item"}
+    if len(now) != place.length:
+        return True
+    for key in keys:
+        old = before.get(key if isinstance(key, PRIMITIVE) else id(key), now[key])
+        new = now[key]
+        if new is not old and not (isinstance(new, PRIMITIVE) and type(new) is type(old) and new == old):
+            return True
+    return False
+
+
+def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
+    recipe, parent, key = recipes.of(now), place.parent, place.key
+    if place.how == "attr":
+        def set_attribute(replay: Replay) -> None:
+            setattr(current(parent, replay.arguments), key, recipe(replay))  # type: ignore[arg-type]
+        return set_attribute
+    if place.how == "global":
+        container = place.keys
+        return lambda replay: container.__setitem__(key, recipe(replay))
+    if place.how == "cell":
+        return lambda replay: setattr(key, "cell_contents", recipe(replay))
+    if place.how == "slot":
+        return lambda replay: setattr(current(parent, replay.arguments), key, recipe(replay))  # type: ignore[arg-type]
+    raise Unmodelled(f"{place.text} was changed")
+
+
+def _refill(place: Place, now: Any, recipes: Recipes) -> Effect:
+    if isinstance(now, list):
+        parts = [recipes.of(v) for v in now]
+
+        def refill_list(replay: Replay) -> None:
+            current(place, replay.arguments)[:] = [r(replay) for r in parts]
+        return refill_list
+    if not all(isinstance(k, PRIMITIVE) for k in now):
+        raise Unmodelled(f"{place.text}, a dict with keys that are objects, was changed")
+    items = [(k, recipes.of(v)) for k, v in now.items()]
+
+    def refill_dict(replay: Replay) -> None:
+        target, fresh = current(place, replay.arguments), {k: r(replay) for k, r in items}
+        for gone in [k for k in target if k not in fresh]:
+            del target[gone]
+        target.update(fresh)
+    return refill_dict
+
+
+def memories(tensors: list[Tensor]) -> list[Memory]:
+    """The distinct pieces of fresh memory behind result tensors."""
+    return list(dict.fromkeys(t._traced.memory for t in tensors if t._traced.memory.owner is None))
+
+
+def view_recipe(traced: Traced) -> Callable[[Any, dict[str, int]], Any]:
+    """How to see a result in its memory: the recorded views, applied to the concrete root."""
+    steps = [(op, attributes) for op, _, attributes in traced.views]
+
+    def look(root: Any, sizes: dict[str, int]) -> Any:
+        for op, attributes in steps:
+            root = op(root, **{k: concrete(v, sizes) for k, v in attributes.items()})
+        return root
+
+    return look

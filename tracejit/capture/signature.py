@@ -1,0 +1,46 @@
+"""A call's arguments in one order, whatever way they were passed.
+
+In: a Python callable. Out: `Signature.normalise(args, kwargs)` -> tuple of values, one per parameter (`*args` a tuple,
+`**kwargs` a dict), and `call(function, values)`. Raises Python's own TypeError for wrong arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class Signature:
+    """The parameters of a captured function."""
+
+    def __init__(self, function: Callable[..., Any]):
+        self.signature = inspect.signature(function)
+        parameters = list(self.signature.parameters.values())
+        self.names = [p.name for p in parameters]
+        self.plain = len(parameters) if all(p.kind in _POSITIONAL for p in parameters) else -1
+        self.parameters = parameters
+
+    def normalise(self, args: tuple, kwargs: dict[str, Any]) -> tuple:
+        """One value per parameter, defaults filled in."""
+        if not kwargs and len(args) == self.plain:
+            return args
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return tuple(bound.arguments[name] for name in self.names)
+
+    def call(self, function: Callable[..., Any], values: tuple) -> Any:
+        """Call `function` with normalised values."""
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        for parameter, value in zip(self.parameters, values):
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                args.extend(value)
+            elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                kwargs.update(value)
+            elif parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+                kwargs[parameter.name] = value
+            else:
+                args.append(value)
+        return function(*args, **kwargs)

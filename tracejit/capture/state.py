@@ -1,0 +1,238 @@
+"""The Python state a captured function can see: where each object is found, and what it was.
+
+In: roots (arguments, globals, closure cells) and the names the executed code mentions. Out: a tree of `Place`s, each with
+the value it had when it was first reachable. Guards are generated from the tree; effects are found by walking it again
+after the call. Over-approximates: whatever the names reach counts as read (C2).
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+from typing import Any, Callable, Iterator
+
+import numpy as np
+
+from tracejit.eager.tensor import Tensor
+from tracejit.memory.devices import device
+from tracejit.ops.types import dtype
+
+PRIMITIVE = (int, float, bool, complex, str, bytes, type(None), type(Ellipsis), dtype, device, enum.Enum, range)
+_IDENTITY = (FunctionType, BuiltinFunctionType, type, staticmethod, classmethod, property, np.dtype)
+MODULE_TABLES = ("_parameters", "_buffers", "_modules", "training", "_forward_hooks", "_forward_pre_hooks",
+                 "_backward_hooks", "_backward_pre_hooks")
+MAX_ELEMENTS = 4096
+ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
+
+
+class Place:
+    """Where an object is found: `how` from its parent (`attr`, `item`, `type`, `cell`, `global`, `argument`, `self`,
+    `func`), and what was there."""
+
+    __slots__ = ("parent", "how", "key", "value", "kind", "children", "length", "text", "number", "keys")
+
+    def __init__(self, parent: Place | None, how: str, key: Any, value: Any, text: str):
+        self.parent, self.how, self.key, self.value, self.text = parent, how, key, value, text
+        self.kind, self.length, self.keys = kind_of(value), None, None
+        self.children: dict[tuple, Place] = {}
+        self.number = -1
+
+    def __repr__(self) -> str:
+        return f"<{self.text}: {self.kind}>"
+
+    def read(self, parent: Any) -> Any:
+        """What is there now, given the object at the parent place."""
+        try:
+            if self.how == "attr":
+                return parent.__dict__.get(self.key, ABSENT) if hasattr(parent, "__dict__") else getattr(
+                    parent, self.key, ABSENT)
+            if self.how == "type":
+                return _class_attribute(type(parent) if not isinstance(parent, type) else parent, self.key)
+            if self.how == "cell":
+                return self.key.cell_contents
+            if self.how in ("self", "func"):
+                return parent.__self__ if self.how == "self" else parent.__func__
+            if self.how == "slot":
+                return getattr(parent, self.key, ABSENT)
+            return parent[self.key]
+        except (KeyError, IndexError, ValueError, AttributeError):
+            return ABSENT
+
+
+def kind_of(value: Any) -> str:
+    """How a value is guarded."""
+    if value is ABSENT:
+        return "absent"
+    if isinstance(value, Tensor):
+        return "tensor"
+    if isinstance(value, PRIMITIVE):
+        return "primitive"
+    if isinstance(value, (list, tuple)):
+        return "sequence"
+    if isinstance(value, dict):
+        return "mapping"
+    if isinstance(value, (set, frozenset)):
+        return "set"
+    if isinstance(value, ModuleType):
+        return "module"
+    if isinstance(value, MethodType):
+        return "method"
+    if isinstance(value, _IDENTITY):
+        return "identity"
+    if isinstance(value, functools.partial):
+        return "partial"
+    return "object" if _is_plain_object(value) else "opaque"
+
+
+def _is_plain_object(value: Any) -> bool:
+    """An instance of a Python class, whose attributes are in `__dict__` or slots."""
+    cls = type(value)
+    return bool(cls.__flags__ & (1 << 9)) and (hasattr(value, "__dict__") or hasattr(cls, "__slots__")) and (
+        not hasattr(cls, "__next__"))
+
+
+def _class_attribute(cls: type, name: str) -> Any:
+    for c in cls.__mro__:
+        if name in c.__dict__:
+            return c.__dict__[name]
+    return ABSENT
+
+
+class State:
+    """The tree of places reachable from the roots through the names seen so far."""
+
+    def __init__(self, unmodelled: Callable[[str, str], None], exempt: Callable[[Any, Any], bool]):
+        self.unmodelled, self.exempt = unmodelled, exempt
+        self.names: set[str] = set()
+        self.stored: set[str] = set()
+        self.everything = False
+        self.places: list[Place] = []
+        self.by_id: dict[int, Place] = {}
+        self.roots: dict[tuple, Place] = {}
+        self.functions: dict[Any, Place] = {}  # code -> place of a function with it
+        self.kept: list[Any] = []  # objects whose id is in use
+
+    # -- growing -----------------------------------------------------------------------------
+    def add_root(self, how: str, container: Any, key: Any, value: Any, text: str) -> None:
+        identity = (how, id(container), key if not isinstance(key, CellType) else id(key))
+        if identity not in self.roots:
+            place = Place(None, how, key, value, text)
+            place.keys = container  # the globals dict; arguments have none
+            self.roots[identity] = place
+            self.kept.append(container)
+            self._visit(place)
+
+    def mention(self, attributes: frozenset[str], stored: frozenset[str], everything: bool) -> None:
+        """More code was entered: its names count from now on."""
+        new, self.stored = attributes - self.names, self.stored | stored
+        widened = everything and not self.everything
+        self.everything |= everything
+        if not new and not widened:
+            return
+        self.names |= new
+        for place in list(self.places):
+            if place.kind in ("object", "module", "identity"):
+                self._attributes(place, place.value, None if widened else new)
+
+    def _visit(self, place: Place) -> None:
+        value, kind = place.value, place.kind
+        if kind in ("primitive", "absent"):
+            self.places.append(place)
+            return
+        known = self.by_id.get(id(value))
+        if known is not None and kind != "tensor":
+            place.kind, place.keys = "same", known
+            self.places.append(place)
+            return
+        self.places.append(place)
+        if known is None:
+            self.by_id[id(value)] = place
+            self.kept.append(value)
+        self._contents(place, value, kind)
+
+    def _contents(self, place: Place, value: Any, kind: str) -> None:
+        if kind == "sequence":
+            self._elements(place, enumerate(value), len(value))
+        elif kind == "mapping":
+            self._elements(place, value.items(), len(value))
+            place.keys = tuple(value)
+        elif kind == "set":
+            place.keys = frozenset(value)
+            if not all(isinstance(v, PRIMITIVE) for v in value):
+                self.unmodelled(place.text, "a set of objects is read")
+        elif kind == "method":
+            self._child(place, "self", None, value.__self__, place.text + ".__self__")
+            self._child(place, "func", None, value.__func__, place.text)
+        elif kind == "partial":
+            for name in ("func", "args", "keywords"):
+                self._child(place, "slot", name, getattr(value, name), f"{place.text}.{name}")
+        elif kind == "identity" and isinstance(value, FunctionType):
+            self.functions.setdefault(value.__code__, place)
+        elif kind in ("object", "module"):
+            self._attributes(place, value, None)
+        elif kind == "opaque":
+            self.unmodelled(place.text, f"a {type(value).__module__}.{type(value).__name__} is read, whose "
+                                        "changes cannot be seen")
+
+    def _elements(self, place: Place, items: Iterator[tuple] | Any, length: int) -> None:
+        place.length = length
+        if length > MAX_ELEMENTS:
+            self.unmodelled(place.text, f"a container of {length} elements is read")
+            return
+        for key, element in items:
+            if not self.exempt(place.value, key):
+                self._child(place, "item", key, element, f"{place.text}[{_key_text(key)}]")
+
+    def _attributes(self, place: Place, value: Any, only: set[str] | frozenset[str] | None) -> None:
+        if place.kind == "module" and (value.__name__ or "").split(".")[0] in _TRUSTED_MODULES:
+            return
+        own = getattr(value, "__dict__", None) or {}
+        names = set(own) if self.everything else self.names
+        if only is not None and not self.everything:
+            names = set(only)
+        if only is None and hasattr(value, "_parameters"):
+            names = set(names) | set(MODULE_TABLES)
+        text = place.text
+        for name in sorted(names):
+            if isinstance(own, dict) and name in own or name in own:
+                if place.kind != "identity" and not self.exempt(value, name):
+                    self._child(place, "attr", name, own[name], f"{text}.{name}")
+                    continue
+            if place.kind == "module":
+                continue
+            self._class_level(place, value, name, own)
+
+    def _class_level(self, place: Place, value: Any, name: str, own: Any) -> None:
+        cls = value if isinstance(value, type) else type(value)
+        if not isinstance(value, type) and place.kind == "identity":
+            return
+        found = _class_attribute(cls, name)
+        if isinstance(found, _SLOT):
+            self._child(place, "slot", name, getattr(value, name, ABSENT), f"{place.text}.{name}")
+        elif found is not ABSENT and not isinstance(found, _QUIET) and not cls.__module__.startswith("tracejit"):
+            self._child(place, "type", name, found, f"{place.text}.{name}")
+        elif found is ABSENT and name in self.stored and place.kind == "object":
+            self._child(place, "attr", name, ABSENT, f"{place.text}.{name}")
+
+    def _child(self, parent: Place, how: str, key: Any, value: Any, text: str) -> None:
+        identity = (how, key if isinstance(key, PRIMITIVE) else id(key))
+        if identity in parent.children:
+            return
+        child = parent.children[identity] = Place(parent, how, key, value, text)
+        self._visit(child)
+
+    # -- looking things up ----------------------------------------------------------------------
+    def place_of(self, value: Any) -> Place | None:
+        """Where an object was found first."""
+        return self.by_id.get(id(value))
+
+
+_SLOT = type(Place.text)  # slot descriptors
+_QUIET = (type(object.__init__), type(object.__new__), type(int.real), type(str.join))
+_TRUSTED_MODULES = {"tracejit", "math", "builtins", "typing", "functools", "itertools", "operator", "collections",
+                    "abc", "contextlib", "dataclasses", "enum", "types", "numbers", "copy", "inspect", "warnings"}
+
+
+def _key_text(key: Any) -> str:
+    return repr(key) if isinstance(key, PRIMITIVE) else f"<{type(key).__name__}>"

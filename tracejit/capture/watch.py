@@ -1,0 +1,144 @@
+"""What Python a recorded call ran: every code object entered, every foreign C function called.
+
+In: `sys.setprofile` events of the recording thread. Out: the names the executed code reads and writes (attributes,
+globals), found by inspecting code objects (no source is read), and a note for each call nobody can model. The
+state walker guards whatever those names reach (C2).
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import dis
+import math
+import operator
+import sys
+from dataclasses import dataclass
+from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType, ModuleType
+from typing import Any, Callable
+
+from tracejit.capture.location import PACKAGE, is_own
+
+_LIBRARY = (PACKAGE + "nn", PACKAGE + "optim")  # own code that reads the user's state like user code does
+_MODULE_FILE = PACKAGE + "nn/module.py"
+_READS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD", "STORE_ATTR", "DELETE_ATTR",
+          "IMPORT_FROM")
+_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")
+_PURE_TYPES = (list, dict, tuple, set, frozenset, str, bytes, int, float, bool, complex, range, slice, type(None),
+               collections.OrderedDict, collections.defaultdict, collections.deque, type({}.keys()),
+               type({}.values()), type({}.items()), type, property)
+_PURE_BUILTINS = {getattr(builtins, n) for n in (
+    "abs all any callable chr divmod format hasattr getattr hash id isinstance issubclass iter len max min next ord "
+    "pow repr round sorted sum bin hex oct ascii").split()}
+_PURE_MODULES = {math.__name__, operator.__name__, "_operator", "itertools", "_functools", "functools", "_collections",
+                 "_abc", "_struct", "cmath", "_weakref", "_typing", "_warnings"}
+_DYNAMIC = ("getattr", "hasattr", "vars", "__dict__", "__getattribute__", "attrgetter")
+
+
+@dataclass(frozen=True)
+class Names:
+    """What one code object mentions."""
+
+    attributes: frozenset[str]
+    stored: frozenset[str]
+    globals: frozenset[str]
+    dynamic: bool  # attribute names may be computed: everything reachable counts as read
+
+
+_names: dict[CodeType, Names] = {}
+
+
+def names_of(code: CodeType) -> Names:
+    """Attribute and global names of a code object, its nested ones included (cached)."""
+    found = _names.get(code)
+    if found is None:
+        found = _names[code] = _scan(code)
+    return found
+
+
+def _scan(code: CodeType) -> Names:
+    attributes: set[str] = set()
+    stored: set[str] = set()
+    global_names: set[str] = set()
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in _READS:
+            attributes.add(instruction.argval)
+            if instruction.opname in ("STORE_ATTR", "DELETE_ATTR"):
+                stored.add(instruction.argval)
+        elif instruction.opname in _GLOBALS:
+            global_names.add(instruction.argval)
+    dynamic = bool((attributes | global_names) & set(_DYNAMIC))
+    if dynamic:  # names given as literals count as mentioned
+        literals = {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
+        attributes |= literals
+        stored |= literals
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            inner = names_of(constant)
+            attributes |= inner.attributes
+            stored |= inner.stored
+            global_names |= inner.globals
+            dynamic |= inner.dynamic
+    return Names(frozenset(attributes), frozenset(stored), frozenset(global_names), dynamic)
+
+
+def is_watched(code: CodeType) -> bool:
+    """User code, and tracejit's layers and optimizers, which read the user's state."""
+    if not is_own(code):
+        return True
+    name = code.co_filename
+    return name.startswith(_LIBRARY) and name != _MODULE_FILE
+
+
+def is_pure(function: Any) -> bool:
+    """Whether a C function only depends on its arguments and only changes them."""
+    if function in _PURE_BUILTINS:
+        return True
+    owner = getattr(function, "__self__", None)
+    if owner is not None and not isinstance(owner, ModuleType):
+        return type(owner) in _PURE_TYPES or isinstance(owner, BaseException)
+    if isinstance(function, MethodDescriptorType):
+        return function.__objclass__ in _PURE_TYPES or function.__objclass__ is object
+    module = getattr(function, "__module__", None) or getattr(owner, "__name__", None)
+    return module in _PURE_MODULES
+
+
+class Watcher:
+    """Context manager around the recorded call. `entered(names, frame)` is called at the first entry of each watched code
+    object, before its body runs; `foreign(function)` for C functions that cannot be modelled."""
+
+    def __init__(self, entered: Callable[[Names, FrameType], None], foreign: Callable[[Any], None]):
+        self.entered, self.foreign = entered, foreign
+        self.seen: set[CodeType] = set()
+        self.judged: dict[Any, bool] = {}
+
+    def __enter__(self) -> Watcher:
+        self.previous = sys.getprofile()
+        sys.setprofile(self._event)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        sys.setprofile(self.previous)
+
+    def _event(self, frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call":
+            code = frame.f_code
+            if code not in self.seen:
+                self.seen.add(code)
+                if is_watched(code):
+                    self.entered(names_of(code), frame)
+        elif event == "c_call" and not is_own(frame.f_code):
+            self._judge(argument)
+
+    def _judge(self, function: BuiltinFunctionType) -> None:
+        try:
+            key = function if getattr(function, "__self__", None) is None else None
+            pure = self.judged.get(key) if key is not None else None
+        except TypeError:
+            key, pure = None, None
+        if pure is None:
+            pure = is_pure(function)
+            if key is not None:
+                self.judged[key] = pure
+        if not pure:
+            self.foreign(function)

@@ -1,0 +1,1 @@
+"""Looking inside: reports, comparison of compiled against eager."""

@@ -1,0 +1,57 @@
+"""Copy the part of a graph between given inputs and outputs.
+
+In: a Graph, some of its values as inputs, some as outputs. Out: a new Graph over the same scope. Called by the recorder
+(what a segment needs), by autodiff (the backward part) and by the jit (the joint graph for higher orders).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from tracejit.ir.graph import Graph, Node, Value
+
+
+def extract(graph: Graph, name: str, inputs: Sequence[Value], outputs: Sequence[Value],
+            writes: Sequence[tuple[Value, Value]] = ()) -> Graph:
+    """A new graph that computes `outputs` (and writes) from `inputs`; sizes are shared with `graph`."""
+    part = Graph(name, scope=graph.scope)
+    now: dict[Value, Value] = {}
+    for value in inputs:
+        fresh = part.input(value.type, value.source, value.contiguous, graph.strides.get(value, ()))
+        fresh.is_weak = value.is_weak
+        now[value] = fresh
+    needed = _needed(graph, inputs, [*outputs, *(v for _, v in writes)])
+    for node in graph.nodes:
+        if node in needed:
+            _copy_node(part, node, now)
+    part.outputs = [now[v] for v in outputs]
+    part.writes = [(now[i], now[v]) for i, v in writes]
+    number = {value: k for k, value in enumerate(graph.inputs)}
+    moved = {number[v]: k for k, v in enumerate(inputs) if v in number}
+    part.symbol_sources = {s: (kind, moved[k], d) for s, (kind, k, d) in graph.symbol_sources.items() if k in moved}
+    return part
+
+
+def _needed(graph: Graph, inputs: Sequence[Value], outputs: Sequence[Value]) -> set[Node]:
+    given = set(inputs)
+    needed: set[Node] = set()
+    stack: list[Any] = [v for v in outputs if v not in given]
+    while stack:
+        value = stack.pop()
+        if value.node is None or value in given:
+            continue
+        if value.node not in needed:
+            needed.add(value.node)
+            stack.extend(v for v in value.node.operand_values() if v not in given)
+    return needed
+
+
+def _copy_node(part: Graph, node: Node, now: dict[Value, Value]) -> None:
+    inputs = tuple(now[x] if isinstance(x, Value) else x for x in node.inputs)
+    copy = Node(node.op, inputs, dict(node.attributes), location=node.location, detached=node.detached,
+                provenance=node.provenance, regions=node.regions)
+    copy.outputs = tuple(Value(part, v.type, copy, v.index) for v in node.outputs)
+    for old, new in zip(node.outputs, copy.outputs):
+        new.is_weak = old.is_weak
+        now.setdefault(old, new)
+    part.nodes.append(copy)

@@ -1,0 +1,288 @@
+"""`script` and `trace`: a function becomes a `CompiledFunction`, which captures, guards, compiles and replays it.
+
+In: Python functions, methods, modules. Out: callables with the same results, mutations and errors (C1), plus `report()`,
+`graph()`, `graphs`. The whole flow of a call is in `CompiledFunction.__call__`.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import threading
+from collections import OrderedDict
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator
+
+from tracejit import logs
+from tracejit.capture.recorder import Break, CaptureError
+from tracejit.capture.signature import Signature
+from tracejit.config import flags
+from tracejit.debug.report import Recompile, Report, Statistics
+from tracejit.eager.recording import active
+from tracejit.ir.digest import digest
+from tracejit.ir.graph import Graph
+from tracejit.lowering.abi import ProgramError
+from tracejit.runtime.capture_call import CapturedCall
+from tracejit.runtime.entry import Entry
+from tracejit.runtime.segment import Segment
+
+_MODES = ("eager", "graph", "python", "compiled")
+_segments: OrderedDict[tuple, Segment] = OrderedDict()  # by structure: equal functions share programs
+_segments_lock = threading.Lock()
+_forbidden = threading.local()
+
+
+class RecompileError(RuntimeError):
+    """A recompilation happened inside `no_recompile()`; the message names its cause."""
+
+
+class CompiledFunction:
+    """A captured function. Calling it gives what the plain function would give.
+
+    >>> import tracejit
+    >>> @tracejit.script
+    ... def f(x):
+    ...     return x * 2 + 1
+    >>> f(tracejit.tensor([1.0, 2.0]))
+    tensor([3., 5.])
+    >>> f.report().compiles
+    1
+    """
+
+    def __init__(self, function: Callable[..., Any], *, dynamic: bool | None = None, fullgraph: bool = False,
+                 numerics: str = "fast", mode: str | None = None):
+        if mode is not None and mode not in _MODES:
+            raise ValueError(f"mode: expected one of {', '.join(_MODES)}; got {mode!r}")
+        if numerics not in ("fast", "eager"):
+            raise ValueError(f"numerics: expected 'fast' or 'eager', got {numerics!r}")
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.dynamic, self.fullgraph, self.numerics, self.mode = dynamic, fullgraph, numerics, mode
+        self._reset()
+
+    def _reset(self) -> None:
+        self.signature = Signature(self.function)
+        self.entries: list[tuple[str, Entry]] = []
+        self.statistics = Statistics()
+        self.lock = threading.RLock()
+        self.co_executed: dict[str, list[Break]] = {}  # mode -> why replay is given up
+        self.instances: dict[int, CompiledFunction] = {}
+
+    # -- a call -----------------------------------------------------------------------------------
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        mode = self.mode or flags.mode
+        if mode == "eager" or active.recorder is not None:  # captured inside captured: part of the outer one
+            return self.function(*args, **kwargs)
+        arguments = self.signature.normalise(args, kwargs)
+        found = self._find(mode, arguments)
+        if found is None:
+            with self.lock:  # another thread may have compiled meanwhile
+                found = self._find(mode, arguments)
+                if found is None:
+                    return self._capture(mode, arguments)
+        self.statistics.cache_hits += 1
+        entry, inputs, bound = found
+        try:
+            return entry.replay(inputs, arguments, bound)
+        except ProgramError:  # nothing visible was written yet: the plain function raises its own error
+            return self._plain(arguments)
+
+    def _find(self, mode: str, arguments: tuple) -> tuple | None:
+        """The entry that serves these arguments, its graph inputs and its binding."""
+        for kind, entry in self.entries:
+            if kind == mode:
+                inputs = entry.guards.check(arguments)
+                if type(inputs) is tuple:
+                    bound = entry.segment.bind(inputs)
+                    if bound is not None and entry.disjoint(inputs):
+                        return entry, inputs, bound
+        return None
+
+    def _plain(self, arguments: tuple) -> Any:
+        return self.signature.call(self.function, arguments)
+
+    def _capture(self, mode: str, arguments: tuple) -> Any:
+        self.statistics.cache_misses += 1
+        known = [e for kind, e in self.entries if kind == mode]
+        watch = mode not in self.co_executed
+        if known and watch:
+            self._record_miss(known, arguments)
+            if len(known) >= flags.max_entries:
+                self._give_up(mode, [Break(
+                    f"{len(known)} programs were compiled already; last cause: {self.statistics.recompiles[-1]}",
+                    None, "make what changes a tensor or an argument that only flows into arithmetic")])
+                watch = False
+        call = CapturedCall(self.__name__, self.signature.names, self.function, self._plain, arguments,
+                            lambda graph: self._compile(graph, mode), self.fullgraph, watch)
+        result = call.run()
+        if call.entry is not None:
+            self.entries.insert(0, (mode, call.entry))
+            self.statistics.compiles += 1
+        elif watch:
+            self._give_up(mode, call.breaks)
+        return result
+
+    def _give_up(self, mode: str, breaks: list[Break]) -> None:
+        self.co_executed[mode] = breaks
+        self.statistics.breaks.extend(b for b in breaks if b not in self.statistics.breaks)
+        for found in breaks:
+            logs.emit("breaks", f"{self.__name__}: {found}")
+
+    def _record_miss(self, known: list[Entry], arguments: tuple) -> None:
+        cause = known[0].miss(arguments)
+        found = Recompile.of(cause, self.function)
+        self.statistics.recompiles.append(found)
+        logs.emit("recompiles", f"{self.__name__}: {found}")
+        if getattr(_forbidden, "depth", 0):
+            raise RecompileError(f"{self.__name__} would be recompiled: {found}")
+
+    def _compile(self, graph: Graph, mode: str) -> Segment:
+        """The compiled form of a graph, shared by everything with the same structure."""
+        key = (digest(graph), mode, self.numerics)
+        with _segments_lock:
+            segment = _segments.get(key)
+            if segment is not None:
+                _segments.move_to_end(key)
+        if segment is None:
+            segment = Segment(graph, mode, self.numerics)
+            self.statistics.add_compile(segment)
+            with _segments_lock:
+                _segments[key] = segment
+                while len(_segments) > flags.max_segments:
+                    _segments.popitem(last=False)
+        self.statistics.segments[id(segment)] = segment
+        return segment
+
+    # -- looking inside -----------------------------------------------------------------------------
+    def report(self) -> Report:
+        """What was compiled, why, and what it costs; prints well."""
+        return Report(self.__name__, self.statistics, [entry for _, entry in self.entries])
+
+    def graph(self, *args: Any, **kwargs: Any) -> Graph:
+        """The graph these arguments are served by, captured on copies of them if there is none yet.
+
+        >>> import tracejit
+        >>> f = tracejit.script(lambda x: x + 1)
+        >>> len(f.graph(tracejit.ones(2)).nodes)
+        1
+        """
+        mode = self.mode or flags.mode
+        mode = "compiled" if mode == "eager" else mode
+        arguments = self.signature.normalise(args, kwargs)
+        found = self._find(mode, arguments)
+        if found is None:
+            self._capture(mode, copy.deepcopy(arguments))
+            found = self._find(mode, arguments)
+        if found is None:
+            reasons = "\n".join(map(str, self.statistics.breaks))
+            raise CaptureError(f"{self.__name__} has no single graph:\n{reasons}")
+        return found[0].segment.captured
+
+    @property
+    def graphs(self) -> dict[str, str]:
+        """The text of the last program's graph after each stage."""
+        segments = list(self.statistics.segments.values())
+        return dict(segments[-1].stages) if segments else {}
+
+    # -- being a method, a copy, a pickle --------------------------------------------------------------
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else _Bound(self, instance)
+
+    def __deepcopy__(self, memo: dict) -> CompiledFunction:
+        return self._again(copy.deepcopy(self.function, memo))
+
+    def __reduce__(self):
+        return (_rebuild, (self.function, self.dynamic, self.fullgraph, self.numerics, self.mode))
+
+    def _again(self, function: Callable[..., Any]) -> CompiledFunction:
+        return CompiledFunction(function, dynamic=self.dynamic, fullgraph=self.fullgraph,
+                                numerics=self.numerics, mode=self.mode)
+
+
+class _Bound:
+    """A captured method bound to its instance."""
+
+    def __init__(self, compiled: CompiledFunction, instance: Any):
+        self.__func__, self.__self__ = compiled, instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__func__(self.__self__, *args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__func__, name)
+
+
+def _rebuild(function: Any, dynamic: Any, fullgraph: bool, numerics: str, mode: Any) -> CompiledFunction:
+    return CompiledFunction(function, dynamic=dynamic, fullgraph=fullgraph, numerics=numerics, mode=mode)
+
+
+def script(fn_or_module: Any = None, *, dynamic: bool | None = None, fullgraph: bool = False,
+           numerics: str = "fast", mode: str | None = None) -> Any:
+    """Compile a function, method or module; usable as a decorator with or without arguments.
+
+    dynamic    None: one program for all sizes it does not depend on; False: one per shape
+    fullgraph  True: what cannot be replayed as one program is an error naming the line
+    numerics   "fast", or "eager": bit for bit eager's results
+    mode       "eager", "graph", "python" or "compiled"; None: TRACEJIT_MODE
+
+    >>> import tracejit
+    >>> @tracejit.script(fullgraph=True)
+    ... def double(x):
+    ...     return x + x
+    >>> double(tracejit.tensor([1.0]))
+    tensor([2.])
+    """
+    options = {"dynamic": dynamic, "fullgraph": fullgraph, "numerics": numerics, "mode": mode}
+    if fn_or_module is None:
+        return lambda fn: script(fn, **options)
+    if hasattr(fn_or_module, "_parameters") and hasattr(fn_or_module, "forward"):
+        return _scripted_module(fn_or_module, options)
+    if isinstance(fn_or_module, CompiledFunction):
+        return fn_or_module
+    if not callable(fn_or_module):
+        raise TypeError(f"script: expected a function or a module, got {type(fn_or_module).__name__}")
+    return CompiledFunction(fn_or_module, **options)
+
+
+def _scripted_module(module: Any, options: dict[str, Any]) -> Any:
+    """The same parameters behind a module whose `forward` is compiled."""
+    scripted = copy.copy(module)
+    scripted.__dict__["forward"] = CompiledFunction(type(module).forward.__get__(scripted), **options)
+    return scripted
+
+
+def trace(fn: Any = None, example_inputs: Any = None, **options: Any) -> Any:
+    """Like `script`, by execution only: the source is never read. `example_inputs` are captured at once.
+
+    >>> import tracejit
+    >>> f = tracejit.trace(lambda x: x * x, (tracejit.ones(3),))
+    >>> f.report().compiles
+    1
+    """
+    if fn is None:
+        return lambda fn: trace(fn, example_inputs, **options)
+    traced = script(fn, **options)
+    if example_inputs is not None:
+        examples = example_inputs if isinstance(example_inputs, tuple) else (example_inputs,)
+        traced(*copy.deepcopy(examples))
+    return traced
+
+
+compile = script
+
+
+@contextmanager
+def no_recompile() -> Iterator[None]:
+    """Inside, a recompilation raises `RecompileError` naming its cause (this thread only).
+
+    >>> import tracejit
+    >>> f = tracejit.script(lambda x: x + 1)
+    >>> y = f(tracejit.ones(3))
+    >>> with tracejit.no_recompile():
+    ...     y = f(tracejit.ones(5))
+    """
+    _forbidden.depth = getattr(_forbidden, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _forbidden.depth -= 1

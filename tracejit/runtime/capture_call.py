@@ -1,0 +1,320 @@
+"""One recorded call: run the user's Python with deferred tensors, compile what it did, make an entry if it can be replayed.
+
+In: a function, its normalised arguments. Out: the plain function's result, and an `Entry` or the reasons why there is none.
+Called by `jit.CompiledFunction` when no entry serves a call.
+"""
+
+from __future__ import annotations
+
+import gc
+from types import FrameType
+from typing import Any, Callable
+
+from tracejit.autodiff.differentiate import Joint, differentiate
+from tracejit.capture.aliasing import Memory
+from tracejit.capture.guards import Guards
+from tracejit.capture.location import user_location
+from tracejit.capture.reachable import explained
+from tracejit.capture.recorder import Recorder
+from tracejit.capture.results import Effect, Recipes, Replay, Unmodelled, effects, view_recipe
+from tracejit.capture.scalars import RuntimeFloat
+from tracejit.capture.state import Place, State
+from tracejit.capture.watch import Names, Watcher
+from tracejit.eager.recording import active
+from tracejit.eager.tape import grad_fn_of
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.extract import extract
+from tracejit.ir.graph import Graph, Value
+from tracejit.ops.random import Generator
+from tracejit.runtime.entry import Backward, Entry, ResultTensor, attach_backward
+from tracejit.runtime.segment import Segment
+
+Compile = Callable[[Graph], Segment]
+
+
+class CapturedCall:
+    """The recording of one call. `run()` returns the result; `entry` and `breaks` tell what became of it."""
+
+    def __init__(self, name: str, names: list[str], function: Callable[..., Any], invoke: Callable[[tuple], Any],
+                 arguments: tuple, compile: Compile, fullgraph: bool, watch: bool):
+        self.function, self.invoke, self.arguments, self.compile = function, invoke, arguments, compile
+        self.watch = watch
+        self.recorder = Recorder(name, self._run_segment, fullgraph)
+        self.state = State(self._unmodelled, self._exempt)
+        self.names = names
+        self.entry: Entry | None = None
+        self.segments: list[Segment] = []
+
+    @property
+    def breaks(self) -> list:
+        return self.recorder.breaks
+
+    # -- running ---------------------------------------------------------------------------------
+    def run(self) -> Any:
+        recorder = self.recorder
+        values = tuple(self._argument(k, v) for k, v in enumerate(self.arguments))
+        active.recorder = recorder
+        try:
+            if self.watch:
+                with Watcher(self._entered, self._foreign):
+                    value = self.invoke(values)
+            else:
+                value = self.invoke(values)
+            if self.watch and not recorder.breaks:
+                self._make_entry(value)
+            recorder.flush()
+        except BaseException:
+            recorder.abandon()
+            raise
+        finally:
+            active.recorder = None
+        return plain(value)
+
+    def _argument(self, k: int, value: Any) -> Any:
+        """Arguments as the function sees them: floats become runtime scalars."""
+        if self.watch:
+            self.state.add_root("argument", self, k, value, self.names[k])
+            if type(value) is float:
+                place = self.state.roots["argument", id(self), k]
+                return RuntimeFloat(self.recorder, value, frozenset([place]))
+        return value
+
+    def _run_segment(self, graph: Graph, inputs: list[Any]) -> list[Tensor]:
+        active.recorder = None
+        try:
+            segment = self.compile(graph)
+            self.segments.append(segment)
+            return segment.run(inputs, segment.bind(inputs))
+        finally:
+            active.recorder = self.recorder
+
+    # -- what the watcher and the state walker report ------------------------------------------------
+    def _entered(self, names: Names, frame: FrameType) -> None:
+        state = self.state
+        saved, active.recorder = active.recorder, None
+        try:
+            state.mention(names.attributes, names.stored, names.dynamic)
+            for name in names.globals:
+                container = frame.f_globals
+                if name in container:
+                    state.add_root("global", container, name, container[name], name)
+            self._cells(frame)
+        finally:
+            active.recorder = saved
+
+    def _cells(self, frame: FrameType) -> None:
+        code = frame.f_code
+        if not code.co_freevars:
+            return
+        place = self.state.functions.get(code)
+        function = place.value if place is not None else self.function
+        function = getattr(function, "__func__", function)
+        if getattr(function, "__code__", None) is not code:
+            return  # made inside the call: what it closes over was made there too
+        for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+            try:
+                self.state.add_root("cell", cell, cell, cell.cell_contents, name)
+            except ValueError:  # not assigned yet
+                continue
+
+    def _foreign(self, function: Any) -> None:
+        name = getattr(function, "__qualname__", repr(function))
+        module = getattr(function, "__module__", None)
+        known = f"{module}.{name}" if module and module != "builtins" else name
+        self.recorder.note(f"calls {known}, whose effects and sources cannot be seen",
+                           "move it out of the captured function")
+
+    def _unmodelled(self, path: str, what: str) -> None:
+        self.recorder.note(f"{path}: {what}")
+
+    def _exempt(self, container: Any, key: Any) -> bool:
+        return self.recorder.is_number(container, key)
+
+    # -- making an entry --------------------------------------------------------------------------
+    def _make_entry(self, value: Any) -> None:
+        try:
+            self.entry = EntryMaker(self, value).make()
+        except Unmodelled as reason:
+            self.recorder.note(str(reason))
+
+
+class EntryMaker:
+    """Turns a finished, unbroken recording into an entry; runs its program on the way."""
+
+    def __init__(self, call: CapturedCall, value: Any):
+        self.call, self.recorder, self.state = call, call.recorder, call.state
+        self.graph = call.recorder.graph
+        self.value = value
+
+    def make(self) -> Entry:
+        recorder, arguments = self.recorder, self.call.arguments
+        recipes = Recipes(self.state)
+        returned = recipes.of(self.value)
+        changed = effects(self.state, arguments, recipes) + self._gradients(recipes)
+        results = recipes.tensors
+        places = {value: self._place(source) for value, source in recorder.input_sources().items()}
+        self._refuse_unseen(results)
+        joint = self._differentiate(results)
+        inputs = [v for v in self.graph.inputs if joint is None or v not in joint.tangents]
+        guards = Guards(self.state, [places[v] for v in inputs], self._checked(), recorder.frozen_scalars)
+        concrete = [recorder.input_sources()[v] for v in inputs]
+        return self._run(joint, inputs, concrete, results, guards, returned, changed)
+
+    def _gradients(self, recipes: Recipes) -> list[Effect]:
+        """`.grad` of the caller's tensors, where the call changed it."""
+        found: list[Effect] = []
+        for item in self.recorder.lifted_tensors():
+            tensor = item.tensor
+            grad, requires, node = item.before
+            if tensor._requires_grad is not requires or grad_fn_of(tensor) is not node:
+                raise Unmodelled("requires_grad or the history of a tensor made outside was changed")
+            if tensor._grad is not grad:
+                found.append(self._set_grad(self._place(tensor), recipes.of(tensor._grad)))
+        return found
+
+    @staticmethod
+    def _set_grad(place: Place, recipe: Any) -> Effect:
+        from tracejit.capture.guards import current
+
+        def set_grad(replay: Replay) -> None:
+            current(place, replay.arguments)._grad = recipe(replay)
+
+        return set_grad
+
+    def _place(self, source: Any) -> Place:
+        """Where a graph input is found on replay."""
+        if isinstance(source, Tensor):
+            found = self.state.place_of(source) or self._grad_place(source)
+            if found is None:
+                raise Unmodelled("a tensor is read that was found through no argument, global, closure or attribute")
+            return found
+        if isinstance(source, Generator):
+            return self.state.place_of(source) or Place(None, "constant", source, source, "generator")
+        (place,) = source.sources
+        return place if isinstance(place, Place) else self._number_place(*place)
+
+    def _number_place(self, container: Any, key: Any) -> Place:
+        owner = self.state.place_of(container)
+        if owner is None:
+            raise Unmodelled(f"the number {key!r} is read from a container that was found nowhere")
+        return Place(owner, "item", key, container[key], f"{owner.text}[{key!r}]")
+
+    def _grad_place(self, tensor: Tensor) -> Place | None:
+        for place in self.state.places:
+            if place.kind == "tensor" and place.value._grad is tensor:
+                return Place(place, "grad", None, tensor, f"{place.text}.grad")
+        for item in self.recorder.lifted_tensors():
+            if item.before[0] is tensor:
+                owner = self.state.place_of(item.tensor)
+                return owner and Place(owner, "grad", None, tensor, f"{owner.text}.grad")
+        return None
+
+    def _checked(self) -> list[Place]:
+        """Places guarded beside the state: gradients whose presence was read."""
+        found = []
+        for tensor, grad in self.recorder.grads_read:
+            owner = self.state.place_of(tensor)
+            if owner is None:
+                raise Unmodelled("the gradient of a tensor that was found nowhere is read")
+            found.append(Place(owner, "grad", None, grad, f"{owner.text}.grad"))
+        return found
+
+    def _refuse_unseen(self, results: list[Tensor]) -> None:
+        """Tensors made here that somebody holds where no replay could put them."""
+        known = explained(results)
+        unseen = [t for t in self.recorder.alive() if id(t) not in known]
+        if unseen:
+            del unseen
+            gc.collect()
+            unseen = [t for t in self.recorder.alive() if id(t) not in known]
+        if unseen:
+            raise Unmodelled("a tensor made in the call is kept somewhere its effects cannot be seen")
+
+    def _differentiate(self, results: list[Tensor]) -> Joint | None:
+        tracked = [t for t in results if t._requires_grad and grad_fn_of(t) is not None and t._traced is not None]
+        wrt = [item.tensor for item in self.recorder.lifted_tensors() if item.tensor._requires_grad]
+        if not tracked or not wrt:
+            return None
+        return differentiate(self.recorder, tracked, wrt)
+
+    def _run(self, joint: Joint | None, inputs: list[Value], concrete: list[Any], results: list[Tensor],
+             guards: Guards, returned: Any, changed: list[Effect]) -> Entry:
+        recorder = self.recorder
+        fresh = list(dict.fromkeys(t._traced.memory for t in results if t._traced.memory.owner is None))
+        saved = [] if joint is None else joint.saved
+        roots_of: dict[Memory, int] = {m: k for k, m in enumerate(fresh)}
+        tracked = {} if joint is None else {id(t): k for k, t in enumerate(joint.outputs)}
+        described = [self._describe(t, roots_of, tracked) for t in results]
+        written = recorder.written()
+        draws = [(generator, count) for generator, _, count in recorder.generators.values()]
+        primal = dict((v, k) for k, v in enumerate(inputs))
+        extra, saved_at = self._saved(saved, primal, len(fresh), {m.input for m in written})
+        backward = self._backward(joint, primal, saved_at)
+        roots = recorder.finish(inputs, concrete, results, fresh, extra)
+        segment = self.call.segments[-1]
+        entry = Entry(guards, segment, described, returned, changed,
+                      [primal[m.input] for m in written],
+                      [(next(k for k, x in enumerate(concrete) if x is g), n) for g, n in draws], backward)
+        if backward is not None and joint is not None:
+            attach_backward(backward, concrete, roots, joint.outputs, segment.bind(concrete))
+        return entry
+
+    def _describe(self, tensor: Tensor, roots: dict[Memory, int], tracked: dict[int, int]) -> ResultTensor:
+        traced = tensor._traced
+        memory = traced.memory
+        root: Any
+        if memory.owner is None:
+            root = roots[memory]
+        else:
+            place = self._place(memory.owner)
+            from tracejit.capture.guards import current
+
+            root = lambda replay: current(place, replay.arguments)  # noqa: E731
+        history = grad_fn_of(tensor) is not None and id(tensor) not in tracked and tensor._requires_grad
+        leaf = tensor._requires_grad and grad_fn_of(tensor) is None
+        viewed = bool(traced.views) or memory.owner is not None
+        return ResultTensor(root, view_recipe(traced), viewed, history, leaf, tracked.get(id(tensor), -1))
+
+    @staticmethod
+    def _saved(saved: list[Value], primal: dict[Value, int], first: int,
+               written: set[Value]) -> tuple[list[Value], list[tuple[str, int]]]:
+        """Which saved values become further outputs, and where each is found after the run."""
+        extra: list[Value] = []
+        found: list[tuple[str, int]] = []
+        for value in saved:
+            if value in primal and value not in written:
+                found.append(("input", primal[value]))
+            else:
+                found.append(("output", first + len(extra)))
+                extra.append(value)
+        return extra, found
+
+    def _backward(self, joint: Joint | None, primal: dict[Value, int],
+                  saved: list[tuple[str, int]]) -> Backward | None:
+        if joint is None:
+            return None
+        real = [k for k, g in enumerate(joint.grads) if g is not None]
+        grads = [real.index(k) if k in real else None for k in range(len(joint.grads))]
+        whole = extract(joint.graph, f"{joint.graph.name}_joint", joint.graph.inputs,
+                        [g for g in joint.grads if g is not None])
+        tangents = [joint.graph.inputs.index(t) for t in joint.tangents]
+        wrt = [primal[self.recorder.lifted[id(x)].value] for x in joint.inputs]
+        graph, compile = joint.backward, self.call.compile
+        return Backward(whole, len(primal), tangents, grads, wrt, saved, lambda: compile(graph))
+
+
+def plain(value: Any) -> Any:
+    """The return value with symbolic sizes and runtime floats made plain numbers."""
+    from tracejit.ir.sizes import Size
+
+    if type(value) is Size:
+        return value.hint
+    if type(value) is RuntimeFloat:
+        return value.hint
+    if type(value) in (list, tuple):
+        return type(value)(plain(v) for v in value)
+    if type(value) is dict:
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(plain(v) for v in value)  # type: ignore[attr-defined]
+    return value

@@ -1,0 +1,155 @@
+"""A replay entry: guards, a compiled segment, and recipes for results and effects.
+
+In: what a recorded call left behind (made by the jit). Out: `Entry.replay(inputs, arguments)`: the plain function's return value and
+effects, without running any Python of the user's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Callable, Sequence
+
+from tracejit.autodiff.differentiate import Joint
+from tracejit.capture.guards import Guards
+from tracejit.capture.results import Effect, Recipe, Replay
+from tracejit.eager.modes import no_grad
+from tracejit.eager.tape import FREED, record_custom
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.graph import Graph
+from tracejit.ir.interpret import interpret
+from tracejit.runtime.segment import Bound, Segment
+
+Look = Callable[[Any, dict[str, int]], Any]
+
+
+@dataclass
+class ResultTensor:
+    """One tensor a call made: output number of its memory (or a place of the caller's), views, history."""
+
+    root: int | Callable[[Replay], Any]
+    look: Look
+    viewed: bool
+    requires_grad: bool  # its history was freed by a backward inside the call
+    leaf: bool  # requires grad without history
+    tracked: int  # position among the joint's outputs, or -1
+
+
+@dataclass
+class Backward:
+    """How gradients flow through a replay: one node on the tape (C4)."""
+
+    graph: Graph  # joint, for higher orders
+    primals: int  # its inputs before the tangents
+    tangents: list[int]  # positions of tangents in its inputs
+    grads: list[int | None]  # for each differentiable input: position in `segment`'s outputs
+    wrt: list[int]  # graph inputs that receive gradients
+    saved: list[tuple[str, int]]  # ("input", number) or ("output", number of the forward segment)
+    make: Callable[[], Segment]
+    segment: Segment | None = None
+
+    def compiled(self) -> Segment:
+        if self.segment is None:
+            self.segment = self.make()
+        return self.segment
+
+
+@dataclass
+class Entry:
+    """One captured program of a function."""
+
+    guards: Guards
+    segment: Segment
+    results: list[ResultTensor]
+    returned: Recipe
+    effects: list[Effect]
+    written: list[int]  # graph inputs whose memory the program writes
+    draws: list[tuple[int, int]]  # (graph input, draws): generators to advance
+    backward: Backward | None = None
+    overlap_checked: set[tuple] = field(default_factory=set)
+
+    def replay(self, inputs: Sequence[Any], arguments: tuple, bound: Bound) -> Any:
+        """Run natively and return what the plain function would."""
+        roots = self.segment.run(inputs, bound)
+        for number in self.written:
+            inputs[number]._storage.version += 1
+        for number, draws in self.draws:
+            inputs[number].advance(draws)
+        replay = Replay(arguments, [], bound.sizes)
+        tensors = replay.tensors
+        for result in self.results:
+            tensors.append(self._result(result, roots, replay))
+        if self.backward is not None:
+            self._attach(self.backward, inputs, roots, tensors, bound)
+        for effect in self.effects:
+            effect(replay)
+        return self.returned(replay)
+
+    def _result(self, result: ResultTensor, roots: list[Tensor], replay: Replay) -> Tensor:
+        root = roots[result.root] if type(result.root) is int else result.root(replay)  # type: ignore[operator]
+        if not result.viewed:
+            tensor = root
+        else:
+            with no_grad():
+                tensor = result.look(root.detach(), replay.sizes)
+        if result.requires_grad:
+            record_freed(tensor)
+        elif result.leaf:
+            tensor._requires_grad = True
+        return tensor
+
+    def _attach(self, backward: Backward, inputs: Sequence[Any], roots: list[Tensor], tensors: list[Tensor],
+                bound: Bound) -> None:
+        outputs = [None] * sum(r.tracked >= 0 for r in self.results)
+        for result, tensor in zip(self.results, tensors):
+            if result.tracked >= 0:
+                outputs[result.tracked] = tensor  # type: ignore[call-overload]
+        attach_backward(backward, inputs, roots, outputs, bound)
+
+
+def record_freed(tensor: Tensor) -> None:
+    """Give a tensor the history of a loss whose graph a backward inside the call has freed."""
+
+    def backward(grads: tuple, create_graph: bool) -> Any:
+        raise RuntimeError(FREED)
+
+    marker = Tensor.of_array(tensor.array[..., None][..., 0])
+    marker._requires_grad = True
+    record_custom("CompiledBackward", [marker], [tensor], backward)
+
+
+def attach_backward(plan: Backward, inputs: Sequence[Any], roots: Sequence[Tensor], outputs: Sequence[Any],
+                    bound: Bound) -> None:
+    """Make `outputs` the results of one node whose backward runs the compiled backward graph."""
+    primals = [inputs[k] for k in plan.wrt]
+    kept = [inputs[k] if kind == "input" else roots[k] for kind, k in plan.saved]
+    kept_inputs = [inputs[k] for kind, k in plan.saved if kind == "input" and isinstance(inputs[k], Tensor)]
+    everything = list(inputs)
+    types = [(t._shape, t._dtype) for t in outputs]
+
+    def backward(grads: tuple, create_graph: bool) -> list[Any]:
+        tangents = [_tangent(g, shape, dtype) for g, (shape, dtype) in zip(grads, types)]
+        if create_graph:
+            return _differentiable(plan, everything, tangents)
+        segment = plan.compiled()
+        made = segment.run([*kept, *tangents], segment.bind_sizes(bound.sizes))
+        return [None if k is None else made[k] for k in plan.grads]
+
+    record_custom("CompiledBackward", primals, outputs, backward, kept_inputs)
+
+
+def _tangent(grad: Any, shape: tuple, dtype: Any) -> Any:
+    from tracejit.ops.creation import zeros
+
+    if grad is None:
+        return zeros(shape, dtype=dtype)
+    return grad.contiguous()
+
+
+def _differentiable(plan: Backward, inputs: list[Any], tangents: list[Any]) -> list[Any]:
+    """Gradients as eager ops on the tape: the joint graph, op by op."""
+    given: list[Any] = [None] * len(plan.graph.inputs)
+    rest = iter(inputs)
+    for k in range(len(given)):
+        given[k] = tangents[plan.tangents.index(k)] if k in plan.tangents else next(rest)
+    outputs = interpret(plan.graph, given).outputs
+    return [None if k is None else outputs[k] for k in plan.grads]

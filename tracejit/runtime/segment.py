@@ -1,0 +1,118 @@
+"""A graph made runnable: passes, lowering, and the mode it runs in.
+
+In: a recorded Graph. Out: a `Segment` whose `run(inputs)` returns one fresh tensor per graph output and has written what the
+graph writes. Called by the jit for recorded segments, replayed entries and backward programs.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from typing import Any, Sequence
+
+from tracejit import logs
+from tracejit.eager.recording import active
+from tracejit.eager.state import make
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.digest import digest
+from tracejit.ir.graph import Graph
+from tracejit.ir.interpret import interpret
+from tracejit.ir.sizes import evaluate
+from tracejit.lowering.lower import lower
+from tracejit.memory import allocate
+from tracejit.ops.random import Generator
+from tracejit.passes.pipeline import optimise
+from tracejit.runtime.executable import Executable
+
+
+class Segment:
+    """A compiled graph. `stages` holds (name, text) of the graph after each pass; `seconds` time by stage."""
+
+    def __init__(self, graph: Graph, mode: str, numerics: str):
+        self.mode, self.numerics = mode, numerics
+        self.captured = graph
+        self.seconds: dict[str, float] = {}
+        self.bindings: dict[tuple, Any] = {}
+        started = time.perf_counter()
+        self.graph, self.stages = optimise(graph, numerics)
+        self.seconds["passes"] = time.perf_counter() - started
+        self.program: Any = None
+        if mode != "graph":
+            started = time.perf_counter()
+            self.program = lower(self.graph, numerics)
+            self.seconds["lowering"] = time.perf_counter() - started
+            started = time.perf_counter()
+            self.executable = Executable(self.program, mode)
+            self.seconds["kernels"] = time.perf_counter() - started
+        self.output_types = [v.type for v in self.graph.outputs]
+
+    # -- binding ----------------------------------------------------------------------------------
+    def key(self, inputs: Sequence[Any]) -> tuple:
+        """What of the inputs a binding depends on: shapes, and strides where they are not contiguous."""
+        return tuple([(x._shape, x._strides) if isinstance(x, Tensor) else None for x in inputs])
+
+    def sizes(self, inputs: Sequence[Any]) -> dict[str, int]:
+        """The values of the graph's symbols."""
+        values = {}
+        for name, (kind, number, dimension) in self.graph.symbol_sources.items():
+            x = inputs[number]
+            values[name] = x._shape[dimension] if kind == "size" else x._strides[dimension]
+        return values
+
+    def bind(self, inputs: Sequence[Any]) -> Bound | None:
+        """Everything worked out for these shapes; None where a size guard does not hold."""
+        key = self.key(inputs)
+        bound = self.bindings.get(key, False)
+        if bound is False:
+            sizes = self.sizes(inputs)
+            held = all(guard.holds(sizes) for guard in self.graph.scope.guards)
+            bound = self.bindings[key] = Bound(self, sizes) if held else None
+        return bound
+
+    def failing_guard(self, inputs: Sequence[Any]) -> Any:
+        """The first size guard that does not hold for these inputs."""
+        sizes = self.sizes(inputs)
+        return next((g for g in self.graph.scope.guards if not g.holds(sizes)), None)
+
+    # -- running ----------------------------------------------------------------------------------
+    def run(self, inputs: Sequence[Any], bound: Bound) -> list[Tensor]:
+        """Fresh tensors for the outputs; written inputs hold their new content."""
+        if self.mode == "graph":
+            return self._interpret(inputs)
+        held = []
+        pointers = []
+        for x in inputs:
+            if isinstance(x, Tensor):
+                pointers.append(x._storage.ptr + x._offset * x._dtype.itemsize)  # type: ignore[union-attr]
+            else:
+                cell = array("d", (x,)) if type(x) is float else array("q", x.words())
+                held.append(cell)
+                pointers.append(cell.buffer_info()[0])
+        storages = self.executable.run(bound.binding, pointers)
+        return [make(storage, 0, shape, None, dtype, device)
+                for storage, (shape, dtype, device) in zip(storages, bound.outputs)]
+
+    def _interpret(self, inputs: Sequence[Any]) -> list[Tensor]:
+        import numpy as np
+
+        arrays = [x.array if isinstance(x, Tensor) else np.array(x) if type(x) is float
+                  else np.array(x.words(), np.int64) for x in inputs]
+        results = interpret(self.graph, arrays)
+        outputs = [Tensor.of_array(np.array(a, copy=True, order="C")) for a in results.outputs]
+        for number, value in results.writes:
+            np.copyto(inputs[number].array, value)
+        return outputs
+
+
+class Bound:
+    """A segment at given sizes."""
+
+    __slots__ = ("sizes", "binding", "outputs")
+
+    def __init__(self, segment: Segment, sizes: dict[str, int]):
+        self.sizes = sizes
+        self.binding = None if segment.mode == "graph" else segment.executable.bind(sizes)
+        from tracejit.memory import CPU
+
+        self.outputs = [(tuple(evaluate(s, sizes) for s in t.shape), t.dtype, t.device or CPU)
+                        for t in segment.output_types]
