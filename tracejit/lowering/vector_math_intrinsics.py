@@ -11,7 +11,7 @@ every ternary is a `select`, so loops vectorise. numba is imported on first use 
 
 The subset: assignments to names (and to tuples of names), one final `return`, arithmetic and bit
 operations, comparisons, `and`/`or`/`not`, ternaries, `abs`, `np.<dtype>(...)` conversions,
-`.view(np.<dtype>)`, `np.sqrt`, `np.floor`, `np.rint`, names of typed constants and calls of other
+`.view(np.<dtype>)`, `np.where`, `np.sqrt`, `np.floor`, `np.rint`, names of typed constants and calls of other
 such functions in the same module. Operands of one operation must have one type.
 """
 
@@ -91,7 +91,10 @@ class _Emitter:
         self.builder = builder
         self.function = function
         self.contract = contract
-        self.flags = ("contract",) if contract else ()
+        # numba gives the kernel's fastmath flags to whatever has none. "arcp" concerns divisions
+        # alone and "contract" sums of products alone, so each is harmless on the other kind
+        self.division_flags = ("contract",)
+        self.flags = ("contract",) if contract else ("arcp",)
         self.target = target
         self.names: dict[str, Any] = {}
 
@@ -171,11 +174,12 @@ class _Emitter:
     def float_op(self, name: str, a: Scalar, b: Scalar) -> Scalar:
         if self.target == "cuda" and not self.contract:
             # NVVM contracts plain instructions whatever their flags; the .rn forms it may not
-            right = self.builder.fneg(b.value) if name == "fsub" else b.value
+            right = self.negated(b).value if name == "fsub" else b.value
             suffix = "f" if a.dtype == "float32" else "d"
             called = f"llvm.nvvm.{_NVVM_ROUNDED[name]}.rn.{suffix}"
             return self.call_external(called, a.dtype, a.value, right)
-        return Scalar(getattr(self.builder, name)(a.value, b.value, flags=self.flags), a.dtype)
+        flags = self.division_flags if name == "fdiv" else self.flags
+        return Scalar(getattr(self.builder, name)(a.value, b.value, flags=flags), a.dtype)
 
     def call_external(self, name: str, dtype: str, *values: Any) -> Scalar:
         from llvmlite import ir
@@ -190,9 +194,15 @@ class _Emitter:
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Scalar:
         a = self.expression(node.operand)
         if isinstance(node.op, ast.USub):
-            negate = self.builder.fneg if a.dtype.startswith("float") else self.builder.neg
-            return Scalar(negate(a.value), a.dtype)
+            return self.negated(a)
         return Scalar(self.builder.not_(a.value), a.dtype)
+
+    def negated(self, a: Scalar) -> Scalar:
+        if not a.dtype.startswith("float"):
+            return Scalar(self.builder.neg(a.value), a.dtype)
+        if self.target == "cuda":  # NVVM's dialect of LLVM has no fneg
+            return Scalar(self.builder.fsub(a.value.type(-0.0), a.value), a.dtype)
+        return Scalar(self.builder.fneg(a.value), a.dtype)
 
     def visit_Compare(self, node: ast.Compare) -> Scalar:
         if len(node.ops) != 1:
@@ -212,8 +222,11 @@ class _Emitter:
         return Scalar(functools.reduce(join, values), "bool")
 
     def visit_IfExp(self, node: ast.IfExp) -> Scalar:
-        condition = self.expression(node.test)
-        a, b = self.pair(node, node.body, node.orelse)
+        return self.select(node, node.test, node.body, node.orelse)
+
+    def select(self, node: Any, test: Any, body: Any, orelse: Any) -> Scalar:
+        condition = self.expression(test)
+        a, b = self.pair(node, body, orelse)
         return Scalar(self.builder.select(condition.value, a.value, b.value), a.dtype)
 
     def visit_Call(self, node: ast.Call) -> Any:
@@ -244,6 +257,9 @@ class _Emitter:
         return Scalar(source.value if same else self.builder.bitcast(source.value, kind), dtype)
 
     def numpy_call(self, node: ast.Call, name: str) -> Scalar:
+        if name == "where":
+            condition, *arms = node.args
+            return self.select(node, condition, *arms)
         if name in ("sqrt", "floor", "rint"):
             argument = self.expression(node.args[0])
             if name == "sqrt" and self.target == "cuda":
