@@ -1,0 +1,70 @@
+"""In-place twins: `x.add_(y)` and `x += y`, for every function that has one in PyTorch.
+
+In: a tensor to write and the arguments of the function. Out: that tensor. A twin computes the
+function's result and hands it to `_assign`, which checks, casts and stores it, and tells the
+tape. Graph values have no memory of their own and hence no `_assign`: `value += y` makes a new
+value, the named twins are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tracejit.ops import pointwise
+from tracejit.ops.operators import Operators, method
+from tracejit.ops.pointwise_record import is_number
+
+FUNCTIONS: tuple[Callable[..., Any], ...] = (
+    pointwise.abs, pointwise.acos, pointwise.add, pointwise.addcdiv, pointwise.addcmul,
+    pointwise.asin, pointwise.atan, pointwise.bitwise_and, pointwise.bitwise_left_shift,
+    pointwise.bitwise_not, pointwise.bitwise_or, pointwise.bitwise_right_shift,
+    pointwise.bitwise_xor, pointwise.ceil, pointwise.clamp, pointwise.clamp_max,
+    pointwise.clamp_min, pointwise.clip, pointwise.cos, pointwise.cosh, pointwise.div,
+    pointwise.divide, pointwise.erf, pointwise.erfc, pointwise.exp, pointwise.exp2, pointwise.expm1,
+    pointwise.floor, pointwise.floor_divide, pointwise.fmod, pointwise.frac, pointwise.lerp,
+    pointwise.log, pointwise.log10, pointwise.log1p, pointwise.log2, pointwise.logical_and,
+    pointwise.logical_not, pointwise.logical_or, pointwise.logical_xor, pointwise.mul,
+    pointwise.nan_to_num, pointwise.neg, pointwise.pow, pointwise.reciprocal, pointwise.remainder,
+    pointwise.round, pointwise.rsqrt, pointwise.sigmoid, pointwise.sign, pointwise.sin,
+    pointwise.sinh, pointwise.sqrt, pointwise.square, pointwise.sub, pointwise.subtract,
+    pointwise.tan, pointwise.tanh, pointwise.true_divide, pointwise.trunc,
+    pointwise.eq, pointwise.ne, pointwise.lt, pointwise.le, pointwise.gt, pointwise.ge,
+)  # fmt: skip
+
+_OPERATORS = {
+    "add": pointwise.add, "sub": pointwise.sub, "mul": pointwise.mul, "truediv": pointwise.div,
+    "floordiv": pointwise.floor_divide, "mod": pointwise.remainder, "pow": pointwise.pow,
+    "and": pointwise.bitwise_and, "or": pointwise.bitwise_or, "xor": pointwise.bitwise_xor,
+    "lshift": pointwise.bitwise_left_shift, "rshift": pointwise.bitwise_right_shift,
+}  # fmt: skip
+
+
+def twin(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The method that stores `function(self, ...)` in self."""
+    def call(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        self._assign(function(self, *arguments, **keywords))
+        return self
+
+    call.__name__ = f"{name}_"
+    call.__doc__ = f"In-place version of `{name}`."
+    return call
+
+
+def _assignment(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`self op= other`; without memory to write, Python makes it `self = self op other`."""
+    def call(self: Any, other: Any) -> Any:
+        known = isinstance(other, Operators) or is_number(other)
+        if not known or not hasattr(self, "_assign"):
+            return NotImplemented
+        self._assign(function(self, other))
+        return self
+
+    return call
+
+
+for _function in FUNCTIONS:
+    _name = getattr(_function, "name", None) or _function.__name__
+    method(f"{_name}_")(twin(_function, _name))
+for _name, _function in _OPERATORS.items():
+    method(f"__i{_name}__")(_assignment(_function))

@@ -1,0 +1,275 @@
+"""Products of matrices and vectors.
+
+In: tensors of one floating (or integer) dtype. Out: their product, in that dtype. All of
+PyTorch's products are brought by views to one record, `matmul`, whose operands are two matrices,
+or two stacks of as many matrices; only that one meets a library. `linear` stays one node of its
+own, so that its three gradients are products too.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tracejit.ops import shapes
+from tracejit.ops.operators import Operators, method
+from tracejit.ops.pointwise_record import device_of
+from tracejit.ops.record import Op, apply
+from tracejit.ops.types import BOOL, TensorType
+
+_TITLES = {"float32": "float", "float64": "double", "float16": "c10::Half", "int64": "long int",
+           "bfloat16": "c10::BFloat16", "int32": "int", "bool": "bool"}  # fmt: skip
+
+
+def _product_type(input: Any, other: Any) -> TensorType:
+    shape = (*_batch(input.shape[:-2], other.shape[:-2]), input.shape[-2], other.shape[-1])
+    shapes.same(input.shape[-1], other.shape[-2], _mismatch(input.shape, other.shape))
+    return TensorType(input.dtype, shape, device_of((input, other)))
+
+
+def _batch(a: tuple, b: tuple) -> tuple:
+    wrong = f"batch sizes differ: {shapes.shape_text(a)} and {shapes.shape_text(b)}"
+    if len(a) != len(b):
+        raise RuntimeError(wrong)
+    return tuple(shapes.same(x, y, wrong) for x, y in zip(a, b))
+
+
+def _mismatch(a: tuple, b: tuple) -> str:
+    if len(a) == 2:
+        first, second = ("x".join(str(shapes.hint(s)) for s in shape) for shape in (a, b))
+        return f"mat1 and mat2 shapes cannot be multiplied ({first} and {second})"
+    expected = [shapes.hint(a[0]), shapes.hint(a[-1])]
+    return (f"Expected size for first two dimensions of batch2 tensor to be: {expected} but got: "
+            f"{shapes.shape_text(b[:2])}.")
+
+
+def _product_array(xp: Any, input: Any, other: Any) -> Any:
+    if input.dtype.itemsize == 2 and input.dtype.kind not in "iu":
+        wide = xp.matmul(input.astype(np.float32), other.astype(np.float32))
+        return wide.astype(input.dtype)
+    return xp.matmul(input, other)
+
+
+def _turned(x: Any) -> Any:
+    return x.transpose(-2, -1)
+
+
+matmul_record = Op(
+    "matmul", "extern", ("input", "other"), infer=_product_type, eager=_product_array,
+    extern="matmul", node_name="MmBackward0",
+    rules={"input": lambda grad, other: product(grad, _turned(other)),
+           "other": lambda grad, input: product(_turned(input), grad)})
+
+
+def product(input: Any, other: Any) -> Any:
+    """The record itself: matrices, or equally many of them; dtypes must agree."""
+    if input.dtype is not other.dtype:
+        names = (_TITLES.get(x.dtype.name, x.dtype.name) for x in (input, other))
+        raise RuntimeError("expected m1 and m2 to have the same dtype, but got: {} != {}"
+                           .format(*names))
+    if input.dtype.category == BOOL:
+        raise NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Bool'")
+    return apply(matmul_record, (input, other), {})
+
+
+def _want_dims(x: Any, ndim: int, text: str) -> None:
+    if len(x.shape) != ndim:
+        raise RuntimeError(text)
+
+
+@method()
+def matmul(input: Any, other: Any) -> Any:
+    """The product of vectors, matrices, or stacks of matrices that broadcast.
+
+    1-d times 1-d: a number; 2-d: (n, k) times (k, m) gives (n, m); 1-d operands lose their
+    dimension again; more dimensions are stacks.
+
+    >>> import tracejit
+    >>> tracejit.matmul(tracejit.ones(2, 3), tracejit.ones(3)).tolist()
+    [3.0, 3.0]
+
+    RuntimeError if the sizes do not fit, if an operand is 0-dim, or if dtypes differ.
+    """
+    a, b = len(input.shape), len(other.shape)
+    if a == 0 or b == 0:
+        raise RuntimeError("both arguments to matmul need to be at least 1D, but they are "
+                           f"{a}D and {b}D")
+    if a == 2 and b == 2:
+        return product(input, other)
+    if a == 1 and b == 1:
+        return dot(input, other)
+    if a == 1:
+        return matmul(input.unsqueeze(0), other).squeeze(-2)
+    if b == 1:
+        return matmul(input, other.unsqueeze(-1)).squeeze(-1)
+    if b == 2:
+        return _rows_product(input, other)
+    return _stacked(input, other)
+
+
+def _rows_product(input: Any, other: Any) -> Any:
+    """A stack times one matrix: one product of all rows."""
+    *lead, k = input.shape
+    shapes.same(k, other.shape[0], _mismatch((shapes.numel(lead), k), tuple(other.shape)))
+    rows = input.reshape((shapes.numel(lead), k))
+    return product(rows, other).reshape((*lead, other.shape[1]))
+
+
+def _stacked(input: Any, other: Any) -> Any:
+    batch = shapes.broadcast(tuple(input.shape[:-2]), tuple(other.shape[:-2]))
+    left, right = (_stack(x, batch) for x in (input, other))
+    result = product(left, right)
+    return result if len(batch) == 1 else result.reshape((*batch, *result.shape[-2:]))
+
+
+def _stack(x: Any, batch: tuple) -> Any:
+    """`x` as (b, n, m), repeated along the batch dimensions where it must be."""
+    rows, columns = x.shape[-2:]
+    if not shapes.known_same_shape(tuple(x.shape[:-2]), batch):
+        x = x.expand((*batch, rows, columns))
+    return x if len(batch) == 1 else x.reshape((shapes.numel(batch), rows, columns))
+
+
+@method()
+def mm(input: Any, mat2: Any) -> Any:
+    """(n, k) times (k, m); no broadcasting."""
+    _want_dims(input, 2, "self must be a matrix")
+    _want_dims(mat2, 2, "mat2 must be a matrix")
+    return product(input, mat2)
+
+
+@method()
+def bmm(input: Any, mat2: Any) -> Any:
+    """(b, n, k) times (b, k, m); no broadcasting."""
+    _want_dims(input, 3, "batch1 must be a 3D tensor")
+    _want_dims(mat2, 3, "batch2 must be a 3D tensor")
+    if not shapes.equal(input.shape[0], mat2.shape[0]):
+        raise RuntimeError(_mismatch(tuple(input.shape), tuple(mat2.shape)))
+    return product(input, mat2)
+
+
+@method()
+def mv(input: Any, vec: Any) -> Any:
+    """(n, k) times (k,)."""
+    if len(input.shape) != 2 or len(vec.shape) != 1:
+        raise RuntimeError("vector + matrix @ vector expected, got "
+                           f"{len(vec.shape)}, {len(input.shape)}, {len(vec.shape)}")
+    shapes.same(input.shape[1], vec.shape[0],
+                f"size mismatch, got input ({shapes.hint(input.shape[0])}), mat "
+                f"({shapes.hint(input.shape[0])}x{shapes.hint(input.shape[1])}), vec "
+                f"({shapes.hint(vec.shape[0])})")
+    return matmul(input, vec)
+
+
+@method()
+def dot(input: Any, tensor: Any) -> Any:
+    """The sum of products of two vectors."""
+    if len(input.shape) != 1 or len(tensor.shape) != 1:
+        raise RuntimeError(f"1D tensors expected, but got {len(input.shape)}D and "
+                           f"{len(tensor.shape)}D tensors")
+    n, m = shapes.hint(input.shape[0]), shapes.hint(tensor.shape[0])
+    shapes.same(input.shape[0], tensor.shape[0],
+                f"inconsistent tensor size, expected tensor [{n}] and src [{m}] to have the same "
+                f"number of elements, but got {n} and {m} elements respectively")
+    return product(input.unsqueeze(0), tensor.unsqueeze(1)).reshape(())
+
+
+@method()
+def outer(input: Any, vec2: Any) -> Any:
+    """All products of an element of `input` and one of `vec2`: (n,) and (m,) give (n, m)."""
+    for x, name in ((input, "input"), (vec2, "vec2")):
+        _want_dims(x, 1, f"outer: Expected 1-D argument {name}, but got {len(x.shape)}-D")
+    return input.unsqueeze(1) * vec2.unsqueeze(0)
+
+
+@method()
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """beta * input + alpha * (mat1 @ mat2); `input` broadcasts."""
+    _want_dims(mat1, 2, f"mat1 must be a matrix, got {len(mat1.shape)}-D tensor")
+    _want_dims(mat2, 2, f"mat2 must be a matrix, got {len(mat2.shape)}-D tensor")
+    return _accumulated(input, product(mat1, mat2), beta, alpha)
+
+
+@method()
+def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """beta * input + alpha * bmm(batch1, batch2); `input` broadcasts."""
+    return _accumulated(input, bmm(batch1, batch2), beta, alpha)
+
+
+def _accumulated(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    if not (type(alpha) in (int, float) and alpha == 1):
+        product = product * alpha
+    if type(beta) in (int, float) and beta == 0:
+        return product
+    return product + input if type(beta) in (int, float) and beta == 1 else product + input * beta
+
+
+# -- linear ----------------------------------------------------------------------------------------
+def _linear_type(input: Any, weight: Any, bias: Any) -> TensorType:
+    *lead, k = input.shape
+    shapes.same(k, weight.shape[1],
+                _mismatch((shapes.numel(lead), k), tuple(reversed(weight.shape))))
+    return TensorType(input.dtype, (*lead, weight.shape[0]), device_of((input, weight)))
+
+
+def _linear_body(input: Any, weight: Any, bias: Any) -> Any:
+    result = matmul(input, weight.transpose(0, 1))
+    return result if bias is None else result + bias
+
+
+def _linear_array(xp: Any, input: Any, weight: Any, bias: Any) -> Any:
+    rows = input.reshape(math.prod(input.shape[:-1]), input.shape[-1])
+    result = _product_array(xp, rows, weight.T)
+    if bias is not None:
+        result = result + bias if result.dtype.itemsize == 2 else xp.add(result, bias, out=result)
+    return result.reshape(*input.shape[:-1], weight.shape[0])
+
+
+def _linear_weight(grad: Any, input: Any) -> Any:
+    return product(_rows(grad).transpose(0, 1), _rows(input))
+
+
+def _rows(x: Any) -> Any:
+    """All leading dimensions as one."""
+    *lead, k = x.shape
+    return x if len(lead) == 1 else x.reshape((shapes.numel(lead), k))
+
+
+linear_record = Op(
+    "linear", "composite", ("input", "weight", "bias"), infer=_linear_type, eager=_linear_array,
+    body=_linear_body, node_name="AddmmBackward0",
+    rules={"input": lambda grad, weight: matmul(grad, weight),
+           "weight": _linear_weight,
+           "bias": lambda grad: grad})
+
+
+def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    """input @ weight.T + bias, for `input` (..., k), `weight` (n, k) and `bias` (n,) or None.
+
+    >>> import tracejit
+    >>> x, w = tracejit.ones(2, 3), tracejit.ones(4, 3)
+    >>> tracejit.nn.functional.linear(x, w).shape
+    tracejit.Size([2, 4])
+
+    RuntimeError if the sizes do not fit or dtypes differ.
+    """
+    if len(weight.shape) == 1:
+        result = matmul(input, weight)
+        return result if bias is None else result + bias
+    if len(input.shape) == 1:
+        return linear(input.unsqueeze(0), weight, bias).squeeze(0)
+    for x in (weight, bias):
+        if x is not None and x.dtype is not input.dtype:
+            names = (_TITLES.get(y.dtype.name, y.dtype.name) for y in (input, x))
+            raise RuntimeError("mat1 and mat2 must have the same dtype, but got {} and {}"
+                               .format(*(n.capitalize() for n in names)))
+    return apply(linear_record, (input, weight, bias), {})
+
+
+def _matmul_operator(self: Any, other: Any) -> Any:
+    return matmul(self, other) if isinstance(other, Operators) else NotImplemented
+
+
+method("__matmul__")(_matmul_operator)
