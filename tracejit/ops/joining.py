@@ -74,10 +74,10 @@ cat_record = Op(
 )  # fmt: skip
 
 
-def _promoted(tensors: Sequence[Any], name: str) -> list[Any]:
-    tensors = list(tensors)
+def _promoted(tensors: Sequence[Any]) -> list[Any]:
+    """The tensors in their common dtype."""
     if not tensors:
-        raise ValueError(f"{name}(): expected a non-empty list of Tensors")
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     common = tensors[0].dtype
     for x in tensors[1:]:
         common = promote_types(common, x.dtype)
@@ -91,7 +91,7 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
     >>> tracejit.cat([tracejit.zeros(2, 1), tracejit.ones(2, 2)], dim=1).tolist()
     [[0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]
     """
-    pieces = _promoted(tensors, "torch.cat")
+    pieces = _promoted(tensors)
     if any(not x.shape for x in pieces):
         number = next(k for k, x in enumerate(pieces) if not x.shape)
         raise RuntimeError(f"zero-dimensional tensor (at position {number}) cannot be concatenated")
@@ -115,7 +115,9 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> Any:
     >>> tracejit.stack([tracejit.zeros(2), tracejit.ones(2)], dim=1).tolist()
     [[0.0, 1.0], [0.0, 1.0]]
     """
-    pieces = _promoted(tensors, "stack")
+    pieces = _promoted(tensors) if tensors else []
+    if not pieces:
+        raise RuntimeError("stack expects a non-empty TensorList")
     first = pieces[0].shape
     for number, x in enumerate(pieces):
         if len(x.shape) != len(first) or not all(map(equal, first, x.shape)):

@@ -97,9 +97,13 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
 
 
 def _triangle_type(input: Any, diagonal: int) -> TensorType:
-    if len(input.shape) < 2:
-        raise RuntimeError("tril/triu: input tensor must have at least 2 dimensions")
     return typed(input, input.shape)
+
+
+def _matrices(input: Any, name: str) -> Any:
+    if len(input.shape) < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+    return input
 
 
 def _tril_element(emit: Any, index: Sequence[Any], diagonal: int) -> Any:
@@ -137,13 +141,13 @@ def tril(input: Any, diagonal: int = 0) -> Any:
     >>> tracejit.ones(2, 2).tril().tolist()
     [[1.0, 0.0], [1.0, 1.0]]
     """
-    return tril_record(input, diagonal=as_size(diagonal))
+    return tril_record(_matrices(input, "tril"), diagonal=as_size(diagonal))
 
 
 @method()
 def triu(input: Any, diagonal: int = 0) -> Any:
     """The upper triangle of the last two dimensions, zeros below diagonal number `diagonal`."""
-    return triu_record(input, diagonal=as_size(diagonal))
+    return triu_record(_matrices(input, "triu"), diagonal=as_size(diagonal))
 
 
 # -- padding --------------------------------------------------------------------------------------

@@ -1,0 +1,453 @@
+"""Reading and writing at computed positions: the records behind advanced indexing, gather, scatter, embedding.
+
+In: tensors and int64 index tensors. Out: what is read (kind "movement", so it fuses), or a copy of the first operand
+with something written or added (kind "scatter": one order, so results are deterministic). Called by `indexing.py`, by
+users, by gradient rules: reading and adding are each other's derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.ops import creation
+from tracejit.ops.movement import as_size, typed
+from tracejit.ops.operators import method
+from tracejit.ops.pointwise import convert, is_tensor, where
+from tracejit.ops.record import Op, Scatter
+from tracejit.ops.shapes import broadcast, equal, hint, normalize_dim, same_structure, shape_text
+from tracejit.ops.types import INTEGER, TensorType, bool_, int32, int64, uint8
+
+OUT_OF_BOUNDS = "index {} is out of bounds for dimension {} with size {}"
+OUT_OF_RANGE = "index out of range in self"
+
+
+def _zeros(like: Any, kind: TensorType) -> Any:
+    return creation.zeros_of(like, kind._replace(dtype=like.dtype))
+
+
+def as_index(index: Any) -> Any:
+    """An index tensor as int64."""
+    if index.dtype.category != INTEGER:
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    return convert(index, int64)
+
+
+# -- index: input[..., i, j, ...] with integer tensors ---------------------------------------------
+
+
+def _place(dims: tuple[int, ...]) -> int:
+    """Where the index tensors' own dimensions stand in the result: in place, or first if scattered."""
+    return dims[0] if dims[-1] - dims[0] + 1 == len(dims) else 0
+
+
+def indexed_shape(shape: Sequence[Any], common: Sequence[Any], dims: tuple[int, ...]) -> tuple:
+    """Shape of `input[indices]`, the index tensors being of shape `common`."""
+    rest = [size for d, size in enumerate(shape) if d not in dims]
+    return (*rest[:_place(dims)], *common, *rest[_place(dims):])
+
+
+def _index_type(input: Any, *indices: Any, dims: tuple[int, ...], wrap: bool) -> TensorType:
+    return typed(input, indexed_shape(input.shape, indices[0].shape, dims))
+
+
+def _element_index(emit: Any, index: Sequence[Any], dims: tuple[int, ...], wrap: bool,
+                   first: int) -> list[Any]:
+    """Where in the input the element at `index` of the result lies; index tensors from operand `first`."""
+    shape, start, rank = emit.shape(0), _place(dims), len(emit.shape(first))
+    own, rest = index[start:start + rank], iter([*index[:start], *index[start + rank:]])
+    place = []
+    for d, size in enumerate(shape):
+        if d not in dims:
+            place.append(next(rest))
+            continue
+        k = first + dims.index(d)
+        message = OUT_OF_BOUNDS.format("", d, "") if wrap else OUT_OF_RANGE
+        place.append(emit.checked(emit.to_index(emit.operand(k, own)), size, message, wrap=wrap))
+    return place
+
+
+def _key(x: Any, indices: Sequence[Any], dims: tuple[int, ...], wrap: bool) -> tuple:
+    key: list[Any] = [slice(None)] * x.ndim
+    for d, index in zip(dims, indices):
+        if index.size:
+            low, high = int(index.min()), int(index.max())
+            if high >= x.shape[d] or low < (-x.shape[d] if wrap else 0):
+                bad = high if high >= x.shape[d] else low
+                raise IndexError(OUT_OF_BOUNDS.format(bad, d, x.shape[d]) if wrap else OUT_OF_RANGE)
+        key[d] = index
+    return tuple(key)
+
+
+def _index_eager(xp: Any, x: Any, *indices: Any, dims: tuple[int, ...], wrap: bool) -> Any:
+    key = _key(x, indices, dims, wrap)
+    if len(dims) == 1:
+        return x.take(indices[0], dims[0]) if x.shape[dims[0]] else x[key]
+    return x[key]
+
+
+index_record = Op(
+    "index", "movement", ("input", "*indices"),
+    infer=_index_type,
+    eager=_index_eager,
+    element=lambda emit, index, dims, wrap: emit.operand(
+        0, _element_index(emit, index, dims, wrap, 1)),
+    rules={"input": lambda grad, input_type, indices, dims, wrap: index_add_record(
+        _zeros(grad, input_type), grad, *indices, dims=dims, wrap=wrap)},
+)  # fmt: skip
+
+
+def _put_type(input: Any, src: Any, *indices: Any, dims: tuple[int, ...],
+              wrap: bool) -> TensorType:
+    expected = indexed_shape(input.shape, indices[0].shape, dims)
+    if len(expected) != len(src.shape) or not all(map(equal, expected, src.shape)):
+        raise RuntimeError(f"shape mismatch: value tensor of shape {shape_text(src.shape)} cannot "
+                           f"be broadcast to indexing result of shape {shape_text(expected)}")
+    return typed(input, input.shape)
+
+
+def _put_eager(xp: Any, x: Any, src: Any, *indices: Any, dims: tuple[int, ...],
+               wrap: bool) -> Any:
+    whole = xp.array(x, order="C")
+    whole[_key(x, indices, dims, wrap)] = src
+    return whole
+
+
+def _add_eager(xp: Any, x: Any, src: Any, *indices: Any, dims: tuple[int, ...],
+               wrap: bool) -> Any:
+    whole = xp.array(x, order="C")
+    xp.add.at(whole, _key(x, indices, dims, wrap), src)
+    return whole
+
+
+def _put_target(emit: Any, index: Sequence[Any], dims: tuple[int, ...], wrap: bool) -> list[Any]:
+    return _element_index(emit, index, dims, wrap, 2)
+
+
+index_put_record = Op(
+    "index_put", "scatter", ("input", "src", "*indices"),
+    infer=_put_type,
+    eager=_put_eager,
+    scatter=Scatter(_put_target, "set", 1),
+    rules={
+        "input": lambda grad, src_type, indices, dims, wrap: index_put_record(
+            grad, _zeros(grad, src_type), *indices, dims=dims, wrap=wrap),
+        "src": lambda grad, indices, dims, wrap: index_record(
+            grad, *indices, dims=dims, wrap=wrap),
+    },
+)  # fmt: skip
+
+index_add_record = Op(
+    "index_put_add", "scatter", ("input", "src", "*indices"),
+    infer=_put_type,
+    eager=_add_eager,
+    scatter=Scatter(_put_target, "add", 1),
+    rules={
+        "input": lambda grad: grad,
+        "src": lambda grad, indices, dims, wrap: index_record(
+            grad, *indices, dims=dims, wrap=wrap),
+    },
+)  # fmt: skip
+
+
+def index(input: Any, dims: Sequence[int], indices: Sequence[Any], wrap: bool = True) -> Any:
+    """`input` read at index tensors for dimensions `dims`; they broadcast together."""
+    return index_record(input, *together(indices), dims=tuple(dims), wrap=wrap)
+
+
+def together(indices: Sequence[Any]) -> list[Any]:
+    """Index tensors as int64, expanded to their common shape."""
+    try:
+        common = broadcast(*[i.shape for i in indices])
+    except RuntimeError:
+        shapes = ", ".join(shape_text(i.shape) for i in indices)
+        raise IndexError("shape mismatch: indexing tensors could not be broadcast together with "
+                         f"shapes {shapes}") from None
+    return [i if len(indices) == 1 else i.expand(*common) for i in map(as_index, indices)]
+
+
+def put(input: Any, dims: Sequence[int], indices: Sequence[Any], src: Any,
+        accumulate: bool) -> Any:
+    """`input` with `src`, broadcast to what `index` would read, written or added there."""
+    wide = together(indices)
+    shape = indexed_shape(input.shape, wide[0].shape, tuple(dims))
+    try:
+        src = src.expand(*shape)
+    except RuntimeError:
+        raise RuntimeError(f"shape mismatch: value tensor of shape {shape_text(src.shape)} cannot "
+                           f"be broadcast to indexing result of shape {shape_text(shape)}") from None
+    record = index_add_record if accumulate else index_put_record
+    return record(input, src, *wide, dims=tuple(dims), wrap=True)
+
+
+@method()
+def index_select(input: Any, dim: int, index: Any) -> Any:
+    """The elements of dimension `dim` at the positions in the vector `index`.
+
+    IndexError for a position outside the dimension; negative ones are not counted from the end.
+
+    >>> import tracejit
+    >>> x = tracejit.arange(6).reshape(2, 3)
+    >>> x.index_select(1, tracejit.tensor([2, 0])).tolist()
+    [[2, 0], [5, 3]]
+    """
+    if len(index.shape) > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    k = normalize_dim(dim, len(input.shape))
+    places = as_index(index).reshape(-1)
+    if not input.shape:
+        return index_record(input.reshape(1), places, dims=(0,), wrap=False).reshape(())
+    return index_record(input, places, dims=(k,), wrap=False)
+
+
+@method()
+def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+    """`input` with the slices of `source` added at positions `index` of dimension `dim`, in order."""
+    k = normalize_dim(dim, len(input.shape))
+    places = as_index(index).reshape(-1)
+    if not equal(places.shape[0], source.shape[k]):
+        raise RuntimeError(f"index_add_(): Number of indices ({hint(places.shape[0])}) should be "
+                           f"equal to source.size(dim): ({hint(source.shape[k])}), for dim: {k}")
+    if source.dtype is not input.dtype:
+        raise RuntimeError("index_add_(): self and source expected to have the same dtype, but got "
+                           f"(self) {input.dtype} and (source) {source.dtype}")
+    scaled = source if type(alpha) is int and alpha == 1 else source * alpha
+    return index_add_record(input, scaled, places, dims=(k,), wrap=False)
+
+
+@method()
+def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
+    """`input` with the slices of `source` written at positions `index` of dimension `dim`."""
+    k = normalize_dim(dim, len(input.shape))
+    return index_put_record(input, source, as_index(index).reshape(-1), dims=(k,), wrap=False)
+
+
+@method()
+def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
+    """`input` with `value` written at positions `index` of dimension `dim`."""
+    k = normalize_dim(dim, len(input.shape))
+    shape = (*input.shape[:k], index.reshape(-1).shape[0], *input.shape[k + 1:])
+    src = convert(value, input.dtype).expand(shape) if is_tensor(value) else \
+        creation.full_of(input, shape, value, input.dtype)
+    return index_copy(input, k, index, src)
+
+
+@method()
+def take(input: Any, index: Any) -> Any:
+    """The elements at linear positions `index`, in the shape of `index`."""
+    places, total = as_index(index), input.reshape(-1)
+    return index_record(total, places, dims=(0,), wrap=True)
+
+
+# -- gather and scatter ---------------------------------------------------------------------------
+
+
+def _gather_type(input: Any, index: Any, dim: int) -> TensorType:
+    return typed(input, index.shape)
+
+
+def _checked_place(emit: Any, index: Sequence[Any], dim: int) -> list[Any]:
+    place = emit.to_index(emit.operand(1, index))
+    message = OUT_OF_BOUNDS.format("", dim, "")
+    return [*index[:dim], emit.checked(place, emit.shape(0)[dim], message, wrap=False),
+            *index[dim + 1:]]
+
+
+def _along(xp: Any, x: Any, index: Any, dim: int) -> tuple:
+    """The NumPy index with `index` in dimension `dim` and every other position in its own place."""
+    if index.size and (int(index.min()) < 0 or int(index.max()) >= x.shape[dim]):
+        bad = int(index.min()) if int(index.min()) < 0 else int(index.max())
+        raise RuntimeError(OUT_OF_BOUNDS.format(bad, dim, x.shape[dim]))
+    grid = [xp.arange(n).reshape((1,) * d + (n,) + (1,) * (x.ndim - d - 1))
+            for d, n in enumerate(index.shape)]
+    return (*grid[:dim], index, *grid[dim + 1:])
+
+
+def _scatter_type(input: Any, index: Any, src: Any, dim: int) -> TensorType:
+    return typed(input, input.shape)
+
+
+def _scatter_eager(xp: Any, x: Any, index: Any, src: Any, dim: int) -> Any:
+    whole = xp.array(x, order="C")
+    whole[_along(xp, x, index, dim)] = src
+    return whole
+
+
+def _scatter_add_eager(xp: Any, x: Any, index: Any, src: Any, dim: int) -> Any:
+    whole = xp.array(x, order="C")
+    xp.add.at(whole, _along(xp, x, index, dim), src)
+    return whole
+
+
+gather_record = Op(
+    "gather", "movement", ("input", "index"),
+    infer=_gather_type,
+    eager=lambda xp, x, index, dim: x[_along(xp, x, index, dim)],
+    element=lambda emit, index, dim: emit.operand(0, _checked_place(emit, index, dim)),
+    rules={"input": lambda grad, input_type, index, dim: scatter_add_record(
+        _zeros(grad, input_type), index, grad, dim=dim)},
+)  # fmt: skip
+
+scatter_record = Op(
+    "scatter", "scatter", ("input", "index", "src"),
+    infer=_scatter_type,
+    eager=_scatter_eager,
+    scatter=Scatter(_checked_place, "set"),
+    rules={
+        "input": lambda grad, index, src_type, dim: scatter_record(
+            grad, index, _zeros(grad, src_type), dim=dim),
+        "src": lambda grad, index, dim: gather_record(grad, index, dim=dim),
+    },
+)  # fmt: skip
+
+scatter_add_record = Op(
+    "scatter_add", "scatter", ("input", "index", "src"),
+    infer=_scatter_type,
+    eager=_scatter_add_eager,
+    scatter=Scatter(_checked_place, "add"),
+    rules={
+        "input": lambda grad: grad,
+        "src": lambda grad, index, dim: gather_record(grad, index, dim=dim),
+    },
+)  # fmt: skip
+
+
+def _prepared(input: Any, dim: int, index: Any, name: str) -> tuple[Any, Any, int, bool]:
+    """Input and index with at least one dimension, the dimension, and whether they were scalars."""
+    if index.dtype not in (int32, int64):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+    k = normalize_dim(dim, len(input.shape))
+    scalar = not input.shape and not index.shape
+    data = input if input.shape else input.reshape(1)
+    places = convert(index if index.shape else index.reshape(1), int64)
+    if len(data.shape) != len(places.shape):
+        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
+    for d, (n, size) in enumerate(zip(places.shape, data.shape)):
+        if d != k and not same_structure(n, size) and n > size:
+            raise RuntimeError(f"Size does not match at dimension {k} expected index "
+                               f"{shape_text(index.shape)} to be no larger than self "
+                               f"{shape_text(input.shape)} apart from dimension {k}")
+    return data, places, k, scalar
+
+
+@method()
+def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+    """out[i][j][k] = input[index[i][j][k]][j][k] for dim 0, and so on.
+
+    RuntimeError for a position outside the dimension.
+
+    >>> import tracejit
+    >>> x = tracejit.tensor([[1, 2], [3, 4]])
+    >>> x.gather(1, tracejit.tensor([[0], [1]])).tolist()
+    [[1], [4]]
+    """
+    data, places, k, scalar = _prepared(input, dim, index, "gather")
+    found = gather_record(data, places, dim=k)
+    return found.reshape(()) if scalar else found
+
+
+def _scattered(record: Op, input: Any, dim: int, index: Any, src: Any) -> Any:
+    data, places, k, scalar = _prepared(input, dim, index, record.name)
+    if not is_tensor(src):
+        src = creation.full_of(data, places.shape, src, data.dtype)
+    if src.dtype is not data.dtype:
+        raise RuntimeError(f"{record.name}(): Expected self.dtype to be equal to src.dtype")
+    src = src if src.shape else src.reshape(1)
+    for d, (n, size) in enumerate(zip(places.shape, src.shape)):
+        if not same_structure(n, size):
+            src = src.narrow(d, 0, n)
+    result = record(data, places, src, dim=k)
+    return result.reshape(()) if scalar or not input.shape else result
+
+
+@method()
+def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None,
+            reduce: str | None = None) -> Any:
+    """`input` with src[i][j] written at [index[i][j]][j] (for dim 0); the last of several wins.
+
+    `src` is a tensor or a number; reduce="add" adds instead.
+    """
+    source = value if src is None else src
+    if reduce not in (None, "add"):
+        raise NotImplementedError(f"scatter(): reduce={reduce!r}; only 'add' is there")
+    return _scattered(scatter_add_record if reduce else scatter_record, input, dim, index, source)
+
+
+@method()
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
+    """`input` with src[i][j] added at [index[i][j]][j] (for dim 0), in row-major order of `src`.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2).scatter_add(0, tracejit.tensor([1, 1]), tracejit.ones(2)).tolist()
+    [0.0, 2.0]
+    """
+    return _scattered(scatter_add_record, input, dim, index, src)
+
+
+@method()
+def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
+    """`gather` whose index broadcasts against the input; positions count modulo the size."""
+    if dim is None:
+        return take_along_dim(input.reshape(-1), indices.reshape(-1), 0)
+    k = normalize_dim(dim, len(input.shape))
+    if len(indices.shape) != len(input.shape):
+        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number "
+                           f"of dimensions, but got {len(input.shape)} dimensions for input, and "
+                           f"{len(indices.shape)} dimensions for indices")
+    others = broadcast((*input.shape[:k], 1, *input.shape[k + 1:]),
+                       (*indices.shape[:k], 1, *indices.shape[k + 1:]))
+    data = input.expand(*others[:k], input.shape[k], *others[k + 1:])
+    places = indices.expand(*others[:k], indices.shape[k], *others[k + 1:])
+    return gather(data, k, places.remainder(input.shape[k]))
+
+
+# -- embedding, one_hot ---------------------------------------------------------------------------
+
+
+def _embedding_rule(grad: Any, weight_type: TensorType, indices: Any, padding_idx: Any) -> Any:
+    if padding_idx is not None:
+        grad = where((indices == padding_idx).unsqueeze(-1), 0, grad)
+    return index_add_record(_zeros(grad, weight_type), grad, indices, dims=(0,), wrap=False)
+
+
+embedding_record = Op(
+    "embedding", "movement", ("weight", "indices"),
+    infer=lambda weight, indices, padding_idx: typed(
+        weight, (*indices.shape, *weight.shape[1:])),
+    eager=lambda xp, weight, indices, padding_idx: _index_eager(
+        xp, weight, indices, dims=(0,), wrap=False),
+    element=lambda emit, index, padding_idx: emit.operand(
+        0, _element_index(emit, index, (0,), False, 1)),
+    rules={"weight": _embedding_rule},
+)  # fmt: skip
+
+
+def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
+    """Rows of `weight` at the positions in `input`; row `padding_idx` gets no gradient.
+
+    input (...) of integers, weight (n, width); out (..., width). IndexError for a position outside.
+    """
+    if padding_idx is not None:
+        padding_idx = as_size(padding_idx)
+        if padding_idx < 0:
+            padding_idx = weight.shape[0] + padding_idx
+    return embedding_record(weight, as_index(input), padding_idx=padding_idx)
+
+
+def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+    """int64 vectors with a 1 at the place each element of `tensor` names, zeros elsewhere.
+
+    num_classes -1 takes the largest element plus one, which reads the values.
+    """
+    if tensor.dtype is not int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if type(num_classes) is int and num_classes == -1:
+        num_classes = int(tensor.max()) + 1
+    rows = scatter_record(
+        creation.full_of(tensor, (*tensor.shape, num_classes), 0, int64), tensor.unsqueeze(-1),
+        creation.full_of(tensor, (*tensor.shape, 1), 1, int64), dim=len(tensor.shape))
+    return rows
+
+
+def is_mask(index: Any) -> bool:
+    return index.dtype is bool_ or index.dtype is uint8

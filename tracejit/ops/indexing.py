@@ -1,0 +1,330 @@
+"""`x[key]` and `x[key] = value` with every kind of key PyTorch takes, and ops whose result's size depends on values.
+
+In: tensors, keys of ints, slices, None, Ellipsis, bool and integer tensors, lists, arrays. Out: views where the key
+has only ints, slices, None and Ellipsis, else copies; for assignment, a write through a view or `index_put`.
+`DYNAMIC_OPS` names the ops that capture has to run before it can go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tracejit.ops import gather_scatter
+from tracejit.ops.gather_scatter import index_select, is_mask
+from tracejit.ops.operators import method
+from tracejit.ops.pointwise import convert, is_number, is_tensor, where
+from tracejit.ops.rearranging import repeated_each
+from tracejit.ops.record import Op
+from tracejit.ops.shapes import broadcast, equal, hint, normalize_dim, shape_text
+from tracejit.ops.slicing import position, select_record, slice_along
+from tracejit.ops.types import TensorType, bool_, int64
+
+# Sizes of these ops' results are None in their types: they are known once they have run.
+DYNAMIC_OPS = frozenset({"nonzero", "repeat_positions"})
+
+
+# -- keys -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Plan:
+    """A key, taken apart: `view` after its basic part, then tensors that index dimensions of the view."""
+
+    view: Any
+    dims: list[int] = field(default_factory=list)
+    indices: list[Any] = field(default_factory=list)
+    mask: Any = None  # the last of the tensors that is a mask
+
+
+def plan(input: Any, key: Any) -> Plan:
+    """Apply the basic part of a key and collect the rest."""
+    items = list(key) if isinstance(key, tuple) else [key]
+    items = [_as_tensor(input, item) for item in items]
+    consumed = sum(map(_width, items))
+    if not input.shape and consumed:
+        raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+                         "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number")
+    if consumed > len(input.shape):
+        raise IndexError(f"too many indices for tensor of dimension {len(input.shape)}")
+    found, dim, source = Plan(input), 0, 0
+    for item in items:
+        if item is Ellipsis:
+            skipped = len(input.shape) - consumed
+            dim, source, consumed = dim + skipped, source + skipped, len(input.shape)
+            continue
+        dim = _apply_item(found, item, dim, source)
+        source += _width(item)
+    return found
+
+
+def _width(item: Any) -> int:
+    """How many dimensions of the input an item of a key takes."""
+    if item is None or item is Ellipsis or isinstance(item, bool):
+        return 0
+    if is_tensor(item) and is_mask(item):
+        return len(item.shape)
+    return 1
+
+
+def _as_tensor(input: Any, item: Any) -> Any:
+    """Lists and arrays as tensors, NumPy integers as ints; IndexError for what is no index."""
+    if item is None or item is Ellipsis or isinstance(item, (slice, int)) or is_tensor(item):
+        return item
+    if isinstance(item, np.ndarray):
+        return type(input).of_array(item)
+    if isinstance(item, (list, tuple, range)):
+        return type(input).of_array(_array_of(input, item))
+    if hasattr(item, "__index__"):
+        return item.__index__()
+    raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte "
+                     f"Variables are valid indices (got {type(item).__name__})")
+
+
+def _array_of(input: Any, items: Sequence[Any]) -> np.ndarray:
+    array = np.asarray([x.tolist() if is_tensor(x) else x for x in items])
+    return array.astype(np.int64) if not array.size else array
+
+
+def _apply_item(found: Plan, item: Any, dim: int, source: int) -> int:
+    """Apply one item of a key at dimension `dim` of the view; the dimension the next one is for."""
+    if item is None:
+        found.view = found.view.unsqueeze(dim)
+        return dim + 1
+    if isinstance(item, bool):
+        found.view = found.view.unsqueeze(dim)
+        return _apply_mask(found, _truth(found.view, item), dim, source)
+    if isinstance(item, int):
+        found.view = _selected(found.view, dim, item, source)
+        return dim
+    if isinstance(item, slice):
+        if not _takes_all(item):
+            found.view = slice_along(found.view, dim, item.start, item.stop, item.step)
+        return dim + 1
+    if not is_mask(item):
+        found.dims.append(dim)
+        found.indices.append(gather_scatter.as_index(item))
+        return dim + 1
+    if not item.shape:
+        found.view = found.view.unsqueeze(dim)
+        item = item.reshape(1)
+    return _apply_mask(found, convert(item, bool_), dim, source)
+
+
+def _takes_all(key: slice) -> bool:
+    return key.start is None and key.stop is None and (key.step is None or key.step == 1)
+
+
+def _truth(like: Any, value: bool) -> Any:
+    return like.new_full((1,), value, dtype=bool_)
+
+
+def _apply_mask(found: Plan, mask: Any, dim: int, source: int) -> int:
+    for k, size in enumerate(mask.shape):
+        if not equal(size, found.view.shape[dim + k]):
+            raise IndexError(f"The shape of the mask {shape_text(mask.shape)} at index {k} does not "
+                             f"match the shape of the indexed tensor "
+                             f"{shape_text(found.view.shape)} at index {source + k}")
+    found.mask = mask
+    found.dims.append(dim)
+    found.indices.append(mask)
+    return dim + len(mask.shape)
+
+
+def _selected(view: Any, dim: int, index: Any, source: int) -> Any:
+    place = position(index, view.shape[dim])
+    if place is None:
+        raise IndexError(f"index {hint(index)} is out of bounds for dimension {source} with size "
+                         f"{hint(view.shape[dim])}")
+    return select_record(view, dim=dim, index=place)
+
+
+def _resolved(found: Plan) -> tuple[list[int], list[Any]]:
+    """Dimensions and integer index tensors, masks replaced by the positions of their true elements."""
+    dims, indices = [], []
+    for dim, index in zip(found.dims, found.indices):
+        if index.dtype is bool_:
+            positions = nonzero(index)
+            for k in range(len(index.shape)):
+                dims.append(dim + k)
+                indices.append(positions.select(1, k))
+        else:
+            dims.append(dim)
+            indices.append(index)
+    return dims, indices
+
+
+@method("__getitem__")
+def getitem(input: Any, key: Any) -> Any:
+    """`input[key]`, as PyTorch: a view for ints, slices, None and Ellipsis; else a copy.
+
+    Raises IndexError for a position out of range, ValueError for a step that is not positive.
+    """
+    found = plan(input, key)
+    if not found.indices:
+        if found.view is input:
+            return slice_along(input, 0) if input.shape else input.reshape(())
+        return found.view
+    dims, indices = _resolved(found)
+    return gather_scatter.index(found.view, dims, indices)
+
+
+@method("__setitem__")
+def setitem(input: Any, key: Any, value: Any) -> None:
+    """`input[key] = value`: the value is converted to the tensor's dtype and broadcast."""
+    found = plan(input, key)
+    view = found.view
+    if not found.indices:
+        if is_tensor(value):
+            view._assign(_fitted(value, view))
+        else:
+            view._assign(_constant(view, value))
+        return
+    if len(found.indices) == 1 and found.mask is not None:
+        written = _masked(view, found.mask, found.dims[0], value)
+        if written is not None:
+            view._assign(written)
+            return
+    dims, indices = _resolved(found)
+    src = value if is_tensor(value) else _constant(view, value, ())
+    view._assign(gather_scatter.put(view, dims, indices, convert(src, view.dtype), False))
+
+
+def _constant(view: Any, value: Any, shape: Any = None) -> Any:
+    """A number, list or array as a tensor of the view's dtype."""
+    if is_number(value):
+        return view.new_full(tuple(view.shape) if shape is None else shape, value)
+    array = np.asarray(value)
+    made = convert(type(view).of_array(array), view.dtype)
+    return made if shape is not None else _fitted(made, view)
+
+
+def _fitted(value: Any, view: Any) -> Any:
+    """`value` in the view's dtype and shape; leading dimensions of size 1 are dropped."""
+    value = convert(value, view.dtype)
+    while len(value.shape) > len(view.shape) and equal(value.shape[0], 1):
+        value = value.squeeze(0)
+    return value.expand(*view.shape)
+
+
+def _masked(view: Any, mask: Any, dim: int, value: Any) -> Any | None:
+    """The view with `value` where the mask holds; None where the value differs by selected element."""
+    rest = len(view.shape) - dim - len(mask.shape)
+    wide = mask.reshape((*mask.shape, *(1,) * rest))
+    if is_number(value):
+        return where(wide, value, view)
+    if is_tensor(value) and not value.shape:
+        return where(wide, convert(value, view.dtype), view)
+    return None
+
+
+# -- by value -------------------------------------------------------------------------------------
+
+
+nonzero_record = Op(
+    "nonzero", "extern", ("input",),
+    infer=lambda input: TensorType(int64, (None, len(input.shape)), input.device),
+    eager=lambda xp, x: xp.argwhere(x).astype(xp.int64),
+)  # fmt: skip
+
+repeat_positions_record = Op(
+    "repeat_positions", "extern", ("repeats",),
+    infer=lambda repeats: TensorType(int64, (None,), repeats.device),
+    eager=lambda xp, repeats: xp.repeat(xp.arange(repeats.shape[0]), repeats),
+)  # fmt: skip
+
+
+@method()
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+    """Positions of the elements that are not zero, (n, ndim) int64, or a tuple of ndim vectors.
+
+    >>> import tracejit
+    >>> tracejit.tensor([0, 3, 4]).nonzero().tolist()
+    [[1], [2]]
+    """
+    if not as_tuple:
+        return nonzero_record(input)
+    positions = nonzero_record(input if input.shape else input.reshape(1))
+    return tuple(positions.select(1, k) for k in range(positions.shape[1]))
+
+
+argwhere = method("argwhere")(lambda input: nonzero_record(input))
+
+
+@method()
+def masked_select(input: Any, mask: Any) -> Any:
+    """The elements where `mask` holds, in a vector; input and mask broadcast together.
+
+    >>> import tracejit
+    >>> x = tracejit.arange(4)
+    >>> x.masked_select(x > 1).tolist()
+    [2, 3]
+    """
+    if mask.dtype is not bool_:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    shape = broadcast(input.shape, mask.shape)
+    return getitem(input.expand(*shape), mask.expand(*shape))
+
+
+@method()
+def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+    """`input` with `value` (a number or 0-dim tensor) where `mask` holds.
+
+    >>> import tracejit
+    >>> x = tracejit.arange(3)
+    >>> x.masked_fill(x == 1, 9).tolist()
+    [0, 9, 2]
+    """
+    if mask.dtype is not bool_:
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
+                           f"{mask.dtype}")
+    if is_tensor(value):
+        if value.shape:
+            raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got "
+                               f"tensor with {len(value.shape)} dimension(s).")
+        value = convert(value, input.dtype)
+    return convert(where(mask, value, input), input.dtype)
+
+
+@method()
+def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
+    """`input` with `values` written (or added) at index tensors for its first dimensions.
+
+    >>> import tracejit
+    >>> x = tracejit.zeros(3)
+    >>> x.index_put((tracejit.tensor([0, 2]),), tracejit.ones(2)).tolist()
+    [1.0, 0.0, 1.0]
+    """
+    found = plan(input, tuple(indices))
+    if values.dtype is not input.dtype:
+        raise RuntimeError("Index put requires the source and destination dtypes match, got "
+                           f"{input.dtype} for the destination and {values.dtype} for the source.")
+    dims, places = _resolved(found)
+    return gather_scatter.put(input, dims, places, values, accumulate)
+
+
+@method()
+def repeat_interleave(input: Any, repeats: Any, dim: int | None = None) -> Any:
+    """Each element repeated in a row, `repeats` times or as often as a vector says.
+
+    >>> import tracejit
+    >>> tracejit.arange(2).repeat_interleave(2).tolist()
+    [0, 0, 1, 1]
+    """
+    if dim is None:
+        return repeat_interleave(input.reshape(-1), repeats, 0)
+    k = normalize_dim(dim, len(input.shape))
+    if not is_tensor(repeats):
+        return repeated_each(input, repeats, k)
+    counts = repeats.reshape(-1)
+    if equal(counts.shape[0], 1):
+        counts = counts.expand(input.shape[k])
+    if not equal(counts.shape[0], input.shape[k]):
+        raise RuntimeError("repeats must have the same size as input along dim, but got "
+                           f"repeats.size(0) = {hint(counts.shape[0])} and input.size({k}) = "
+                           f"{hint(input.shape[k])}")
+    return index_select(input, k, repeat_positions_record(counts))
+
