@@ -5,15 +5,13 @@ alone, so that eager mode, kernels and any number of threads give the same. Call
 dropout and initialisation.
 
 A record's operand 0 is the generator's state, int64 (seed, offset); its attribute `offset` says
-how many draws were made before it by the same program. Who hands out the state is
-`state_provider`: the eager room replaces it while a recording is going on.
+how many draws were made before it by the same program. `generators.py` says who
+hands out the state.
 """
 
 from __future__ import annotations
 
-import secrets
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,129 +19,22 @@ import numpy as np
 from tracejit.memory.devices import as_device
 from tracejit.ops import philox, shapes
 from tracejit.ops.creation import sizes_given
+from tracejit.ops.generators import (  # noqa: F401
+    MASK,
+    Generator,
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    install_state_provider,
+    manual_seed,
+    seed,
+    set_rng_state,
+    state_of,
+)
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import convert, device_of, is_tensor
 from tracejit.ops.record import Op, apply
 from tracejit.ops.types import FLOATING, TensorType, bool_, dtype, float32, get_default_dtype, int64
-
-_SEED = 67280421310721
-_MASK = (1 << 64) - 1
-
-
-# -- generators ------------------------------------------------------------------------------------
-class Generator:
-    """A source of random numbers: a seed, and how many draws were made since it was set.
-
-    >>> g = Generator().manual_seed(3)
-    >>> g.initial_seed(), g.offset
-    (3, 0)
-    """
-
-    def __init__(self, device: Any = "cpu"):
-        self.device = as_device(device)
-        self.array = np.array([_SEED, 0], np.int64)  # programs read and advance this memory
-        self._lock = threading.Lock()
-
-    @property
-    def offset(self) -> int:
-        """Draws made since the seed was set."""
-        return int(self.array[1])
-
-    def manual_seed(self, seed: int) -> Generator:
-        """Start again from `seed` (64 bits, negative ones wrap); RuntimeError if it is wider."""
-        if not -(1 << 63) <= int(seed) <= _MASK:
-            raise RuntimeError("Overflow when unpacking long long")
-        with self._lock:
-            self.array[:] = np.array([int(seed) & _MASK, 0], np.uint64).view(np.int64)
-        return self
-
-    def initial_seed(self) -> int:
-        """The seed in use."""
-        return int(self.array[0]) & _MASK
-
-    def seed(self) -> int:
-        """Start again from a seed nobody can foresee, and return it."""
-        self.manual_seed(secrets.randbits(63))
-        return self.initial_seed()
-
-    def take(self, draws: int = 1) -> np.ndarray:
-        """The state now, as an array of its own, and advance by `draws`."""
-        with self._lock:
-            now = self.array.copy()
-            self.array[1] += draws
-        return now
-
-    def get_state(self) -> Any:
-        """The state as an int64 tensor of two elements."""
-        return apply(_state, (self.array.copy(),), {})
-
-    def set_state(self, new_state: Any) -> Generator:
-        """Go on from a state that `get_state` returned; RuntimeError if it is not one."""
-        values = new_state.tolist()
-        if len(values) != 2 or new_state.dtype is not int64:
-            raise RuntimeError("RNG state must be an int64 tensor of two elements, as get_state() "
-                               "gives")
-        with self._lock:
-            self.array[:] = values
-        return self
-
-    def __reduce__(self) -> Any:
-        return _restored, (str(self.device), self.array.tolist())
-
-
-def _restored(device: str, state: list[int]) -> Generator:
-    generator = Generator(device)
-    generator.array[:] = state
-    return generator
-
-
-default_generator = Generator()
-
-
-def manual_seed(seed: int) -> Generator:
-    """Seed the default generator; returns it.
-
-    >>> import tracejit
-    >>> tracejit.manual_seed(0).initial_seed()
-    0
-    """
-    return default_generator.manual_seed(seed)
-
-
-def seed() -> int:
-    """Seed the default generator from the system's entropy; returns the seed."""
-    return default_generator.seed()
-
-
-def initial_seed() -> int:
-    """The default generator's seed."""
-    return default_generator.initial_seed()
-
-
-def get_rng_state() -> Any:
-    """The default generator's state, an int64 tensor."""
-    return default_generator.get_state()
-
-
-def set_rng_state(new_state: Any) -> None:
-    """Make the default generator go on from `new_state`."""
-    default_generator.set_state(new_state)
-
-
-Provider = Callable[[Generator], tuple[Any, int]]
-
-
-def _eager_state(generator: Generator) -> tuple[Any, int]:
-    return generator.take(), 0
-
-
-state_provider: Provider = _eager_state
-
-
-def install_state_provider(provider: Provider) -> None:
-    """Who hands out (state operand, draws before this one); the eager room calls this once."""
-    global state_provider
-    state_provider = provider
 
 
 # -- records ---------------------------------------------------------------------------------------
@@ -153,8 +44,8 @@ def _drawn_type(state: Any, offset: int, shape: tuple, dtype: dtype, device: Any
 
 
 def _key(state: Any, offset: int) -> tuple[int, int]:
-    seed, drawn = (int(x) for x in state)
-    return seed & _MASK, (drawn + offset) & _MASK
+    key, drawn = (int(x) for x in state)
+    return key & MASK, (drawn + offset) & MASK
 
 
 def _array(xp: Any, values: np.ndarray, shape: tuple, dtype: dtype) -> Any:
@@ -232,14 +123,12 @@ randint_record = Op("randint", "random", ("state",), infer=_drawn_type, eager=_r
                     element=_randint_element)
 permutation_record = Op("randperm", "random", ("state",), infer=_drawn_type,
                         eager=_permutation_array)
-_state = Op("random_state", "random", ("state",), eager=lambda xp, state: state,
-            infer=lambda state: TensorType(int64, (2,), as_device(None)))
 
 
 def draw(record: Op, generator: Generator | None, shape: tuple, dtype: dtype, device: Any,
          **how: Any) -> Any:
     """One draw of `shape` elements; it takes one offset of the generator."""
-    state, offset = state_provider(generator or default_generator)
+    state, offset = state_of(generator)
     return apply(record, (state,), {"offset": offset, "shape": shape, "dtype": dtype,
                                     "device": as_device(device), **how})
 
