@@ -141,5 +141,10 @@ _provider: Provider = _eager_state
 
 def install_state_provider(provider: Provider) -> None:
     """Who hands out (state operand, draws before this one); the eager room calls this once."""
-    global state_provider
-    state_provider = provider
+    global _provider
+    _provider = provider
+
+
+def state_of(generator: Generator | None) -> tuple[Any, int]:
+    """The state operand of the next draw, and the draws made before it in this program."""
+    return _provider(generator or default_generator)
