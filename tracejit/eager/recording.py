@@ -2,6 +2,7 @@
 
 The eager room asks `active.recorder` wherever a deferred tensor behaves differently; capture installs itself there
 for the thread that records. The tape is not different: it records over deferred tensors as over any other.
+The other thread-local switches (grad mode, inference mode, anomaly detection) live in the same object.
 """
 
 from __future__ import annotations
@@ -13,21 +14,32 @@ from tracejit.ops.record import Op
 
 
 class Recorder(Protocol):
-    """What `capture.recorder.Recorder` offers to Tensor."""
+    """What `capture.recorder.Recorder` offers to Tensor.
+
+    The `_traced` of a deferred tensor has `views`: not empty where the tensor is a view of another one's memory.
+    """
 
     def run(self, op: Op, operands: tuple, attributes: dict) -> Any: ...  # deferred Tensor(s), no tape
     def shape(self, tensor: Any) -> tuple: ...  # ints and symbolic sizes
     def strides(self, tensor: Any) -> tuple: ...
+    def is_contiguous(self, tensor: Any) -> bool: ...
     def offset(self, tensor: Any) -> Any: ...
     def version(self, tensor: Any) -> int: ...
     def write(self, tensor: Any, value: Any) -> None: ...  # tensor's memory now holds value (same shape, dtype)
     def need(self, tensor: Any, reason: str) -> None: ...  # make it concrete: ends the segment
     def random_state(self, generator: Any) -> tuple[Any, int]: ...  # (state tensor, draws made before)
     def alias(self, tensor: Any) -> Any: ...  # deferred detach(): same memory, no history
+    def constant(self, tensor: Any) -> Any: ...  # a concrete tensor just made from Python data, as part of the recording
 
 
 class Active(threading.local):
+    """What is switched on in this thread."""
+
     recorder: Recorder | None = None
+    grad_enabled: bool = True
+    inference: bool = False
+    anomaly: bool = False
+    anomaly_check_nan: bool = True
 
 
 active = Active()

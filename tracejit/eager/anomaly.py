@@ -1,0 +1,83 @@
+"""Anomaly mode: a backward that makes NaN says which line of the forward computation it belongs to.
+
+In: `with detect_anomaly():` around forward and backward. Out: a warning with the forward traceback, and an error.
+Called by the engine for every node while the mode is on.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Sequence
+
+from tracejit.eager.recording import active
+from tracejit.eager.state import TensorState
+
+
+class set_detect_anomaly:
+    """Switch anomaly detection: from now on as a call, for a block as a context manager.
+
+    >>> import tracejit
+    >>> with tracejit.autograd.set_detect_anomaly(True):
+    ...     pass
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True):
+        self._before = (active.anomaly, active.anomaly_check_nan)
+        active.anomaly, active.anomaly_check_nan = bool(mode), check_nan
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        active.anomaly, active.anomaly_check_nan = self._before
+
+
+class detect_anomaly:
+    """Context: tapes made inside remember where, and a backward that returns NaN raises.
+
+    >>> import tracejit
+    >>> with tracejit.autograd.detect_anomaly():
+    ...     pass
+    """
+
+    def __init__(self, check_nan: bool = True):
+        self.check_nan = check_nan
+
+    def __enter__(self) -> None:
+        self._before = (active.anomaly, active.anomaly_check_nan)
+        active.anomaly, active.anomaly_check_nan = True, self.check_nan
+
+    def __exit__(self, *exc: object) -> None:
+        active.anomaly, active.anomaly_check_nan = self._before
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly detection is on in this thread."""
+    return active.anomaly
+
+
+def apply(node: Any, grads: list) -> Sequence[Any]:
+    """Run a node; on an error or a NaN, warn with the forward traceback."""
+    try:
+        results = node.apply(grads)
+    except Exception:
+        _warn(node)
+        raise
+    if active.anomaly_check_nan:
+        for k, grad in enumerate(results):
+            if isinstance(grad, TensorState) and bool((grad != grad).any()):
+                _warn(node)
+                raise RuntimeError(f"Function '{node.name()}' returned nan values in its {k}th output.")
+    return results
+
+
+def _warn(node: Any) -> None:
+    lines = node.extras.traceback if node.extras is not None else None
+    if lines is None:
+        warnings.warn(
+            f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during "
+            "forward pass for more information.", stacklevel=2)
+        return
+    own = [line for line in lines if "/tracejit/" not in line.split("\n")[0]] or lines
+    warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
+                  + "".join(own), stacklevel=2)

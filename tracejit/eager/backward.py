@@ -1,0 +1,139 @@
+"""`backward` and `grad`: PyTorch's arguments and errors in front of the engine.
+
+In: tensors and the gradients they start with. Out: `.grad` of leaves; or a tuple of gradients. Called by users as
+`tensor.backward()`, `autograd.backward` and `autograd.grad`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from tracejit.eager.engine import Place, Root, Task, accumulate
+from tracejit.eager.recording import active
+from tracejit.eager.state import TensorState, shape_of
+from tracejit.eager.tape import AccumulateGrad, Node, edge_of, refresh
+from tracejit.ops import creation
+from tracejit.ops.shapes import known_same_shape, numel, shape_text
+from tracejit.ops.types import FLOATING, TensorType
+
+UNUSED = (
+    "One of the differentiated Tensors appears to not have been used in the graph. Set "
+    "allow_unused=True if this is the desired behavior."
+)
+
+
+def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None,
+             create_graph: bool = False, grad_variables: Any = None, inputs: Any = None) -> None:
+    """Add the gradients of `tensors` to `.grad` of the leaves they were made from.
+
+    grad_tensors gives the gradient of each tensor, needed for those of more than one element; create_graph records
+    the backward pass itself. With `inputs`, only these get gradients. Raises RuntimeError where a tensor does not
+    require grad, or the graph was freed by an earlier backward.
+
+    >>> import tracejit
+    >>> x = tracejit.tensor([1.0, 2.0], requires_grad=True)
+    >>> tracejit.autograd.backward((x * x).sum())
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    given = grad_variables if grad_tensors is None else grad_tensors
+    roots = _roots(_tuple(tensors), _tuple(given) if given is not None else None)
+    retain = create_graph if retain_graph is None else retain_graph
+    if inputs is None:
+        Task(roots, retain, create_graph).run()
+        return
+    wanted = _tuple(inputs)
+    if not wanted:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    places = [_place(x) for x in wanted]
+    sinks = frozenset(n for n, _ in places if isinstance(n, AccumulateGrad))
+    targets: dict[Place, Any] = {place: None for place in places if place[0] not in sinks}
+    Task(roots, retain, create_graph, targets, sinks).run()
+    for x, place in zip(wanted, places):
+        if targets.get(place) is not None:
+            accumulate(x, targets[place])
+
+
+def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
+         create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
+         is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple:
+    """Gradients of the sum of `outputs` (weighted by `grad_outputs`) with respect to `inputs`; no `.grad` changes.
+
+    allow_unused gives None for inputs that outputs do not depend on, materialize_grads zeros; otherwise they are
+    an error (RuntimeError).
+
+    >>> import tracejit
+    >>> x = tracejit.tensor(3.0, requires_grad=True)
+    >>> tracejit.autograd.grad(x * x, x)
+    (tensor(6.),)
+    """
+    if is_grads_batched:
+        raise NotImplementedError("autograd.grad: is_grads_batched=True is not supported; call grad once for each row")
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+                         "allow_unused=False.")
+    wanted = _tuple(inputs)
+    for x in wanted:
+        if not isinstance(x, TensorState):
+            raise TypeError(f"grad: expected inputs to be tensors, got {type(x).__name__}")
+        _refreshed(x)
+        if not x._requires_grad:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+    roots = _roots(_tuple(outputs), _tuple(grad_outputs) if grad_outputs is not None else None)
+    places = [_place(x) for x in wanted]
+    targets: dict[Place, Any] = dict.fromkeys(places)
+    Task(roots, create_graph if retain_graph is None else retain_graph, create_graph, targets).run()
+    found = [targets[place] for place in places]
+    if materialize_grads:
+        return tuple(creation.zeros_of(x, TensorType(x._dtype, shape_of(x), x._device)) if g is None else g
+                     for x, g in zip(wanted, found))
+    if not allow_unused and any(g is None for g in found):
+        raise RuntimeError(UNUSED)
+    return tuple(found)
+
+
+def _tuple(given: Any) -> tuple:
+    return (given,) if isinstance(given, TensorState) else tuple(given)
+
+
+def _refreshed(x: Any) -> Any:
+    if x._view is not None:
+        refresh(x)
+    return x
+
+
+def _place(x: Any) -> tuple[Node, int]:
+    if not _refreshed(x)._requires_grad:
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
+    return edge_of(x)
+
+
+def _roots(tensors: Sequence[Any], grads: Sequence[Any] | None) -> list[Root]:
+    if grads is None:
+        grads = [None] * len(tensors)
+    if len(grads) != len(tensors):
+        raise RuntimeError(f"got {len(tensors)} tensors and {len(grads)} gradients")
+    roots = []
+    for k, (x, g) in enumerate(zip(tensors, grads)):
+        if not _refreshed(x)._requires_grad:
+            raise RuntimeError(f"element {k} of tensors does not require grad and does not have a grad_fn")
+        node, number = edge_of(x)
+        roots.append((node, number, _first_gradient(k, x, g)))
+    return roots
+
+
+def _first_gradient(k: int, x: Any, given: Any) -> Any:
+    shape = shape_of(x)
+    if given is None:
+        if x._dtype.category < FLOATING:
+            raise RuntimeError("grad can be implicitly created only for real scalar outputs")
+        if numel(shape) != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        return creation.full_of(x, shape, 1, x._dtype, x._device)
+    if not isinstance(given, TensorState):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__}")
+    if not known_same_shape(shape_of(given), shape) and shape_of(given) != shape:
+        raise RuntimeError(f"Mismatch in shape: grad_output[{k}] has a shape of tracejit.Size("
+                           f"{shape_text(shape_of(given))}) and output[{k}] has a shape of tracejit.Size("
+                           f"{shape_text(shape)}).")
+    return given if active.grad_enabled or not given._requires_grad else given

@@ -1,0 +1,236 @@
+"""Tensors from Python data, NumPy arrays, other tensors and DLPack.
+
+In: numbers, nested lists, arrays. Out: leaves. Called by users (`tracejit.tensor` and its relatives) and by `Tensor(...)`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from tracejit.eager.dispatch import INFERENCE
+from tracejit.eager.recording import active
+from tracejit.eager.state import TensorState, of_array, of_result
+from tracejit.memory import CPU, as_device
+from tracejit.ops import creation
+from tracejit.ops.types import (
+    FLOATING,
+    complex64,
+    complex128,
+    dtype,
+    dtype_of_number,
+    dtype_of_numpy,
+    float64,
+    get_default_dtype,
+)
+
+NOT_FLOATING = "Only Tensors of floating point and complex dtype can require gradients"
+
+
+def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False,
+           pin_memory: bool = False) -> Any:
+    """A new leaf that holds a copy of `data`: a number, nested sequences, an array or a tensor.
+
+    Without `dtype`: bool, int64 or the default floating dtype for Python numbers, the data's own for arrays.
+    Raises ValueError for ragged sequences, RuntimeError where a dtype that cannot is to require grad.
+
+    >>> import tracejit
+    >>> tracejit.tensor([[1, 2], [3, 4]])
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    if isinstance(data, TensorState):
+        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than tracejit.tensor(sourceTensor).",
+                      UserWarning, stacklevel=2)
+    return _marked(new_tensor(data, dtype, device), requires_grad)
+
+
+def _marked(made: Any, requires_grad: bool) -> Any:
+    if requires_grad:
+        if made._dtype.category < FLOATING:
+            raise RuntimeError(NOT_FLOATING)
+        made.requires_grad_(True)
+    return made
+
+
+def new_tensor(data: Any, kind: dtype | None = None, device: Any = None) -> Any:
+    """A new tensor holding a copy of data."""
+    if isinstance(data, TensorState):
+        return data.detach().to(kind or data._dtype).to(as_device(device or data._device)).clone()
+    recorder = active.recorder
+    if recorder is not None and not hasattr(data, "__len__") and not isinstance(data, np.generic):
+        return creation.full_of(None, (), data, kind or dtype_of_number(data), device)
+    made = of_result(as_array(data, kind), kind or None, CPU)  # type: ignore[arg-type]
+    if kind is None:
+        made._dtype = dtype_of_numpy(made._array.dtype)
+    if active.inference:
+        made._view = INFERENCE
+    if recorder is not None:
+        made = recorder.constant(made)
+    return made if device is None else made.to(as_device(device))
+
+
+def as_array(data: Any, kind: dtype | None) -> np.ndarray:
+    """A fresh contiguous array of `data` in PyTorch's dtype for it, or in `kind`."""
+    if isinstance(data, (np.ndarray, np.generic)):
+        array = np.array(data, order="C")
+        return array if kind is None else array.astype(kind.numpy)
+    leaf = _first(data)
+    if isinstance(leaf, (TensorState, np.ndarray)):
+        array = _stacked(data)
+    else:
+        array = _checked(data)
+    if kind is None:
+        kind = _default_for(array, leaf)
+    if array.dtype.kind == "O":
+        array = np.array(array.tolist())
+    with np.errstate(all="ignore"):
+        return np.array(array, dtype=kind.numpy, order="C")
+
+
+def _first(data: Any) -> Any:
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return data
+
+
+def _stacked(data: Any) -> np.ndarray:
+    """Nested sequences whose leaves are tensors or arrays."""
+    if isinstance(data, TensorState):
+        return data.detach().cpu().numpy()
+    if isinstance(data, (list, tuple)):
+        return np.array([_stacked(x) for x in data])
+    return np.asarray(data)
+
+
+def _checked(data: Any) -> np.ndarray:
+    try:
+        array = np.array(data)
+    except ValueError:
+        _explain_ragged(data)
+        raise
+    if array.dtype.kind not in "biufc" and array.dtype.names is None and str(array.dtype) != "bfloat16":
+        leaf = _first(data)
+        if array.dtype.kind == "O" and isinstance(leaf, int):
+            raise RuntimeError("Overflow when unpacking long long")
+        raise TypeError(f"new(): invalid data type '{type(leaf).__name__}'")
+    return array
+
+
+def _explain_ragged(data: Any, dim: int = 0) -> None:
+    """ValueError naming the first sequence whose length differs from its siblings'."""
+    level = [data]
+    while all(isinstance(x, (list, tuple)) for x in level):
+        expected = len(level[0])
+        for x in level:
+            if len(x) != expected:
+                raise ValueError(f"expected sequence of length {expected} at dim {dim} (got {len(x)})")
+        level, dim = [y for x in level for y in x], dim + 1
+        if not level:
+            return
+        for y in level:
+            if isinstance(y, (list, tuple)) != isinstance(level[0], (list, tuple)):
+                raise ValueError(f"expected sequence of length {len(_listed(level[0]))} at dim {dim} "
+                                 f"(got {len(_listed(y))})" if isinstance(level[0], (list, tuple)) else
+                                 f"not a sequence at dim {dim}")
+
+
+def _listed(x: Any) -> Any:
+    return x if isinstance(x, (list, tuple)) else ()
+
+
+def _default_for(array: np.ndarray, leaf: Any) -> dtype:
+    if isinstance(leaf, (np.ndarray, np.generic, TensorState)):
+        return dtype_of_numpy(array.dtype)
+    if array.size == 0 and not isinstance(leaf, (bool, int)):
+        return get_default_dtype()
+    if array.dtype.kind == "f":
+        return get_default_dtype()
+    if array.dtype.kind == "c":
+        return complex128 if get_default_dtype() is float64 else complex64
+    return dtype_of_numpy(np.bool_ if array.dtype.kind == "b" else np.int64)
+
+
+def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Any:
+    """`data` as a tensor: itself, or over the same memory, where dtype and device allow.
+
+    >>> import numpy as np, tracejit
+    >>> a = np.zeros(2, np.float32)
+    >>> tracejit.as_tensor(a)[0] = 5
+    >>> a
+    array([5., 0.], dtype=float32)
+    """
+    if isinstance(data, TensorState):
+        return data.to(as_device(device) if device is not None else data._device, dtype)
+    if isinstance(data, np.ndarray):
+        made = from_numpy(data) if all(s >= 0 for s in data.strides) else new_tensor(data)
+        return made.to(as_device(device), dtype)
+    return new_tensor(data, dtype, device)
+
+
+def asarray(obj: Any, *, dtype: dtype | None = None, device: Any = None, copy: bool | None = None,
+            requires_grad: bool = False) -> Any:
+    """`obj` (a tensor, an array, a DLPack producer, numbers) as a tensor; shares memory unless `copy`."""
+    if copy:
+        return _marked(new_tensor(obj, dtype, device), requires_grad)
+    if not isinstance(obj, (TensorState, np.ndarray)) and hasattr(obj, "__dlpack__"):
+        obj = from_dlpack(obj)
+    made = as_tensor(obj, dtype, device)
+    return _marked(made.detach() if made.requires_grad and not requires_grad else made, requires_grad)
+
+
+def from_numpy(array: np.ndarray) -> Any:
+    """A tensor over an array's memory: writes to either show in both.
+
+    Raises TypeError for what is no array or has a dtype that tensors do not have, ValueError for negative strides.
+
+    >>> import numpy as np, tracejit
+    >>> a = np.arange(3)
+    >>> t = tracejit.from_numpy(a)
+    >>> a[0] = 7
+    >>> t
+    tensor([7, 1, 2])
+    """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    if not array.flags.writeable:
+        warnings.warn("The given NumPy array is not writable: writing to this tensor will raise. Copy the array if you "
+                      "want to protect its data or write to the tensor.", UserWarning, stacklevel=2)
+    return of_array(array)
+
+
+def from_dlpack(source: Any) -> Any:
+    """A tensor over the memory of any DLPack producer, on the CPU or on CUDA.
+
+    >>> import numpy as np, tracejit
+    >>> tracejit.from_dlpack(np.array([1.0, 2.0], np.float32))
+    tensor([1., 2.])
+    """
+    if isinstance(source, TensorState):
+        return source.detach()
+    where = source.__dlpack_device__()
+    if int(where[0]) == 1:
+        return of_array(np.from_dlpack(source))
+    from tracejit.memory import array_module, device
+
+    place = device("cuda", int(where[1]))
+    return of_array(array_module(place).from_dlpack(source), place)
+
+
+def legacy(cls: type, *args: Any) -> Any:
+    """`Tensor(2, 3)`, `Tensor([1, 2])`: of the default dtype, from sizes or from data."""
+    if not args:
+        return creation.zeros(0)
+    if len(args) == 1 and not isinstance(args[0], int):
+        data = args[0]
+        if isinstance(data, TensorState):
+            return data.detach()
+        if type(data).__name__ == "Size":
+            return creation.zeros(*data)
+        return new_tensor(data, get_default_dtype())
+    return creation.zeros(*args)
+
+

@@ -1,0 +1,160 @@
+"""What autograd shows of a tensor: requires_grad, grad, grad_fn, hooks, backward, detach, data.
+
+In: user code. Out: the tape and the engine behind PyTorch's names, with its errors. Mixed into Tensor.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Callable
+
+from tracejit.eager import backward as backward_pass
+from tracejit.eager import hooks
+from tracejit.eager.recording import active
+from tracejit.eager.state import TensorState, shape_of
+from tracejit.eager.tape import Node, RemovableHandle, alias, grad_fn_of, refresh
+from tracejit.eager.views import View, family_of
+from tracejit.eager.writing import get_data, set_data
+from tracejit.ops.types import FLOATING
+
+NOT_FLOATING = "only Tensors of floating point and complex dtype can require gradients"
+NOT_LEAF = (
+    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
+    "in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+)
+INFERENCE = "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+NON_LEAF_GRAD = (
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
+    "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated "
+    "for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor "
+    "by mistake, make sure you access the leaf Tensor instead."
+)
+
+
+class Differentiable(TensorState):
+    """Autograd's view of a tensor."""
+
+    __slots__ = ()
+
+    @property
+    def requires_grad(self) -> bool:
+        if self._view is not None:
+            refresh(self)
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Make a leaf collect gradients, or stop it; returns the tensor.
+
+        >>> import tracejit
+        >>> tracejit.tensor([1.0]).requires_grad_()
+        tensor([1.], requires_grad=True)
+        """
+        if requires_grad == self.requires_grad:
+            return self
+        if self.grad_fn is not None:
+            raise RuntimeError(NOT_LEAF)
+        if requires_grad and self._dtype.category < FLOATING:
+            raise RuntimeError(NOT_FLOATING)
+        if self._view is not None and family_of(self).inference and not active.inference:
+            raise RuntimeError(INFERENCE)
+        self._requires_grad = bool(requires_grad)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.grad_fn is None
+
+    @property
+    def grad_fn(self) -> Node | None:
+        if self._view is not None:
+            refresh(self)
+        return grad_fn_of(self)
+
+    @property
+    def grad(self) -> Any:
+        if self._grad is None and self._node is not None and self._requires_grad:
+            if grad_fn_of(self) is not None and not hooks.retains_grad(self):
+                warnings.warn(NON_LEAF_GRAD, UserWarning, stacklevel=2)
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is not None:
+            _check_grad(self, value)
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    _grad_fn = grad_fn
+
+    @property
+    def data(self) -> Any:
+        return get_data(self)
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        set_data(self, value)
+
+    @property
+    def retains_grad(self) -> bool:
+        return hooks.retains_grad(self)
+
+    def detach(self) -> Any:
+        """The same memory as a tensor without history.
+
+        >>> import tracejit
+        >>> x = tracejit.tensor([1.0], requires_grad=True)
+        >>> (x * 2).detach().requires_grad
+        False
+        """
+        return alias(self)
+
+    def detach_(self) -> Any:
+        """Forget the history of this tensor: it becomes a leaf."""
+        if type(self._view) is View:
+            raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel"
+                               " (DDP) for training, and gradient_as_bucket_view is set as True, gradients are views of "
+                               "DDP buckets, and hence detach_() cannot be called on these gradients.")
+        self._node, self._output_nr, self._requires_grad = None, 0, False
+        if self._view is not None:
+            self._view.generation += 1
+        return self
+
+    def backward(self, gradient: Any = None, retain_graph: bool | None = None,
+                 create_graph: bool = False, inputs: Any = None) -> None:
+        """Add the gradients of this tensor to `.grad` of the leaves it was made from; see `autograd.backward`."""
+        grads = None if gradient is None else (gradient,)
+        backward_pass.backward((self,), grads, retain_graph, create_graph, inputs=inputs)
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this result in `.grad` too."""
+        hooks.retain_grad(self)
+
+    def register_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
+        """Call `hook(grad)` in backward; what it returns, if anything, replaces the gradient."""
+        return hooks.register_hook(self, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> RemovableHandle:
+        """Call `hook(tensor)` after a gradient was added to this leaf's `.grad`."""
+        return hooks.register_post_accumulate_grad_hook(self, hook)
+
+
+def _check_grad(x: TensorState, value: Any) -> None:
+    if not isinstance(value, TensorState):
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+    if value is x:
+        raise RuntimeError("can't assign Variable as its own grad")
+    if value._dtype is not x._dtype:
+        raise RuntimeError(f"assigned grad has data of a different type: expected {x._dtype}, got {value._dtype}")
+    if value._device != x._device:
+        raise RuntimeError("assigned grad has data located on a different device")
+    if shape_of(value) != shape_of(x):
+        raise RuntimeError("assigned grad has data of a different size")
+
+

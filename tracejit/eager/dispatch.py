@@ -1,0 +1,199 @@
+"""Running ops on tensors: record, or compute with NumPy or CuPy, then put the result on the tape.
+
+In: an op, its operands and attributes, from `ops.record.apply`. Out: tensors. This is the one way every op goes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.eager.recording import active
+from tracejit.eager.state import LEAKED, TensorState, make, of_result
+from tracejit.eager.transfer import TO_DEVICE
+from tracejit.eager.tape import attach, attach_view, refresh
+from tracejit.eager.views import Family
+from tracejit.memory import CPU, address, array_module
+from tracejit.ops.record import Op, install_default
+from tracejit.ops.types import TensorType
+
+INFERENCE = Family(inference=True)
+_types: dict[tuple, TensorType] = {}
+_TYPES_KEPT = 4096
+_QUIET = frozenset({"movement", "creation"})  # kinds whose arithmetic cannot overflow
+
+
+def dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
+    """Run one op: Tensor.dispatch, and the executor of ops without tensor operands."""
+    recorder = active.recorder
+    result = _run(op, operands, attributes) if recorder is None else recorder.run(op, operands, attributes)
+    if active.inference:
+        for t in result if type(result) is tuple else (result,):
+            t._view = INFERENCE
+        return result
+    views = op.views and is_view(result, operands[0])
+    if op.rules and (active.grad_enabled or views):
+        needs = False
+        for x in operands:
+            if isinstance(x, TensorState):
+                if x._view is not None:
+                    refresh(x)
+                if x._requires_grad:
+                    needs = True
+        if needs and active.grad_enabled:
+            attach(op, operands, result if type(result) is tuple else (result,), attributes)
+    if views:
+        attach_view(op, operands[0], operands[1:], attributes, result)
+    return result
+
+
+def is_view(result: Any, source: TensorState) -> bool:
+    """Whether the result of a view op really looks at its operand's memory (a reshape may copy)."""
+    if result._storage is None:
+        return bool(result._traced.views)
+    return result._storage is source._storage
+
+
+def _run(op: Op, operands: tuple, attributes: dict) -> Any:
+    """Compute with the array library of the operands' device."""
+    if op.eager is None:
+        return _run_body(op, operands, attributes)
+    types = _infer(op, operands, attributes)
+    arrays: list[Any] = []
+    device = None
+    for x in operands:
+        if isinstance(x, TensorState):
+            arrays.append(x._array if x._array is not None else x.array)
+            if x._device is not device:
+                device = x._device if device is None else _common_device(operands)
+        elif type(x) is tuple:
+            arrays.append(tuple(y.array if isinstance(y, TensorState) else y for y in x))
+        else:
+            arrays.append(x)
+    if device is None:
+        device = (types if type(types) is TensorType else types[0]).device or CPU
+    if device is CPU or device.type == "cpu":
+        found = _compute(np, op, arrays, attributes)
+    else:
+        arrays = [_on_device(a, device) for a in arrays]
+        found = _compute(array_module(device), op, arrays, attributes)
+    if op is TO_DEVICE:
+        device = attributes["device"]
+    if type(types) is TensorType:
+        if op.views:
+            return _viewed(found, types, operands[0], device)
+        return _owned(found, types, arrays, device)
+    return tuple([_owned(a, t, arrays, device) for a, t in zip(found, types)])
+
+
+def _compute(xp: Any, op: Op, arrays: list, attributes: dict) -> Any:
+    if op.kind in _QUIET:
+        return op.eager(xp, *arrays, **attributes)  # type: ignore[misc]
+    with np.errstate(all="ignore"):
+        return op.eager(xp, *arrays, **attributes)  # type: ignore[misc]
+
+
+def _run_body(op: Op, operands: tuple, attributes: dict) -> Any:
+    """A composite without an eager form runs the body it is written in; its own rules differentiate it."""
+    before = active.grad_enabled
+    active.grad_enabled = False
+    try:
+        result = op.body(*operands, **attributes)  # type: ignore[misc]
+    finally:
+        active.grad_enabled = before
+    return result if type(result) is tuple else _unshared(result, operands)
+
+
+def _unshared(result: Any, operands: tuple) -> Any:
+    """A body may hand an operand back, or a view of one: a result must be a tensor of its own."""
+    if result._view is None and all(result is not x for x in operands):
+        return result
+    return of_result(result.array.copy(), result._dtype, result._device)
+
+
+def _infer(op: Op, operands: tuple, attributes: dict) -> Any:
+    """The results' types; pointwise ones are remembered, they depend on types alone."""
+    if op.kind != "pointwise" or attributes:
+        return op.infer(*operands, **attributes)
+    key: tuple = (op,)
+    for x in operands:
+        if isinstance(x, TensorState):
+            key += (x._shape, x._dtype, x._device)
+        else:
+            key += (type(x),)
+    found = _types.get(key)
+    if found is None:
+        found = op.infer(*operands)
+        if len(_types) >= _TYPES_KEPT:
+            _types.clear()
+        _types[key] = found
+    return found
+
+
+def _owned(array: Any, kind: TensorType, arrays: list, device: Any) -> Any:
+    """A result as a contiguous tensor that shares memory with no operand."""
+    if type(array) is not np.ndarray:
+        if device.type == "cpu":
+            array = np.asarray(array)
+        elif type(array).__module__.partition(".")[0] != "cupy":
+            array = array_module(device).asarray(array)
+    if array.dtype != kind.dtype.numpy:
+        array = array.astype(kind.dtype.numpy)
+    elif array.base is not None or any(array is a for a in arrays):
+        if _shares(array, arrays):
+            array = array.copy()
+    if not array.flags.c_contiguous:
+        array = array.copy()
+    return of_result(array, kind.dtype, device)
+
+
+def _shares(array: Any, arrays: list) -> bool:
+    operands = [a for a in arrays if hasattr(a, "__array_interface__") or hasattr(a, "data")]
+    if type(array) is not np.ndarray:
+        return True  # CuPy: no cheap test, and only arrays with a base come here
+    return any(type(a) is np.ndarray and np.may_share_memory(array, a) for a in operands)
+
+
+def _viewed(array: Any, kind: TensorType, source: TensorState, device: Any) -> Any:
+    """A view op's result over the operand's storage; where the library had to copy, its own."""
+    storage = source._storage
+    assert storage is not None
+    if array.size == 0:
+        offset = source._offset
+    else:
+        distance = address(array) - storage.ptr
+        if not 0 <= distance < storage.nbytes:
+            return _owned(array, kind, [], device)
+        offset = distance // array.itemsize
+    itemsize = array.itemsize
+    strides = None if array.flags.c_contiguous else tuple([s // itemsize for s in array.strides])
+    t = make(storage, offset, array.shape, strides, kind.dtype, device)
+    t._array = array
+    return t
+
+
+def _common_device(operands: tuple) -> Any:
+    """The one device of the operands; 0-dim CPU tensors go along with any other."""
+    tensors = [x for x in operands if isinstance(x, TensorState)]
+    devices = list(dict.fromkeys(x._device for x in tensors))
+    strong = list(dict.fromkeys(x._device for x in tensors if x._shape or x._device.type != "cpu"))
+    if len(devices) > 1 and len(strong) > 1:
+        raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
+                           f"{strong[0]} and {strong[1]}!")
+    return strong[0] if strong else devices[0]
+
+
+def _on_device(array: Any, device: Any) -> Any:
+    if isinstance(array, np.ndarray):
+        return array_module(device).asarray(array)
+    return array
+
+
+def check_concrete(x: TensorState) -> None:
+    """RuntimeError for a deferred tensor met outside the recording that made it."""
+    if x._storage is None and active.recorder is None:
+        raise RuntimeError(LEAKED)
+
+
+install_default(dispatch)

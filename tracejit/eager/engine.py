@@ -1,0 +1,267 @@
+"""The engine: walks the tape backward from some results and delivers gradients.
+
+In: roots with their gradients, from `backward()` and `grad()`. Out: `.grad` of leaves, or the gradients asked for.
+Nodes run in order of their making, newest first, each when all its consumers have run; there is no recursion. Only
+ops on tensors are used, so a backward pass inside a captured function is recorded like everything else.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from typing import Any, Callable, Sequence
+
+from tracejit.eager import anomaly
+from tracejit.eager.recording import active
+from tracejit.eager.state import TensorState
+from tracejit.eager.tape import AccumulateGrad, Node
+from tracejit.eager.views import View
+from tracejit.eager.writing import assign
+
+Root = tuple[Node, int, Any]
+Place = tuple[Node, int]
+
+
+class Task:
+    """One run of the engine.
+
+    targets   places whose gradients are asked for -> results; None: everything reachable runs
+    sinks     AccumulateGrad nodes that may add to `.grad` although there are targets
+    """
+
+    def __init__(self, roots: Sequence[Root], retain_graph: bool, create_graph: bool,
+                 targets: dict[Place, Any] | None = None, sinks: frozenset[Node] = frozenset()):
+        self.retain_graph, self.create_graph = retain_graph, create_graph
+        self.targets, self.sinks = targets, sinks
+        self.buffers: dict[Node, list] = {}
+        self.waiting: dict[Node, int] = {}
+        self.ready: list[tuple[int, Node]] = []
+        nodes = self._discover([node for node, _, _ in roots])
+        self.running = None if targets is None else self._needed(nodes)
+        for node, number, grad in roots:
+            self._add(node, number, grad)
+        for node in dict.fromkeys(node for node, _, _ in roots):
+            if not self.waiting.get(node):
+                heapq.heappush(self.ready, (-node.sequence, node))
+
+    def _discover(self, roots: list[Node]) -> list[Node]:
+        """All nodes behind the roots; counts for each how many consumers must run before it."""
+        seen = dict.fromkeys(roots)
+        stack = list(seen)
+        waiting = self.waiting
+        while stack:
+            for edge in stack.pop().edges:
+                if edge is not None:
+                    node = edge[0]
+                    waiting[node] = waiting.get(node, 0) + 1
+                    if node not in seen:
+                        seen[node] = None
+                        stack.append(node)
+        return list(seen)
+
+    def _needed(self, nodes: list[Node]) -> set[Node]:
+        """Nodes that must run so that targets and sinks get their gradients."""
+        assert self.targets is not None
+        asked = {node for node, _ in self.targets}
+        running = set(self.sinks)
+        for node in sorted(nodes, key=_age):
+            if any(e is not None and (e[0] in running or e[0] in asked) for e in node.edges):
+                running.add(node)
+        return running
+
+    def _add(self, node: Node, number: int, grad: Any) -> None:
+        buffer = self.buffers.get(node)
+        if buffer is None:
+            buffer = self.buffers[node] = [None] * max(node.output_count, number + 1)
+        held = buffer[number]
+        buffer[number] = grad if held is None else held + grad
+
+    def run(self) -> None:
+        before = active.grad_enabled
+        active.grad_enabled = self.create_graph
+        try:
+            while self.ready:
+                node = heapq.heappop(self.ready)[1]
+                grads = self.buffers.pop(node, None)
+                if grads is None:
+                    grads = [None] * node.output_count
+                self._visit(node, grads)
+        finally:
+            active.grad_enabled = before
+
+    def _visit(self, node: Node, grads: list) -> None:
+        if type(node) is AccumulateGrad:
+            self._sink(node, grads)
+            return
+        if node.extras is not None:
+            run_tensor_hooks(node, grads)
+        if self.targets is not None:
+            self._capture(node, grads)
+            if node not in self.running:  # type: ignore[operator]
+                return
+        results = self._apply(node, grads)
+        if not self.retain_graph:
+            node.release()
+        self._pass_on(node.edges, results)
+
+    def _apply(self, node: Node, grads: list) -> Sequence[Any]:
+        if all(g is None for g in grads):
+            return [None] * len(node.edges)
+        if node.extras is not None:
+            grads = run_prehooks(node, grads)
+        if active.anomaly:
+            results: Sequence[Any] = anomaly.apply(node, grads)
+        else:
+            results = node.apply(grads)
+        if node.extras is not None and node.extras.hooks:
+            results = run_hooks(node, results, grads)
+        return results
+
+    def _pass_on(self, edges: Sequence[Any], results: Sequence[Any]) -> None:
+        waiting = self.waiting
+        for edge, grad in zip(edges, results):
+            if edge is None:
+                continue
+            node = edge[0]
+            if grad is not None:
+                self._add(node, edge[1], grad)
+            left = waiting[node] = waiting[node] - 1
+            if not left:
+                heapq.heappush(self.ready, (-node.sequence, node))
+
+    def _capture(self, node: Node, grads: list) -> None:
+        for number, grad in enumerate(grads):
+            if (node, number) in self.targets:  # type: ignore[operator]
+                self.targets[node, number] = grad  # type: ignore[index]
+
+    def _sink(self, node: AccumulateGrad, grads: list) -> None:
+        variable = node.variable
+        grad = grads.pop()
+        if grad is None:
+            return
+        hooks = variable._hooks
+        if hooks is not None:
+            for hook in tuple(hooks.before.values()):
+                grad = _replaced(grad, hook(grad))
+        if self.targets is not None:
+            if (node, 0) in self.targets:
+                self.targets[node, 0] = grad
+            if node not in self.sinks:
+                return
+        if node.extras is not None and node.extras.prehooks:
+            grad = run_prehooks(node, [grad])[0]
+        accumulate(variable, grad)
+        if node.extras is not None and node.extras.hooks:
+            run_hooks(node, (), [grad])
+        if hooks is not None:
+            for hook in tuple(hooks.accumulated.values()):
+                hook(variable)
+
+
+def _age(node: Node) -> int:
+    """Operands before results: leaves' sinks were given the largest numbers, but have no operands."""
+    return -1 if type(node) is AccumulateGrad else node.sequence
+
+
+def accumulate(variable: TensorState, grad: Any) -> None:
+    """Add to `variable.grad`; the first gradient is taken over where nobody else holds it."""
+    held = variable._grad
+    if held is None:
+        if active.grad_enabled:
+            variable._grad = grad
+        else:
+            # `grad` here, in `_sink`, as argument of _alone and of getrefcount
+            variable._grad = _plain(grad) if _alone(grad) else grad.detach().clone()
+    elif active.grad_enabled:
+        variable._grad = held + grad
+    else:
+        assign(held, held + grad)
+
+
+def _plain(grad: Any) -> Any:
+    """A gradient taken over forgets that it was made as a view of a dead tensor."""
+    if grad._view is not None:
+        grad._view = None
+    return grad
+
+
+_HELD_BY_ENGINE = 4
+
+
+def _alone(grad: Any) -> bool:
+    """Whether only the engine holds this gradient and its memory."""
+    if grad._storage is None or grad._requires_grad or grad._strides is not None:
+        return False
+    if sys.getrefcount(grad) > _HELD_BY_ENGINE + 0:
+        return False
+    holders = 2
+    x = grad
+    while type(x._view) is View:
+        x = x._view.parent
+        if sys.getrefcount(x) > 3:
+            return False
+        holders += 1
+    return sys.getrefcount(grad._storage) <= holders and grad._storage.nbytes == _nbytes(grad)
+
+
+def _nbytes(x: Any) -> int:
+    count = x._dtype.itemsize
+    for size in x._shape:
+        count *= size
+    return count
+
+
+def _replaced(grad: Any, new: Any) -> Any:
+    """What a tensor hook returned, checked; None keeps the gradient."""
+    if new is None:
+        return grad
+    if not isinstance(new, TensorState):
+        raise TypeError(f"expected hook to return a Tensor or None, but got {type(new).__name__}")
+    if new.shape != grad.shape:
+        raise RuntimeError("hook has changed the size of value")
+    if new._dtype is not grad._dtype:
+        raise RuntimeError(f"hook has changed the type of value (was {grad.type()} got {new.type()})")
+    return new
+
+
+def run_tensor_hooks(node: Node, grads: list) -> None:
+    """Hooks on this node's results, then `retain_grad`; replaces gradients in place."""
+    extras = node.extras
+    assert extras is not None
+    for number, hook in tuple(extras.tensor_hooks.values()):
+        if grads[number] is not None:
+            grads[number] = _replaced(grads[number], hook(grads[number]))
+    for number, holder in tuple(extras.retained.items()):
+        tensor = holder()
+        if tensor is not None and grads[number] is not None:
+            accumulate(tensor, grads[number])
+
+
+def run_prehooks(node: Node, grads: list) -> list:
+    """Hooks that may replace the gradients a node gets."""
+    assert node.extras is not None
+    for hook in tuple(node.extras.prehooks.values()):
+        new = hook(tuple(grads))
+        if new is not None:
+            grads = list(_as_tuple(new, len(grads)))
+    return grads
+
+
+def run_hooks(node: Node, results: Sequence[Any], grads: list) -> Sequence[Any]:
+    """Hooks that may replace the gradients a node gives."""
+    assert node.extras is not None
+    for hook in tuple(node.extras.hooks.values()):
+        new = hook(tuple(results), tuple(grads))
+        if new is not None:
+            results = _as_tuple(new, len(results))
+    return results
+
+
+def _as_tuple(new: Any, count: int) -> tuple:
+    new = new if isinstance(new, tuple) else (new,)
+    if len(new) != count:
+        raise RuntimeError(f"hook has returned an incorrect number of values (got {len(new)}, expected {count})")
+    return new
+
+
+Hook = Callable[[Any], Any]

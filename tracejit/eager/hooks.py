@@ -1,0 +1,69 @@
+"""Hooks that live on a tensor: those of leaves, which have no node of their own to carry them.
+
+In: `register_hook`, `register_post_accumulate_grad_hook`. Out: callables that the engine calls at the leaf's sink.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Callable
+
+from tracejit.eager.state import TensorState
+from tracejit.eager.tape import RemovableHandle, grad_fn_of
+
+
+class TensorHooks:
+    """`before`: may replace a gradient before it is added to `.grad`; `accumulated`: called after."""
+
+    __slots__ = ("before", "accumulated")
+
+    def __init__(self) -> None:
+        self.before: dict[int, Callable] = {}
+        self.accumulated: dict[int, Callable] = {}
+
+
+def hooks_of(x: TensorState) -> TensorHooks:
+    """The tensor's hooks, made on first use."""
+    if x._hooks is None:
+        x._hooks = TensorHooks()
+    return x._hooks
+
+
+def register_hook(x: TensorState, hook: Callable[[Any], Any]) -> RemovableHandle:
+    """Call `hook(grad)` when the gradient of x is known; what it returns replaces the gradient."""
+    if not x.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    node = grad_fn_of(x)
+    if node is None:
+        return RemovableHandle(hooks_of(x).before, hook)
+    handle = RemovableHandle({}, hook)
+    handle.hooks = node.extra().tensor_hooks
+    handle.hooks[handle.id] = (x._output_nr, hook)
+    return handle
+
+
+def register_post_accumulate_grad_hook(x: TensorState, hook: Callable[[Any], None]) -> RemovableHandle:
+    """Call `hook(tensor)` after a gradient was added to the leaf's `.grad`."""
+    if not x.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if grad_fn_of(x) is not None:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    return RemovableHandle(hooks_of(x).accumulated, hook)
+
+
+def retain_grad(x: TensorState) -> None:
+    """Make the engine keep the gradient of a result in its `.grad`."""
+    if not x.requires_grad:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    node = grad_fn_of(x)
+    if node is not None:
+        node.extra().retained[x._output_nr] = weakref.ref(x)
+
+
+def retains_grad(x: TensorState) -> bool:
+    """Whether `retain_grad` was called on a result."""
+    node = grad_fn_of(x)
+    if node is None or node.extras is None:
+        return False
+    held = node.extras.retained.get(x._output_nr)
+    return held is not None and held() is x

@@ -1,0 +1,202 @@
+"""Elements out of a tensor: Python numbers, lists, NumPy, DLPack, pickles and copies.
+
+In: tensors. Out: values. A recorder is told first, since elements are needed now. Mixed into Tensor.
+"""
+
+from __future__ import annotations
+
+import copyreg
+from typing import Any, Iterator
+
+import numpy as np
+
+from tracejit.eager.recording import active
+from tracejit.eager.state import TensorState, make, shape_of
+from tracejit.eager.tape import alias, grad_fn_of
+from tracejit.memory import Storage, allocate, device
+from tracejit.ops.shapes import numel
+from tracejit.ops.types import bfloat16, dtype
+
+NOT_A_LEAF = (
+    "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+)
+
+
+def host_array(x: TensorState, reason: str) -> np.ndarray:
+    """The elements as a NumPy array: the tensor's memory, or a copy of it when that is not on the CPU."""
+    if active.recorder is not None:
+        active.recorder.need(x, reason)
+    array = x.array
+    return array if x._device.type == "cpu" else array.get()
+
+
+def wide(array: np.ndarray) -> np.ndarray:
+    """bfloat16 as float32, which Python and DLPack know."""
+    return array.astype(np.float32) if array.dtype == bfloat16.numpy else array
+
+
+class Interchange(TensorState):
+    """Conversions to what is not a tensor."""
+
+    __slots__ = ()
+
+    def item(self) -> Any:
+        """The only element as a Python number; RuntimeError if there are more or none.
+
+        >>> import tracejit
+        >>> tracejit.tensor([2.5]).item()
+        2.5
+        """
+        count = numel(shape_of(self))
+        if count != 1:
+            raise RuntimeError(f"a Tensor with {count} elements cannot be converted to Scalar")
+        return wide(host_array(self, "item() was called")).item()
+
+    def tolist(self) -> Any:
+        """The elements as nested lists (a number for a 0-dim tensor)."""
+        return wide(host_array(self, "tolist() was called")).tolist()
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """A NumPy array over the same memory.
+
+        `force=True` detaches and copies to the CPU as needed; without it, RuntimeError for a tensor that requires
+        grad and TypeError for one that is not on the CPU.
+        """
+        if not force:
+            if self.requires_grad:  # type: ignore[attr-defined]
+                raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
+                                   "instead.")
+            if self._device.type != "cpu":
+                raise TypeError(f"can't convert {self._device} device type tensor to numpy. Use Tensor.cpu() to copy "
+                                "the tensor to host memory first.")
+        array = host_array(self, "numpy() was called")
+        return array.view() if self._device.type == "cpu" else array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self.numpy()
+        if dtype is not None and array.dtype != np.dtype(dtype):
+            if copy is False:
+                raise ValueError("Unable to avoid copy while creating an array as requested.")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+                   copy: bool | None = None) -> Any:
+        """The memory as a DLPack capsule; BufferError for a tensor that requires grad."""
+        if self.requires_grad:  # type: ignore[attr-defined]
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        if active.recorder is not None:
+            active.recorder.need(self, "the tensor was exported by DLPack")
+        array = self.array
+        if self._device.type == "cpu":
+            return array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+        return array.__dlpack__(stream=stream)
+
+    def __dlpack_device__(self) -> tuple:
+        return (1, 0) if self._device.type == "cpu" else (2, self._device.index or 0)
+
+    def __bool__(self) -> bool:
+        count = numel(shape_of(self))
+        if count != 1:
+            raise RuntimeError("Boolean value of Tensor with "
+                               f"{'no values' if count == 0 else 'more than one value'} is ambiguous")
+        return bool(host_array(self, "its truth decided a branch").item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self._dtype.is_floating_point or self._dtype.is_complex or numel(shape_of(self)) != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def __iter__(self) -> Iterator[Any]:
+        if not shape_of(self):
+            raise TypeError("iteration over a 0-d tensor")
+        return iter([self[k] for k in range(len(self))])  # type: ignore[index,arg-type]
+
+    def __contains__(self, element: Any) -> bool:
+        if isinstance(element, (TensorState, int, float, complex)):
+            return bool((self == element).any().item())  # type: ignore[attr-defined]
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+
+    def __format__(self, spec: str) -> str:
+        if not shape_of(self) and type(self) is not str and spec:
+            return format(self.item(), spec)
+        return format(self.item(), spec) if not shape_of(self) else object.__format__(self, spec)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        if active.recorder is not None:
+            active.recorder.need(self, "the tensor was pickled")
+        self.array  # noqa: B018 - names the leak of a deferred tensor
+        state = (self._storage, self._offset, self._shape, self._strides, self._dtype, self._device,
+                 self._requires_grad, self.__dict__)
+        return (rebuild, (type(self), *state))
+
+    def __copy__(self) -> Any:
+        made = alias(self)
+        made.__class__ = type(self)
+        made._requires_grad = self._requires_grad and grad_fn_of(self) is None
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        from copy import deepcopy
+
+        if grad_fn_of(self) is not None:
+            raise RuntimeError(NOT_A_LEAF)
+        if id(self) in memo:
+            return memo[id(self)]
+        if active.recorder is not None:
+            active.recorder.need(self, "the tensor was copied by deepcopy")
+        self.array  # noqa: B018 - names the leak of a deferred tensor
+        storage = memo.get(id(self._storage))
+        if storage is None:
+            storage = memo[id(self._storage)] = _copy_storage(self._storage)
+        made = rebuild(type(self), storage, self._offset, self._shape, self._strides, self._dtype, self._device,
+                       self._requires_grad, {})
+        memo[id(self)] = made
+        made._grad = deepcopy(self._grad, memo)
+        made.__dict__.update(deepcopy(self.__dict__, memo))
+        return made
+
+
+def rebuild(cls: type, storage: Storage, offset: int, shape: tuple, strides: tuple | None, kind: dtype, place: device,
+            requires_grad: bool, attributes: dict) -> Any:
+    """A leaf from its fields: what pickles and deep copies call."""
+    made = make(storage, offset, shape, strides, kind, place)
+    made.__class__ = cls
+    made._requires_grad = requires_grad
+    made.__dict__.update(attributes)
+    return made
+
+
+def _copy_storage(storage: Any) -> Storage:
+    made = allocate(storage.nbytes, storage.device)
+    made.block[: storage.nbytes] = storage.block[: storage.nbytes]
+    return made
+
+
+def _storage_of_bytes(data: bytes, place: device) -> Storage:
+    made = allocate(len(data), device("cpu") if place.type == "cpu" else place)
+    source: Any = np.frombuffer(data, np.uint8)
+    if place.type != "cpu":
+        from tracejit.memory import array_module
+
+        source = array_module(place).asarray(source)
+    made.block[: len(data)] = source
+    return made
+
+
+def _reduce_storage(storage: Storage) -> tuple:
+    block = storage.block[: storage.nbytes]
+    return _storage_of_bytes, ((block if storage.device.type == "cpu" else block.get()).tobytes(), storage.device)
+
+
+copyreg.pickle(Storage, _reduce_storage)

@@ -1,0 +1,178 @@
+"""What a tensor says about itself without looking at its elements.
+
+In: the tensor's fields, or the recorder's answers while a function is recorded. Out: PyTorch's properties and methods.
+Mixed into Tensor.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any
+
+from tracejit.eager.recording import active
+from tracejit.eager.size import Size
+from tracejit.eager.state import (
+    TensorState,
+    is_contiguous,
+    public_shape,
+    shape_of,
+    strides_of,
+)
+from tracejit.eager.tape import version_of
+from tracejit.eager.views import View, chain_of, family_of
+from tracejit.ops.shapes import normalize_dim, numel
+
+
+class layout:
+    """How elements are laid out; strided is the only one.
+
+    >>> import tracejit
+    >>> tracejit.tensor([1]).layout
+    tracejit.strided
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"tracejit.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+strided = layout("strided")
+
+
+class Metadata(TensorState):
+    """Shape, dtype, device, strides and the like."""
+
+    __slots__ = ()
+
+    shape = property(public_shape)
+    dtype = property(attrgetter("_dtype"))
+    device = property(attrgetter("_device"))
+    output_nr = property(attrgetter("_output_nr"))
+
+    @property
+    def ndim(self) -> int:
+        return len(shape_of(self))
+
+    @property
+    def layout(self) -> layout:
+        return strided
+
+    @property
+    def is_cuda(self) -> bool:
+        return self._device.type == "cuda"
+
+    @property
+    def is_cpu(self) -> bool:
+        return self._device.type == "cpu"
+
+    is_sparse = is_quantized = is_meta = is_mkldnn = is_nested = property(lambda self: False)
+
+    @property
+    def itemsize(self) -> int:
+        return self._dtype.itemsize
+
+    @property
+    def nbytes(self) -> Any:
+        return numel(shape_of(self)) * self._dtype.itemsize
+
+    @property
+    def _version(self) -> int:
+        return version_of(self)
+
+    @property
+    def _base(self) -> Any:
+        """The tensor that this one is a differentiable view of, or None."""
+        return chain_of(self)[0] if type(self._view) is View else None
+
+    def _is_view(self) -> bool:
+        return type(self._view) is View
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or its size along one dimension.
+
+        >>> import tracejit
+        >>> tracejit.zeros(2, 3).size(-1)
+        3
+        """
+        shape = shape_of(self)
+        return Size(shape) if dim is None else shape[normalize_dim(dim, len(shape), False)]
+
+    def dim(self) -> int:
+        return len(shape_of(self))
+
+    ndimension = dim
+
+    def numel(self) -> Any:
+        return numel(shape_of(self))
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        return self._dtype.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Steps between neighbours in memory along each dimension, in elements.
+
+        >>> import tracejit
+        >>> tracejit.zeros(2, 3).stride()
+        (3, 1)
+        """
+        strides = strides_of(self) if active.recorder is None else active.recorder.strides(self)
+        return strides if dim is None else strides[normalize_dim(dim, len(strides), False)]
+
+    def storage_offset(self) -> Any:
+        return self._offset if active.recorder is None else active.recorder.offset(self)
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        self._needed("data_ptr() was read")
+        return self._storage.ptr + self._offset * self._dtype.itemsize if self.numel() else 0
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether elements lie in row-major order without gaps."""
+        if active.recorder is not None:
+            return active.recorder.is_contiguous(self)
+        return is_contiguous(self)
+
+    def is_floating_point(self) -> bool:
+        return self._dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self._dtype.is_complex
+
+    def is_signed(self) -> bool:
+        return self._dtype.is_signed
+
+    def is_inference(self) -> bool:
+        """Whether the tensor was made in inference mode."""
+        return self._view is not None and family_of(self).inference
+
+    def is_pinned(self) -> bool:
+        return False
+
+    def is_shared(self) -> bool:
+        return False
+
+    def is_same_size(self, other: Any) -> bool:
+        return shape_of(self) == shape_of(other)
+
+    def untyped_storage(self) -> Any:
+        """The Storage that holds the elements."""
+        self._needed("the storage was read")
+        return self._storage
+
+    def _needed(self, reason: str) -> None:
+        """Elements are about to be read: a recorder must run what it holds."""
+        if active.recorder is not None:
+            active.recorder.need(self, reason)
+
+    def __len__(self) -> Any:
+        shape = shape_of(self)
+        if not shape:
+            raise TypeError("len() of a 0-d tensor")
+        return shape[0].__index__()

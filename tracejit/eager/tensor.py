@@ -1,0 +1,103 @@
+"""`Tensor`: the class that users see, put together from what the other files of this room say about it.
+
+In: a Storage and a layout (`state.make`), data (`construction.py`), or a recorder's state (`Tensor.deferred`). Out: a
+tensor with PyTorch's names. Ops reach it through `Tensor.dispatch`, and write through `_assign`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.eager import writing
+from tracejit.eager.construction import legacy, new_tensor
+from tracejit.eager.conversion import Conversion
+from tracejit.eager.differentiable import Differentiable
+from tracejit.eager.dispatch import dispatch
+from tracejit.eager.interchange import Interchange
+from tracejit.eager.metadata import Metadata
+from tracejit.eager.printing import text
+from tracejit.eager.recording import active
+from tracejit.eager.state import install_class, make, of_array
+from tracejit.eager.tape import alias
+from tracejit.memory import CPU
+
+
+class Tensor(Metadata, Differentiable, Conversion, Interchange):
+    """A multi-dimensional array with autograd; PyTorch's names and semantics.
+
+    >>> import tracejit
+    >>> x = tracejit.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = legacy(cls, *args)
+        return made if cls is Tensor else cls._make_subclass(cls, made)
+
+    dispatch = staticmethod(dispatch)
+    _assign = writing.assign
+    copy_ = writing.copy_
+    fill_ = writing.fill_
+
+    def zero_(self) -> Any:
+        """Fill with zeros."""
+        return writing.fill_(self, 0)
+
+    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+        """A new leaf from data, of this tensor's dtype and on its device."""
+        made = new_tensor(data, dtype or self._dtype, device or self._device)
+        return made.requires_grad_(requires_grad)
+
+    @staticmethod
+    def _make_subclass(cls: type, data: Any, require_grad: bool = False) -> Any:
+        """A leaf of a subclass over the memory of `data`."""
+        made = alias(data)
+        made.__class__ = cls
+        made._requires_grad = require_grad
+        return made
+
+    def as_subclass(self, cls: type) -> Any:
+        """The same memory as an instance of a subclass."""
+        return Tensor._make_subclass(cls, self)
+
+    @staticmethod
+    def of_array(array: Any, device: Any = CPU) -> Any:
+        """A tensor over an array's memory."""
+        return of_array(array, device)
+
+    @staticmethod
+    def deferred(traced: Any, dtype: Any, device: Any) -> Any:
+        """A tensor whose elements a recorder will compute; `traced` is the recorder's state for it."""
+        made = make(None, 0, (), None, dtype, device)
+        made._traced = traced
+        return made
+
+    def become(self, other: Any) -> None:
+        """A deferred tensor gets the memory of a concrete one; its history stays."""
+        writing.take_memory(self, other)
+
+    def set_(self, source: Any) -> Any:
+        """Look at the memory of another tensor."""
+        writing.set_data(self, source)
+        return self
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        if active.recorder is not None:
+            active.recorder.need(self, "the tensor was printed")
+        return text(self)
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __dir__(self) -> list[str]:
+        return sorted(set(super().__dir__()) - {"__dict__"})
+
+
+install_class(Tensor)
