@@ -1,0 +1,111 @@
+"""The one ABI of kernels: what the names in a kernel's text mean, compiled and as plain Python.
+
+In: `buffers`, `scratch` and a number. Out: a typed pointer when compiled (see `kernel_emitter`),
+the NumPy array itself when the same text runs as Python. Kernel texts import these names.
+
+    kernel(buffers, operands, sizes, scratch, status, lo, hi)
+
+Bytes, not values, of dtypes without arithmetic of their own: bool is uint8, float16 and bfloat16
+are uint16. One rule keeps loops vectorised: operands of one instruction are different memory, so a
+buffer that is updated in place is listed once, and read and written through that one pointer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+VERSION = 1
+PARAMETERS = ("buffers", "operands", "sizes", "scratch", "status", "lo", "hi")
+
+# dtype name -> type of the elements a kernel sees
+ELEMENTS = {
+    "bool": "uint8", "uint8": "uint8", "int8": "int8", "int16": "int16", "int32": "int32",
+    "int64": "int64", "float16": "uint16", "bfloat16": "uint16", "float32": "float32",
+    "float64": "float64", "complex64": "complex64", "complex128": "complex128",
+}  # fmt: skip
+
+
+def _pointer_function(dtype: str) -> Callable[..., Any]:
+    def pointer(buffers: Any, k: int) -> Any:
+        return buffers[k]
+
+    pointer.__name__ = pointer.__qualname__ = f"{dtype}_pointer"
+    pointer.__doc__ = f"Operand memory as {ELEMENTS[dtype]} elements."
+    return pointer
+
+
+def _scratch_function(element: str) -> Callable[..., Any]:
+    def pointer(scratch: Any, offset: int) -> Any:
+        size = np.dtype(element).itemsize
+        return scratch[offset : offset + (len(scratch) - offset) // size * size].view(element)
+
+    pointer.__name__ = pointer.__qualname__ = f"{element}_scratch"
+    pointer.__doc__ = f"This worker's scratch memory from byte `offset` on, as {element} elements."
+    return pointer
+
+
+POINTERS = {dtype: _pointer_function(dtype) for dtype in ELEMENTS}
+SCRATCH = {element: _scratch_function(element) for element in dict.fromkeys(ELEMENTS.values())}
+# function -> (element type, True for operands and False for scratch)
+POINTER_FUNCTIONS = {f: (ELEMENTS[d], True) for d, f in POINTERS.items()}
+POINTER_FUNCTIONS |= {f: (e, False) for e, f in SCRATCH.items()}
+
+bool_pointer = POINTERS["bool"]
+uint8_pointer = POINTERS["uint8"]
+int8_pointer = POINTERS["int8"]
+int16_pointer = POINTERS["int16"]
+int32_pointer = POINTERS["int32"]
+int64_pointer = POINTERS["int64"]
+float16_pointer = POINTERS["float16"]
+bfloat16_pointer = POINTERS["bfloat16"]
+float32_pointer = POINTERS["float32"]
+float64_pointer = POINTERS["float64"]
+complex64_pointer = POINTERS["complex64"]
+complex128_pointer = POINTERS["complex128"]
+uint8_scratch = SCRATCH["uint8"]
+uint16_scratch = SCRATCH["uint16"]
+int8_scratch = SCRATCH["int8"]
+int16_scratch = SCRATCH["int16"]
+int32_scratch = SCRATCH["int32"]
+int64_scratch = SCRATCH["int64"]
+float32_scratch = SCRATCH["float32"]
+float64_scratch = SCRATCH["float64"]
+
+
+# -- what only the runner's own text uses: no meaning as plain Python ---------------------------
+
+
+def _compiled_only(name: str) -> Callable[..., Any]:
+    def primitive(*arguments: Any) -> Any:
+        raise RuntimeError(f"{name} exists in compiled kernels only")
+
+    primitive.__name__ = primitive.__qualname__ = name
+    return primitive
+
+
+PRIMITIVES = {
+    name: _compiled_only(name)
+    for name in (
+        "call_kernel",  # (address, buffers, operands, sizes, scratch, status, lo, hi): no result
+        "call_function",  # (address, int64...) -> int64, by the C convention
+        "pointer_at",  # (address) -> pointer to int64
+        "address_of",  # (pointer) -> int64
+        "atomic_add",  # (pointer, index, value) -> value before
+        "atomic_load",
+        "atomic_store",
+        "atomic_swap_if",  # (pointer, index, expected, new) -> whether it was `expected`
+        "pause",  # hint: this is a spinning loop
+    )
+}
+call_kernel = PRIMITIVES["call_kernel"]
+call_function = PRIMITIVES["call_function"]
+pointer_at = PRIMITIVES["pointer_at"]
+address_of = PRIMITIVES["address_of"]
+atomic_add = PRIMITIVES["atomic_add"]
+atomic_load = PRIMITIVES["atomic_load"]
+atomic_store = PRIMITIVES["atomic_store"]
+atomic_swap_if = PRIMITIVES["atomic_swap_if"]
+pause = PRIMITIVES["pause"]
