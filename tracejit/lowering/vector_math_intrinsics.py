@@ -11,8 +11,8 @@ every ternary is a `select`, so loops vectorise. numba is imported on first use 
 
 The subset: assignments to names (and to tuples of names), one final `return`, arithmetic and bit
 operations, comparisons, `and`/`or`/`not`, ternaries, `abs`, `np.<dtype>(...)` conversions,
-`.view(np.<dtype>)`, `np.where`, `np.sqrt`, `np.floor`, `np.rint`, names of typed constants and calls of other
-such functions in the same module. Operands of one operation must have one type.
+`.view(np.<dtype>)`, `np.where`, `np.sqrt`, `np.floor`, `np.rint`, names of typed constants and
+calls of other such functions in the same module. Operands of one operation must have one type.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _INT_OPS = {
 _COMPARE = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
-_NVVM_ROUNDED = {"fadd": "add", "fsub": "add", "fmul": "mul", "fdiv": "div"}
+_LIBDEVICE_PREFIX = {"float32": "f", "float64": "d"}
 
 
 class Scalar(NamedTuple):
@@ -173,11 +173,9 @@ class _Emitter:
 
     def float_op(self, name: str, a: Scalar, b: Scalar) -> Scalar:
         if self.target == "cuda" and not self.contract:
-            # NVVM contracts plain instructions whatever their flags; the .rn forms it may not
-            right = self.negated(b).value if name == "fsub" else b.value
-            suffix = "f" if a.dtype == "float32" else "d"
-            called = f"llvm.nvvm.{_NVVM_ROUNDED[name]}.rn.{suffix}"
-            return self.call_external(called, a.dtype, a.value, right)
+            # NVVM contracts plain instructions whatever their flags; these it may not
+            called = f"__nv_{_LIBDEVICE_PREFIX[a.dtype]}{name[1:]}_rn"
+            return self.call_external(called, a.dtype, a.value, b.value)
         flags = self.division_flags if name == "fdiv" else self.flags
         return Scalar(getattr(self.builder, name)(a.value, b.value, flags=flags), a.dtype)
 
@@ -242,13 +240,11 @@ class _Emitter:
         if name == "abs":
             if not args[0].dtype.startswith("float"):
                 raise self.error(node, "abs is for floats")
-            return self.intrinsic("llvm.fabs", args[0])
+            return self.unary("fabs", args[0])
         function = self.function.__globals__.get(name)
         if not inspect.isfunction(function):
             raise self.error(node, f"{name} is no function of this module")
-        return emit(
-            self.builder, function, args, contract=self.contract, target=self.target
-        )
+        return emit(self.builder, function, args, contract=self.contract, target=self.target)
 
     def view(self, node: ast.Call, source: Scalar) -> Scalar:
         dtype = node.args[0].attr  # type: ignore[attr-defined]
@@ -262,12 +258,7 @@ class _Emitter:
             return self.select(node, condition, *arms)
         if name in ("sqrt", "floor", "rint"):
             argument = self.expression(node.args[0])
-            if name == "sqrt" and self.target == "cuda":
-                suffix = "f" if argument.dtype == "float32" else "d"
-                return self.call_external(
-                    f"llvm.nvvm.sqrt.rn.{suffix}", argument.dtype, argument.value
-                )
-            return self.intrinsic("llvm." + name, argument)
+            return self.unary(name, argument)
         if name not in _WIDTH and name not in ("float32", "float64"):
             raise self.error(node, f"np.{name} is not in the subset")
         literal = self.literal(node.args[0])
@@ -281,9 +272,15 @@ class _Emitter:
             return None if inner is None else -inner
         return node.value if isinstance(node, ast.Constant) else None
 
-    def intrinsic(self, name: str, argument: Scalar) -> Scalar:
+    def unary(self, name: str, argument: Scalar) -> Scalar:
+        if self.target == "cuda":  # NVVM knows few of LLVM's intrinsics; libdevice has them all
+            single = argument.dtype == "float32"
+            called = f"__nv_{name}{'f' if single else ''}"
+            if name == "sqrt":
+                called = f"__nv_{_LIBDEVICE_PREFIX[argument.dtype]}sqrt_rn"
+            return self.call_external(called, argument.dtype, argument.value)
         kind = argument.value.type
-        declared = self.builder.module.declare_intrinsic(name, [kind])
+        declared = self.builder.module.declare_intrinsic("llvm." + name, [kind])
         return Scalar(self.builder.call(declared, [argument.value]), argument.dtype)
 
     def convert(self, source: Scalar, dtype: str) -> Scalar:
@@ -316,10 +313,14 @@ def as_intrinsic(
     """A numba callable with `function`'s text, for arguments of exactly these dtypes.
 
     `target` is "cpu" or "cuda". In a kernel it is called like any function; results of several
-    values come back as a tuple. In plain Python the original function is what to call.
+    values come back as a tuple. In plain Python the original function is what to call; numba's
+    CUDA simulator is plain Python, so there the original function is what comes back.
     """
+    from numba import config
     from numba.core import types
 
+    if target == "cuda" and config.ENABLE_CUDASIM:
+        return function
     if target == "cuda":
         from numba.cuda.extending import intrinsic
     else:

@@ -56,7 +56,7 @@ def reduce_float64(a):
     rounded = x * np.float64(0.6366197723675814) + ROUND_64
     k = rounded - ROUND_64
     # 1.5 * 2^78 rounds to multiples of 2^26, so products of either part are exact
-    big = np.float64(4.5335471823548594e+23)
+    big = np.float64(4.5335471823548594e23)
     high = (k + big) - big
     low = k - high
     r = x - high * QUARTER_1
