@@ -21,7 +21,7 @@ from tracejit.debug.report import Recompile, Report, Statistics
 from tracejit.eager.recording import active
 from tracejit.ir.digest import digest
 from tracejit.ir.graph import Graph
-from tracejit.lowering.abi import ProgramError
+from tracejit.runtime.failure import ProgramError
 from tracejit.runtime.capture_call import CapturedCall
 from tracejit.runtime.entry import Entry
 from tracejit.runtime.segment import Segment

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Sequence
 
 from tracejit.autodiff.partition import residuals
-from tracejit.autograd import grad
+from tracejit.eager.backward import grad
 from tracejit.eager.tape import FREED
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract

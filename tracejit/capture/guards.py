@@ -12,6 +12,7 @@ from typing import Any, Callable
 
 from tracejit.capture.state import ABSENT, Place, State
 from tracejit.eager.modes import is_grad_enabled
+from tracejit.eager.tape import grad_fn_of
 from tracejit.eager.tensor import Tensor
 from tracejit.ops.types import get_default_dtype
 
@@ -31,21 +32,25 @@ class Miss:
 class Guards:
     """The generated check of one entry."""
 
-    def __init__(self, state: State, inputs: list[Place], reached: list[Place]):
+    def __init__(self, state: State, inputs: list[Place], reached: list[Place],
+                 is_runtime: Callable[[Place], bool], aliases: list[tuple[Place, Place]]):
+        self.is_runtime = is_runtime
+        self.lifted = {id(p.value) for p in inputs}
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {
             "ABSENT": ABSENT, "Tensor": Tensor, "grad_enabled": is_grad_enabled,
             "default_dtype": get_default_dtype, "copysign": math.copysign,
+            "is_leaf": is_leaf,
         }
         self.variables: dict[int, str] = {}
         self.described: list[tuple[Place | None, str]] = []
         self._flags()
-        for place in state.places:
-            if place.kind != "tensor":
-                self._place(place)
-        for place in reached:
+        self.tensor_places = {id(p.value): p for p in reversed(state.places) if p.kind == "tensor"}
+        for place in (*state.places, *reached):
             self._place(place)
         names = [self._place(place) for place in inputs]
+        for one, other in aliases:
+            self._alias(one, other)
         self.lines.append(f"return ({', '.join(names)}{',' if names else ''})")
         body = "\n        ".join(self.lines)
         self.source = (
@@ -96,6 +101,8 @@ class Guards:
             return f"arguments[{place.key}]"
         if place.how == "global":
             return f"{self._constant(place.keys)}.get({place.key!r}, ABSENT)"
+        if place.how == "constant":
+            return self._constant(place.value)
         if place.how == "cell":
             return f"{self._constant(place.key)}.cell_contents"
         parent = self._place(place.parent)  # type: ignore[arg-type]
@@ -115,20 +122,27 @@ class Guards:
         return f"{parent}[{self._key(place.key)}]"
 
     def _key(self, key: Any) -> str:
-        if isinstance(key, Tensor):
-            owner = next((p for p in self.key_places if p.value is key), None)
-            if owner is not None:
-                return self._place(owner)
+        if isinstance(key, Tensor) and id(key) in self.tensor_places:
+            return self._place(self.tensor_places[id(key)])
         return repr(key) if type(key) in (int, str, bool) else self._constant(key)
 
-    key_places: list[Place] = []
+    def _alias(self, one: Place, other: Place) -> None:
+        a, b = self._place(one), self._place(other)
+        if one.value is other.value:
+            self._fail(f"{a} is not {b}", one, f"the same tensor as {other.text}")
+        else:
+            self._fail(f"{a}._storage is not {b}._storage or {a}._offset != {b}._offset or {a}._shape != {b}._shape "
+                       f"or {a}._strides != {b}._strides", one, f"the same memory as {other.text}")
 
     def _check(self, place: Place, name: str) -> None:
         value, kind = place.value, place.kind
         if kind == "absent":
             self._fail(f"{name} is not ABSENT", place, "absent")
         elif kind == "primitive":
-            self._primitive(place, name, value)
+            if self.is_runtime(place):
+                self._fail(f"type({name}) is not float", place, "a float, any value")
+            else:
+                self._primitive(place, name, value)
         elif kind == "tensor":
             self._tensor(place, name, value)
         elif kind in ("sequence", "mapping"):
@@ -163,15 +177,17 @@ class Guards:
     def _tensor(self, place: Place, name: str, value: Tensor) -> None:
         cls = self._constant(type(value))
         dt, dev = self._constant(value._dtype), self._constant(value._device)
-        contiguous = value.array.flags["C_CONTIGUOUS"]
+        leaf = is_leaf(value)
         self._fail(
             f"type({name}) is not {cls} or {name}._dtype is not {dt} or {name}._device != {dev} "
             f"or len({name}._shape) != {len(value._shape)} or {name}._traced is not None "
-            f"or {name}._requires_grad is not {value._requires_grad} "
-            f"or ({name}._node is None) is not {value._node is None}",
+            f"or {name}._requires_grad is not {value._requires_grad}"
+            + ("" if not value._requires_grad else f" or is_leaf({name}) is not {leaf}"),
             place, f"{value._dtype.name}, {len(value._shape)} dimensions, requires_grad={value._requires_grad}")
-        self._fail(f"{name}.is_contiguous() is not {contiguous}", place,
-                   "contiguous" if contiguous else "not contiguous")
+        if id(value) in self.lifted:
+            contiguous = value._strides is None
+            self._fail(f"({name}._strides is None) is not {contiguous}", place,
+                       "contiguous" if contiguous else "not contiguous")
 
     def explain(self, number: int, arguments: tuple) -> Miss:
         """Path, old and new of the place that differs."""
@@ -181,6 +197,11 @@ class Guards:
         if place is None:
             return Miss("mode", what, "changed")
         return Miss(place.text, what, describe(current(place, arguments)))
+
+
+def is_leaf(tensor: Tensor) -> bool:
+    """Whether nothing made this tensor on the tape."""
+    return grad_fn_of(tensor) is None
 
 
 def _class_reader(cls: type, name: str) -> Any:
@@ -196,6 +217,8 @@ def current(place: Place, arguments: tuple) -> Any:
         return arguments[place.key]
     if place.how == "global":
         return place.keys.get(place.key, ABSENT)
+    if place.how == "constant":
+        return place.value
     if place.how == "cell":
         return place.read(None)
     parent = current(place.parent, arguments)  # type: ignore[arg-type]

@@ -18,11 +18,14 @@ from tracejit.capture.location import user_location
 from tracejit.capture.scalars import RuntimeFloat
 from tracejit.eager.modes import is_grad_enabled, no_grad
 from tracejit.eager.recording import active
-from tracejit.eager.tape import grad_fn_of
+from tracejit.eager.state import make, of_array
+from tracejit.eager.tape import alias, grad_fn_of
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Location, Value
 from tracejit.ir.sizes import Size
+from tracejit.memory import CPU
+from tracejit.ops import random
 from tracejit.ops.indexing import DYNAMIC_OPS
 from tracejit.ops.record import Op
 from tracejit.ops.types import TensorType, int64
@@ -59,6 +62,21 @@ class Lifted:
         self.before = None if traced is None else tensor_history(tensor)
 
 
+class Draws:
+    """A generator the recording draws from: its state at the start, how many draws."""
+
+    __slots__ = ("generator", "tensor", "value", "words", "count")
+
+    def __init__(self, generator: random.Generator, tensor: Tensor, value: Value):
+        self.generator, self.tensor, self.value = generator, tensor, value
+        self.words = generator.array.copy()
+        self.count = 0
+
+    def untouched(self) -> bool:
+        """Whether nobody seeded the generator since."""
+        return bool((self.generator.array == self.words).all())
+
+
 def tensor_history(tensor: Tensor) -> tuple:
     """What of a tensor, beside its memory, a call may change."""
     return (tensor._grad, tensor._requires_grad, grad_fn_of(tensor))
@@ -80,7 +98,7 @@ class Recorder:
         self.lifted: dict[int, Lifted] = {}
         self.by_place: dict[tuple, Traced] = {}
         self.deferred: list[weakref.ref[Tensor]] = []
-        self.generators: dict[int, list[Any]] = {}  # id -> [generator, state tensor, draws]
+        self.generators: dict[int, Draws] = {}
         self.scalars: list[tuple[RuntimeFloat, Value]] = []
         self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
 
@@ -147,16 +165,18 @@ class Recorder:
         if self.fullgraph:
             raise CaptureError(str(found))
 
-    def random_state(self, generator: Any) -> tuple[Any, int]:
+    def random_state(self, generator: random.Generator) -> tuple[Any, int]:
         """The generator's state as a tensor of this graph, and the draws recorded before this one."""
-        entry = self.generators.get(id(generator))
-        if entry is None:
+        draws = self.generators.get(id(generator))
+        if draws is not None and not draws.untouched():
+            self.need(None, "the generator was seeded inside the captured function")
+            draws = None
+        if draws is None:
             state = self.graph.input(TensorType(int64, (2,)), source="generator state")
             tensor = self._wrap(Traced(self, Memory(state)), track=False)
-            entry = self.generators[id(generator)] = [generator, tensor, 0]
-            self.lifted[id(tensor)] = Lifted(generator, state, None)
-        entry[2] += 1
-        return entry[1], entry[2] - 1
+            draws = self.generators[id(generator)] = Draws(generator, tensor, state)
+        draws.count += 1
+        return draws.tensor, draws.count - 1
 
     def alias(self, tensor: Tensor) -> Tensor:
         """`detach()`: the same memory through the same views, without history."""
@@ -191,7 +211,7 @@ class Recorder:
             self.graph.symbol_sources[f"s{k}_{d}"] = ("size", k, d)
             shape.append(symbol)
         strides: list[Any] = []
-        contiguous = tensor.array.flags["C_CONTIGUOUS"]
+        contiguous = tensor._strides is None
         if not contiguous:
             for d, stride in enumerate(tensor._strides):
                 strides.append(scope.symbol(stride, f"t{k}_{d}"))
@@ -211,7 +231,7 @@ class Recorder:
             return graph_value(self)
         if isinstance(x, np.ndarray):
             self.note("a NumPy array was used in an op", "wrap it once: tracejit.from_numpy(array)")
-            return self.traced(Tensor.of_array(x)).read()
+            return self.traced(of_array(x)).read()
         return x
 
     # -- results -------------------------------------------------------------------------------
@@ -234,7 +254,8 @@ class Recorder:
 
     def _wrap(self, traced: Traced, track: bool = True) -> Tensor:
         value = traced._value
-        tensor = Tensor.deferred(traced, value.type.dtype, value.type.device)
+        tensor = make(None, 0, traced.shape, None, value.type.dtype, value.type.device or CPU)
+        tensor._traced = traced
         if track:
             self.deferred.append(weakref.ref(tensor))
         return tensor
@@ -295,6 +316,8 @@ class Recorder:
             found.setdefault(item.value, item.tensor)
         for number, value in self.scalars:
             found[value] = number
+        for draws in self.generators.values():
+            found[draws.value] = draws
         return found
 
     def flush(self) -> None:
@@ -318,7 +341,7 @@ class Recorder:
         graph.location, graph.detached = None, False
         wanted = extract(graph, self.name, inputs, [*(m.value for m in fresh), *extra],
                          [(m.input, m.value) for m in written])
-        values = [x.hint if type(x) is RuntimeFloat else x for x in sources]
+        values = [x.hint if type(x) is RuntimeFloat else x.words if type(x) is Draws else x for x in sources]
         roots = self.run_segment(wanted, values)
         self._settle(results, fresh, roots)
         for memory in written:
@@ -327,8 +350,9 @@ class Recorder:
 
     def _settle(self, results: list[Tensor], fresh: list[Memory], roots: list[Tensor]) -> None:
         materialise(results, dict(zip(fresh, roots)))
-        for generator, _, draws in self.generators.values():
-            generator.advance(draws)
+        for draws in self.generators.values():
+            if draws.untouched():
+                draws.generator.take(draws.count)
         self._start()
 
     def abandon(self) -> None:
@@ -371,14 +395,17 @@ def materialise(tensors: list[Tensor], roots: dict[Memory, Tensor]) -> None:
             root = roots[memory] if memory.owner is None else memory.owner
             if memory.owner is None:
                 root._storage.version = memory.version
-            tensor.become(apply_views(root, traced.views, traced))
+            shown = apply_views(root, traced.views, traced)
+            tensor._storage, tensor._offset = shown._storage, shown._offset
+            tensor._shape, tensor._strides = shown._shape, shown._strides
+            tensor._traced = None
     finally:
         active.recorder = saved
 
 
 def apply_views(root: Tensor, views: tuple, traced: Traced) -> Any:
     """The array views lead to, from the concrete memory they start at."""
-    array: Any = root.detach()
+    array: Any = alias(root)
     values = traced.memory.value.graph.scope.hints
     with no_grad():
         for op, _, attributes in views:
@@ -397,6 +424,17 @@ class Paused:
 
     def __exit__(self, *exc: object) -> None:
         active.recorder = self.recorder
+
+
+def _state_of(generator: random.Generator) -> tuple[Any, int]:
+    """What random ops ask: the recorder's answer while recording, the generator's own else."""
+    recorder = active.recorder
+    if recorder is None:
+        return generator.take(), 0
+    return recorder.random_state(generator)
+
+
+random.state_provider = _state_of
 
 
 class CaptureError(RuntimeError):

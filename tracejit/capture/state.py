@@ -111,6 +111,7 @@ class State:
         self.by_id: dict[int, Place] = {}
         self.roots: dict[tuple, Place] = {}
         self.functions: dict[Any, Place] = {}  # code -> place of a function with it
+        self.repeated: list[tuple[Place, Place]] = []  # further places of a tensor
         self.kept: list[Any] = []  # objects whose id is in use
 
     # -- growing -----------------------------------------------------------------------------
@@ -141,7 +142,9 @@ class State:
             self.places.append(place)
             return
         known = self.by_id.get(id(value))
-        if known is not None and kind != "tensor":
+        if known is not None and kind == "tensor":
+            self.repeated.append((place, known))
+        elif known is not None:
             place.kind, place.keys = "same", known
             self.places.append(place)
             return

@@ -12,13 +12,17 @@ import collections
 import dis
 import math
 import operator
+import os
 import sys
 from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType, ModuleType
 from typing import Any, Callable
 
+import numpy
+
 from tracejit.capture.location import PACKAGE, is_own
 
+_INSTALLED = tuple({os.path.dirname(os.__file__) + os.sep, os.path.dirname(os.path.dirname(numpy.__file__)) + os.sep})
 _LIBRARY = (PACKAGE + "nn", PACKAGE + "optim")  # own code that reads the user's state like user code does
 _MODULE_FILE = PACKAGE + "nn/module.py"
 _READS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD", "STORE_ATTR", "DELETE_ATTR",
@@ -111,6 +115,7 @@ class Watcher:
         self.entered, self.foreign = entered, foreign
         self.seen: set[CodeType] = set()
         self.judged: dict[Any, bool] = {}
+        self.inside: FrameType | None = None
 
     def __enter__(self) -> Watcher:
         self.previous = sys.getprofile()
@@ -121,14 +126,25 @@ class Watcher:
         sys.setprofile(self.previous)
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call":
-            code = frame.f_code
-            if code not in self.seen:
-                self.seen.add(code)
-                if is_watched(code):
-                    self.entered(names_of(code), frame)
+        if self.inside is not None:  # library code that tracejit itself called: not the user's doing
+            if event == "return" and frame is self.inside:
+                self.inside = None
+        elif event == "call":
+            self._call(frame)
         elif event == "c_call" and not is_own(frame.f_code):
             self._judge(argument)
+
+    def _call(self, frame: FrameType) -> None:
+        code, caller = frame.f_code, frame.f_back
+        if is_own(code):
+            if code in self.seen or not is_watched(code):
+                return
+        elif caller is not None and is_own(caller.f_code) and code.co_filename.startswith(_INSTALLED):
+            self.inside = frame
+            return
+        if code not in self.seen:
+            self.seen.add(code)
+            self.entered(names_of(code), frame)
 
     def _judge(self, function: BuiltinFunctionType) -> None:
         try:

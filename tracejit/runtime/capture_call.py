@@ -15,7 +15,7 @@ from tracejit.capture.aliasing import Memory
 from tracejit.capture.guards import Guards
 from tracejit.capture.location import user_location
 from tracejit.capture.reachable import explained
-from tracejit.capture.recorder import Recorder
+from tracejit.capture.recorder import Draws, Recorder
 from tracejit.capture.results import Effect, Recipes, Replay, Unmodelled, effects, view_recipe
 from tracejit.capture.scalars import RuntimeFloat
 from tracejit.capture.state import Place, State
@@ -25,7 +25,7 @@ from tracejit.eager.tape import grad_fn_of
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
-from tracejit.ops.random import Generator
+from tracejit.ops.random import default_generator
 from tracejit.runtime.entry import Backward, Entry, ResultTensor, attach_backward
 from tracejit.runtime.segment import Segment
 
@@ -53,6 +53,7 @@ class CapturedCall:
     def run(self) -> Any:
         recorder = self.recorder
         values = tuple(self._argument(k, v) for k, v in enumerate(self.arguments))
+        seeded = default_generator.array.copy()
         active.recorder = recorder
         try:
             if self.watch:
@@ -60,6 +61,8 @@ class CapturedCall:
                     value = self.invoke(values)
             else:
                 value = self.invoke(values)
+            if self.watch and (default_generator.array != seeded).any():
+                recorder.note("the generator was seeded inside the captured function", "seed it outside")
             if self.watch and not recorder.breaks:
                 self._make_entry(value)
             recorder.flush()
@@ -156,7 +159,7 @@ class EntryMaker:
         self._refuse_unseen(results)
         joint = self._differentiate(results)
         inputs = [v for v in self.graph.inputs if joint is None or v not in joint.tangents]
-        guards = Guards(self.state, [places[v] for v in inputs], self._checked(), recorder.frozen_scalars)
+        guards = Guards(self.state, [places[v] for v in inputs], self._checked(), self._is_runtime, self._aliases())
         concrete = [recorder.input_sources()[v] for v in inputs]
         return self._run(joint, inputs, concrete, results, guards, returned, changed)
 
@@ -188,8 +191,9 @@ class EntryMaker:
             if found is None:
                 raise Unmodelled("a tensor is read that was found through no argument, global, closure or attribute")
             return found
-        if isinstance(source, Generator):
-            return self.state.place_of(source) or Place(None, "constant", source, source, "generator")
+        if isinstance(source, Draws):
+            generator = source.generator
+            return self.state.place_of(generator) or Place(None, "constant", generator, generator, "generator")
         (place,) = source.sources
         return place if isinstance(place, Place) else self._number_place(*place)
 
@@ -219,6 +223,26 @@ class EntryMaker:
             found.append(Place(owner, "grad", None, grad, f"{owner.text}.grad"))
         return found
 
+    def _is_runtime(self, place: Place) -> bool:
+        """Whether a float at this place may change from call to call."""
+        frozen = self.recorder.frozen_scalars
+        if place.how == "argument":
+            return type(place.value) is float and place not in frozen
+        if place.parent is None or not self.recorder.is_number(place.parent.value, place.key):
+            return False
+        return all(s[0] is not place.parent.value or s[1] != place.key for s in frozen if isinstance(s, tuple))
+
+    def _aliases(self) -> list[tuple[Place, Place]]:
+        """Pairs of places at which the program expects the same tensor, or the same memory."""
+        lifted = {id(item.tensor): item for item in self.recorder.lifted_tensors()}
+        pairs = [(a, b) for a, b in self.state.repeated if id(a.value) in lifted]
+        first: dict[Value, Any] = {}
+        for item in lifted.values():
+            other = first.setdefault(item.value, item)
+            if other is not item:
+                pairs.append((self._place(item.tensor), self._place(other.tensor)))
+        return pairs
+
     def _refuse_unseen(self, results: list[Tensor]) -> None:
         """Tensors made here that somebody holds where no replay could put them."""
         known = explained(results)
@@ -246,7 +270,7 @@ class EntryMaker:
         tracked = {} if joint is None else {id(t): k for k, t in enumerate(joint.outputs)}
         described = [self._describe(t, roots_of, tracked) for t in results]
         written = recorder.written()
-        draws = [(generator, count) for generator, _, count in recorder.generators.values()]
+        draws = [(concrete.index(d), d.count) for d in recorder.generators.values()]
         primal = dict((v, k) for k, v in enumerate(inputs))
         extra, saved_at = self._saved(saved, primal, len(fresh), {m.input for m in written})
         backward = self._backward(joint, primal, saved_at)
@@ -254,9 +278,10 @@ class EntryMaker:
         segment = self.call.segments[-1]
         entry = Entry(guards, segment, described, returned, changed,
                       [primal[m.input] for m in written],
-                      [(next(k for k, x in enumerate(concrete) if x is g), n) for g, n in draws], backward)
+                      draws, backward)
         if backward is not None and joint is not None:
-            attach_backward(backward, concrete, roots, joint.outputs, segment.bind(concrete))
+            values = recorder_values(concrete)
+            attach_backward(backward, values, roots, joint.outputs, segment.bind(values))
         return entry
 
     def _describe(self, tensor: Tensor, roots: dict[Memory, int], tracked: dict[int, int]) -> ResultTensor:
@@ -301,6 +326,11 @@ class EntryMaker:
         wrt = [primal[self.recorder.lifted[id(x)].value] for x in joint.inputs]
         graph, compile = joint.backward, self.call.compile
         return Backward(whole, len(primal), tangents, grads, wrt, saved, lambda: compile(graph))
+
+
+def recorder_values(sources: list[Any]) -> list[Any]:
+    """Graph inputs as a segment takes them: tensors, floats, generator states."""
+    return [x.hint if type(x) is RuntimeFloat else x.words if type(x) is Draws else x for x in sources]
 
 
 def plain(value: Any) -> Any:

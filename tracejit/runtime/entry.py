@@ -9,14 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Callable, Sequence
 
-from tracejit.autodiff.differentiate import Joint
-from tracejit.capture.guards import Guards
+from tracejit.capture.guards import Guards, Miss
 from tracejit.capture.results import Effect, Recipe, Replay
 from tracejit.eager.modes import no_grad
+from tracejit.eager.state import of_array
 from tracejit.eager.tape import FREED, record_custom
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph
 from tracejit.ir.interpret import interpret
+from tracejit.ir.sizes import evaluate
 from tracejit.runtime.segment import Bound, Segment
 
 Look = Callable[[Any, dict[str, int]], Any]
@@ -65,15 +66,15 @@ class Entry:
     written: list[int]  # graph inputs whose memory the program writes
     draws: list[tuple[int, int]]  # (graph input, draws): generators to advance
     backward: Backward | None = None
-    overlap_checked: set[tuple] = field(default_factory=set)
+    disjoint_known: dict[tuple, list[int]] = field(default_factory=dict)
 
     def replay(self, inputs: Sequence[Any], arguments: tuple, bound: Bound) -> Any:
         """Run natively and return what the plain function would."""
-        roots = self.segment.run(inputs, bound)
+        roots = self.segment.run(inputs if not self.draws else with_states(inputs, self.draws), bound)
         for number in self.written:
             inputs[number]._storage.version += 1
         for number, draws in self.draws:
-            inputs[number].advance(draws)
+            inputs[number].take(draws)
         replay = Replay(arguments, [], bound.sizes)
         tensors = replay.tensors
         for result in self.results:
@@ -83,6 +84,35 @@ class Entry:
         for effect in self.effects:
             effect(replay)
         return self.returned(replay)
+
+    def disjoint(self, inputs: Sequence[Any]) -> bool:
+        """Whether memory this program writes overlaps no other input (checked once per set of addresses)."""
+        if not self.written:
+            return True
+        key = tuple([id(x._storage) if isinstance(x, Tensor) else 0 for x in inputs])
+        known = self.disjoint_known.get(key)
+        if known is not None and known == [x._storage.ptr if isinstance(x, Tensor) else 0 for x in inputs]:
+            return True
+        spans = sorted((*extent(x), k in self.written) for k, x in enumerate(inputs) if isinstance(x, Tensor))
+        for (_, end, written), (start, _, next_written) in zip(spans, spans[1:]):
+            if start < end and (written or next_written):
+                return False
+        if len(self.disjoint_known) > 64:
+            self.disjoint_known.clear()
+        self.disjoint_known[key] = [x._storage.ptr if isinstance(x, Tensor) else 0 for x in inputs]
+        return True
+
+    def miss(self, arguments: tuple) -> Miss:
+        """Why this entry does not serve a call."""
+        inputs = self.guards.check(arguments)
+        if type(inputs) is int:
+            return self.guards.explain(inputs, arguments)
+        guard = self.segment.failing_guard(inputs)
+        if guard is not None:
+            values = self.segment.sizes(inputs)
+            return Miss(f"size {guard.left} at {guard.where}", str(guard),
+                        f"{evaluate(guard.left, values)} against {evaluate(guard.right, values)}")
+        return Miss("memory of the inputs", "disjoint", "overlapping, and the program writes some of it")
 
     def _result(self, result: ResultTensor, roots: list[Tensor], replay: Replay) -> Tensor:
         root = roots[result.root] if type(result.root) is int else result.root(replay)  # type: ignore[operator]
@@ -106,13 +136,32 @@ class Entry:
         attach_backward(backward, inputs, roots, outputs, bound)
 
 
+def with_states(inputs: Sequence[Any], draws: Sequence[tuple[int, int]]) -> list[Any]:
+    """Inputs with generators replaced by their state."""
+    values = list(inputs)
+    for number, _ in draws:
+        values[number] = values[number].array.copy()
+    return values
+
+
+def extent(x: Tensor) -> tuple[int, int]:
+    """First and last byte address (exclusive) a tensor reaches."""
+    start = x._storage.ptr + x._offset * x._dtype.itemsize  # type: ignore[union-attr]
+    strides = x.stride()
+    if 0 in x._shape:
+        return start, start
+    reach = sum((n - 1) * s for n, s in zip(x._shape, strides) if s > 0)
+    back = sum((n - 1) * s for n, s in zip(x._shape, strides) if s < 0)
+    return start + back * x._dtype.itemsize, start + (reach + 1) * x._dtype.itemsize
+
+
 def record_freed(tensor: Tensor) -> None:
     """Give a tensor the history of a loss whose graph a backward inside the call has freed."""
 
     def backward(grads: tuple, create_graph: bool) -> Any:
         raise RuntimeError(FREED)
 
-    marker = Tensor.of_array(tensor.array[..., None][..., 0])
+    marker = of_array(tensor.array)
     marker._requires_grad = True
     record_custom("CompiledBackward", [marker], [tensor], backward)
 

@@ -10,23 +10,20 @@ import time
 from array import array
 from typing import Any, Sequence
 
-from tracejit import logs
-from tracejit.eager.recording import active
-from tracejit.eager.state import make
+import numpy as np
+
+from tracejit.eager.state import make, of_array
 from tracejit.eager.tensor import Tensor
-from tracejit.ir.digest import digest
 from tracejit.ir.graph import Graph
 from tracejit.ir.interpret import interpret
 from tracejit.ir.sizes import evaluate
-from tracejit.lowering.lower import lower
-from tracejit.memory import allocate
-from tracejit.ops.random import Generator
-from tracejit.passes.pipeline import optimise
-from tracejit.runtime.executable import Executable
+from tracejit.memory import CPU
+from tracejit.passes.pipeline import run as run_passes
+from tracejit.passes.pipeline import stages
 
 
 class Segment:
-    """A compiled graph. `stages` holds (name, text) of the graph after each pass; `seconds` time by stage."""
+    """A compiled graph. `seconds` holds the time by stage."""
 
     def __init__(self, graph: Graph, mode: str, numerics: str):
         self.mode, self.numerics = mode, numerics
@@ -34,10 +31,13 @@ class Segment:
         self.seconds: dict[str, float] = {}
         self.bindings: dict[tuple, Any] = {}
         started = time.perf_counter()
-        self.graph, self.stages = optimise(graph, numerics)
+        self.graph = run_passes(graph, numerics)
         self.seconds["passes"] = time.perf_counter() - started
         self.program: Any = None
         if mode != "graph":
+            from tracejit.lowering.lower import lower
+            from tracejit.runtime.executable import Executable
+
             started = time.perf_counter()
             self.program = lower(self.graph, numerics)
             self.seconds["lowering"] = time.perf_counter() - started
@@ -45,6 +45,11 @@ class Segment:
             self.executable = Executable(self.program, mode)
             self.seconds["kernels"] = time.perf_counter() - started
         self.output_types = [v.type for v in self.graph.outputs]
+
+    @property
+    def stages(self) -> list[tuple[str, str]]:
+        """(name, text) of the graph as captured and after each pass."""
+        return stages(self.captured, self.numerics)
 
     # -- binding ----------------------------------------------------------------------------------
     def key(self, inputs: Sequence[Any]) -> tuple:
@@ -69,6 +74,14 @@ class Segment:
             bound = self.bindings[key] = Bound(self, sizes) if held else None
         return bound
 
+    def bind_sizes(self, sizes: dict[str, int]) -> Bound:
+        """The binding for sizes another segment over the same symbols was bound at."""
+        key = tuple(sorted(sizes.items()))
+        bound = self.bindings.get(key)
+        if bound is None:
+            bound = self.bindings[key] = Bound(self, sizes)
+        return bound
+
     def failing_guard(self, inputs: Sequence[Any]) -> Any:
         """The first size guard that does not hold for these inputs."""
         sizes = self.sizes(inputs)
@@ -85,7 +98,7 @@ class Segment:
             if isinstance(x, Tensor):
                 pointers.append(x._storage.ptr + x._offset * x._dtype.itemsize)  # type: ignore[union-attr]
             else:
-                cell = array("d", (x,)) if type(x) is float else array("q", x.words())
+                cell = array("d", (x,)) if type(x) is float else array("q", x.tolist())
                 held.append(cell)
                 pointers.append(cell.buffer_info()[0])
         storages = self.executable.run(bound.binding, pointers)
@@ -93,12 +106,9 @@ class Segment:
                 for storage, (shape, dtype, device) in zip(storages, bound.outputs)]
 
     def _interpret(self, inputs: Sequence[Any]) -> list[Tensor]:
-        import numpy as np
-
-        arrays = [x.array if isinstance(x, Tensor) else np.array(x) if type(x) is float
-                  else np.array(x.words(), np.int64) for x in inputs]
+        arrays = [x.array if isinstance(x, Tensor) else np.asarray(x) for x in inputs]
         results = interpret(self.graph, arrays)
-        outputs = [Tensor.of_array(np.array(a, copy=True, order="C")) for a in results.outputs]
+        outputs = [of_array(np.array(a, copy=True, order="C")) for a in results.outputs]
         for number, value in results.writes:
             np.copyto(inputs[number].array, value)
         return outputs
@@ -112,7 +122,5 @@ class Bound:
     def __init__(self, segment: Segment, sizes: dict[str, int]):
         self.sizes = sizes
         self.binding = None if segment.mode == "graph" else segment.executable.bind(sizes)
-        from tracejit.memory import CPU
-
         self.outputs = [(tuple(evaluate(s, sizes) for s in t.shape), t.dtype, t.device or CPU)
                         for t in segment.output_types]
