@@ -270,7 +270,9 @@ class _Emitter:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             inner = self.literal(node.operand)
             return None if inner is None else -inner
-        return node.value if isinstance(node, ast.Constant) else None
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            return node.value
+        return None
 
     def unary(self, name: str, argument: Scalar) -> Scalar:
         if self.target == "cuda":  # NVVM knows few of LLVM's intrinsics; libdevice has them all
@@ -354,7 +356,7 @@ def _typing(
         if args != expected:
             raise TypeError(f"{function.__name__} takes {dtypes}, got {args}")
         kinds = [getattr(types, d if d != "bool" else "boolean") for d in result]
-        returned = kinds[0] if len(kinds) == 1 else types.Tuple(kinds)
+        returned = kinds[0] if len(kinds) == 1 else types.BaseTuple.from_types(kinds)
         return returned(*args), codegen
 
     return typed
@@ -376,5 +378,5 @@ def result_dtypes(function: Callable[..., Any], dtypes: Sequence[str]) -> tuple[
     return (out.dtype,) if isinstance(out, Scalar) else tuple(o.dtype for o in out)
 
 
-def _example(x):  # type: ignore[no-untyped-def]
+def _example(x: Any) -> Any:
     return x * x if x > np.float32(0.0) else -x

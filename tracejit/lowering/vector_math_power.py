@@ -8,7 +8,7 @@ float32 powers go through float64. float64 powers carry the logarithm as an unev
 numbers; the functions marked `uncontracted` rely on every single rounding.
 """
 
-# mypy: disable-error-code="no-untyped-def,no-untyped-call,attr-defined"
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,union-attr"
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ One block of four words serves four elements of 32-bit kinds, two of 64-bit kind
 pairs, from the radius and the angle of a point in the plane (Box and Muller, 1958).
 """
 
-# mypy: disable-error-code="no-untyped-def,no-untyped-call,attr-defined"
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,union-attr"
 
 from __future__ import annotations
 
