@@ -218,6 +218,15 @@ def check_version(x: TensorState, expected: int, node: Node | None, number: int)
                        f"operation: {what}{made} is at version {version}; expected version {expected} instead. {hint}")
 
 
+class Unsaved:
+    """What is remembered of an operand or result that no rule reads: its type."""
+
+    __slots__ = ("dtype", "shape", "device")
+
+    def __init__(self, x: TensorState):
+        self.dtype, self.shape, self.device = x._dtype, shape_of(x), x._device
+
+
 class OpNode(Node):
     """An op's application; its subclasses carry PyTorch's names."""
 
@@ -304,9 +313,9 @@ def attach(op: Op, operands: tuple, results: tuple, attributes: dict) -> None:
     plan = saved(op, tuple(needed), len(operands))
     node.op, node.attributes, node.needed = op, attributes, tuple(needed)
     node.operands = tuple([
-        x if not isinstance(x, TensorState) else Saved(x) if k in plan.operands else type_of(x)
+        x if not isinstance(x, TensorState) else Saved(x) if k in plan.operands else Unsaved(x)
         for k, x in enumerate(operands)])
-    node.outputs = tuple([SavedOutput(r, node, k) if k in plan.outputs else type_of(r)
+    node.outputs = tuple([SavedOutput(r, node, k) if k in plan.outputs else Unsaved(r)
                           for k, r in enumerate(results)])
     node.keeps = bool(plan.outputs) or bool(plan.operands)
     for k, r in enumerate(results):

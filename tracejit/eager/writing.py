@@ -17,7 +17,9 @@ from tracejit.eager.tape import (
     Edge,
     Node,
     OpNode,
+    Saved,
     SavedOutput,
+    alias,
     edge_of,
     grad_fn_of,
     refresh,
@@ -90,6 +92,8 @@ def store(self: TensorState, result: Any) -> Any:
         result = _broadcast_to(result, shape)
     if active.grad_enabled and (self._requires_grad or result._requires_grad):
         check_rebase(self)
+        if result._requires_grad:
+            keep_original(self, edge_of(result)[0])
         write_memory(self, result)
         rebase(self, result)
     else:
@@ -142,6 +146,33 @@ def check_rebase(self: TensorState) -> None:
             raise RuntimeError(NO_GRAD_VIEW)
         if base._requires_grad and grad_fn_of(base) is None:
             raise RuntimeError(LEAF_VIEW)
+
+
+_DEPTH_OF_AN_OP = 3  # nodes between what an in-place op read and its result: casts, the parts of a composite
+
+
+def keep_original(self: TensorState, node: Node) -> None:
+    """Where the op that writes `self` saved it, save a copy instead: its old value is needed, by right."""
+    original = None
+    level = [node]
+    for _ in range(_DEPTH_OF_AN_OP):
+        for n in level:
+            if not isinstance(n, OpNode) or n.operands is None:
+                continue
+            if any(type(x) is Saved and x.tensor is self for x in n.operands):
+                original = _original(self) if original is None else original
+                n.operands = tuple([original if type(x) is Saved and x.tensor is self else x
+                                    for x in n.operands])
+        level = [e[0] for n in level for e in n.edges if e is not None]
+
+
+def _original(self: TensorState) -> Saved:
+    """A copy of a tensor as it is now, with the history it has now."""
+    copy = alias(self).clone()
+    if self._requires_grad:
+        copy._node, copy._output_nr = edge_of(self)
+        copy._requires_grad = True
+    return Saved(copy)
 
 
 def rebase(self: TensorState, result: Any) -> None:
