@@ -45,6 +45,7 @@ def differentiate(recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Ten
     quiet = [(x, x._hooks) for x in inputs]
     for x in inputs:
         x._hooks = None  # hooks of inputs run when the gradient arrives there, on each replay
+    recorder.differentiating = True
     try:
         found = grad(list(outputs), list(inputs), grad_outputs=tangents, allow_unused=True)
     except RuntimeError as error:
@@ -52,6 +53,7 @@ def differentiate(recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Ten
             return None
         raise
     finally:
+        recorder.differentiating = False
         for x, hooks in quiet:
             x._hooks = hooks
     tangent_values = [recorder.traced(t).read() for t in tangents]

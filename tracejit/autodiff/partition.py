@@ -15,13 +15,13 @@ _CHEAP = ("pointwise", "movement", "creation")
 
 def residuals(graph: Graph, tangents: Sequence[Value], grads: Sequence[Value]) -> list[Value]:
     """Forward values the backward part reads: inputs and results of expensive nodes; cheap chains are recomputed."""
-    late = _dependent(graph, tangents)
+    late, given = _dependent(graph, tangents), set(tangents)
     saved: dict[Value, None] = {}
     seen: set[Value] = set()
     stack = [g for g in grads if isinstance(g, Value)]
     while stack:
         value = stack.pop()
-        if value in seen or value in tangents:
+        if value in seen or value in given:
             continue
         seen.add(value)
         node = value.node

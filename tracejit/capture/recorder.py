@@ -89,6 +89,7 @@ class Recorder:
         self.name, self.run_segment, self.fullgraph = name, run_segment, fullgraph
         self.breaks: list[Break] = []
         self.frozen_scalars: frozenset = frozenset()
+        self.differentiating = False  # nodes of a backward pass over the recording can be differentiated again
         self.numbers: dict[tuple[int, Any], RuntimeFloat] = {}
         self._start()
 
@@ -108,7 +109,8 @@ class Recorder:
         if op.name in DYNAMIC_OPS:
             return self._run_now(op, operands, attributes)
         graph = self.graph
-        graph.location, graph.detached = user_location(), not is_grad_enabled()
+        graph.location = user_location()
+        graph.detached = not is_grad_enabled() and not self.differentiating
         values = tuple(self._operand(x) for x in operands)
         made = graph.append(op, values, attributes)
         if not isinstance(made, tuple):

@@ -158,7 +158,8 @@ class EntryMaker:
         places = {value: self._place(source) for value, source in recorder.input_sources().items()}
         self._refuse_unseen(results)
         joint = self._differentiate(results)
-        inputs = [v for v in self.graph.inputs if joint is None or v not in joint.tangents]
+        tangents = set() if joint is None else set(joint.tangents)
+        inputs = [v for v in self.graph.inputs if v not in tangents]
         guards = Guards(self.state, [places[v] for v in inputs], self._checked(), self._is_runtime, self._aliases())
         concrete = [recorder.input_sources()[v] for v in inputs]
         return self._run(joint, inputs, concrete, results, guards, returned, changed)
@@ -270,15 +271,15 @@ class EntryMaker:
         tracked = {} if joint is None else {id(t): k for k, t in enumerate(joint.outputs)}
         described = [self._describe(t, roots_of, tracked) for t in results]
         written = recorder.written()
-        draws = [(concrete.index(d), d.count) for d in recorder.generators.values()]
-        primal = dict((v, k) for k, v in enumerate(inputs))
+        primal = {v: k for k, v in enumerate(inputs)}
+        draws = [(primal[d.value], d.count) for d in recorder.generators.values()]
         extra, saved_at = self._saved(saved, primal, len(fresh), {m.input for m in written})
         backward = self._backward(joint, primal, saved_at)
+        writes = [(primal[m.input], m.generation) for m in written]
         roots = recorder.finish(inputs, concrete, results, fresh, extra)
         segment = self.call.segments[-1]
         entry = Entry(guards, segment, described, returned, changed,
-                      [primal[m.input] for m in written],
-                      draws, backward)
+                      writes, draws, backward)
         if backward is not None and joint is not None:
             values = recorder_values(concrete)
             attach_backward(backward, values, roots, joint.outputs, segment.bind(values))
@@ -322,7 +323,8 @@ class EntryMaker:
         grads = [real.index(k) if k in real else None for k in range(len(joint.grads))]
         whole = extract(joint.graph, f"{joint.graph.name}_joint", joint.graph.inputs,
                         [g for g in joint.grads if g is not None])
-        tangents = [joint.graph.inputs.index(t) for t in joint.tangents]
+        number = {v: k for k, v in enumerate(joint.graph.inputs)}
+        tangents = [number[t] for t in joint.tangents]
         wrt = [primal[self.recorder.lifted[id(x)].value] for x in joint.inputs]
         graph, compile = joint.backward, self.call.compile
         return Backward(whole, len(primal), tangents, grads, wrt, saved, lambda: compile(graph))

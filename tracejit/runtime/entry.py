@@ -63,7 +63,7 @@ class Entry:
     results: list[ResultTensor]
     returned: Recipe
     effects: list[Effect]
-    written: list[int]  # graph inputs whose memory the program writes
+    written: list[tuple[int, int]]  # (graph input, writes): memory the program writes
     draws: list[tuple[int, int]]  # (graph input, draws): generators to advance
     backward: Backward | None = None
     disjoint_known: dict[tuple, list[int]] = field(default_factory=dict)
@@ -71,8 +71,8 @@ class Entry:
     def replay(self, inputs: Sequence[Any], arguments: tuple, bound: Bound) -> Any:
         """Run natively and return what the plain function would."""
         roots = self.segment.run(inputs if not self.draws else with_states(inputs, self.draws), bound)
-        for number in self.written:
-            inputs[number]._storage.version += 1
+        for number, writes in self.written:
+            inputs[number]._storage.version += writes
         for number, draws in self.draws:
             inputs[number].take(draws)
         replay = Replay(arguments, [], bound.sizes)
@@ -93,7 +93,8 @@ class Entry:
         known = self.disjoint_known.get(key)
         if known is not None and known == [x._storage.ptr if isinstance(x, Tensor) else 0 for x in inputs]:
             return True
-        spans = sorted((*extent(x), k in self.written) for k, x in enumerate(inputs) if isinstance(x, Tensor))
+        written_inputs = {number for number, _ in self.written}
+        spans = sorted((*extent(x), k in written_inputs) for k, x in enumerate(inputs) if isinstance(x, Tensor))
         for (_, end, written), (start, _, next_written) in zip(spans, spans[1:]):
             if start < end and (written or next_written):
                 return False
