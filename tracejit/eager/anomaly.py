@@ -7,10 +7,14 @@ Called by the engine for every node while the mode is on.
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any, Sequence
 
 from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState
+
+
+_PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
 class set_detect_anomaly:
@@ -78,6 +82,6 @@ def _warn(node: Any) -> None:
             f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during "
             "forward pass for more information.", stacklevel=2)
         return
-    own = [line for line in lines if "/tracejit/" not in line.split("\n")[0]] or lines
+    own = [line for line in lines if f'"{_PACKAGE}' not in line] or lines
     warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
                   + "".join(own), stacklevel=2)

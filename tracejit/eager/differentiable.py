@@ -79,6 +79,8 @@ class Differentiable(TensorState):
         if self._grad is None and self._node is not None and self._requires_grad:
             if grad_fn_of(self) is not None and not hooks.retains_grad(self):
                 warnings.warn(NON_LEAF_GRAD, UserWarning, stacklevel=2)
+        if active.recorder is not None:
+            active.recorder.grad_read(self)
         return self._grad
 
     @grad.setter

@@ -165,6 +165,8 @@ def _age(node: Node) -> int:
 
 def accumulate(variable: TensorState, grad: Any) -> None:
     """Add to `variable.grad`; the first gradient is taken over where nobody else holds it."""
+    if active.recorder is not None:
+        active.recorder.grad_read(variable)
     held = variable._grad
     if held is None:
         if active.grad_enabled:

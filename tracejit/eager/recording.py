@@ -28,6 +28,7 @@ class Recorder(Protocol):
     def write(self, tensor: Any, value: Any) -> None: ...  # tensor's memory now holds value (same shape, dtype)
     def need(self, tensor: Any, reason: str) -> None: ...  # make it concrete: ends the segment
     def random_state(self, generator: Any) -> tuple[Any, int]: ...  # (state tensor, draws made before)
+    def grad_read(self, tensor: Any) -> None: ...  # whether the tensor has a gradient is about to matter
     def alias(self, tensor: Any) -> Any: ...  # deferred detach(): same memory, no history
     def constant(self, tensor: Any) -> Any: ...  # a concrete tensor just made from Python data, as part of the recording
 

@@ -1,0 +1,279 @@
+"""`autograd.Function`: ops whose forward and backward the user writes.
+
+In: subclasses with static `forward` and `backward` (and maybe `setup_context`). Out: `apply`, which runs forward off
+the tape and puts one node there; the node is the `ctx` that both methods see. Backward runs on the tape when a
+graph of it is asked for, so double backward works without more.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any, Callable, Sequence
+
+from tracejit.eager.modes import no_grad
+from tracejit.eager.recording import active
+from tracejit.eager.state import TensorState, shape_of
+from tracejit.eager.tape import FREED, Edge, Node, Saved, SavedOutput, Unsaved, alias, edge_of, refresh
+from tracejit.eager.views import View, family_of
+from tracejit.eager.writing import check_writable, set_history
+from tracejit.ops import creation
+from tracejit.ops.cotangents import fit
+from tracejit.ops.shapes import broadcast_dims, known_same_shape, shape_text
+from tracejit.ops.types import FLOATING, TensorType
+
+
+class FunctionCtx:
+    """What forward and backward tell each other."""
+
+    saved_for_backward: tuple = ()
+    dirty_tensors: tuple = ()
+    non_differentiable: tuple = ()
+    materialize_grads = True
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep tensors (inputs, outputs, intermediates or None) for backward; writes to them are noticed."""
+        for x in tensors:
+            if x is not None and not isinstance(x, TensorState):
+                raise TypeError("save_for_backward can only save variables, but argument is of type "
+                                f"{type(x).__name__}")
+        self.saved_for_backward = tensors
+
+    def mark_dirty(self, *tensors: Any) -> None:
+        """Say which inputs forward wrote to; they must be returned."""
+        self.dirty_tensors = tensors
+
+    def mark_non_differentiable(self, *tensors: Any) -> None:
+        """Say which outputs have no gradient."""
+        self.non_differentiable = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether backward gets zeros (the default) or None for outputs that nothing depends on."""
+        self.materialize_grads = value
+
+
+class FunctionNode(Node, FunctionCtx):
+    """The node of one `apply`: PyTorch's ctx."""
+
+    function: Any
+    needs_input_grad: tuple = ()
+    _kept: tuple | None = None  # what backward unpacks; None while forward runs
+    _freed = False
+    _outputs: tuple = ()
+    _inputs: tuple = ()
+
+    @property
+    def output_count(self) -> int:  # type: ignore[override]
+        return len(self._outputs)
+
+    @property
+    def saved_tensors(self) -> tuple:
+        """What `save_for_backward` was given."""
+        if self._freed:
+            raise RuntimeError(FREED)
+        if self._kept is None:
+            return self.saved_for_backward
+        return tuple(None if x is None else x.unpack() for x in self._kept)
+
+    saved_variables = saved_tensors
+
+    def apply(self, grads: list) -> list:
+        if self._freed:
+            raise RuntimeError(FREED)
+        if self.materialize_grads:
+            like = next(g for g in grads if g is not None)
+            grads = [creation.zeros_of(like, TensorType(t.dtype, t.shape, t.device)) if g is None else g
+                     for g, t in zip(grads, self._outputs)]
+        found = self.function.backward(self, *grads)
+        return self._checked(found if isinstance(found, tuple) else (found,))
+
+    def _checked(self, found: Sequence[Any]) -> list:
+        """Gradients in the inputs' shapes and dtypes; RuntimeError where that cannot be."""
+        count = len(self.edges)
+        if len(found) > count and any(g is not None for g in found[count:]) or len(found) < count:
+            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {count}, "
+                               f"got {len(found)})")
+        results = []
+        for k, (grad, kind) in enumerate(zip(found, self._inputs)):
+            if grad is None or self.edges[k] is None:
+                results.append(None)
+                continue
+            if not isinstance(grad, TensorState):
+                raise TypeError(f"function {self.name()}: expected Variable or None (got {type(grad).__name__})")
+            if not _expandable(kind.shape, shape_of(grad)):
+                raise RuntimeError(f"Function {self.name()} returned an invalid gradient at index {k} - got "
+                                   f"{shape_text(shape_of(grad))} but expected shape compatible with "
+                                   f"{shape_text(kind.shape)}")
+            results.append(fit(grad, kind))
+        return results
+
+    def release(self) -> None:
+        if self._kept:
+            self._kept, self._freed = (), True
+
+
+def _expandable(shape: Sequence[Any], grad: Sequence[Any]) -> bool:
+    """Whether a gradient of shape `grad` may be summed to `shape`."""
+    if known_same_shape(shape, grad):
+        return True
+    if len(grad) < len(shape):
+        return False
+    repeated = broadcast_dims(grad, shape)
+    lead = len(grad) - len(shape)
+    return all(lead + k in repeated or shape[k] == grad[lead + k] for k in range(len(shape)))
+
+
+class FunctionMeta(type):
+    """Gives every Function a node class of its own, named as PyTorch names it."""
+
+    def __init__(cls, name: str, bases: tuple, namespace: dict):
+        super().__init__(name, bases, namespace)
+        cls._node_class = type(f"{name}Backward", (FunctionNode,), {"function": cls})
+
+
+class Function(metaclass=FunctionMeta):
+    """Subclass it to define an op with a gradient of its own.
+
+    >>> import tracejit
+    >>> class Double(tracejit.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return x * 2
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         return grad * 2
+    >>> x = tracejit.tensor(1.0, requires_grad=True)
+    >>> Double.apply(x).backward()
+    >>> x.grad
+    tensor(2.)
+    """
+
+    _node_class: type
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you "
+                      "should invoke them on the class itself. Instantiating an autograd function will raise an error "
+                      "in a future version.", DeprecationWarning, stacklevel=2)
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """The op: (ctx, *inputs), or (*inputs) where `setup_context` is defined."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: Any) -> Any:
+        """Save what backward needs, apart from forward."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Gradients of the inputs (None where there is none) from gradients of the outputs."""
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom "
+                                  "autograd.Function to use it with backward mode AD.")
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run forward off the tape and put its node there."""
+        for x in args:
+            if isinstance(x, TensorState) and x._view is not None:
+                refresh(x)
+        needs = tuple(isinstance(x, TensorState) and x._requires_grad for x in args)
+        tracked = active.grad_enabled and any(needs)
+        edges: list[Edge] = [edge_of(x) if tracked and need else None for x, need in zip(args, needs)]
+        node = cls._node_class(tuple(edges))
+        node.needs_input_grad = needs
+        with no_grad():
+            found = cls._run_forward(node, args, kwargs)
+        outputs = found if isinstance(found, tuple) else (found,)
+        finished = tuple(_finish(node, args, outputs, tracked))
+        return finished if isinstance(found, tuple) else finished[0]
+
+    @classmethod
+    def _run_forward(cls, node: Any, args: tuple, kwargs: dict) -> Any:
+        if cls.setup_context is Function.setup_context:
+            return cls.forward(node, *args, **kwargs)
+        found = cls.forward(*args, **kwargs)
+        cls.setup_context(node, args, found)
+        return found
+
+
+def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
+    """Give the outputs their history, and the node what was saved."""
+    dirty = node.dirty_tensors
+    if tracked:
+        for x in dirty:
+            _check_dirty(x)
+    results = [_own(x, args, dirty) if isinstance(x, TensorState) else x for x in outputs]
+    node._outputs = tuple(Unsaved(x) if isinstance(x, TensorState) else x for x in results)
+    node._inputs = tuple(Unsaved(x) if isinstance(x, TensorState) else None for x in args)
+    if tracked:
+        node._kept = _save(node, args, outputs, results)
+        fixed = {id(x) for x in node.non_differentiable}
+        for k, (x, given) in enumerate(zip(results, outputs)):
+            if isinstance(x, TensorState) and x._dtype.category >= FLOATING and id(given) not in fixed:
+                set_history(x, node, k)
+        for x in dirty:
+            if x._view is not None:
+                family_of(x).generation += 1
+    node.saved_for_backward = node.dirty_tensors = node.non_differentiable = ()
+    return results
+
+
+def _check_dirty(x: Any) -> None:
+    check_writable(x)
+    if type(x._view) is View:
+        raise RuntimeError("a custom Function wrote to a view in place: that is not supported; write to the base, or "
+                           "return a new tensor")
+
+
+def _own(x: Any, args: tuple, dirty: tuple) -> Any:
+    """An output as a tensor of its own: an input handed back unchanged becomes an alias."""
+    if any(x is y for y in dirty):
+        return x
+    return alias(x) if any(x is y for y in args) or x._requires_grad else x
+
+
+def _save(node: Any, args: tuple, outputs: tuple, results: list) -> tuple:
+    """Saved tensors; those that are outputs are kept without a reference cycle."""
+    kept: list[Any] = []
+    for x in node.saved_for_backward:
+        number = next((k for k, y in enumerate(outputs) if y is x), None)
+        if x is None:
+            kept.append(None)
+        elif number is not None and not any(x is y for y in args):
+            kept.append(SavedOutput(results[number], node, number))
+        else:
+            kept.append(Saved(x))
+    return tuple(kept)
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator of `backward`: it cannot be differentiated again; trying to is an error."""
+
+    @functools.wraps(backward)
+    def run(ctx: Any, *grads: Any) -> Any:
+        with no_grad():
+            found = backward(ctx, *grads)
+        if not active.grad_enabled or not any(isinstance(g, TensorState) and g._requires_grad for g in grads):
+            return found
+        results = found if isinstance(found, tuple) else (found,)
+        error = _DoubleBackwardError(tuple(edge_of(g) for g in grads
+                                     if isinstance(g, TensorState) and g._requires_grad))
+        made = [alias(x) if isinstance(x, TensorState) else x for x in results]
+        for k, x in enumerate(made):
+            if isinstance(x, TensorState):
+                set_history(x, error, k)
+        return tuple(made) if isinstance(found, tuple) else made[0]
+
+    return run
+
+
+class _DoubleBackwardError(Node):
+    """Stands where the backward of a once-differentiable function would be."""
+
+    __slots__ = ()
+
+    def apply(self, grads: list) -> list:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+

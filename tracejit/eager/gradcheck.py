@@ -1,0 +1,201 @@
+"""gradcheck: compare gradients of the tape with finite differences.
+
+In: a function of tensors and its inputs (float64). Out: True, or a GradcheckError that shows both Jacobians. Called
+by users and by the tests of every op.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from tracejit.eager.backward import grad as gradients
+from tracejit.eager.modes import no_grad
+from tracejit.eager.state import TensorState, of_result
+from tracejit.memory import CPU
+from tracejit.ops import creation
+from tracejit.ops.types import FLOATING, TensorType, dtype_of_numpy, float64
+
+
+class GradcheckError(RuntimeError):
+    """Numerical and analytical gradients differ, or a gradient is missing or not reproducible."""
+
+
+def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
+              raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
+              check_grad_dtypes: bool = False, **ignored: Any) -> bool:
+    """Whether the gradients of `func` at `inputs` agree with central differences.
+
+    func returns one tensor or a tuple; inputs that require grad are checked, and should be float64. With
+    raise_exception=False the answer is False instead of a GradcheckError.
+
+    >>> import tracejit
+    >>> x = tracejit.tensor([1.0, 2.0], dtype=tracejit.float64, requires_grad=True)
+    >>> tracejit.autograd.gradcheck(lambda x: x * x, (x,))
+    True
+    """
+    inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
+    try:
+        _check(func, tuple(inputs), eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float, nondet_tol: float,
+           undefined: bool, dtypes: bool) -> None:
+    checked = _checked_inputs(inputs)
+    outputs = _differentiable(func(*inputs))
+    if not outputs:
+        _expect_constant(func, inputs, checked, eps)
+        return
+    for j, output in enumerate(outputs):
+        analytical = _analytical(output, checked)
+        again = _analytical(_differentiable(func(*inputs))[j], checked)
+        for i, x in enumerate(checked):
+            if np.abs(analytical[i] - again[i]).max(initial=0.0) > nondet_tol:
+                raise GradcheckError("Backward is not reentrant, i.e., running backward with same input and "
+                                     f"grad_output multiple times gives different values (output {j}, input {i}; "
+                                     f"nondet_tol = {nondet_tol})")
+            numerical = _numerical(func, inputs, x, j, eps)
+            if not np.allclose(analytical[i], numerical, rtol, atol, equal_nan=True):
+                raise GradcheckError(f"Jacobian mismatch for output {j} with respect to input {i},\n"
+                                     f"numerical:{numerical}\nanalytical:{analytical[i]}\n")
+        if dtypes:
+            _check_dtypes(output, checked)
+    if undefined:
+        _check_undefined(func, inputs, checked)
+
+
+def _checked_inputs(inputs: tuple) -> list:
+    checked = [x for x in inputs if isinstance(x, TensorState) and x.requires_grad]  # type: ignore[attr-defined]
+    if not checked:
+        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of the them have "
+                         "requires_grad=True.")
+    for i, x in enumerate(inputs):
+        if isinstance(x, TensorState) and x._requires_grad and x._dtype is not float64:
+            warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point or complex. "
+                          "This check will likely fail if all the inputs are not of double precision floating point "
+                          "or complex.", stacklevel=4)
+    return checked
+
+
+def _all_outputs(found: Any) -> list:
+    return [y for y in (found if isinstance(found, (tuple, list)) else (found,)) if isinstance(y, TensorState)]
+
+
+def _differentiable(found: Any) -> list:
+    return [y for y in _all_outputs(found) if y.requires_grad]  # type: ignore[attr-defined]
+
+
+def _analytical(output: Any, inputs: Sequence[Any]) -> list[np.ndarray]:
+    """Jacobians (input elements, output elements), one backward pass for each output element."""
+    jacobians = [np.zeros((x.numel(), output.numel())) for x in inputs]
+    for k in range(output.numel()):
+        seed = np.zeros(output.numel(), output._dtype.numpy)
+        seed[k] = 1
+        start = _tensor(seed.reshape(tuple(output.shape)))
+        found = gradients((output,), inputs, (start,), retain_graph=True, allow_unused=True)
+        for jacobian, g, x in zip(jacobians, found, inputs):
+            if g is not None:
+                if tuple(g.shape) != tuple(x.shape):
+                    raise GradcheckError(f"grad has shape {tuple(g.shape)}, its input {tuple(x.shape)}")
+                jacobian[:, k] = g.detach().numpy().astype(np.float64).ravel()
+    return jacobians
+
+
+def _tensor(array: np.ndarray) -> Any:
+    return of_result(array, dtype_of_numpy(array.dtype), CPU)
+
+
+def _numerical(func: Callable, inputs: tuple, x: Any, number: int, eps: float) -> np.ndarray:
+    """Central differences of output `number`, each element of x moved by eps in place and back."""
+    memory = x.array
+
+    def value() -> np.ndarray:
+        with no_grad():
+            found = _all_outputs(func(*inputs))
+        kept = [y for y in found if y._dtype.category >= FLOATING]
+        return kept[number].detach().numpy().astype(np.float64).ravel().copy()
+
+    columns = []
+    for place in np.ndindex(*memory.shape):
+        before = memory[place].copy()
+        memory[place] = before + eps
+        up = value()
+        memory[place] = before - eps
+        down = value()
+        memory[place] = before
+        columns.append((up - down) / (2 * eps))
+    width = len(columns[0]) if columns else len(value())
+    return np.array(columns).reshape(memory.size, width)
+
+
+def _expect_constant(func: Callable, inputs: tuple, checked: list, eps: float) -> None:
+    """A function whose outputs have no gradient must not depend on its inputs."""
+    kept = [y for y in _all_outputs(func(*inputs)) if y._dtype.category >= FLOATING]
+    for j in range(len(kept)):
+        for x in checked:
+            if np.abs(_numerical(func, inputs, x, j, eps)).max(initial=0.0) > 0:
+                raise GradcheckError("Numerical gradient for function expected to be zero")
+
+
+def _check_dtypes(output: Any, inputs: Sequence[Any]) -> None:
+    start = creation.full_of(output, tuple(output.shape), 1, output._dtype)
+    for x, g in zip(inputs, gradients((output,), inputs, (start,), retain_graph=True, allow_unused=True)):
+        if g is not None and g._dtype is not x._dtype:
+            raise GradcheckError(f"grad has dtype {g._dtype}, its input {x._dtype}")
+
+
+def _check_undefined(func: Callable, inputs: tuple, checked: list) -> None:
+    """Zero gradients in must give zero (or no) gradients out."""
+    outputs = _differentiable(func(*inputs))
+    zeros = tuple(creation.zeros_of(y, TensorType(y._dtype, tuple(y.shape), y._device)) for y in outputs)
+    for g in gradients(outputs, checked, zeros, allow_unused=True):
+        if g is not None and np.any(np.nan_to_num(g.detach().numpy(), nan=0.0) != 0):
+            raise GradcheckError("Expected backward function to handle undefined output grads. Please look at 'Notes "
+                                 "about undefined output gradients' in 'tools/autograd/derivatives.yaml'")
+
+
+def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6,
+                  atol: float = 1e-5, rtol: float = 1e-3, gen_non_contig_grad_outputs: bool = False,
+                  raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
+                  check_grad_dtypes: bool = False, **ignored: Any) -> bool:
+    """Whether second derivatives agree with differences of first ones; see `gradcheck`.
+
+    >>> import tracejit
+    >>> x = tracejit.tensor([1.0, 2.0], dtype=tracejit.float64, requires_grad=True)
+    >>> tracejit.autograd.gradgradcheck(lambda x: x * x * x, (x,))
+    True
+    """
+    inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    outputs = _differentiable(func(*inputs))
+    if grad_outputs is None:
+        grad_outputs = [_random_like(y, k) for k, y in enumerate(outputs)]
+    grad_outputs = tuple(grad_outputs) if isinstance(grad_outputs, (tuple, list)) else (grad_outputs,)
+    count = len(grad_outputs)
+
+    def first(*args: Any) -> tuple:
+        own = tuple(x.detach().requires_grad_() if isinstance(x, TensorState) and x._dtype.category >= FLOATING
+                    and not x.requires_grad else x for x in args)  # type: ignore[attr-defined]
+        given = args[:-count]
+        from tracejit.eager.modes import enable_grad
+
+        with enable_grad():
+            found = _differentiable(func(*given))
+            wanted = [x for x in given if isinstance(x, TensorState) and x.requires_grad]  # type: ignore[attr-defined]
+            result = gradients(found, wanted, own[-count:], create_graph=True, allow_unused=True)
+        return tuple(g for g in result if g is not None and g.requires_grad)
+
+    return gradcheck(first, (*inputs, *grad_outputs), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
+                     nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
+                     check_grad_dtypes=check_grad_dtypes)
+
+
+def _random_like(y: Any, seed: int) -> Any:
+    values = np.random.default_rng(seed).standard_normal(tuple(y.shape)) * 0.5 + 1.0
+    return _tensor(np.asarray(values, y._dtype.numpy)).requires_grad_(True)
