@@ -1,0 +1,208 @@
+"""Activation functions, each one elementwise record with its gradient.
+
+In: a floating tensor, and the function's parameters, which may be numbers of the running program.
+Out: a tensor of the same shape. In float16 and bfloat16 each computes in float32 and rounds once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tracejit.ops.composite import must_float
+from tracejit.ops.operators import method
+from tracejit.ops.pointwise_logic import where
+from tracejit.ops.pointwise_math import erf, exp, sigmoid, tanh
+from tracejit.ops.pointwise_record import pointwise
+from tracejit.ops.record import Op
+from tracejit.ops.types import bool_
+
+_SQRT_HALF, _DENSITY = math.sqrt(0.5), 1 / math.sqrt(2 * math.pi)
+_SLOPE, _CUBIC = math.sqrt(2 / math.pi), 0.044715
+
+
+def _no_bool(op: Op, operands: tuple) -> None:
+    if operands[0].dtype is bool_:
+        raise RuntimeError(f"Boolean inputs not supported for {op.name}")
+
+
+def _floats(op: Op, operands: tuple) -> None:
+    must_float(op.name, operands[0].dtype)
+
+
+# -- rectifiers ------------------------------------------------------------------------------------
+_relu = pointwise(
+    "relu", lambda xp, input: xp.maximum(input, 0),
+    "({input} if ({input} > {dtype}(0)) | ({input} != {input}) else {dtype}(0))", methods=(),
+    check=_no_bool,
+    input=lambda grad, out: where(out <= 0, 0, grad))
+
+
+def _placed(result: Any, input: Any, inplace: bool) -> Any:
+    return input._assign(result) if inplace else result
+
+
+def relu(input: Any, inplace: bool = False) -> Any:
+    """The larger of `input` and 0; the gradient at 0 is 0.
+
+    >>> import tracejit
+    >>> tracejit.relu(tracejit.tensor([-1., 2.]))
+    tensor([0., 2.])
+    """
+    return _placed(_relu(input), input, inplace)
+
+
+def relu_(input: Any) -> Any:
+    """In-place version of `relu`."""
+    return relu(input, True)
+
+
+_leaky_relu = pointwise(
+    "leaky_relu", lambda xp, input, slope: xp.where(input > 0, input, input * slope),
+    "({input} if {input} > {dtype}(0) else {input} * {slope})", methods=(),
+    operands=("input", "slope"), check=_floats,
+    input=lambda grad, input, slope: where(input > 0, grad, grad * slope))
+
+
+def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+    """`input` where positive, else `negative_slope` times it."""
+    return _placed(_leaky_relu(input, negative_slope), input, inplace)
+
+
+def _elu_array(xp: Any, input: Any, alpha: Any, scale: Any) -> Any:
+    return scale * xp.where(input > 0, input, alpha * xp.expm1(xp.minimum(input, 0)))
+
+
+_elu = pointwise(
+    "elu", _elu_array,
+    "({scale} * ({input} if {input} > {dtype}(0) else {alpha} * expm1({input})))", methods=(),
+    operands=("input", "alpha", "scale"), check=_floats,
+    input=lambda grad, input, alpha, scale: grad * where(input > 0, scale,
+                                                         exp(input) * (scale * alpha)))
+
+
+def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """`input` where positive, else alpha * (exp(input) - 1)."""
+    return _placed(_elu(input, alpha, 1.0), input, inplace)
+
+
+def selu(input: Any, inplace: bool = False) -> Any:
+    """The self-normalising exponential unit."""
+    return _placed(_elu(input, 1.6732632423543772, 1.0507009873554805), input, inplace)
+
+
+def relu6(input: Any, inplace: bool = False) -> Any:
+    """`input` bounded to [0, 6]."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+_hardtanh = pointwise(
+    "hardtanh", lambda xp, input, low, high: xp.clip(input, low, high),
+    "({high} if {input} > {high} else ({low} if {input} < {low} else {input}))", methods=(),
+    operands=("input", "low", "high"),
+    input=lambda grad, input, low, high: where((input > low) & (input < high), grad, 0))
+
+
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
+    """`input` bounded to [min_val, max_val]; the gradient at the bounds is 0."""
+    return _placed(_hardtanh(input, min_val, max_val), input, inplace)
+
+
+# -- smooth ----------------------------------------------------------------------------------------
+def _silu_rule(grad: Any, input: Any) -> Any:
+    s = sigmoid(input)
+    return grad * (s * (1 + input * (1 - s)))
+
+
+_silu = pointwise(
+    "silu", lambda xp, input: input / (1 + xp.exp(-input)), "({input} * sigmoid({input}))",
+    methods=(), check=_floats, input=_silu_rule)
+
+
+def silu(input: Any, inplace: bool = False) -> Any:
+    """input * sigmoid(input)."""
+    return _placed(_silu(input), input, inplace)
+
+
+def _erf_array(xp: Any, x: Any) -> Any:
+    if xp is np:
+        from scipy.special import erf as function
+    else:
+        from cupyx.scipy.special import erf as function
+    return function(x)
+
+
+def _gelu_rule(grad: Any, input: Any) -> Any:
+    below = (erf(input * _SQRT_HALF) + 1) * 0.5
+    return grad * (below + input * (exp(input * input * -0.5) * _DENSITY))
+
+
+_gelu = pointwise(
+    "gelu", lambda xp, input: input * (0.5 * (1 + _erf_array(xp, input * _SQRT_HALF))),
+    f"({{input}} * ({{dtype}}(0.5) * ({{dtype}}(1) + erf({{input}} * {{dtype}}({_SQRT_HALF})))))",
+    methods=(), check=_floats, input=_gelu_rule)
+
+
+def _gelu_tanh_array(xp: Any, input: Any) -> Any:
+    return 0.5 * input * (1 + xp.tanh(_SLOPE * (input + _CUBIC * (input * input * input))))
+
+
+def _gelu_tanh_rule(grad: Any, input: Any) -> Any:
+    squared = input * input
+    t = tanh((input + squared * input * _CUBIC) * _SLOPE)
+    inner = (squared * (3 * _CUBIC) + 1) * _SLOPE
+    return grad * ((t + 1) * 0.5 + input * 0.5 * (1 - t * t) * inner)
+
+
+_gelu_tanh = pointwise(
+    "gelu_tanh", _gelu_tanh_array,
+    f"({{dtype}}(0.5) * {{input}} * ({{dtype}}(1) + tanh({{dtype}}({_SLOPE}) * ({{input}} + "
+    f"{{dtype}}({_CUBIC}) * ({{input}} * {{input}} * {{input}})))))",
+    methods=(), check=_floats, input=_gelu_tanh_rule, node_name="GeluBackward0")
+
+
+def gelu(input: Any, approximate: str = "none") -> Any:
+    """input times the normal distribution function; `approximate` "tanh" is the usual fit.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.gelu(tracejit.tensor([0., 1.]))
+    tensor([0.0000, 0.8413])
+
+    RuntimeError for other values of `approximate`.
+    """
+    if approximate == "none":
+        return _gelu(input)
+    if approximate != "tanh":
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return _gelu_tanh(input)
+
+
+def _softplus_array(xp: Any, input: Any, beta: Any, threshold: Any) -> Any:
+    scaled = input * beta
+    return xp.where(scaled > threshold, input, xp.log1p(xp.exp(scaled)) / beta)
+
+
+_softplus = pointwise(
+    "softplus", _softplus_array,
+    "({input} if {input} * {beta} > {threshold} else log1p(exp({input} * {beta})) / {beta})",
+    methods=(), operands=("input", "beta", "threshold"), check=_floats,
+    input=lambda grad, input, beta, threshold: where(
+        input * beta > threshold, grad, grad * sigmoid(input * beta)))
+
+
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """log(1 + exp(beta * input)) / beta; `input` itself where beta * input > threshold."""
+    return _softplus(input, beta, threshold)
+
+
+logsigmoid = pointwise(
+    "log_sigmoid", lambda xp, input: xp.minimum(input, 0) - xp.log1p(xp.exp(-abs(input))),
+    "(({input} if {input} < {dtype}(0) else {dtype}(0)) - log1p(exp(-abs({input}))))", methods=(),
+    operands=("input",), check=_floats, node_name="LogSigmoidBackward0",
+    input=lambda grad, input: grad * sigmoid(-input))
+
+
+for _function in (relu, relu_):
+    method()(_function)

@@ -1,0 +1,81 @@
+"""Ops written in other ops: the helper that makes a composite's record, and attention.
+
+In: a body in ops, how the result's type follows, gradient rules where the body's own would be
+unstable or wasteful. Out: a record of kind "composite": one node in graphs, opened by lowering;
+eager mode runs the body. `activations.py`, `softmax.py`, `normalization.py` and `losses.py` use
+it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracejit.ops.pointwise_record import convert
+from tracejit.ops.record import Op
+from tracejit.ops.types import FLOATING, TensorType, bool_, dtype, float32
+
+
+def composite(name: str, operands: Sequence[str], body: Callable[..., Any], *,
+              infer: Callable[..., Any] | None = None, node_name: str | None = None,
+              **rules: Callable[..., Any]) -> Op:
+    """The record of an op whose meaning is `body(*operands, **attributes)`, written in ops.
+
+    infer  None: the result has the type of the first operand. rules  operand name -> gradient rule
+    """
+    return Op(name, "composite", tuple(operands), infer=infer or like_first, body=body, rules=rules,
+              node_name=node_name)
+
+
+def like_first(input: Any, *others: Any, **attributes: Any) -> TensorType:
+    """The type of the first operand."""
+    return TensorType(input.dtype, tuple(input.shape), input.device)
+
+
+def widened(x: Any) -> Any:
+    """`x` in the dtype its sums are computed in: float32 for halves."""
+    half = x.dtype.category == FLOATING and x.dtype.itemsize == 2
+    return convert(x, float32) if half else x
+
+
+def must_float(name: str, d: dtype) -> None:
+    """NotImplementedError unless `d` is a floating point dtype."""
+    if d.category != FLOATING:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{d.name}': expected a floating "
+                                  "point dtype")
+
+
+def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None,
+                                 dropout_p: float = 0.0, is_causal: bool = False,
+                                 scale: float | None = None) -> Any:
+    """softmax(query @ key.T * scale + mask) @ value over the last two dimensions.
+
+    query (..., L, E), key (..., S, E), value (..., S, V); `attn_mask` broadcasts to (..., L, S):
+    bool (True takes part) or additive. `scale` None: 1 / sqrt(E).
+
+    RuntimeError if both a mask and `is_causal` are given.
+    """
+    from tracejit.ops.linalg import matmul
+    from tracejit.ops.pointwise_logic import where
+    from tracejit.ops.random import dropout
+    from tracejit.ops.softmax import softmax
+
+    if is_causal and attn_mask is not None:
+        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set "
+                           "when is_causal=True")
+    factor = scale if scale is not None else 1 / math.sqrt(query.shape[-1])
+    scores = matmul(query, key.transpose(-2, -1)) * factor
+    if is_causal:
+        attn_mask = causal_mask(query, query.shape[-2], key.shape[-2])
+    if attn_mask is not None:
+        masked = attn_mask.dtype is bool_
+        scores = where(attn_mask, scores, -math.inf) if masked else scores + attn_mask
+    return matmul(dropout(softmax(scores, -1), dropout_p, dropout_p > 0), value)
+
+
+def causal_mask(like: Any, rows: Any, columns: Any) -> Any:
+    """A bool (rows, columns) tensor: True at and below the diagonal."""
+    from tracejit.ops.creation import iota
+
+    return iota(columns, like) <= iota(rows, like).unsqueeze(-1)

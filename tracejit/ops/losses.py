@@ -1,0 +1,171 @@
+"""Loss functions that compare elementwise.
+
+In: predictions and targets of one shape. Out: the mean or sum of the elements' losses, or
+(`reduction="none"`) each of them. `classification.py` has those that take class indices.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.ops.activations import logsigmoid
+from tracejit.ops.pointwise_logic import clamp_min, where
+from tracejit.ops.pointwise_math import exp, log, log1p, sigmoid, sign
+from tracejit.ops.pointwise_record import pointwise
+
+
+def reduced(loss: Any, reduction: str) -> Any:
+    """The loss tensor, its mean or its sum; ValueError for another `reduction`."""
+    if reduction == "mean":
+        return loss.mean()
+    if reduction == "sum":
+        return loss.sum()
+    if reduction != "none":
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return loss
+
+
+def legacy(reduction: str, size_average: bool | None, reduce: bool | None) -> str:
+    """`reduction`, unless the two older arguments say otherwise."""
+    if size_average is None and reduce is None:
+        return reduction
+    if reduce is False:
+        return "none"
+    return "sum" if size_average is False else "mean"
+
+
+# -- differences -----------------------------------------------------------------------------------
+_squared_error = pointwise(
+    "squared_error", lambda xp, input, target: xp.square(input - target),
+    "(({input} - {target}) * ({input} - {target}))", methods=(), node_name="MseLossBackward0",
+    input=lambda grad, input, target: grad * 2 * (input - target),
+    target=lambda grad, input, target: grad * -2 * (input - target))
+
+_absolute_error = pointwise(
+    "absolute_error", lambda xp, input, target: abs(input - target), "abs({input} - {target})",
+    methods=(), node_name="AbsBackward0",
+    input=lambda grad, input, target: grad * sign(input - target),
+    target=lambda grad, input, target: grad * sign(target - input))
+
+
+def mse_loss(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
+             reduction: str = "mean") -> Any:
+    """(input - target) ** 2.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.mse_loss(tracejit.tensor([1., 2.]), tracejit.tensor([1., 4.]))
+    tensor(2.)
+    """
+    return reduced(_squared_error(input, target), legacy(reduction, size_average, reduce))
+
+
+def l1_loss(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
+            reduction: str = "mean") -> Any:
+    """|input - target|."""
+    return reduced(_absolute_error(input, target), legacy(reduction, size_average, reduce))
+
+
+def _clipped_slope(grad: Any, input: Any, target: Any, bound: Any, scale: Any) -> Any:
+    difference = input - target
+    inner = where(difference < 0, -1.0, 1.0) * bound
+    return grad * where((difference < bound) & (difference > -bound), difference, inner) * scale
+
+
+def _huber_array(xp: Any, input: Any, target: Any, delta: Any) -> Any:
+    z = abs(input - target)
+    return xp.where(z < delta, 0.5 * z * z, delta * (z - 0.5 * delta))
+
+
+_Z = "abs({input} - {target})"
+_huber = pointwise(
+    "huber_loss", _huber_array,
+    f"({{dtype}}(0.5) * {_Z} * {_Z} if {_Z} < {{delta}} "
+    f"else {{delta}} * ({_Z} - {{dtype}}(0.5) * {{delta}}))",
+    methods=(), operands=("input", "target", "delta"),
+    input=lambda grad, input, target, delta: _clipped_slope(grad, input, target, delta, 1),
+    target=lambda grad, input, target, delta: _clipped_slope(grad, target, input, delta, 1))
+
+
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
+    """Half the squared difference below `delta`, linear beyond. ValueError unless `delta` > 0."""
+    if delta <= 0:
+        raise ValueError("huber_loss does not support non-positive values for delta.")
+    return reduced(_huber(input, target, delta), reduction)
+
+
+def smooth_l1_loss(input: Any, target: Any, size_average: bool | None = None,
+                   reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0) -> Any:
+    """`huber_loss` divided by `beta`; with `beta` 0 it is `l1_loss`."""
+    reduction = legacy(reduction, size_average, reduce)
+    if beta < 0:
+        raise ValueError("smooth_l1_loss does not support negative values for beta.")
+    if beta == 0:
+        return l1_loss(input, target, reduction=reduction)
+    return reduced(_huber(input, target, beta) / beta, reduction)
+
+
+# -- probabilities ---------------------------------------------------------------------------------
+def _bce_input(grad: Any, input: Any, target: Any) -> Any:
+    return grad * (input - target) / clamp_min((1 - input) * input, 1e-12)
+
+
+def _bce_array(xp: Any, input: Any, target: Any) -> Any:
+    log, log_rest = xp.maximum(xp.log(input), -100), xp.maximum(xp.log1p(-input), -100)
+    return (target - 1) * log_rest - target * log
+
+
+_LOG, _LOG1M = "log({input})", "log1p(-{input})"
+_bce = pointwise(
+    "binary_cross_entropy", _bce_array,
+    "(({target} - {dtype}(1)) * "
+    f"({_LOG1M} if {_LOG1M} > {{dtype}}(-100) else {{dtype}}(-100)) - "
+    f"{{target}} * ({_LOG} if {_LOG} > {{dtype}}(-100) else {{dtype}}(-100)))",
+    methods=(), operands=("input", "target"),
+    input=_bce_input,
+    target=lambda grad, input: grad * (clamp_min(log1p(-input), -100.0)
+                                       - clamp_min(log(input), -100.0)))
+
+_bce_logits = pointwise(
+    "binary_cross_entropy_with_logits",
+    lambda xp, input, target: (
+        (1 - target) * input + xp.maximum(-input, 0) + xp.log1p(xp.exp(-abs(input)))),
+    "(({dtype}(1) - {target}) * {input} + ((-{input}) if {input} < {dtype}(0) else {dtype}(0)) "
+    "+ log1p(exp(-abs({input}))))",
+    methods=(), operands=("input", "target"),
+    input=lambda grad, input, target: grad * (sigmoid(input) - target),
+    target=lambda grad, input: grad * -input)
+
+
+def binary_cross_entropy(input: Any, target: Any, weight: Any = None,
+                         size_average: bool | None = None, reduce: bool | None = None,
+                         reduction: str = "mean") -> Any:
+    """-(target log(input) + (1 - target) log(1 - input)); logarithms are at least -100."""
+    loss = _bce(input, target)
+    loss = loss if weight is None else loss * weight
+    return reduced(loss, legacy(reduction, size_average, reduce))
+
+
+def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None,
+                                     size_average: bool | None = None, reduce: bool | None = None,
+                                     reduction: str = "mean", pos_weight: Any = None) -> Any:
+    """`binary_cross_entropy` of sigmoid(input), stable for large inputs."""
+    if pos_weight is None:
+        loss = _bce_logits(input, target)
+    else:
+        loss = (1 - target) * input - ((pos_weight - 1) * target + 1) * logsigmoid(input)
+    loss = loss if weight is None else loss * weight
+    return reduced(loss, legacy(reduction, size_average, reduce))
+
+
+def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
+           reduction: str = "mean", log_target: bool = False) -> Any:
+    """target * (log(target) - input), `input` being logarithms; "batchmean" is per sample."""
+    if log_target:
+        loss = exp(target) * (target - input)
+    else:
+        positive = target > 0
+        entropy = where(positive, target * log(where(positive, target, 1)), 0)
+        loss = entropy - target * input
+    if reduction == "batchmean":
+        return loss.sum() / input.shape[0]
+    return reduced(loss, legacy(reduction, size_average, reduce))
