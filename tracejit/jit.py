@@ -166,17 +166,23 @@ class CompiledFunction:
         >>> len(f.graph(tracejit.ones(2)).nodes)
         1
         """
+        return self.graph_and_inputs(*args, **kwargs)[0]
+
+    def graph_and_inputs(self, *args: Any, **kwargs: Any) -> tuple[Graph, list[Any]]:
+        """The graph that serves these arguments and its inputs (captured on copies if there is none yet)."""
         mode = self.mode or flags.mode
         mode = "compiled" if mode == "eager" else mode
         arguments = self.signature.normalise(args, kwargs)
         found = self._find(mode, arguments)
         if found is None:
-            self._capture(mode, copy.deepcopy(arguments))
+            arguments = copy.deepcopy(arguments)
+            self._capture(mode, arguments)
             found = self._find(mode, arguments)
         if found is None:
             reasons = "\n".join(map(str, self.statistics.breaks))
             raise CaptureError(f"{self.__name__} has no single graph:\n{reasons}")
-        return found[0].segment.captured
+        entry, inputs, _ = found
+        return entry.segment.captured, entry.concrete(inputs)
 
     @property
     def graphs(self) -> dict[str, str]:

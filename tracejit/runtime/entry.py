@@ -70,7 +70,7 @@ class Entry:
 
     def replay(self, inputs: Sequence[Any], arguments: tuple, bound: Bound) -> Any:
         """Run natively and return what the plain function would."""
-        roots = self.segment.run(inputs if not self.draws else with_states(inputs, self.draws), bound)
+        roots = self.segment.run(self.concrete(inputs), bound)
         for number, writes in self.written:
             inputs[number]._storage.version += writes
         for number, draws in self.draws:
@@ -84,6 +84,15 @@ class Entry:
         for effect in self.effects:
             effect(replay)
         return self.returned(replay)
+
+    def concrete(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Inputs with generators replaced by their state."""
+        if not self.draws:
+            return inputs
+        values = list(inputs)
+        for number, _ in self.draws:
+            values[number] = values[number].array.copy()
+        return values
 
     def disjoint(self, inputs: Sequence[Any]) -> bool:
         """Whether memory this program writes overlaps no other input (checked once per set of addresses)."""
@@ -135,14 +144,6 @@ class Entry:
             if result.tracked >= 0:
                 outputs[result.tracked] = tensor  # type: ignore[call-overload]
         attach_backward(backward, inputs, roots, outputs, bound)
-
-
-def with_states(inputs: Sequence[Any], draws: Sequence[tuple[int, int]]) -> list[Any]:
-    """Inputs with generators replaced by their state."""
-    values = list(inputs)
-    for number, _ in draws:
-        values[number] = values[number].array.copy()
-    return values
 
 
 def extent(x: Tensor) -> tuple[int, int]:

@@ -1,0 +1,183 @@
+"""Compare a captured function with eager execution, node by node.
+
+In: a function and arguments. Out: a `Comparison`: for each node of the graph the largest difference in ulp between the compiled
+value and eager's, and against float64; the first bad node with the user's line; on demand a stand-alone repro file.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.extract import extract
+from tracejit.ir.graph import Graph, Location, Value
+from tracejit.ir.interpret import interpret
+
+
+@dataclass(frozen=True)
+class NodeDifference:
+    """One value of the graph, compiled and eager."""
+
+    name: str
+    op: str
+    location: Location | None
+    max_ulp: float
+    max_ulp_float64: float
+    index: tuple[int, ...]
+    compiled: Any
+    eager: Any
+
+    def __str__(self) -> str:
+        where = f"{self.location}  {self.location.text}" if self.location else ""
+        return (f"%{self.name:<5} {self.op:<20} {self.max_ulp:>12.6g} ulp to eager {self.max_ulp_float64:>12.6g} "
+                f"to float64  {where}")
+
+
+@dataclass
+class Comparison:
+    """All nodes in order; `first_bad` is the first whose difference exceeds `tolerance` ulp."""
+
+    nodes: list[NodeDifference]
+    tolerance: float
+    graph: Graph
+    inputs: list[Any] = field(repr=False, default_factory=list)
+
+    @property
+    def first_bad(self) -> NodeDifference | None:
+        return next((n for n in self.nodes if n.max_ulp > self.tolerance), None)
+
+    @property
+    def max_ulp(self) -> float:
+        return max((n.max_ulp for n in self.nodes), default=0.0)
+
+    def __str__(self) -> str:
+        lines = [str(n) for n in self.nodes]
+        bad = self.first_bad
+        if bad is None:
+            lines.append(f"all {len(self.nodes)} nodes within {self.tolerance:g} ulp of eager")
+        else:
+            lines.append(f"first bad node: %{bad.name} {bad.op} at {list(bad.index)}: compiled {bad.compiled!r}, "
+                         f"eager {bad.eager!r}\n    {bad.location}  {bad.location.text if bad.location else ''}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def write_repro(self, path: str) -> None:
+        """A stand-alone program that runs the graph on these inputs, interpreted and compiled."""
+        arrays = {f"in{k}": np.asarray(x) for k, x in enumerate(self.inputs)}
+        values = ",\n    ".join(
+            f"np.array({a.tolist()!r}, {str(a.dtype)!r}).reshape({a.shape})" for a in arrays.values())
+        with open(path, "w") as file:
+            file.write(_REPRO.format(graph=str(self.graph), inputs=values))
+
+
+_REPRO = '''"""Run a captured graph on the inputs that showed a difference: interpreted and compiled."""
+
+import numpy as np
+
+from tracejit.debug.compare import compare_graph
+from tracejit.ir.parser import parse_graph
+
+GRAPH = r"""{graph}"""
+
+INPUTS = [
+    {inputs},
+]
+
+print(compare_graph(parse_graph(GRAPH), INPUTS))
+'''
+
+
+def ulp_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Units in the last place between two arrays (of b's dtype); NaN equals NaN.
+
+    >>> ulp_distance(np.float32([1.0]), np.nextafter(np.float32([1.0]), np.float32(2)))
+    array([1.])
+    """
+    if not np.issubdtype(b.dtype, np.floating):
+        return (np.asarray(a) != np.asarray(b)).astype(np.float64)
+    a64, b64 = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    with np.errstate(all="ignore"):
+        unit = np.spacing(np.maximum(np.abs(b), np.finfo(b.dtype).tiny)).astype(np.float64)
+        distance = np.abs(a64 - b64) / unit
+    same = (a64 == b64) | (np.isnan(a64) & np.isnan(b64))
+    return np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
+
+
+def compare(fn: Callable[..., Any], *args: Any, tolerance: float = 16.0, **kwargs: Any) -> Comparison:
+    """Compiled against eager (and float64), node by node, on copies of the arguments.
+
+    fn         a captured function, or any function (it is captured here)
+    tolerance  ulp above which a node counts as bad
+
+    >>> import tracejit
+    >>> result = tracejit.compare(lambda x: (x * 2).tanh(), tracejit.tensor([0.1, 0.2]))
+    >>> result.first_bad is None
+    True
+    """
+    from tracejit.jit import CompiledFunction, script
+
+    compiled = fn if isinstance(fn, CompiledFunction) else script(fn)
+    graph, inputs = compiled.graph_and_inputs(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+    return compare_graph(graph, inputs, tolerance)
+
+
+def compare_graph(graph: Graph, inputs: Sequence[Any], tolerance: float = 16.0) -> Comparison:
+    """Every value of a graph, compiled and interpreted on the same inputs."""
+    from tracejit.runtime.segment import Segment
+
+    graph.number()
+    values = [v for node in graph.nodes for v in node.outputs]
+    arrays = [np.array(np.asarray(x), copy=True) for x in inputs]
+    whole = extract(graph, graph.name, graph.inputs, values)
+    eager = interpret(whole, arrays).outputs
+    exact = interpret(_widened(whole), [_wide(a) for a in arrays]).outputs
+    segment = Segment(whole, "compiled", "fast")
+    given = [_as_input(a, v) for a, v in zip(arrays, graph.inputs)]
+    outputs = [t.array for t in segment.run(given, segment.bind(given))]
+    found = [_difference(v, c, e, x) for v, c, e, x in zip(values, outputs, eager, exact)]
+    return Comparison(found, tolerance, graph, arrays)
+
+
+def _as_input(array: np.ndarray, value: Value) -> Any:
+    from tracejit.eager.state import of_array
+
+    if value.is_weak:
+        return float(array)
+    return array if value.source == "generator state" else of_array(array)
+
+
+def _wide(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float64) if array.dtype in (np.float16, np.float32) else array
+
+
+def _widened(graph: Graph) -> Graph:
+    """The same graph computing in float64."""
+    from tracejit.ir.clone import copy_graph
+    from tracejit.ops.types import float16, float32, float64
+
+    def wide(d: Any) -> Any:
+        return float64 if d in (float16, float32) else d
+
+    result, _ = copy_graph(graph)
+    for value in [*result.inputs, *(v for node in result.nodes for v in node.outputs)]:
+        value.type = value.type._replace(dtype=wide(value.type.dtype))
+    for node in result.nodes:
+        node.attributes = {k: wide(v) for k, v in node.attributes.items()}
+    return result
+
+
+def _difference(value: Value, compiled: np.ndarray, eager: np.ndarray, exact: np.ndarray) -> NodeDifference:
+    distance = ulp_distance(compiled, eager)
+    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(distance)), distance.shape)) if distance.size else ()
+    with np.errstate(all="ignore"):
+        to_exact = ulp_distance(compiled, np.asarray(exact).astype(eager.dtype))
+    node = value.node
+    return NodeDifference(
+        value.name, node.op.name if node else "input", node.location if node else None,
+        float(distance.max(initial=0.0)), float(to_exact.max(initial=0.0)), index,
+        compiled[index] if compiled.size else None, eager[index] if eager.size else None)
