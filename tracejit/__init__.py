@@ -1,0 +1,123 @@
+"""tracejit: eager tensors and autograd with PyTorch's names, and decorators that compile what uses them.
+
+The public names, PyTorch's spelling; nothing else. What compiles (`script`, `trace`, `compare` ...) is loaded when
+it is first asked for, so that importing the package stays cheap.
+"""
+
+# ruff: noqa: F401, I001
+from __future__ import annotations
+
+from math import e, inf, nan, pi
+from typing import Any
+
+from tracejit.version import __version__
+from tracejit.memory import (
+    DeviceUnavailable, device, get_num_threads, set_num_threads,
+)  # fmt: skip
+from tracejit.ops.types import (
+    bfloat16, bool_, can_cast, complex64, complex128, dtype, float16, float32, float64,
+    get_default_dtype, int8, int16, int32, int64, promote_types, result_type, set_default_dtype,
+    uint8,
+)  # fmt: skip
+from tracejit.eager.tensor import Tensor
+from tracejit.eager.construction import as_tensor, asarray, from_dlpack, from_numpy, tensor
+from tracejit.eager.metadata import layout, strided
+from tracejit.eager.modes import (
+    enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
+    set_grad_enabled,
+)  # fmt: skip
+from tracejit.eager.printing import set_printoptions
+from tracejit.eager.size import Size
+from tracejit.ops.activations import relu, relu_, selu
+from tracejit.ops.creation import (
+    arange, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, zeros, zeros_like,
+)  # fmt: skip
+from tracejit.ops.gather_scatter import (
+    gather, index_add, index_copy, index_fill, index_select, scatter, scatter_add, take,
+    take_along_dim,
+)  # fmt: skip
+from tracejit.ops.indexing import (
+    argwhere, index_put, masked_fill, masked_select, nonzero, repeat_interleave,
+)  # fmt: skip
+from tracejit.ops.joining import (
+    cat, chunk, concat, concatenate, hstack, split, split_with_sizes, stack, tensor_split, unbind,
+    vstack,
+)  # fmt: skip
+from tracejit.ops.linalg import addmm, baddbmm, bmm, dot, matmul, mm, mv, outer
+from tracejit.ops.movement import (
+    broadcast_to, flatten, movedim, moveaxis, permute, ravel, reshape, squeeze, swapaxes, swapdims,
+    t, transpose, unflatten, unsqueeze,
+)  # fmt: skip
+from tracejit.ops.normalization import layer_norm
+from tracejit.ops.pointwise import (
+    abs, absolute, acos, add, addcdiv, addcmul, allclose, asin, atan, bitwise_and,
+    bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, ceil, clamp,
+    clamp_max, clamp_min, clip, clone, cos, cosh, div, divide, eq, erf, erfc, exp, exp2, expm1,
+    floor, floor_divide, fmod, frac, ge, greater, greater_equal, gt, isclose, isfinite, isinf,
+    isnan, le, lerp, less, less_equal, log, log1p, log2, log10, logical_and, logical_not,
+    logical_or, logical_xor, lt, maximum, minimum, mul, multiply, nan_to_num, ne, neg, negative,
+    not_equal, pow, reciprocal, remainder, round, rsqrt, rsub, sigmoid, sign, sin, sinh, sqrt,
+    square, sub, subtract, tan, tanh, true_divide, trunc, where,
+)  # fmt: skip
+from tracejit.ops.random import (
+    Generator, bernoulli, default_generator, dropout, get_rng_state, initial_seed, manual_seed,
+    normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm, seed,
+    set_rng_state,
+)  # fmt: skip
+from tracejit.ops.rearranging import flip, roll, tile, tril, triu
+from tracejit.ops.reduction import (
+    all, amax, amin, any, argmax, argmin, count_nonzero, max, mean, min, norm, prod, std, std_mean,
+    sum, var, var_mean,
+)  # fmt: skip
+from tracejit.ops.scan import cumprod, cumsum
+from tracejit.ops.slicing import (
+    as_strided, diagonal, diagonal_scatter, narrow, select, select_scatter, slice_scatter,
+)  # fmt: skip
+from tracejit.ops.softmax import log_softmax, logsumexp, softmax
+from tracejit import autograd, backends, cuda, nn, optim, random
+from tracejit.ops import inplace as _inplace
+
+bool = bool_
+half, float, double = float16, float32, float64
+short, int, long = int16, int32, int64
+cfloat, cdouble = complex64, complex128
+newaxis = None
+
+_COMPILING = ("CompiledFunction", "RecompileError", "compare", "compile", "no_recompile", "script", "trace")
+_SUBMODULES = ("config", "debug", "jit", "logs")
+
+
+def __getattr__(name: str) -> Any:
+    """What compiles, on first use: it brings in capture and the runtime."""
+    import importlib
+
+    if name in _SUBMODULES:
+        return importlib.import_module(f"tracejit.{name}")
+    if name in _COMPILING:
+        found = globals()[name] = getattr(importlib.import_module("tracejit.jit"), name)
+        return found
+    raise AttributeError(f"module 'tracejit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_COMPILING) | set(_SUBMODULES))
+
+
+def is_tensor(obj: Any) -> Any:
+    """Whether an object is a tensor.
+
+    >>> import tracejit
+    >>> tracejit.is_tensor(tracejit.ones(1)), tracejit.is_tensor(1.0)
+    (True, False)
+    """
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input: Tensor) -> Any:
+    """Whether a tensor's dtype is a floating point one."""
+    return input.is_floating_point()
+
+
+def numel(input: Tensor) -> Any:
+    """The number of elements of a tensor."""
+    return input.numel()

@@ -1,0 +1,172 @@
+"""Activation functions as layers.
+
+In: any tensor. Out: a tensor of its shape. Each calls the function of `nn.functional` of its name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.nn import functional as F
+from tracejit.nn.module import Module
+
+
+class _Inplace(Module):
+    """An activation without options but `inplace`."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
+
+
+class ReLU(_Inplace):
+    """max(x, 0).
+
+    >>> import tracejit
+    >>> tracejit.nn.ReLU()(tracejit.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+
+    def forward(self, input: Any) -> Any:
+        return F.relu(input, self.inplace)
+
+
+class ReLU6(_Inplace):
+    """min(max(x, 0), 6)."""
+
+    def forward(self, input: Any) -> Any:
+        return F.relu6(input, self.inplace)
+
+
+class SiLU(_Inplace):
+    """x * sigmoid(x)."""
+
+    def forward(self, input: Any) -> Any:
+        return F.silu(input, self.inplace)
+
+
+class SELU(_Inplace):
+    """ELU with the slopes that keep mean and variance."""
+
+    def forward(self, input: Any) -> Any:
+        return F.selu(input, self.inplace)
+
+
+class ELU(Module):
+    """x where positive, else alpha * (exp(x) - 1)."""
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha, self.inplace = alpha, inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.elu(input, self.alpha, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
+
+
+class LeakyReLU(Module):
+    """x where positive, else negative_slope * x."""
+
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
+        super().__init__()
+        self.negative_slope, self.inplace = negative_slope, inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.leaky_relu(input, self.negative_slope, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"negative_slope={self.negative_slope}" + (", inplace=True" if self.inplace else "")
+
+
+class GELU(Module):
+    """x times the normal distribution function at x; `approximate="tanh"` for the tanh formula."""
+
+    def __init__(self, approximate: str = "none") -> None:
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, input: Any) -> Any:
+        return F.gelu(input, approximate=self.approximate)
+
+    def extra_repr(self) -> str:
+        return f"approximate={self.approximate!r}"
+
+
+class Softplus(Module):
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        super().__init__()
+        self.beta, self.threshold = beta, threshold
+
+    def forward(self, input: Any) -> Any:
+        return F.softplus(input, self.beta, self.threshold)
+
+    def extra_repr(self) -> str:
+        return f"beta={self.beta}, threshold={self.threshold}"
+
+
+class Hardtanh(Module):
+    """x limited to [min_val, max_val]."""
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"min_val={self.min_val}, max_val={self.max_val}" + (
+            ", inplace=True" if self.inplace else "")
+
+
+class Sigmoid(Module):
+    """1 / (1 + exp(-x))."""
+
+    def forward(self, input: Any) -> Any:
+        return F.sigmoid(input)
+
+
+class LogSigmoid(Module):
+    """log(sigmoid(x))."""
+
+    def forward(self, input: Any) -> Any:
+        return F.logsigmoid(input)
+
+
+class Tanh(Module):
+    """tanh(x)."""
+
+    def forward(self, input: Any) -> Any:
+        return F.tanh(input)
+
+
+class _AlongDim(Module):
+    """A function along one dimension."""
+
+    def __init__(self, dim: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class Softmax(_AlongDim):
+    """exp(x) over its sum along `dim`."""
+
+    def forward(self, input: Any) -> Any:
+        return F.softmax(input, self.dim)
+
+
+class LogSoftmax(_AlongDim):
+    """The logarithm of softmax along `dim`."""
+
+    def forward(self, input: Any) -> Any:
+        return F.log_softmax(input, self.dim)

@@ -1,0 +1,262 @@
+"""Modules that hold modules or parameters: in a sequence, a list or a dict.
+
+In: modules, parameters. Out: containers that the module they are assigned to lists with what they hold.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from tracejit.nn.module import Module, module_text
+from tracejit.nn.parameter import Parameter
+
+
+def _position(length: int, index: Any) -> int:
+    """An index as a position; IndexError out of range."""
+    index = operator.index(index)
+    if not -length <= index < length:
+        raise IndexError(f"index {index} is out of range")
+    return index % length
+
+
+def as_parameter(value: Any) -> Parameter:
+    """`value` as a parameter: itself where it is one."""
+    return value if isinstance(value, Parameter) else Parameter(value)
+
+
+class _Numbered(Module):
+    """Submodules named "0", "1" ..."""
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._modules.values())
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self._of(list(self._modules.items())[index])
+        return list(self._modules.values())[_position(len(self), index)]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        self._modules[list(self._modules)[_position(len(self), index)]] = module
+
+    def __delitem__(self, index: Any) -> None:
+        names = list(self._modules)
+        for name in names[index] if isinstance(index, slice) else [names[_position(len(self), index)]]:
+            del self._modules[name]
+        self._renumber(list(self._modules.values()))
+
+    def _of(self, items: list[tuple[str, Any]]) -> Any:
+        return type(self)(*[module for _, module in items])
+
+    def _renumber(self, modules: list[Any]) -> None:
+        self._modules.clear()
+        for k, module in enumerate(modules):
+            self.add_module(str(k), module)
+
+    def append(self, module: Module) -> Any:
+        """Add a module at the end; returns the container."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def insert(self, index: int, module: Module) -> Any:
+        """Add a module before position `index`; returns the container."""
+        modules = list(self._modules.values())
+        modules.insert(index, module)
+        self._renumber(modules)
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> Any:
+        """Add modules at the end; returns the container."""
+        for module in list(modules):
+            self.append(module)
+        return self
+
+    def pop(self, key: Any) -> Any:
+        """Remove and return the module at a position."""
+        found = self[key]
+        del self[key]
+        return found
+
+
+class Sequential(_Numbered):
+    """Modules called one after the other: `Sequential(a, b)`, or of an ordered dict of names and modules.
+
+    >>> import tracejit
+    >>> nn = tracejit.nn
+    >>> nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    Sequential(
+      (0): Linear(in_features=2, out_features=3, bias=True)
+      (1): ReLU()
+    )
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], OrderedDict):
+            for name, module in args[0].items():
+                self.add_module(name, module)
+        else:
+            for k, module in enumerate(args):
+                self.add_module(str(k), module)
+
+    def forward(self, input: Any) -> Any:
+        for module in self._modules.values():
+            input = module(input)
+        return input
+
+    def _of(self, items: list[tuple[str, Any]]) -> Any:
+        return type(self)(OrderedDict(items))
+
+
+class ModuleList(_Numbered):
+    """A list of modules."""
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__()
+        self.extend(modules or ())
+
+    def _of(self, items: list[tuple[str, Any]]) -> Any:
+        return type(self)([module for _, module in items])
+
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
+        return ModuleList([*self, *other])
+
+    def __iadd__(self, other: Iterable[Module]) -> ModuleList:
+        return self.extend(other)
+
+
+class ModuleDict(Module):
+    """Modules by name."""
+
+    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
+        super().__init__()
+        self.update(modules or {})
+
+    def __getitem__(self, key: str) -> Any:
+        return self._modules[key]
+
+    def __setitem__(self, key: str, module: Module) -> None:
+        self.add_module(key, module)
+
+    def __delitem__(self, key: str) -> None:
+        del self._modules[key]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._modules
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._modules.keys()
+
+    def items(self) -> Any:
+        """(name, module) pairs."""
+        return self._modules.items()
+
+    def values(self) -> Any:
+        """The modules."""
+        return self._modules.values()
+
+    def update(self, modules: Any) -> None:
+        """Add modules from a mapping or from pairs."""
+        for name, module in modules.items() if hasattr(modules, "items") else modules:
+            self[name] = module
+
+    def pop(self, key: str) -> Any:
+        """Remove and return a module."""
+        return self._modules.pop(key)
+
+    def clear(self) -> None:
+        """Remove all."""
+        self._modules.clear()
+
+
+class _Parameters(Module):
+    """Parameters under names, printed like PyTorch's parameter containers."""
+
+    def __repr__(self) -> str:
+        lines = ((f"({name})", f"Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]")
+                 for name, p in self._parameters.items())
+        return module_text(self._get_name(), "", lines)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"{type(self).__name__} should not be called.")
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+
+class ParameterList(_Parameters):
+    """A list of parameters; other tensors become parameters."""
+
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        super().__init__()
+        self.extend(values or ())
+
+    def __getitem__(self, index: Any) -> Any:
+        values = list(self._parameters.values())
+        return type(self)(values[index]) if isinstance(index, slice) else (
+            values[_position(len(self), index)])
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        self._parameters[str(_position(len(self), index))] = as_parameter(value)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._parameters.values())
+
+    def append(self, value: Any) -> ParameterList:
+        """Add a parameter at the end; returns the list."""
+        self.register_parameter(str(len(self)), as_parameter(value))
+        return self
+
+    def extend(self, values: Iterable[Any]) -> ParameterList:
+        """Add parameters at the end; returns the list."""
+        for value in values:
+            self.append(value)
+        return self
+
+
+class ParameterDict(_Parameters):
+    """Parameters by name; other tensors become parameters."""
+
+    def __init__(self, parameters: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        for name, value in (parameters or {}).items():
+            self[name] = value
+
+    def __getitem__(self, key: str) -> Any:
+        return self._parameters[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._parameters[key] = as_parameter(value)
+
+    def __delitem__(self, key: str) -> None:
+        del self._parameters[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parameters)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._parameters
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._parameters.keys()
+
+    def items(self) -> Any:
+        """(name, parameter) pairs."""
+        return self._parameters.items()
+
+    def values(self) -> Any:
+        """The parameters."""
+        return self._parameters.values()

@@ -1,0 +1,39 @@
+"""Functions of neural networks without state, with PyTorch's names and signatures; usually imported as `F`.
+
+In: tensors. Out: tensors. They are written in the op families; this file only gathers them.
+"""
+
+# ruff: noqa: F401
+from __future__ import annotations
+
+from tracejit.ops.activations import (
+    elu,
+    gelu,
+    hardtanh,
+    leaky_relu,
+    logsigmoid,
+    relu,
+    relu6,
+    relu_,
+    selu,
+    silu,
+    softplus,
+)
+from tracejit.ops.classification import cross_entropy, nll_loss
+from tracejit.ops.composite import scaled_dot_product_attention
+from tracejit.ops.gather_scatter import embedding, one_hot
+from tracejit.ops.linalg import linear
+from tracejit.ops.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    smooth_l1_loss,
+)
+from tracejit.ops.normalization import layer_norm, normalize
+from tracejit.ops.pointwise import sigmoid, tanh
+from tracejit.ops.random import dropout
+from tracejit.ops.rearranging import pad
+from tracejit.ops.softmax import log_softmax, softmax, softmin

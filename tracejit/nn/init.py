@@ -1,0 +1,137 @@
+"""Initialisation of parameters, in place and off the tape; PyTorch's formulas.
+
+In: a tensor. Out: the same tensor, filled. Random fills draw from the default generator unless given one. Layers
+call these in `reset_parameters`, users after that.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import tracejit
+from tracejit.eager.modes import no_grad
+
+_GAINS = {"linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3,
+          "relu": math.sqrt(2.0), "selu": 3.0 / 4}  # fmt: skip
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The factor that keeps variances across a nonlinearity; `param` is leaky_relu's slope.
+
+    >>> import tracejit
+    >>> tracejit.nn.init.calculate_gain("tanh")
+    1.6666666666666667
+
+    Raises ValueError for an unknown name.
+    """
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else param
+        if isinstance(slope, bool) or not isinstance(slope, (int, float)):
+            raise ValueError(f"negative_slope {param} not a valid number")
+        return math.sqrt(2.0 / (1 + slope**2))
+    if nonlinearity not in _GAINS:
+        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    return _GAINS[nonlinearity]
+
+
+def fans(tensor: Any) -> tuple[int, int]:
+    """(fan in, fan out): how many inputs an output of this weight has, and outputs an input.
+
+    Raises ValueError for fewer than two dimensions.
+    """
+    if tensor.dim() < 2:
+        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
+    field = math.prod(tensor.shape[2:])
+    return tensor.size(1) * field, tensor.size(0) * field
+
+
+def _fan(tensor: Any, mode: str) -> int:
+    mode = mode.lower()
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    return fans(tensor)[mode == "fan_out"]
+
+
+def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
+    """Fill with uniform numbers in [a, b)."""
+    with no_grad():
+        return tensor.uniform_(a, b, generator=generator)
+
+
+def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
+    """Fill with normal numbers."""
+    with no_grad():
+        return tensor.normal_(mean, std, generator=generator)
+
+
+def trunc_normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
+                  generator: Any = None) -> Any:
+    """Fill with normal numbers conditioned on lying in [a, b]."""
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of "
+                      "values may be incorrect.", stacklevel=2)
+    low, high = (math.erf((bound - mean) / std / math.sqrt(2.0)) for bound in (a, b))
+    # scipy.special takes a while to import, and only this function needs it.
+    from scipy.special import erfinv
+
+    with no_grad():
+        drawn = tracejit.rand(tensor.shape, dtype=tracejit.float64, generator=generator).numpy()
+        values = erfinv(drawn * (high - low) + low) * (std * math.sqrt(2.0)) + mean
+        return tensor.copy_(tracejit.as_tensor(values.clip(a, b)))
+
+
+def constant_(tensor: Any, val: float) -> Any:
+    """Fill with one number."""
+    with no_grad():
+        return tensor.fill_(val)
+
+
+def ones_(tensor: Any) -> Any:
+    """Fill with ones."""
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor: Any) -> Any:
+    """Fill with zeros."""
+    return constant_(tensor, 0.0)
+
+
+def eye_(tensor: Any) -> Any:
+    """Fill a matrix with the identity; ValueError for other dimensions."""
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    with no_grad():
+        return tensor.copy_(tracejit.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
+
+
+def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
+    """Uniform in +-gain * sqrt(6 / (fan in + fan out))."""
+    bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / sum(fans(tensor)))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
+    """Normal with standard deviation gain * sqrt(2 / (fan in + fan out))."""
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans(tensor))), generator)
+
+
+def kaiming_uniform_(tensor: Any, a: float = 0, mode: str = "fan_in",
+                     nonlinearity: str = "leaky_relu", generator: Any = None) -> Any:
+    """Uniform in +-gain * sqrt(3 / fan); `a` is leaky_relu's slope."""
+    if 0 in tensor.shape:
+        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
+        return tensor
+    bound = math.sqrt(3.0) * calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(tensor: Any, a: float = 0, mode: str = "fan_in",
+                    nonlinearity: str = "leaky_relu", generator: Any = None) -> Any:
+    """Normal with standard deviation gain / sqrt(fan); `a` is leaky_relu's slope."""
+    if 0 in tensor.shape:
+        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
+        return tensor
+    spread = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    return normal_(tensor, 0.0, spread, generator)

@@ -1,0 +1,122 @@
+"""Layers that multiply, and layers that only reshape.
+
+In: tensors whose last dimension is `in_features`. Out: tensors whose last one is `out_features`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tracejit
+from tracejit.nn import functional as F
+from tracejit.nn import init
+from tracejit.nn.module import Module
+from tracejit.nn.parameter import Parameter
+
+
+class Linear(Module):
+    """x @ weight.T + bias; weight is (out_features, in_features).
+
+    >>> import tracejit
+    >>> tracejit.nn.Linear(3, 2)(tracejit.ones(5, 3)).shape
+    tracejit.Size([5, 2])
+    """
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None,
+                 dtype: Any = None) -> None:
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        kind = {"device": device, "dtype": dtype}
+        self.weight = Parameter(tracejit.empty((out_features, in_features), **kind))
+        if bias:
+            self.bias = Parameter(tracejit.empty(out_features, **kind))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Uniform in +-1 / sqrt(in_features)."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input: Any) -> Any:
+        return F.linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return (f"in_features={self.in_features}, out_features={self.out_features}, "
+                f"bias={self.bias is not None}")
+
+
+class Bilinear(Module):
+    """y[k] = x1 @ weight[k] @ x2 + bias[k]."""
+
+    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
+                 device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        self.in1_features, self.in2_features = in1_features, in2_features
+        self.out_features = out_features
+        kind = {"device": device, "dtype": dtype}
+        self.weight = Parameter(tracejit.empty((out_features, in1_features, in2_features), **kind))
+        if bias:
+            self.bias = Parameter(tracejit.empty(out_features, **kind))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Uniform in +-1 / sqrt(in1_features)."""
+        bound = 1 / math.sqrt(self.weight.size(1))
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Any, input2: Any) -> Any:
+        rows = input1.unsqueeze(-2) @ self.weight.permute(1, 0, 2).reshape(self.in1_features, -1)
+        rows = rows.reshape(*input1.shape[:-1], self.out_features, self.in2_features)
+        out = (rows @ input2.unsqueeze(-1)).squeeze(-1)
+        return out if self.bias is None else out + self.bias
+
+    def extra_repr(self) -> str:
+        return (f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+                f"out_features={self.out_features}, bias={self.bias is not None}")
+
+
+class Identity(Module):
+    """Its argument; takes any arguments when it is made."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, input: Any) -> Any:
+        return input
+
+
+class Flatten(Module):
+    """Dimensions start_dim .. end_dim made one."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, input: Any) -> Any:
+        return input.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """One dimension made several."""
+
+    def __init__(self, dim: int, unflattened_size: Any) -> None:
+        super().__init__()
+        self.dim, self.unflattened_size = dim, unflattened_size
+
+    def forward(self, input: Any) -> Any:
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -1,0 +1,258 @@
+"""Module: a tree of parameters, buffers and submodules with a `forward`.
+
+In: attributes assigned in `__init__`; calls. Out: what `forward` returns, run between hooks. Users subclass it; the
+layers of this package do too. Listing (`module_listing.py`), conversion (`module_conversion.py`) and the state dict
+(`module_state.py`) are written as mixins over the three tables kept here.
+
+`_parameters`, `_buffers` and `_modules` are ordinary dicts in `__dict__`, `training` is an ordinary attribute:
+capture guards and lifts what it finds there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tracejit.eager.tensor import Tensor
+from tracejit.nn.module_conversion import Conversion
+from tracejit.nn.module_hooks import Hooks, call_with_hooks
+from tracejit.nn.module_listing import Listing
+from tracejit.nn.module_state import StateDict
+from tracejit.nn.parameter import Parameter
+
+_TABLES = ("_parameters", "_buffers", "_modules")
+_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+class Module(Listing, Conversion, StateDict, Hooks):
+    """What every model is made of; PyTorch's `nn.Module`.
+
+    >>> import tracejit
+    >>> class Scale(tracejit.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.weight = tracejit.nn.Parameter(tracejit.ones(1))
+    ...     def forward(self, x):
+    ...         return x * self.weight
+    >>> [name for name, _ in Scale().named_parameters()]
+    ['weight']
+    """
+
+    training: bool
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Module | None]
+    _non_persistent_buffers_set: set[str]
+    dump_patches = False
+
+    def __init__(self) -> None:
+        own = self.__dict__
+        own["training"] = True
+        for name in (*_TABLES, *_HOOKS):
+            own[name] = {}
+        own["_non_persistent_buffers_set"] = set()
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What a call computes; subclasses define it."""
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        own = self.__dict__
+        if not (own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"]
+                or own["_backward_pre_hooks"]):
+            return self.forward(*args, **kwargs)
+        return call_with_hooks(self, args, kwargs)
+
+    # -- attributes ----------------------------------------------------------------------------
+    def __getattr__(self, name: str) -> Any:
+        own = self.__dict__
+        for table in _TABLES:
+            if table in own and name in own[table]:
+                return own[table][name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        own = self.__dict__
+        if isinstance(value, Parameter):
+            self._forget(name)
+            self.register_parameter(name, value)
+        elif isinstance(value, Module):
+            self._table("_modules")
+            self._forget(name)
+            own["_modules"][name] = value
+        elif not self._assigned_in_table(name, value):
+            object.__setattr__(self, name, value)
+
+    def _assigned_in_table(self, name: str, value: Any) -> bool:
+        """Put a value where the name is already registered; TypeError where it does not fit there."""
+        own = self.__dict__
+        kinds = {"_parameters": "tracejit.nn.Parameter", "_modules": "tracejit.nn.Module",
+                 "_buffers": "tracejit.Tensor"}
+        for table, wanted in kinds.items():
+            if name in own.get(table, ()):
+                fits = value is None or table == "_buffers" and isinstance(value, Tensor)
+                if not fits:
+                    noun = {"_parameters": "parameter", "_modules": "child module",
+                            "_buffers": "buffer"}[table]
+                    raise TypeError(f"cannot assign '{_type_name(value)}' as {noun} '{name}' "
+                                    f"({wanted} or None expected)")
+                own[table][name] = value
+                return True
+        return False
+
+    def __delattr__(self, name: str) -> None:
+        for table in _TABLES:
+            if name in self.__dict__.get(table, ()):
+                del self.__dict__[table][name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self) -> list[str]:
+        names = set(object.__dir__(self)).union(*(self.__dict__[table] for table in _TABLES))
+        return sorted(name for name in names if not name[:1].isdigit())
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for name in _HOOKS:
+            self.__dict__.setdefault(name, {})
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+
+    def _table(self, name: str) -> dict[str, Any]:
+        """One of the three tables; AttributeError before `Module.__init__` ran."""
+        if name not in self.__dict__:
+            noun = {"_parameters": "parameters", "_buffers": "buffers", "_modules": "module"}[name]
+            verb = "buffer" if noun == "buffers" else noun
+            raise AttributeError(f"cannot assign {verb} before Module.__init__() call")
+        return self.__dict__[name]
+
+    def _forget(self, name: str) -> None:
+        """A name belongs to one table or to the plain attributes, never to two."""
+        own = self.__dict__
+        own.pop(name, None)
+        for table in _TABLES:
+            if table in own:
+                own[table].pop(name, None)
+        if "_non_persistent_buffers_set" in own:
+            own["_non_persistent_buffers_set"].discard(name)
+
+    # -- registration --------------------------------------------------------------------------
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Add a parameter, or None as the place of an absent one.
+
+        Raises KeyError for a name with a dot, an empty or a taken one; TypeError for what is no Parameter;
+        ValueError for a tensor with a history.
+        """
+        table = self._table("_parameters")
+        self._check_name(name, "parameter", table)
+        if param is not None and not isinstance(param, Parameter):
+            raise TypeError(f"cannot assign '{_type_name(param)}' object to parameter '{name}' "
+                            "(tracejit.nn.Parameter or None required)")
+        if param is not None and param.grad_fn is not None:
+            raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must "
+                             "be created explicitly. To express '{name}' as a function of another Tensor, "
+                             "compute the value in the forward() method.")
+        table[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add a tensor that is state but not trained; `persistent=False` keeps it out of the state dict."""
+        table = self._table("_buffers")
+        self._check_name(name, "buffer", table)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' "
+                            "(tracejit.Tensor or None required)")
+        table[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Add a submodule under `name`."""
+        self.add_module(name, module)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Add a submodule, or None as the place of an absent one."""
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"{_type_name(module)} is not a Module subclass")
+        table = self._table("_modules")
+        self._check_name(name, "module", table)
+        table[name] = module
+
+    def _check_name(self, name: Any, kind: str, table: dict[str, Any]) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {_type_name(name)}")
+        if "." in name:
+            raise KeyError(f'{kind} name can\'t contain ".", got: {name}')
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if name not in table and (name in self.__dict__ or hasattr(self, name)):
+            raise KeyError(f"attribute '{name}' already exists")
+
+    # -- modes ---------------------------------------------------------------------------------
+    def train(self, mode: bool = True) -> Module:
+        """Set `training` here and in all submodules; returns the module."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for child in self.children():
+            child.train(mode)
+        return self
+
+    def eval(self) -> Module:
+        """`train(False)`."""
+        return self.train(False)
+
+    # -- text ----------------------------------------------------------------------------------
+    def extra_repr(self) -> str:
+        """What stands between the brackets of the module's own line; subclasses define it."""
+        return ""
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        return module_text(self._get_name(), self.extra_repr(),
+                           ((f"({name})", repr(child)) for name, child in self._modules.items()))
+
+    # -- compiled forward ----------------------------------------------------------------------
+    def report(self) -> Any:
+        """What became of the compiled `forward`; RuntimeError where it is not compiled."""
+        return self._compiled_forward().report()
+
+    def graph(self, *example: Any, **kwargs: Any) -> Any:
+        """The captured graph of the compiled `forward`."""
+        return self._compiled_forward().graph(*example, **kwargs)
+
+    @property
+    def graphs(self) -> Any:
+        """The graph of the compiled `forward` after each stage."""
+        return self._compiled_forward().graphs
+
+    def _compiled_forward(self) -> Any:
+        found = self.__dict__.get("forward") or type(self).forward
+        if not hasattr(found, "report"):
+            # Not AttributeError: as a property's it would send the caller to __getattr__.
+            raise RuntimeError(f"{type(self).__name__}.forward is not compiled: decorate it, or use "
+                               "tracejit.script(module)")
+        bind = getattr(type(found), "__get__", None)
+        return found if bind is None or "forward" in self.__dict__ else bind(found, self, type(self))
+
+
+def module_text(name: str, extra: str, children: Iterable[tuple[str, str]]) -> str:
+    """A module as PyTorch prints it: one line, or its children indented below."""
+    lines = extra.split("\n") if extra else []
+    below = [f"{label}: " + text.replace("\n", "\n  ") for label, text in children]
+    if len(lines) == 1 and not below:
+        return f"{name}({lines[0]})"
+    body = "\n  ".join(lines + below)
+    return f"{name}(\n  {body}\n)" if body else f"{name}()"
+
+
+def _type_name(value: Any) -> str:
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+ModuleFunction = Callable[[Module], None]

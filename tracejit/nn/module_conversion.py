@@ -1,0 +1,133 @@
+"""Modules in other dtypes and on other devices, and what else is done to all their tensors.
+
+In: a module. Out: the same module; its parameters stay the same objects, so optimizers keep updating them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tracejit.eager.modes import no_grad
+from tracejit.eager.type_names import dtype_of_type_name
+from tracejit.memory.devices import as_device, device
+from tracejit.ops.types import bfloat16, dtype, float16, float32, float64
+
+_FLOATING_ONLY = "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={}"
+
+
+class Conversion:
+    """The part of Module that changes its tensors in place."""
+
+    _parameters: dict[str, Any]
+    _buffers: dict[str, Any]
+
+    def _apply(self, convert: Callable[[Any], Any]) -> Any:
+        for child in self.children():  # type: ignore[attr-defined]
+            child._apply(convert)
+        for parameter in self._parameters.values():
+            if parameter is not None:
+                _convert_parameter(parameter, convert)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = convert(buffer)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """Move and cast parameters and buffers: `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)`.
+
+        Only floating point tensors are cast. Returns the module. TypeError for a dtype that is not floating.
+        """
+        where, kind = _destination(args, kwargs)
+        if kind is not None and not (kind.is_floating_point or kind.is_complex):
+            raise TypeError(_FLOATING_ONLY.format(kind))
+
+        def convert(tensor: Any) -> Any:
+            cast = kind if kind is not None and tensor.is_floating_point() else tensor.dtype
+            return tensor.to(tensor.device if where is None else where, cast)
+
+        return self._apply(convert)
+
+    def _cast(self, kind: dtype) -> Any:
+        return self._apply(lambda t: t.to(kind) if t.is_floating_point() else t)
+
+    def float(self) -> Any:
+        """Floating point tensors in float32."""
+        return self._cast(float32)
+
+    def double(self) -> Any:
+        """Floating point tensors in float64."""
+        return self._cast(float64)
+
+    def half(self) -> Any:
+        """Floating point tensors in float16."""
+        return self._cast(float16)
+
+    def bfloat16(self) -> Any:
+        """Floating point tensors in bfloat16."""
+        return self._cast(bfloat16)
+
+    def type(self, dst_type: dtype | str) -> Any:
+        """All tensors in `dst_type`, integer ones too."""
+        kind = dtype_of_type_name(dst_type)[0] if isinstance(dst_type, str) else dst_type
+        return self._apply(lambda t: t.to(kind))
+
+    def cpu(self) -> Any:
+        """All tensors on the CPU."""
+        return self._apply(lambda t: t.to(device("cpu")))
+
+    def cuda(self, where: int | str | device | None = None) -> Any:
+        """All tensors on a CUDA device."""
+        target = device("cuda") if where is None else as_device(where)
+        return self._apply(lambda t: t.to(target))
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Set whether the parameters accumulate gradients; returns the module."""
+        for parameter in self.parameters():  # type: ignore[attr-defined]
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the parameters' gradients, or set them to zero."""
+        for parameter in self.parameters():  # type: ignore[attr-defined]
+            clear_gradient(parameter, set_to_none)
+
+
+def clear_gradient(parameter: Any, set_to_none: bool) -> None:
+    """Forget one gradient, or write zeros into it."""
+    if parameter.grad is None:
+        return
+    if set_to_none:
+        parameter.grad = None
+        return
+    if parameter.grad.grad_fn is not None:
+        parameter.grad.detach_()
+    else:
+        parameter.grad.requires_grad_(False)
+    parameter.grad.zero_()
+
+
+def _convert_parameter(parameter: Any, convert: Callable[[Any], Any]) -> None:
+    with no_grad():
+        converted = convert(parameter)
+        gradient = None if parameter.grad is None else convert(parameter.grad)
+    if converted is not parameter:
+        # The gradient goes first: a gradient of another dtype may not stay beside the new data.
+        parameter.grad = None
+        parameter.data = converted
+        parameter.grad = gradient
+
+
+def _destination(args: tuple, kwargs: dict[str, Any]) -> tuple[device | None, dtype | None]:
+    """(device or None, dtype or None) of the arguments of `to`."""
+    where, kind = kwargs.get("device"), kwargs.get("dtype")
+    for argument in args:
+        if isinstance(argument, dtype):
+            kind = argument
+        elif isinstance(argument, bool):
+            continue  # non_blocking
+        elif hasattr(argument, "dtype") and hasattr(argument, "device"):
+            where, kind = argument.device, argument.dtype
+        elif argument is not None:
+            where = argument
+    return (None if where is None else as_device(where)), kind

@@ -1,0 +1,54 @@
+"""Parameters: tensors that a Module lists and an optimizer updates.
+
+In: a tensor's data. Out: `Parameter`, a leaf over the same memory that requires grad unless told otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tracejit
+from tracejit.eager.tensor import Tensor
+
+
+class Parameter(Tensor):
+    """A tensor that becomes a parameter of the Module it is assigned to.
+
+    data           the values; memory is shared, history is not. None: an empty tensor
+    requires_grad  whether gradients are accumulated in `.grad`
+
+    >>> import tracejit
+    >>> tracejit.nn.Parameter(tracejit.ones(2))
+    Parameter containing:
+    tensor([1., 1.], requires_grad=True)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
+        if data is None:
+            data = tracejit.empty(0)
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Parameter(): expected a Tensor, got {type(data).__name__}")
+        made = data.detach().as_subclass(cls)
+        return made.requires_grad_(requires_grad)
+
+    def __init__(self, data: Any = None, requires_grad: bool = True) -> None:
+        """Everything is done by `__new__`."""
+
+    def __deepcopy__(self, memo: dict) -> Parameter:
+        if id(self) not in memo:
+            made = type(self)(self.detach().clone(), self.requires_grad)
+            made.__dict__.update(self.__dict__)
+            memo[id(self)] = made
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        return (_rebuilt, (type(self), self.detach(), self.requires_grad))
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return "Parameter containing:\n" + super().__repr__()
+
+
+def _rebuilt(cls: type[Parameter], data: Any, requires_grad: bool) -> Parameter:
+    return cls(data, requires_grad)

@@ -1,0 +1,71 @@
+"""Clipping of gradients, between `backward()` and `optimizer.step()`.
+
+In: parameters. Out: their gradients, written in place; the norm they had. No value is read, so that a captured
+training step holds the clipping too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import tracejit
+from tracejit.eager.modes import no_grad
+from tracejit.eager.tensor import Tensor
+
+
+def _gradients(parameters: Any) -> list[Any]:
+    among = [parameters] if isinstance(parameters, Tensor) else parameters
+    return [p.grad for p in among if p.grad is not None]
+
+
+def get_total_norm(tensors: Iterable[Any], norm_type: float = 2.0,
+                   error_if_nonfinite: bool = False) -> Any:
+    """The norm of all elements of all tensors, a 0-dim tensor.
+
+    Raises RuntimeError for a norm that is not finite, where `error_if_nonfinite`.
+    """
+    norms = [_norm(t, float(norm_type)) for t in tensors]
+    if not norms:
+        return tracejit.tensor(0.0)
+    total = _norm(tracejit.stack([n.to(norms[0].device) for n in norms]), float(norm_type))
+    if error_if_nonfinite and not bool(tracejit.isfinite(total)):
+        raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is "
+                           "non-finite, so it cannot be clipped. To disable this error and scale the "
+                           "gradients by the non-finite norm anyway, set `error_if_nonfinite=False`")
+    return total
+
+
+def _norm(tensor: Any, order: float) -> Any:
+    if order == math.inf:
+        return tensor.abs().max()
+    if order == 2.0:
+        return (tensor * tensor).sum().sqrt()
+    return (tensor.abs() ** order).sum() ** (1.0 / order)
+
+
+def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0,
+                    error_if_nonfinite: bool = False, foreach: bool | None = None) -> Any:
+    """Scale all gradients by one factor so that their norm is at most `max_norm`; returns the norm.
+
+    >>> import tracejit
+    >>> p = tracejit.nn.Parameter(tracejit.zeros(2))
+    >>> p.grad = tracejit.tensor([3.0, 4.0])
+    >>> tracejit.nn.utils.clip_grad_norm_(p, 1.0)
+    tensor(5.)
+    """
+    with no_grad():
+        gradients = _gradients(parameters)
+        total = get_total_norm(gradients, norm_type, error_if_nonfinite)
+        factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
+        for gradient in gradients:
+            gradient.mul_(factor.to(gradient.device))
+    return total
+
+
+def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
+    """Limit every element of the gradients to [-clip_value, clip_value]."""
+    with no_grad():
+        for gradient in _gradients(parameters):
+            gradient.copy_(gradient.clamp(-float(clip_value), float(clip_value)))

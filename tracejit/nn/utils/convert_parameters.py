@@ -1,0 +1,31 @@
+"""Parameters as one vector, and back.
+
+In: parameters, or a vector as long as all of them. Out: the vector; the parameters, written in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import tracejit
+from tracejit.eager.modes import no_grad
+
+
+def parameters_to_vector(parameters: Iterable[Any]) -> Any:
+    """All elements, in order, as one vector; gradients flow through.
+
+    >>> import tracejit
+    >>> tracejit.nn.utils.parameters_to_vector([tracejit.zeros(2, 2), tracejit.ones(1)])
+    tensor([0., 0., 0., 0., 1.])
+    """
+    return tracejit.cat([p.reshape(-1) for p in parameters])
+
+
+def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
+    """Write consecutive parts of a vector into the parameters."""
+    begin = 0
+    with no_grad():
+        for p in parameters:
+            p.copy_(vec[begin:begin + p.numel()].reshape(p.shape))
+            begin += p.numel()

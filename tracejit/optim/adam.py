@@ -1,0 +1,93 @@
+"""Adam and AdamW.
+
+In: parameters with gradients. Out: parameters, moments (`exp_avg`, `exp_avg_sq`) and `step` written in place.
+PyTorch's formulas; bias corrections are float64 arithmetic on the 0-dim `step`, never Python numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import tracejit
+from tracejit.capture.scalars import read_number
+from tracejit.optim.optimizer import Optimizer, require
+
+
+class Adam(Optimizer):
+    """p <- p - lr * mean / (sqrt(mean of squares) + eps), both means corrected for their start at zero.
+
+    lr            learning rate, a number
+    betas         how much of the mean, and of the mean of squares, is kept in each step
+    eps           added to the denominator
+    weight_decay  times p is added to the gradient
+    amsgrad       divides by the largest mean of squares seen
+    maximize      ascends
+
+    >>> import tracejit
+    >>> p = tracejit.nn.Parameter(tracejit.tensor([1.0]))
+    >>> optimizer = tracejit.optim.Adam([p], lr=0.5)
+    >>> (p * p).sum().backward()
+    >>> optimizer.step()
+    >>> p.tolist()
+    [0.5]
+
+    Raises ValueError for options out of range.
+    """
+
+    _decoupled = False
+
+    def __init__(self, params: Iterable[Any], lr: float = 1e-3,
+                 betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None,
+                 maximize: bool = False, capturable: bool = False, differentiable: bool = False,
+                 fused: bool | None = None) -> None:
+        require(lr >= 0, "learning rate", lr)
+        require(eps >= 0, "epsilon value", eps)
+        require(0 <= betas[0] < 1, "beta parameter at index 0", betas[0])
+        require(0 <= betas[1] < 1, "beta parameter at index 1", betas[1])
+        require(weight_decay >= 0, "weight_decay value", weight_decay)
+        super().__init__(params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
+            "maximize": maximize, "foreach": foreach, "capturable": capturable,
+            "differentiable": differentiable, "fused": fused,
+            "decoupled_weight_decay": self._decoupled})
+
+    def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        names = ("exp_avg", "exp_avg_sq") + (("max_exp_avg_sq",) if group["amsgrad"] else ())
+        step = tracejit.zeros((), dtype=tracejit.float32, device=p.device)
+        return {"step": step, **{name: tracejit.zeros_like(p) for name in names}}
+
+    def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
+        lr, decay, (beta1, beta2) = read_number(group, "lr"), group["weight_decay"], group["betas"]
+        decayed = p
+        if decay != 0 and group["decoupled_weight_decay"]:
+            decayed = p * (1 - lr * decay)
+        elif decay != 0:
+            grad = grad + p * decay
+        step, mean, square = state["step"], state["exp_avg"], state["exp_avg_sq"]
+        step.copy_(step + 1)
+        mean.copy_(mean + (grad - mean) * (1 - beta1))
+        square.copy_(square * beta2 + grad * grad * (1 - beta2))
+        if group["amsgrad"]:
+            largest = state["max_exp_avg_sq"]
+            largest.copy_(tracejit.maximum(largest, square))
+            square = largest
+        count = step.double()
+        step_size = lr / (1 - beta1**count)
+        denominator = square.sqrt() / (1 - beta2**count).sqrt() + group["eps"]
+        p.copy_(decayed - mean / denominator * step_size)
+
+
+class AdamW(Adam):
+    """Adam whose weight decay shrinks the parameters directly: p <- p * (1 - lr * weight_decay) first.
+
+    Arguments as for Adam; `weight_decay` is 0.01 unless told.
+    """
+
+    _decoupled = True
+
+    def __init__(self, params: Iterable[Any], lr: float = 1e-3,
+                 betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 1e-2, amsgrad: bool = False, **options: Any) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **options)

@@ -1,0 +1,174 @@
+"""What all optimizers share: parameter groups, state, the step around the update, and the state dict.
+
+In: parameters, or groups of them with options of their own. Out: parameters written in place by `step()`. Subclasses
+define `_new_state(p, group)` and `_update(p, grad, group, state)`; both are plain tensor arithmetic without
+`.item()`, so that a captured training step holds the update too.
+
+Numbers that change while training (the learning rate, momentum) are read with `read_number`: captured programs take
+them as inputs. Other options are guarded: changing one makes another program.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
+from itertools import chain
+from typing import Any
+
+from tracejit.eager.modes import enable_grad, no_grad
+from tracejit.eager.tensor import Tensor
+from tracejit.nn.module_conversion import clear_gradient
+from tracejit.optim.state import create_states
+
+
+class Optimizer:
+    """The common part of all optimizers.
+
+    params    an iterable of tensors, of (name, tensor), or of dicts with "params" and options
+    defaults  options of groups that do not set their own
+
+    Raises ValueError for an empty list or a parameter in two groups, TypeError for what is no tensor.
+    """
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        if isinstance(params, Tensor):
+            raise TypeError("params argument given to the optimizer should be an iterable of Tensors or "
+                            f"dicts, but got {type(params).__name__}")
+        self.defaults = defaults
+        self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(dict(group))
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters to train from now on: a dict with "params" and any options."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        given = param_group["params"]
+        if isinstance(given, set):
+            raise TypeError("optimizer parameters need to be organized in ordered collections, but the "
+                            "ordering of tensors in sets will change between runs. Please use a list instead.")
+        entries = [given] if isinstance(given, Tensor) else list(given)
+        if entries and isinstance(entries[0], tuple):
+            param_group["param_names"] = [name for name, _ in entries]
+            entries = [p for _, p in entries]
+        for p in entries:
+            if not isinstance(p, Tensor):
+                raise TypeError("optimizer can only optimize Tensors, but one of the params is "
+                                f"{type(p).__name__}")
+            if not p.is_leaf:
+                raise ValueError("can't optimize a non-leaf Tensor")
+        param_group["params"] = entries
+        for name, value in self.defaults.items():
+            param_group.setdefault(name, value)
+        if len(set(entries)) != len(entries):
+            raise ValueError("optimizer contains a parameter group with duplicate parameters")
+        if not set(entries).isdisjoint(chain(*(group["params"] for group in self.param_groups))):
+            raise ValueError("some parameters appear in more than one parameter group")
+        self.param_groups.append(param_group)
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for k, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {k}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join([*lines, ")"])
+
+    # -- stepping ------------------------------------------------------------------------------
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or set them to zero."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                clear_gradient(p, set_to_none)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every parameter that has a gradient; returns what `closure`, called first, returns."""
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        create_states(self)
+        with no_grad():
+            self._update_groups()
+        return loss
+
+    def _update_groups(self) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    grad = -p.grad if group["maximize"] else p.grad
+                    self._update(p, grad, group, self.state[p] if p in self.state else {})
+
+    def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        """The state of a parameter before its first update."""
+        raise NotImplementedError
+
+    def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
+        """Write the parameter and its state."""
+        raise NotImplementedError
+
+    # -- state dict ----------------------------------------------------------------------------
+    def _numbered(self) -> Iterator[tuple[int, Any]]:
+        return enumerate(chain(*(group["params"] for group in self.param_groups)))
+
+    def state_dict(self) -> dict[str, Any]:
+        """`{"state": {number: {...}}, "param_groups": [{..., "params": [numbers]}]}`, as PyTorch's."""
+        number_of = {p: number for number, p in self._numbered()}
+        groups = [{**{key: value for key, value in group.items() if key != "params"},
+                   "params": [number_of[p] for p in group["params"]]} for group in self.param_groups]
+        return {"state": {number_of[p]: dict(kept) for p, kept in self.state.items()},
+                "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue from a `state_dict()`; tensors are copied, in each parameter's dtype and device.
+
+        Raises ValueError where the groups do not match.
+        """
+        saved = state_dict["param_groups"]
+        if len(saved) != len(self.param_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if any(len(s["params"]) != len(g["params"]) for s, g in zip(saved, self.param_groups)):
+            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of "
+                             "optimizer's group")
+        numbers = chain(*(group["params"] for group in saved))
+        parameter_of = {number: p for number, (_, p) in zip(numbers, self._numbered())}
+        self.state = defaultdict(dict)
+        for number, kept in state_dict["state"].items():
+            p = parameter_of[number]
+            values = {name: _fitted(name, value, p) for name, value in kept.items() if value is not None}
+            if values:
+                self.state[p] = values
+        for mine, theirs in zip(self.param_groups, saved):
+            loaded = deepcopy({key: value for key, value in theirs.items() if key != "params"})
+            mine.update(loaded)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"defaults": self.defaults, "state": dict(self.state), "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.state = defaultdict(dict, state["state"])
+
+
+def _fitted(name: str, value: Any, p: Any) -> Any:
+    """A copy of a saved value for parameter p; the step counter keeps its dtype."""
+    if not isinstance(value, Tensor):
+        return deepcopy(value)
+    kind = p.dtype if p.is_floating_point() and name not in _COUNTERS else value.dtype
+    moved = value.detach().to(p.device, kind)
+    return moved.clone()
+
+
+_COUNTERS = ("step", "initialised")
+
+
+def require(holds: bool, text: str, value: Any) -> None:
+    """ValueError "Invalid <text>: <value>" for an option out of its range."""
+    if not holds:
+        raise ValueError(f"Invalid {text}: {value}")

@@ -1,0 +1,76 @@
+"""Stochastic gradient descent, with momentum, weight decay and Nesterov's variant.
+
+In: parameters with gradients. Out: parameters and `momentum_buffer`s written in place. PyTorch's formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import tracejit
+from tracejit.capture.scalars import read_number
+from tracejit.optim.optimizer import Optimizer, require
+
+
+class SGD(Optimizer):
+    """p <- p - lr * buffer, buffer <- momentum * buffer + (1 - dampening) * gradient.
+
+    lr            learning rate, a number
+    momentum      0: the plain gradient takes the buffer's place
+    dampening     has no effect on the first step, as in PyTorch
+    weight_decay  times p is added to the gradient
+    nesterov      steps along gradient + momentum * buffer
+    maximize      ascends
+
+    >>> import tracejit
+    >>> p = tracejit.nn.Parameter(tracejit.tensor([1.0]))
+    >>> optimizer = tracejit.optim.SGD([p], lr=0.5)
+    >>> (p * p).sum().backward()
+    >>> optimizer.step()
+    >>> p.tolist()
+    [0.0]
+
+    Raises ValueError for negative options, and for nesterov without momentum or with dampening.
+    """
+
+    def __init__(self, params: Iterable[Any], lr: float = 1e-3, momentum: float = 0,
+                 dampening: float = 0, weight_decay: float = 0, nesterov: bool = False, *,
+                 maximize: bool = False, foreach: bool | None = None, differentiable: bool = False,
+                 fused: bool | None = None) -> None:
+        require(not lr < 0, "learning rate", lr)
+        require(momentum >= 0, "momentum value", momentum)
+        require(weight_decay >= 0, "weight_decay value", weight_decay)
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        super().__init__(params, {
+            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
+            "nesterov": nesterov, "maximize": maximize, "foreach": foreach,
+            "differentiable": differentiable, "fused": fused})
+
+    def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        if group["momentum"] == 0:
+            return {}
+        made = {"momentum_buffer": tracejit.zeros_like(p)}
+        if group["dampening"] != 0:
+            # The first step is not dampened: told by a tensor, so that no step branches on it.
+            made["initialised"] = tracejit.zeros((), dtype=p.dtype, device=p.device)
+        return made
+
+    def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
+        if group["weight_decay"] != 0:
+            grad = grad + p * group["weight_decay"]
+        if "momentum_buffer" in state:
+            grad = self._with_momentum(grad, group, state)
+        p.copy_(p - grad * read_number(group, "lr"))
+
+    def _with_momentum(self, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> Any:
+        momentum, dampening = read_number(group, "momentum"), group["dampening"]
+        buffer, fresh = state["momentum_buffer"], grad
+        if dampening != 0 and "initialised" in state:
+            fresh = grad * (1 - state["initialised"] * dampening)
+            state["initialised"].fill_(1)
+        elif dampening != 0:
+            fresh = grad * (1 - dampening)
+        buffer.copy_(buffer * momentum + fresh)
+        return grad + buffer * momentum if group["nesterov"] else buffer
