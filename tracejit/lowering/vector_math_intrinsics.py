@@ -356,7 +356,7 @@ def _typing(
         if args != expected:
             raise TypeError(f"{function.__name__} takes {dtypes}, got {args}")
         kinds = [getattr(types, d if d != "bool" else "boolean") for d in result]
-        returned = kinds[0] if len(kinds) == 1 else types.BaseTuple.from_types(kinds)
+        returned = kinds[0] if len(kinds) == 1 else types.Tuple(kinds)  # type: ignore[attr-defined]
         return returned(*args), codegen
 
     return typed
