@@ -69,7 +69,8 @@ def layer_norm(input: Any, normalized_shape: Sequence[Any], weight: Any = None, 
     if len(input.shape) < len(wanted) or not wanted or not shapes.same_shape(last, wanted):
         sizes = ", ".join(str(shapes.hint(s)) for s in wanted)
         raise RuntimeError(f"Given normalized_shape=[{sizes}], expected input with shape "
-                           f"[*, {sizes}], but got input of size{shapes.shape_text(tuple(input.shape))}")
+                           f"[*, {sizes}], but got input of size"
+                           f"{shapes.shape_text(tuple(input.shape))}")
     for x, name in ((weight, "weight"), (bias, "bias")):
         if x is not None and not shapes.same_shape(tuple(x.shape), wanted):
             raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got "
