@@ -55,13 +55,13 @@ class _Check:
             self.define(value, None)
         for node in self.graph.nodes:
             self.operands(node)
+            for region in node.regions:
+                _Check(region, self.after).run()
             self.inferred(node)
             for k, value in enumerate(node.outputs):
                 if value.node is not node or value.index != k:
                     raise self.fail(f"output {k} does not point back at its node", node)
                 self.define(value, node)
-            for region in node.regions:
-                _Check(region, self.after).run()
         self.results()
         self.symbols()
 
@@ -88,8 +88,9 @@ class _Check:
                 raise self.fail(f"attribute {name!r} holds a value; only operands may", node)
 
     def inferred(self, node: Node) -> None:
+        regions = {"regions": node.regions} if node.regions else {}
         try:
-            types = node.op.infer(*node.inputs, **node.attributes)
+            types = node.op.infer(*node.inputs, **node.attributes, **regions)
         except Exception as error:
             raise self.fail(f"inference fails: {error}", node) from error
         types = (types,) if isinstance(types, TensorType) else tuple(types)

@@ -64,7 +64,7 @@ IDENTITIES = [
     Identity(Pattern(lambda x, y: x - -y), lambda x, y: x + y),
     Identity(Pattern(lambda x, y: -x * -y), lambda x, y: x * y),
     Identity(Pattern(lambda x: x.clone()), lambda x: x),
-    Identity(Pattern(pointwise.stop_gradient), lambda input: input),
+    Identity(Pattern(lambda x: pointwise.stop_gradient(x)), lambda x: x),
     Identity(Pattern(lambda x: x.logical_not().logical_not(), bool_), lambda x: x),
 ]
 
