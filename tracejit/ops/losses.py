@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.ops.activations import logsigmoid
-from tracejit.ops.pointwise_logic import clamp_min, where
+from tracejit.ops.pointwise_logic import clamp, clamp_min, where
 from tracejit.ops.pointwise_math import exp, log, log1p, sigmoid, sign
 from tracejit.ops.pointwise_record import pointwise
 
@@ -65,12 +65,6 @@ def l1_loss(input: Any, target: Any, size_average: bool | None = None, reduce: b
     return reduced(_absolute_error(input, target), legacy(reduction, size_average, reduce))
 
 
-def _clipped_slope(grad: Any, input: Any, target: Any, bound: Any, scale: Any) -> Any:
-    difference = input - target
-    inner = where(difference < 0, -1.0, 1.0) * bound
-    return grad * where((difference < bound) & (difference > -bound), difference, inner) * scale
-
-
 def _huber_array(xp: Any, input: Any, target: Any, delta: Any) -> Any:
     z = abs(input - target)
     return xp.where(z < delta, 0.5 * z * z, delta * (z - 0.5 * delta))
@@ -82,8 +76,8 @@ _huber = pointwise(
     f"({{dtype}}(0.5) * {_Z} * {_Z} if {_Z} < {{delta}} "
     f"else {{delta}} * ({_Z} - {{dtype}}(0.5) * {{delta}}))",
     methods=(), operands=("input", "target", "delta"),
-    input=lambda grad, input, target, delta: _clipped_slope(grad, input, target, delta, 1),
-    target=lambda grad, input, target, delta: _clipped_slope(grad, target, input, delta, 1))
+    input=lambda grad, input, target, delta: grad * clamp(input - target, -delta, delta),
+    target=lambda grad, input, target, delta: grad * clamp(target - input, -delta, delta))
 
 
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
