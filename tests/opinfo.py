@@ -51,10 +51,11 @@ class OpInfo:
     dtypes          dtypes whose results must agree with PyTorch
     differentiable  gradients with respect to floating point arrays are checked (float64)
     second_order    so are gradients of gradients
+    constant        positions and keywords of arguments that get no gradient
     ulp             allowed difference from PyTorch, in units in the last place of each element
     cancel          further allowance in eps of the largest magnitude of the result (sums that cancel)
     specials        also run on NaN, infinities and -0.0 in the first array, expecting PyTorch's answer
-    strides         also run on transposed, strided, flipped, expanded and overlapping inputs
+    strides         also run on transposed, strided, expanded and overlapping inputs
     compiled        also run under `tracejit.script` in every mode
     exact           compiled result must equal eager bit for bit
     """
@@ -66,6 +67,7 @@ class OpInfo:
     dtypes: tuple[dtype, ...] = FLOATS
     differentiable: bool = True
     second_order: bool = True
+    constant: tuple[int | str, ...] = ()
     ulp: float = 2
     cancel: float = 0
     specials: bool = True
@@ -93,7 +95,7 @@ def array(rng: np.random.Generator, d: dtype, *shape: int, low: float = -2, high
           distinct: bool = False) -> np.ndarray:
     """Random values of dtype `d`; integers are whole numbers in the range, `distinct` ones do not repeat."""
     if d is types.bool_:
-        return rng.random(shape) < 0.5
+        return np.asarray(rng.random(shape) < 0.5)
     if distinct:
         count = int(np.prod(shape, dtype=np.int64))
         values = low + (high - low) * (rng.permutation(count) + 0.5) / max(count, 1)
@@ -102,7 +104,7 @@ def array(rng: np.random.Generator, d: dtype, *shape: int, low: float = -2, high
         values = rng.uniform(low, high, shape)
     if d.category == types.INTEGER:
         whole = rng.permutation(int(values.size)).reshape(shape) if distinct else np.round(values * 3)
-        return (np.abs(whole) if d is types.uint8 else whole).astype(d.numpy)
+        return np.asarray(np.abs(whole) if d is types.uint8 else whole).astype(d.numpy)
     if d.is_complex:
         values = values + 1j * rng.uniform(low, high, shape)
     return np.asarray(values).astype(d.numpy)

@@ -215,7 +215,7 @@ def _masked(view: Any, mask: Any, dim: int, value: Any) -> Any | None:
     rest = len(view.shape) - dim - len(mask.shape)
     wide = mask.reshape((*mask.shape, *(1,) * rest))
     if is_number(value):
-        return where(wide, value, view)
+        value = view.new_full((), value)
     if is_tensor(value) and not value.shape:
         return where(wide, convert(value, view.dtype), view)
     return None

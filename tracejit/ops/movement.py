@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ops.operators import method
+from tracejit.ops.operators import Operators, method
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import (
     broadcast_dims, equal, hint, is_one, normalize_dim, normalize_dims, numel, same_structure,
@@ -272,6 +272,23 @@ def t(input: Any) -> Any:
     if ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
     return permute_record(input, dims=tuple(reversed(range(ndim))))
+
+
+def _reversed(input: Any) -> Any:
+    """All dimensions in reverse order."""
+    return permute_record(input, dims=tuple(reversed(range(len(input.shape)))))
+
+
+def _matrix_transposed(input: Any) -> Any:
+    """The last two dimensions exchanged."""
+    if len(input.shape) < 2:
+        raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got "
+                           f"{len(input.shape)}-D tensor.")
+    return transpose(input, -2, -1)
+
+
+Operators.T = property(_reversed)  # type: ignore[attr-defined]
+Operators.mT = property(_matrix_transposed)  # type: ignore[attr-defined]
 
 
 @method()

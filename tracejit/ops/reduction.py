@@ -75,7 +75,8 @@ def _position(name: str) -> Callable[..., Any]:
         if x.dtype in _HALVES:
             x = x.astype(np.float32)
         kept = [d for d in range(x.ndim) if d not in dims]
-        rows = x.transpose(*kept, *dims).reshape(*(x.shape[d] for d in kept), -1)
+        sizes = [x.shape[d] for d in kept]
+        rows = x.transpose(*kept, *dims).reshape(*sizes, numel(x.shape[d] for d in dims))
         found = getattr(xp, name)(rows, axis=-1)
         return found.reshape(reduced_shape(x.shape, dims, keepdim))
 
