@@ -199,7 +199,13 @@ def from_numpy(array: np.ndarray) -> Any:
     if not array.flags.writeable:
         warnings.warn("The given NumPy array is not writable: writing to this tensor will raise. Copy the array if you "
                       "want to protect its data or write to the tensor.", UserWarning, stacklevel=2)
-    return of_array(array)
+    return from_array(array)
+
+
+def from_array(array: np.ndarray) -> Any:
+    """A tensor over an array's memory; a recorder is told, since the array may change between calls."""
+    made = of_array(array)
+    return made if active.recorder is None else active.recorder.constant(made)
 
 
 def from_dlpack(source: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.eager.quiet import quietly
 from tracejit.eager.recording import active
 from tracejit.eager.state import LEAKED, TensorState, make, of_result
 from tracejit.eager.transfer import TO_DEVICE
@@ -90,8 +91,7 @@ def _run(op: Op, operands: tuple, attributes: dict) -> Any:
 def _compute(xp: Any, op: Op, arrays: list, attributes: dict) -> Any:
     if op.kind in _QUIET:
         return op.eager(xp, *arrays, **attributes)  # type: ignore[misc]
-    with np.errstate(all="ignore"):
-        return op.eager(xp, *arrays, **attributes)  # type: ignore[misc]
+    return quietly(op.eager, xp, arrays, attributes)  # type: ignore[arg-type]
 
 
 def _run_body(op: Op, operands: tuple, attributes: dict) -> Any:
@@ -138,14 +138,21 @@ def _owned(array: Any, kind: TensorType, arrays: list, device: Any) -> Any:
             array = np.asarray(array)
         elif type(array).__module__.partition(".")[0] != "cupy":
             array = array_module(device).asarray(array)
-    if array.dtype != kind.dtype.numpy:
-        array = array.astype(kind.dtype.numpy)
-    elif array.base is not None or any(array is a for a in arrays):
-        if _shares(array, arrays):
-            array = array.copy()
+    wanted = kind.dtype.numpy
+    if array.dtype is not wanted and array.dtype != wanted:
+        array = array.astype(wanted)
+    elif (array.base is not None or _given(array, arrays)) and _shares(array, arrays):
+        array = array.copy()
     if not array.flags.c_contiguous:
         array = array.copy()
     return of_result(array, kind.dtype, device)
+
+
+def _given(array: Any, arrays: list) -> bool:
+    for a in arrays:
+        if a is array:
+            return True
+    return False
 
 
 def _shares(array: Any, arrays: list) -> bool:

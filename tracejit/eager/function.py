@@ -204,8 +204,8 @@ def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
         for x in dirty:
             _check_dirty(x)
     results = [_own(x, args, dirty) if isinstance(x, TensorState) else x for x in outputs]
-    node._outputs = tuple(Unsaved(x) if isinstance(x, TensorState) else x for x in results)
-    node._inputs = tuple(Unsaved(x) if isinstance(x, TensorState) else None for x in args)
+    node._outputs = tuple(Unsaved(x, active.recorder) if isinstance(x, TensorState) else x for x in results)
+    node._inputs = tuple(Unsaved(x, active.recorder) if isinstance(x, TensorState) else None for x in args)
     if tracked:
         node._kept = _save(node, args, outputs, results)
         fixed = {id(x) for x in node.non_differentiable}

@@ -14,7 +14,7 @@ import numpy as np
 
 from tracejit.eager.interchange import wide
 from tracejit.eager.state import TensorState
-from tracejit.ops.types import bool_, get_default_dtype, int64
+from tracejit.ops.types import bool_, dtype_of_number, get_default_dtype, int64
 
 
 @dataclass
@@ -153,7 +153,7 @@ def _suffixes(x: Any, array: np.ndarray) -> list[str]:
     found = []
     if x._device.type != "cpu":
         found.append(f"device='{x._device}'")
-    usual = x._dtype is get_default_dtype() or x._dtype is int64 or x._dtype is bool_
+    usual = x._dtype in (get_default_dtype(), dtype_of_number(1j), int64, bool_)
     if array.size == 0:
         if array.ndim != 1:
             found.append(f"size={tuple(array.shape)}")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.eager.array_storage import ArrayStorage
 from tracejit.eager.recording import active
 from tracejit.eager.size import Size
 from tracejit.memory import CPU, Storage, array_module, storage_of_array
@@ -95,7 +96,7 @@ def make(storage: Storage | None, offset: int, shape: tuple, strides: tuple | No
 
 def of_result(array: Any, dtype: dtype, device: Any) -> Any:
     """The tensor that owns a fresh contiguous array."""
-    t = make(storage_of_array(array, device), 0, array.shape, None, dtype, device)
+    t = make(ArrayStorage(array, device), 0, array.shape, None, dtype, device)
     t._array = array
     return t
 

@@ -146,8 +146,9 @@ def grad_fn_of(x: TensorState) -> Node | None:
 
 def version_of(x: TensorState) -> int:
     """How often the memory behind x was written."""
-    if active.recorder is not None:
-        return active.recorder.version(x)
+    recorder = active.recorder
+    if recorder is not None:
+        return recorder.version(x)
     if x._view is not None:
         family = family_of(x)
         if family.version is not None:
@@ -223,8 +224,9 @@ class Unsaved:
 
     __slots__ = ("dtype", "shape", "device")
 
-    def __init__(self, x: TensorState):
-        self.dtype, self.shape, self.device = x._dtype, shape_of(x), x._device
+    def __init__(self, x: TensorState, recorder: Any):
+        self.dtype, self.device = x._dtype, x._device
+        self.shape = x._shape if recorder is None else recorder.shape(x)
 
 
 class OpNode(Node):
@@ -300,27 +302,37 @@ def differentiable_positions(op: Op, count: int) -> tuple[int, ...]:
 
 def attach(op: Op, operands: tuple, results: tuple, attributes: dict) -> None:
     """Put an op that just ran on the tape, if a result can require grad because an operand does."""
-    edges: list[Edge] = [None] * len(operands)
-    needed = []
-    for k in differentiable_positions(op, len(operands)):
+    count = len(operands)
+    edges: list[Edge] = [None] * count
+    needed: tuple[int, ...] = ()
+    for k in _positions.get((op, count)) or differentiable_positions(op, count):
         x = operands[k]
         if isinstance(x, TensorState) and x._requires_grad:
             edges[k] = edge_of(x)
-            needed.append(k)
-    if not needed or not any(r._dtype.category >= FLOATING for r in results):
+            needed += (k,)
+    if not needed or results[0]._dtype.category < FLOATING and not _any_floating(results):
         return
-    node = _node_class(op)(tuple(edges))
-    plan = saved(op, tuple(needed), len(operands))
-    node.op, node.attributes, node.needed = op, attributes, tuple(needed)
-    node.operands = tuple([
-        x if not isinstance(x, TensorState) else Saved(x) if k in plan.operands else Unsaved(x)
-        for k, x in enumerate(operands)])
-    node.outputs = tuple([SavedOutput(r, node, k) if k in plan.outputs else Unsaved(r)
-                          for k, r in enumerate(results)])
-    node.keeps = bool(plan.outputs) or bool(plan.operands)
+    node = (_node_classes.get(op) or _node_class(op))(tuple(edges))
+    plan = saved(op, needed, count)
+    node.op, node.attributes, node.needed = op, attributes, needed
+    node.keeps = bool(plan.outputs or plan.operands)
+    recorder = active.recorder
+    kept, known = plan.operands, []
+    for k, x in enumerate(operands):
+        if isinstance(x, TensorState):
+            x = Saved(x) if k in kept else Unsaved(x, recorder)
+        known.append(x)
+    node.operands = tuple(known)
+    kept, known = plan.outputs, []
     for k, r in enumerate(results):
+        known.append(SavedOutput(r, node, k) if k in kept else Unsaved(r, recorder))
         if r._dtype.category >= FLOATING:
             r._node, r._output_nr, r._requires_grad = node, k, True
+    node.outputs = tuple(known)
+
+
+def _any_floating(results: tuple) -> bool:
+    return any(r._dtype.category >= FLOATING for r in results)
 
 
 def type_of(x: TensorState) -> TensorType:

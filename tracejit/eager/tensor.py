@@ -19,6 +19,7 @@ from tracejit.eager.printing import text
 from tracejit.eager.recording import active
 from tracejit.eager.state import install_class, make, of_array
 from tracejit.eager.tape import alias
+from tracejit.eager.ufuncs import array_ufunc
 from tracejit.memory import CPU
 
 
@@ -40,6 +41,7 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange):
 
     dispatch = staticmethod(dispatch)
     _assign = writing.assign
+    __array_ufunc__ = array_ufunc
     copy_ = writing.copy_
     fill_ = writing.fill_
 
