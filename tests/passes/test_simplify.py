@@ -5,7 +5,7 @@ import pytest
 
 from tests.passes.programs import agree, capture, ops, typed
 from tracejit.ir.clone import copy_graph
-from tracejit.ops import movement, pointwise, reduction, slicing
+from tracejit.ops import creation, movement, pointwise, reduction, slicing
 from tracejit.ops.types import bfloat16, bool_, float16, float32, float64, int8, int32, int64, uint8
 from tracejit.passes.dce import dce
 from tracejit.passes.simplify import holds, simplify
@@ -121,6 +121,25 @@ def test_permutations_compose_in_the_right_order():
     after = simplified(graph)
     assert ops(after) == ["permute"]
     agree(graph, after, [np.arange(24, dtype=np.float32).reshape(2, 3, 4)])
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_known_condition_chooses(known):
+    def program(x, y):
+        condition = creation.full_of(x, x.shape, known, bool_)
+        return pointwise.where(condition, x, y) + pointwise.where(condition, 0.0, y)
+
+    graph = capture(program, float32, float32)
+    after = simplified(graph)
+    assert ops(after) == (["full", "where", "add"] if known else ["add"])
+    agree(graph, after)
+
+
+def test_sums_over_new_dimensions_multiply():
+    graph = capture(lambda x: reduction.sum(movement.expand(x, 5, 3), 0), typed(float32, 3))
+    fast = simplified(graph, "fast")
+    assert ops(fast) == ["mul"]
+    agree(graph, fast, [np.float32([1, 2, 3])])
 
 
 def test_sums_of_equal_terms_multiply_only_when_rounding_may_differ():

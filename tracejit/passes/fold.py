@@ -92,6 +92,4 @@ def _fits(node: Node, operands: list[Any], out: TensorType) -> bool:
 def view_of_constant(graph: Graph, node: Node) -> Value | None:
     """A view of a constant is a constant of another shape."""
     number = constant(node.inputs[0])
-    if number is None or any(isinstance(x, Value) for x in node.inputs[1:]):
-        return None
-    return _full(graph, node.outputs[0].type, number)
+    return None if number is None else _full(graph, node.outputs[0].type, number)
