@@ -20,19 +20,14 @@ from llvmlite import ir
 from tracejit.lowering import abi
 from tracejit.lowering.kernel_expressions import (
     LITERAL,
-    Expressions,
     Pointer,
     UnsupportedSyntax,
     constant,
     is_float,
     llvm_type,
 )
+from tracejit.lowering.kernel_primitives import BYTES, I64, KERNEL_TYPE, Primitives
 from tracejit.lowering.vector_math_intrinsics import Scalar
-
-I64 = ir.IntType(64)
-WORDS = I64.as_pointer()
-BYTES = ir.IntType(8).as_pointer()
-KERNEL_TYPE = ir.FunctionType(ir.VoidType(), [WORDS, WORDS, WORDS, BYTES, WORDS, I64, I64])
 
 
 def function_definition(source: str, name: str) -> ast.FunctionDef:
@@ -85,8 +80,10 @@ def emit_kernel(source: str, name: str, symbol: str, namespace: dict[str, Any]) 
     Raises UnsupportedSyntax, with the line, where the text leaves the subset.
     """
     definition = function_definition(source, name)
+    if namespace.get("PARAMETERS") == "int64":
+        return _emit_plain(definition, symbol, namespace)
     if tuple(a.arg for a in definition.args.args) != abi.PARAMETERS:
-        raise UnsupportedSyntax(f"{name}: a kernel takes {', '.join(abi.PARAMETERS)}")
+        raise ValueError(f"a kernel takes {', '.join(abi.PARAMETERS)}")
     fetched, body = split_prologue(definition, namespace)
     module = ir.Module(symbol)
     flags = tuple(namespace.get("FASTMATH", ("contract",)))
@@ -103,6 +100,16 @@ def emit_kernel(source: str, name: str, symbol: str, namespace: dict[str, Any]) 
     names = [(n, "int64" if e == "size" else e, e != "size") for n, e, _ in fetched]
     Statements(inner, names, namespace, flags, name).run(body)
     _emit_entry(module, symbol, inner, fetched)
+    return str(module)
+
+
+def _emit_plain(definition: ast.FunctionDef, symbol: str, namespace: dict[str, Any]) -> str:
+    """A function of the runner: it is no kernel, and takes 64-bit integers."""
+    module = ir.Module(symbol)
+    names = [a.arg for a in definition.args.args]
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * len(names)), symbol)
+    parameters = [(name, "int64", False) for name in names]
+    Statements(function, parameters, namespace, (), definition.name).run(definition.body)
     return str(module)
 
 
@@ -128,7 +135,7 @@ def _emit_entry(
     builder.ret_void()
 
 
-class Statements(Expressions):
+class Statements(Primitives):
     """Writes the body of one function."""
 
     def __init__(self, function: ir.Function, fetched: Sequence[tuple[str, str, bool]],

@@ -1,6 +1,6 @@
 """Kernels to native code: LLVM IR, one optimiser run, an object file.
 
-In: Kernels. Out: bytes of object files that define `symbol_of(kernel)` for each. Called by the
+In: Kernels. Out: bytes of object files that define `symbol_of(digest)` for each. Called by the
 runtime when its cache does not have a kernel. All kernels of a program share a module and a run of
 the optimiser; larger sets are split over the machine's cores, since LLVM needs no lock as long
 as each thread keeps to its own context.
@@ -25,9 +25,9 @@ class KernelError(RuntimeError):
     """A kernel's text cannot be compiled; the message names the kernel and the line."""
 
 
-def symbol_of(kernel: Kernel) -> str:
+def symbol_of(digest: str) -> str:
     """The name of a kernel's function in its object file."""
-    return f"tracejit_{kernel.digest}"
+    return f"tracejit_{digest}"
 
 
 def namespace_of(kernel: Kernel, filename: str | None = None) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def emit_kernel(kernel: Kernel) -> list[str]:
     namespace = namespace_of(kernel)
     try:
         text = kernel_emitter.emit_kernel(
-            kernel.source, kernel.name, symbol_of(kernel), namespace
+            kernel.source, kernel.name, symbol_of(kernel.digest), namespace
         )
         return [text]
     except kernel_emitter.UnsupportedSyntax as why:
@@ -77,7 +77,7 @@ def _emit_with_numba(kernel: Kernel, namespace: dict[str, Any]) -> list[str]:
 
     try:
         return numba_emitter.emit_kernel(
-            kernel.source, kernel.name, symbol_of(kernel), namespace
+            kernel.source, kernel.name, symbol_of(kernel.digest), namespace
         )
     except NumbaError as error:
         raise KernelError(f"kernel {kernel.name}: {error}") from error

@@ -26,12 +26,8 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from tracejit.lowering import abi
-from tracejit.lowering.kernel_emitter import (
-    I64,
-    KERNEL_TYPE,
-    function_definition,
-    split_prologue,
-)
+from tracejit.lowering.kernel_emitter import function_definition, split_prologue
+from tracejit.lowering.kernel_primitives import I64, KERNEL_TYPE
 
 _WORDS = types.CPointer(types.int64)
 _ABI_TYPES = (_WORDS, _WORDS, _WORDS, types.CPointer(types.uint8), _WORDS, types.int64, types.int64)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Callable, Sequence
 
+from tracejit.capture.aliasing import extent
 from tracejit.capture.guards import Guards, Miss
 from tracejit.capture.results import Effect, Recipe, Replay
 from tracejit.eager.modes import no_grad
@@ -144,17 +145,6 @@ class Entry:
             if result.tracked >= 0:
                 outputs[result.tracked] = tensor  # type: ignore[call-overload]
         attach_backward(backward, inputs, roots, outputs, bound)
-
-
-def extent(x: Tensor) -> tuple[int, int]:
-    """First and last byte address (exclusive) a tensor reaches."""
-    start = x._storage.ptr + x._offset * x._dtype.itemsize  # type: ignore[union-attr]
-    strides = x.stride()
-    if 0 in x._shape:
-        return start, start
-    reach = sum((n - 1) * s for n, s in zip(x._shape, strides) if s > 0)
-    back = sum((n - 1) * s for n, s in zip(x._shape, strides) if s < 0)
-    return start + back * x._dtype.itemsize, start + (reach + 1) * x._dtype.itemsize
 
 
 def record_freed(tensor: Tensor) -> None:

@@ -1,0 +1,263 @@
+"""Runs a lowered program: natively, or its kernels as plain Python.
+
+In: a Program; per shape, the values of its symbols; per call, addresses of the inputs. Out: Storages
+of the outputs. Called by the entries that `jit` keeps. The path of one call is short on purpose:
+take a frame, write addresses into its table, one native call, look at the status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from struct import Struct
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.graph import Location
+from tracejit.lowering.program import Instruction, Program
+from tracejit.memory import Storage, allocate, get_num_threads
+from tracejit.runtime import blas, cache, host, runner
+from tracejit.runtime.binding import Binding, bind
+from tracejit.runtime.runner import JOB, ROW, STATUS_WORDS, Runner
+
+_KEPT_ARENA = 1 << 20  # larger arenas are taken from the pool for each call
+
+
+class ProgramError(RuntimeError):
+    """A check in a kernel failed; what the program had written until then is unspecified.
+
+    value        the operand's value that failed the check, e.g. an index
+    instruction  the instruction that reported it; its `locations` are the user's lines
+    """
+
+    def __init__(self, message: str, value: int, instruction: Instruction):
+        where: tuple[Location, ...] = instruction.locations
+        at = f" ({where[0]}: {where[0].text.strip()})" if where else ""
+        super().__init__(f"{message}, got {value}{at}")
+        self.message, self.value, self.instruction = message, value, instruction
+
+
+class Executable:
+    """A program made ready to run.
+
+    mode "compiled" compiles its kernels (or finds them in the cache) at once; "python" runs the same
+    texts as Python over NumPy arrays, from files, so that a debugger steps through them.
+
+    Raises ValueError for another mode, `KernelError` where a kernel cannot be compiled.
+    """
+
+    def __init__(self, program: Program, mode: str = "compiled"):
+        if mode not in ("compiled", "python"):
+            raise ValueError(f"Executable: expected mode compiled or python, got {mode!r}")
+        self.program, self.mode = program, mode
+        kernels = {i.kernel.digest: i.kernel for i in program.instructions if i.kernel is not None}
+        self.inputs = len(program.inputs)
+        self.functions: Mapping[str, Any]
+        if mode == "python":
+            self.functions = {d: host.python_kernel(kernel) for d, kernel in kernels.items()}
+        elif kernels:
+            self.functions = cache.functions_of(kernels.values())
+            self.runner = runner.runner()
+        self.calls_blas = any(i.extern == "matmul" for i in program.instructions)
+
+    def bind(self, values: Mapping[str, int]) -> Binding:
+        """Fix the sizes: a value for each symbol of the program's graph.
+
+        Raises KeyError where a symbol has no value.
+        """
+        binding = bind(self.program, values)
+        numbers = [b for b in self.program.outputs if self.program.buffers[b].role == "output"]
+        first = self.inputs
+        binding.native = _Native(self, binding)
+        binding.native.returned = [
+            binding.place[b] - first if b in numbers else -1 for b in self.program.outputs
+        ]
+        return binding
+
+    def run(self, binding: Binding, input_pointers: Sequence[int]) -> list[Storage | None]:
+        """Run once on inputs at these addresses.
+
+        Returns a fresh Storage for each output of the graph; None where the output is an input's own
+        buffer. Raises ProgramError when a kernel reports a failed check. Any number of threads may
+        run one binding at once.
+        """
+        native = binding.native
+        try:
+            frame = binding.frames.pop()
+        except IndexError:
+            frame = native.frame()
+        outputs = [allocate(nbytes) for nbytes in binding.output_bytes]
+        try:
+            native.pack(frame.table, 0, *input_pointers, *[storage._ptr for storage in outputs])
+            if native.simple:
+                native.call(frame.job)
+                if frame.status[0]:
+                    raise self._failure(frame, 0)
+            else:
+                self._run_stretches(binding, frame)
+        finally:
+            binding.frames.append(frame)
+        if native.plain:
+            return outputs
+        return [outputs[k] if k >= 0 else None for k in native.returned]
+
+    def _run_stretches(self, binding: Binding, frame: Any) -> None:
+        """The general case: large arenas, workers, host calls, kernels as Python."""
+        native = binding.native
+        frame.take_arena(binding)
+        try:
+            if self.mode == "python":
+                host.run_python(self, binding, frame)
+                return
+            if native.shared:
+                helpers = get_num_threads() - 1
+                if len(self.runner.workers) < helpers:
+                    self.runner.prepare(helpers)
+                frame.set_helpers(helpers)
+            for number, (first, count) in enumerate(binding.stretches):
+                if count == 0:
+                    host.call(self.program, binding, first, frame.addresses())
+                    continue
+                native.call(frame.jobs[number])
+                if frame.status[0]:
+                    raise self._failure(frame, first)
+        finally:
+            frame.give_arena()
+
+    def _failure(self, frame: Any, first: int) -> ProgramError:
+        number, value, row = frame.status[:3]
+        frame.status[:3] = frame.clean
+        return failure(self.program.instructions[first + row], number, value)
+
+
+def failure(instruction: Instruction, number: int, value: int) -> ProgramError:
+    """The error that a status stands for."""
+    assert instruction.kernel is not None
+    return ProgramError(instruction.kernel.messages[number - 1], value, instruction)
+
+
+class _Native:
+    """The parts of a binding that do not change from call to call: rows, operands, sizes."""
+
+    returned: list[int]
+
+    def __init__(self, executable: Executable, binding: Binding):
+        self.binding = binding
+        self.addressed = executable.inputs + len(binding.output_bytes)
+        self.pack = Struct(f"={self.addressed}q").pack_into
+        self.places = self.addressed + len(binding.temporary_offsets)
+        outputs = [b for b in executable.program.outputs]
+        ordered = [binding.place[b] - executable.inputs for b in outputs]
+        self.plain = ordered == list(range(len(binding.output_bytes)))
+        self.compiled = executable.mode == "compiled"
+        self.shared = binding.shared and self.compiled and runner.can_share()
+        whole = len(binding.stretches) == 1 and binding.stretches[0][1] > 0
+        small = binding.arena_bytes + binding.scratch_bytes <= _KEPT_ARENA
+        self.simple = self.compiled and whole and small and not self.shared
+        self.guard = blas.guard() if executable.calls_blas and self.compiled else None
+        self.scratch_stride = -(-binding.scratch_bytes // 128) * 128
+        if self.compiled and hasattr(executable, "runner"):
+            self.runner: Runner = executable.runner
+            self.call = self.runner.release if self.takes_long() else self.runner.hold
+            self._build(executable, binding)
+
+    def takes_long(self) -> bool:
+        """Whether other Python threads should run meanwhile: handing over costs a microsecond."""
+        return self.shared or self.guard is not None or sum(self.binding.buffer_bytes) > 1 << 17
+
+    def _build(self, executable: Executable, binding: Binding) -> None:
+        steps = binding.steps
+        sizes = [self._sizes(step) for step in steps]
+        words = [w for step, numbers in zip(steps, sizes) for w in (*step.operands, *numbers)]
+        self.words = np.array([*words, 0], np.int64)
+        self.table = np.zeros((max(1, len(steps)), ROW), np.int64)
+        at, tickets = int(self.words.ctypes.data), 0
+        self.tickets = []
+        for k, (step, numbers) in enumerate(zip(steps, sizes)):
+            kernel = step.instruction.kernel
+            if kernel is None:
+                tickets = 0  # the next stretch is a job of its own
+            chunks = -(-step.total // step.chunk) if step.shared and self.shared else 0
+            row = (at, at + 8 * len(step.operands), step.total, step.chunk, int(chunks > 1), tickets)
+            at += 8 * (len(step.operands) + len(numbers))
+            tickets += chunks if chunks > 1 else 0
+            address = executable.functions[kernel.digest] if kernel is not None else 0
+            self.table[k] = (address, *row, tickets)
+            self.tickets.append(tickets)
+
+    def _sizes(self, step: Any) -> tuple[int, ...]:
+        if step.instruction.extern != "matmul":
+            return step.sizes
+        dtype = step.instruction.kernel.name.removeprefix("matmul_")
+        return (*step.sizes, blas.blas().gemm(dtype))
+
+    def frame(self) -> _Frame:
+        return _Frame(self)
+
+
+class _Frame:
+    """What one call writes: the buffer table, the status, the jobs, the arena."""
+
+    clean = memoryview(np.zeros(3, np.int64))
+
+    def __init__(self, native: _Native):
+        self.native = native
+        binding = native.binding
+        jobs = [(k, s) for k, s in enumerate(binding.stretches) if s[1]]
+        words = native.places + STATUS_WORDS + JOB * max(1, len(jobs))
+        self._words = np.zeros(words, np.int64)
+        self.table = memoryview(self._words[: native.places]).cast("B") if native.places else b""
+        self.status = memoryview(self._words[native.places : native.places + STATUS_WORDS])
+        self.jobs: dict[int, int] = {}
+        self._job_words = []
+        start = native.places + STATUS_WORDS
+        for number, (first, count) in jobs if native.compiled else []:
+            job = self._words[start : start + JOB]
+            job[runner.TABLE] = native.table[first:].ctypes.data
+            job[runner.COUNT] = count
+            job[runner.BUFFERS] = self._words.ctypes.data
+            job[runner.STATUS] = self._words[native.places :].ctypes.data
+            job[runner.SCRATCH_STRIDE] = native.scratch_stride
+            job[runner.POOL] = native.runner.pool if native.shared else 0
+            job[runner.TICKETS] = native.tickets[first + count - 1]
+            job[runner.BLAS] = native.guard.ctypes.data if native.guard is not None else 0
+            self.jobs[number] = int(job.ctypes.data)
+            self._job_words.append(job)
+            start += JOB
+        self.job = next(iter(self.jobs.values()), 0)
+        self.arena: Storage | None = None
+        self._arena_ptr = -1
+        self._kept = binding.arena_bytes + binding.scratch_bytes <= _KEPT_ARENA
+        if self._kept:
+            self.take_arena(binding)
+
+    def take_arena(self, binding: Binding) -> None:
+        """Memory for temporaries and scratch; addresses are written only where they changed."""
+        if self.arena is not None:
+            return
+        threads = get_num_threads() if self.native.shared else 1
+        scratch = self.native.scratch_stride * threads
+        self.arena = arena = allocate(binding.arena_bytes + scratch)
+        if arena.ptr != self._arena_ptr:
+            self._arena_ptr = arena.ptr
+            offsets = np.array(binding.temporary_offsets, np.int64) + arena.ptr
+            self._words[self.native.addressed : self.native.places] = offsets
+            for job in self._job_words:
+                job[runner.SCRATCH] = arena.ptr + binding.arena_bytes
+
+    def give_arena(self) -> None:
+        if not self._kept:
+            self.arena = None
+
+    def set_helpers(self, helpers: int) -> None:
+        """How many workers may join: as many as there is scratch for."""
+        stride = self.native.scratch_stride
+        if stride and self.arena is not None:
+            room = (self.arena.nbytes - self.native.binding.arena_bytes) // stride - 1
+            helpers = min(helpers, room)
+        for job in self._job_words:
+            job[runner.HELPERS] = helpers
+
+    def addresses(self) -> list[int]:
+        """The buffer table's content."""
+        return self._words[: self.native.places].tolist()

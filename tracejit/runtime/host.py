@@ -1,0 +1,116 @@
+"""The parts of a program that Python runs: host calls of an op's eager form, kernels as Python.
+
+In: a bound program and the addresses of its buffers. Out: what they write there. Called by
+`executable` between native stretches, and for mode "python".
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.graph import Value
+from tracejit.ir.sizes import evaluate
+from tracejit.lowering import extern
+from tracejit.lowering.abi import ELEMENTS
+from tracejit.lowering.program import Kernel, Program
+from tracejit.runtime import cache
+from tracejit.runtime.binding import Binding
+
+
+def bytes_at(address: int, nbytes: int) -> np.ndarray:
+    """The memory at an address as a uint8 array; the caller keeps it alive."""
+    if not nbytes:
+        return np.empty(0, np.uint8)
+    return np.frombuffer((ctypes.c_uint8 * nbytes).from_address(address), np.uint8)
+
+
+def python_kernel(kernel: Kernel) -> Callable[..., Any]:
+    """The kernel's function as plain Python, imported from its file, where breakpoints hold."""
+    path = cache.source_file(kernel)
+    if kernel.name.startswith("matmul_") or not os.path.exists(path):
+        from tracejit.lowering.native import namespace_of
+
+        return namespace_of(kernel, path)[kernel.name]
+    spec = importlib.util.spec_from_file_location(f"tracejit_kernel_{kernel.digest}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, kernel.name)
+
+
+def run_python(executable: Any, binding: Binding, frame: Any) -> None:
+    """Every instruction in order, kernels as Python over NumPy arrays."""
+    from tracejit.runtime.executable import failure
+
+    program: Program = executable.program
+    addresses = frame.addresses()
+    buffers = _element_arrays(program, binding, addresses)
+    scratch = np.zeros(max(1, binding.scratch_bytes), np.uint8)
+    status = np.zeros(4, np.int64)
+    for number, step in enumerate(binding.steps):
+        kernel = step.instruction.kernel
+        if kernel is None:
+            call(program, binding, number, addresses)
+            continue
+        with np.errstate(all="ignore"):
+            if step.instruction.extern == "matmul":
+                extern.python_matmul(np, [buffers[k] for k in step.operands], step.sizes)
+                continue
+            function = executable.functions[kernel.digest]
+            for lo in range(0, step.total, step.chunk):
+                hi = min(lo + step.chunk, step.total)
+                function(buffers, step.operands, step.sizes, scratch, status, lo, hi)
+        if status[0]:
+            raise failure(step.instruction, int(status[0]), int(status[1]))
+
+
+def _element_arrays(
+    program: Program, binding: Binding, addresses: Sequence[int]
+) -> list[np.ndarray]:
+    """One-dimensional arrays of the elements kernels see, by place in the buffer table."""
+    found: list[Any] = [None] * len(addresses)
+    for number, buffer in enumerate(program.buffers):
+        place = binding.place[number]
+        memory = bytes_at(addresses[place], binding.buffer_bytes[number])
+        found[place] = memory.view(ELEMENTS[buffer.dtype.name])
+    return found
+
+
+def call(program: Program, binding: Binding, number: int, addresses: Sequence[int]) -> None:
+    """Run instruction `number`, a host call: the op's eager form over the buffers' memory."""
+    instruction = program.instructions[number]
+    node, values = instruction.host, binding.values
+    count = len(instruction.operands) - instruction.outputs
+    operands = iter(instruction.operands[:count])
+
+    def array(buffer: int, value: Value) -> np.ndarray:
+        memory = bytes_at(addresses[binding.place[buffer]], binding.buffer_bytes[buffer])
+        shape = [evaluate(s, values) for s in value.shape]
+        steps = program.graph.strides.get(value) if value.node is None else None
+        item = value.dtype.itemsize
+        strides = None if steps is None else [evaluate(s, values) * item for s in steps]
+        return np.ndarray(shape, value.dtype.numpy, memory, 0, strides)
+
+    arguments = [array(next(operands), x) if isinstance(x, Value) else x for x in node.inputs]
+    attributes = {name: bound(given, values) for name, given in node.attributes.items()}
+    with np.errstate(all="ignore"):
+        results = node.op.eager(np, *arguments, **attributes)
+    if not isinstance(results, tuple):
+        results = (results,)
+    for buffer, value, result in zip(instruction.operands[count:], node.outputs, results):
+        np.copyto(array(buffer, value), result, casting="unsafe")
+
+
+def bound(given: Any, values: Mapping[str, int]) -> Any:
+    """An attribute with its sizes evaluated, in whatever containers they lie."""
+    if isinstance(given, (tuple, list)) and not hasattr(given, "_fields"):
+        return type(given)(bound(part, values) for part in given)
+    if isinstance(given, dict):
+        return {key: bound(part, values) for key, part in given.items()}
+    return evaluate(given, values)
