@@ -26,6 +26,7 @@ from tracejit.runtime.capture_call import CapturedCall
 from tracejit.runtime.entry import Entry
 from tracejit.runtime.segment import Segment
 
+_PATIENCE = 3  # captures without an entry before only co-execution is tried
 _MODES = ("eager", "graph", "python", "compiled")
 _segments: OrderedDict[tuple, Segment] = OrderedDict()  # by structure: equal functions share programs
 _segments_lock = threading.Lock()
@@ -65,8 +66,7 @@ class CompiledFunction:
         self.entries: list[tuple[str, Entry]] = []
         self.statistics = Statistics()
         self.lock = threading.RLock()
-        self.co_executed: dict[str, list[Break]] = {}  # mode -> why replay is given up
-        self.instances: dict[int, CompiledFunction] = {}
+        self.misfires: dict[str, int] = {}  # mode -> captures that could not be replayed
 
     # -- a call -----------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -104,11 +104,12 @@ class CompiledFunction:
     def _capture(self, mode: str, arguments: tuple) -> Any:
         self.statistics.cache_misses += 1
         known = [e for kind, e in self.entries if kind == mode]
-        watch = mode not in self.co_executed
+        watch = self.misfires.get(mode, 0) < _PATIENCE
         if known and watch:
             self._record_miss(known, arguments)
             if len(known) >= flags.max_entries:
-                self._give_up(mode, [Break(
+                self.misfires[mode] = _PATIENCE
+                self._note_breaks([Break(
                     f"{len(known)} programs were compiled already; last cause: {self.statistics.recompiles[-1]}",
                     None, "make what changes a tensor or an argument that only flows into arithmetic")])
                 watch = False
@@ -119,11 +120,11 @@ class CompiledFunction:
             self.entries.insert(0, (mode, call.entry))
             self.statistics.compiles += 1
         elif watch:
-            self._give_up(mode, call.breaks)
+            self.misfires[mode] = self.misfires.get(mode, 0) + 1
+            self._note_breaks(call.breaks)
         return result
 
-    def _give_up(self, mode: str, breaks: list[Break]) -> None:
-        self.co_executed[mode] = breaks
+    def _note_breaks(self, breaks: list[Break]) -> None:
         self.statistics.breaks.extend(b for b in breaks if b not in self.statistics.breaks)
         for found in breaks:
             logs.emit("breaks", f"{self.__name__}: {found}")

@@ -6,10 +6,12 @@ the graph value that memory holds now. Mutation becomes a new value of the whole
 
 from __future__ import annotations
 
+import bisect
 from typing import Any
 
 import numpy as np
 
+from tracejit.eager.state import strides_of
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.sizes import Size, evaluate
 from tracejit.ops.movement import VIEW_INVERSE
@@ -21,7 +23,7 @@ View = tuple[Op, tuple, dict]  # (op, its further operands, its attributes)
 class Memory:
     """A piece of memory: its content as a graph value, and how often it was written."""
 
-    __slots__ = ("value", "generation", "version", "owner", "input")
+    __slots__ = ("value", "generation", "version", "owner", "input", "entangled")
 
     def __init__(self, value: Value, version: int = 0, owner: Any = None):
         self.value = value
@@ -29,6 +31,7 @@ class Memory:
         self.version = version  # what Tensor._version shows
         self.owner = owner  # the caller's concrete tensor, or None for memory made while recording
         self.input = value if owner is not None else None
+        self.entangled = False  # other memory of this graph overlaps it in another layout
 
     def write(self, value: Value) -> None:
         self.value = value
@@ -112,3 +115,39 @@ def concrete(attribute: Any, values: dict[str, int]) -> Any:
     if type(attribute) is tuple:
         return tuple(concrete(a, values) for a in attribute)
     return attribute
+
+
+def extent(x: Any) -> tuple[int, int]:
+    """First and last byte address (exclusive) a tensor reaches."""
+    start = x._storage.ptr + x._offset * x._dtype.itemsize
+    strides = strides_of(x)
+    if 0 in x._shape:
+        return start, start
+    reach = sum((n - 1) * s for n, s in zip(x._shape, strides) if s > 0)
+    back = sum((n - 1) * s for n, s in zip(x._shape, strides) if s < 0)
+    return start + back * x._dtype.itemsize, start + (reach + 1) * x._dtype.itemsize
+
+
+class Spans:
+    """Which addresses the memory that entered a recording covers; finds what overlaps."""
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.items: list[tuple[int, int, Memory]] = []
+        self.longest = 0
+
+    def overlapping(self, start: int, end: int) -> list[Memory]:
+        """Memory that shares an address with [start, end)."""
+        found = []
+        k = bisect.bisect_left(self.starts, end)
+        while k > 0 and self.items[k - 1][0] > start - self.longest:
+            k -= 1
+            if self.items[k][1] > start:
+                found.append(self.items[k][2])
+        return found
+
+    def add(self, start: int, end: int, memory: Memory) -> None:
+        k = bisect.bisect_left(self.starts, start)
+        self.starts.insert(k, start)
+        self.items.insert(k, (start, end, memory))
+        self.longest = max(self.longest, end - start)

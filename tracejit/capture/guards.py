@@ -100,7 +100,7 @@ class Guards:
         if place.how == "argument":
             return f"arguments[{place.key}]"
         if place.how == "global":
-            return f"{self._constant(place.keys)}.get({place.key!r}, ABSENT)"
+            return f"{self._constant(place.container)}.get({place.key!r}, ABSENT)"
         if place.how == "constant":
             return self._constant(place.value)
         if place.how == "cell":
@@ -155,8 +155,8 @@ class Guards:
         elif kind == "set":
             self._fail(f"{name} != {self._constant(place.keys)}", place, f"set {set(place.keys)}")
         elif kind == "same":
-            other = self._place(place.keys)
-            self._fail(f"{name} is not {other}", place, f"the same object as {place.keys.text}")
+            other = self._place(place.first)  # type: ignore[arg-type]
+            self._fail(f"{name} is not {other}", place, f"the same object as {place.first.text}")  # type: ignore[union-attr]
         elif kind == "object":
             self._fail(f"type({name}) is not {self._constant(type(value))}", place, type(value).__name__)
         elif kind in ("identity", "module"):
@@ -216,7 +216,7 @@ def current(place: Place, arguments: tuple) -> Any:
     if place.how == "argument":
         return arguments[place.key]
     if place.how == "global":
-        return place.keys.get(place.key, ABSENT)
+        return place.container.get(place.key, ABSENT)
     if place.how == "constant":
         return place.value
     if place.how == "cell":

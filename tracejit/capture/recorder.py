@@ -13,7 +13,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from tracejit.capture.aliasing import Memory, Traced, concrete
+from tracejit.capture.aliasing import Memory, Spans, Traced, concrete, extent
 from tracejit.capture.location import user_location
 from tracejit.capture.scalars import RuntimeFloat
 from tracejit.eager.modes import is_grad_enabled, no_grad
@@ -21,6 +21,7 @@ from tracejit.eager.recording import active
 from tracejit.eager.state import make, of_array
 from tracejit.eager.tape import alias, grad_fn_of
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.writing import write_memory
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Location, Value
 from tracejit.ir.sizes import Size
@@ -98,6 +99,7 @@ class Recorder:
         self.graph.scope.where = lambda: str(user_location(3) or "")
         self.lifted: dict[int, Lifted] = {}
         self.by_place: dict[tuple, Traced] = {}
+        self.spans = Spans()
         self.deferred: list[weakref.ref[Tensor]] = []
         self.generators: dict[int, Draws] = {}
         self.scalars: list[tuple[RuntimeFloat, Value]] = []
@@ -108,10 +110,10 @@ class Recorder:
         """Record one op; returns deferred tensors."""
         if op.name in DYNAMIC_OPS:
             return self._run_now(op, operands, attributes)
+        values = self._operands(operands)
         graph = self.graph
         graph.location = user_location()
         graph.detached = not is_grad_enabled() and not self.differentiating
-        values = tuple(self._operand(x) for x in operands)
         made = graph.append(op, values, attributes)
         if not isinstance(made, tuple):
             return self._result(op, operands, values, attributes, made)
@@ -126,9 +128,9 @@ class Recorder:
         if self.is_contiguous(tensor):
             strides: list[Any] = []
             step: Any = 1
-            for extent in reversed(traced.shape):
+            for size in reversed(traced.shape):
                 strides.append(step)
-                step = step * extent
+                step = step * size
             return tuple(reversed(strides))
         return traced.layout().strides
 
@@ -151,8 +153,15 @@ class Recorder:
 
     def write(self, tensor: Tensor, value: Any) -> None:
         """The tensor's memory now holds `value` where the tensor looks at it."""
+        self._operands((tensor, value))
+        content, traced = self._operand(value), self.traced(tensor)
+        if traced.memory.entangled:
+            self.need(tensor, "memory is written that overlaps another tensor's")
+            with self.paused():
+                write_memory(tensor, value)
+            return
         self.graph.location, self.graph.detached = user_location(), True
-        self.traced(tensor).write(self._operand(value))
+        traced.write(content)
 
     def need(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
         """A value is needed now: run what was recorded."""
@@ -205,11 +214,16 @@ class Recorder:
             traced._value, traced._generation = known.memory.value, known.memory.generation
             self.lifted[id(tensor)] = Lifted(tensor, known.memory.input, traced)
             return traced
+        start, end = extent(tensor)
+        overlapping = self.spans.overlapping(start, end)
+        if any(memory.generation for memory in overlapping):
+            self.need(tensor, "memory is read that overlaps what was written through another tensor")
+            overlapping = []
         k = len(self.graph.inputs)
         scope = self.graph.scope
         shape = []
-        for d, extent in enumerate(tensor._shape):
-            symbol = scope.symbol(extent, f"s{k}_{d}")
+        for d, size in enumerate(tensor._shape):
+            symbol = scope.symbol(size, f"s{k}_{d}")
             self.graph.symbol_sources[f"s{k}_{d}"] = ("size", k, d)
             shape.append(symbol)
         strides: list[Any] = []
@@ -221,9 +235,19 @@ class Recorder:
         value = self.graph.input(TensorType(tensor._dtype, tuple(shape), tensor._device),
                                  contiguous=contiguous, strides=strides)
         traced = Traced(self, Memory(value, storage.version, tensor))
+        for memory in overlapping:
+            memory.entangled = traced.memory.entangled = True
+        self.spans.add(start, end, traced.memory)
         self.lifted[id(tensor)] = Lifted(tensor, value, traced)
         self.by_place[place] = traced
         return traced
+
+    def _operands(self, operands: tuple) -> tuple:
+        while True:
+            graph = self.graph
+            values = tuple([self._operand(x) for x in operands])
+            if graph is self.graph:  # lifting one may have ended the segment
+                return values
 
     def _operand(self, x: Any) -> Any:
         if isinstance(x, Tensor):

@@ -132,7 +132,7 @@ def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
             setattr(current(parent, replay.arguments), key, recipe(replay))  # type: ignore[arg-type]
         return set_attribute
     if place.how == "global":
-        container = place.keys
+        container = place.container
         return lambda replay: container.__setitem__(key, recipe(replay))
     if place.how == "cell":
         return lambda replay: setattr(key, "cell_contents", recipe(replay))

@@ -30,13 +30,14 @@ class Place:
     """Where an object is found: `how` from its parent (`attr`, `item`, `type`, `cell`, `global`, `argument`, `self`,
     `func`), and what was there."""
 
-    __slots__ = ("parent", "how", "key", "value", "kind", "children", "length", "text", "number", "keys")
+    __slots__ = ("parent", "how", "key", "value", "kind", "children", "length", "text", "keys", "container", "first")
 
     def __init__(self, parent: Place | None, how: str, key: Any, value: Any, text: str):
         self.parent, self.how, self.key, self.value, self.text = parent, how, key, value, text
         self.kind, self.length, self.keys = kind_of(value), None, None
         self.children: dict[tuple, Place] = {}
-        self.number = -1
+        self.container: Any = None  # the globals dict
+        self.first: Place | None = None  # where the same object was found before
 
     def __repr__(self) -> str:
         return f"<{self.text}: {self.kind}>"
@@ -119,7 +120,7 @@ class State:
         identity = (how, id(container), key if not isinstance(key, CellType) else id(key))
         if identity not in self.roots:
             place = Place(None, how, key, value, text)
-            place.keys = container  # the globals dict; arguments have none
+            place.container = container
             self.roots[identity] = place
             self.kept.append(container)
             self._visit(place)
@@ -145,7 +146,7 @@ class State:
         if known is not None and kind == "tensor":
             self.repeated.append((place, known))
         elif known is not None:
-            place.kind, place.keys = "same", known
+            place.kind, place.first = "same", known
             self.places.append(place)
             return
         self.places.append(place)
@@ -172,6 +173,8 @@ class State:
                 self._child(place, "slot", name, getattr(value, name), f"{place.text}.{name}")
         elif kind == "identity" and isinstance(value, FunctionType):
             self.functions.setdefault(value.__code__, place)
+        elif kind == "identity" and isinstance(value, type):
+            self._attributes(place, value, None)
         elif kind in ("object", "module"):
             self._attributes(place, value, None)
         elif kind == "opaque":
@@ -191,7 +194,7 @@ class State:
         if place.kind == "module" and (value.__name__ or "").split(".")[0] in _TRUSTED_MODULES:
             return
         own = getattr(value, "__dict__", None) or {}
-        names = set(own) if self.everything else self.names
+        names = self.names | set(own) if self.everything else self.names
         if only is not None and not self.everything:
             names = set(only)
         if only is None and hasattr(value, "_parameters"):
@@ -215,6 +218,8 @@ class State:
             self._child(place, "slot", name, getattr(value, name, ABSENT), f"{place.text}.{name}")
         elif found is not ABSENT and not isinstance(found, _QUIET) and not cls.__module__.startswith("tracejit"):
             self._child(place, "type", name, found, f"{place.text}.{name}")
+            if place.kind == "object" and hasattr(value, "__dict__"):
+                self._child(place, "attr", name, ABSENT, f"{place.text}.{name} of the instance")
         elif found is ABSENT and name in self.stored and place.kind == "object":
             self._child(place, "attr", name, ABSENT, f"{place.text}.{name}")
 
