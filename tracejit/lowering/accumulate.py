@@ -1,0 +1,55 @@
+"""How a kernel adds up floats: sums whose order the compiler may choose, so that it can use vectors.
+
+In and out: scalars. Called by generated texts. The order is a property of the compiled loop: the same for every call,
+whatever the number of threads. Only these operations may be reordered, the arithmetic around them may not.
+"""
+
+# mypy: disable-error-code="no-untyped-def,attr-defined"
+
+from __future__ import annotations
+
+
+def add_float32(total, x):
+    """total + x."""
+    return total + x
+
+
+def add_float64(total, x):
+    """total + x."""
+    return total + x
+
+
+def largest_float32(a, b):
+    """The larger one; NaN where either is NaN."""
+    return b if b > a or b != b else a
+
+
+def largest_float64(a, b):
+    """The larger one; NaN where either is NaN."""
+    return b if b > a or b != b else a
+
+
+def smallest_float32(a, b):
+    """The smaller one; NaN where either is NaN."""
+    return b if b < a or b != b else a
+
+
+def smallest_float64(a, b):
+    """The smaller one; NaN where either is NaN."""
+    return b if b < a or b != b else a
+
+
+# What the kernel compiler makes of them, instead of translating the text.
+for _function in (add_float32, add_float64):
+    _function.reassociated = True
+for _function in (largest_float32, largest_float64):
+    _function.llvm_intrinsic = "llvm.maximum"
+for _function in (smallest_float32, smallest_float64):
+    _function.llvm_intrinsic = "llvm.minimum"
+
+# combine expressions of reductions -> function
+ACCUMULATORS = {
+    "{a} + {b}": "add",
+    "({b} if ({b} > {a}) or ({b} != {b}) else {a})": "largest",
+    "({b} if ({b} < {a}) or ({b} != {b}) else {a})": "smallest",
+}

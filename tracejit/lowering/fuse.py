@@ -1,0 +1,387 @@
+"""Fusion: which values are computed together, which are stored, which are computed twice.
+
+In: the nodes of a pure graph. Out: groups in an order that runs. Called by `lower.py`. Nodes are placed from
+last to first, so everyone who reads a value is already placed: a value read by one group joins it, a cheap value
+is computed in each group that reads it, anything else is stored by a group with the same loops. A choice here costs
+or saves time but never changes results: what a group stores is emitted from loads alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Iterable, Sequence
+
+from tracejit.ir.graph import Node, Value
+from tracejit.ir.sizes import same_size
+from tracejit.lowering.groups import (
+    MEMBERS_CAP,
+    Group,
+    admit,
+    can_merge,
+    column_extents,
+    count,
+    dense_shape,
+    fits,
+    index_alike,
+    key_of_columns,
+    merge,
+    prefix_length,
+    reaches,
+    take_rows,
+)
+from tracejit.lowering.index import product, resolved
+from tracejit.ops.shapes import is_one
+
+CHEAP = 4  # operations worth repeating rather than storing a value
+WORTH_REPEATING = 32  # the same where only one tensor is read anyway
+_FUNCTION = re.compile(r"[a-z]\w*(?=\()")
+_LIGHT = {"abs", "min", "max", "sqrt", "floor", "ceil", "trunc", "rint", "bool", "int"}
+
+
+def is_ieee(op: Any) -> bool:
+    """Whether an op's expression uses only operations that IEEE arithmetic defines to the bit."""
+    functions = set(_FUNCTION.findall(op.scalar.replace("{dtype}", ""))) - {"if", "else", "not", "or", "and"}
+    return functions <= {"abs", "sqrt", "floor", "ceil", "trunc", "rint", "min", "max"}
+
+
+def kind_of(node: Node, numerics: str) -> str:
+    """element | row | column | full | product | host"""
+    op = node.op
+    tensors = [*node.outputs, *node.operand_values()]
+    if any(v.dtype.is_complex for v in tensors) or node.regions or len(node.outputs) != 1:
+        return "host"
+    if op.extern == "matmul":
+        return "product" if node.outputs[0].dtype.name in ("float32", "float64") else "host"
+    if op.element is not None or op.kind == "pointwise" and op.scalar is not None:
+        return "element" if op.scalar is None or numerics == "fast" or is_ieee(op) else "host"
+    if op.kind == "reduction" and op.reduce is not None and numerics == "fast":
+        return _reduction_kind(node)
+    return "host"
+
+
+def _reduction_kind(node: Node) -> str:
+    shape = [resolved(s) for s in node.inputs[0].shape]
+    dense = [d for d, s in enumerate(shape) if not is_one(s)]
+    reduced = [d for d in node.attributes["dims"] if d in dense]
+    if not reduced:
+        return "element"
+    if len(reduced) == len(dense):
+        return "full"
+    return "row" if dense[-1] in reduced else "column"
+
+
+class Fuser:
+    """Places nodes; `groups` is the result. Values in `results` must be stored."""
+
+    def __init__(self, nodes: Sequence[Node], operands: dict[Node, list[Value]], numerics: str,
+                 results: set[Value]):
+        self.nodes, self.numerics, self.results = nodes, numerics, set(results)
+        self.operands = operands  # of products, views folded in
+        self.groups: list[Group] = []
+        self.readers: dict[Value, list[Group]] = {}
+        self.kinds = {node: kind_of(node, numerics) for node in nodes}
+        self.cost: dict[Value, int] = {}
+        self.leaves: dict[Value, frozenset[Value]] = {}
+        for node in nodes:
+            self._estimate(node)
+
+    def run(self) -> list[Group]:
+        for position in reversed(range(len(self.nodes))):
+            node = self.nodes[position]
+            if any(v in self.results or v in self.readers for v in node.outputs):
+                getattr(self, "_place_" + self.kinds[node])(node, position)
+        self._merge_scalars()
+        self._merge_readers()
+        return in_order(self.groups)
+
+    # -- estimates -----------------------------------------------------------------------------
+    def _estimate(self, node: Node) -> None:
+        leaf = self.kinds[node] != "element"
+        cost, leaves = _operations(node), frozenset[Value]()
+        for x in node.operand_values():
+            cost += self.cost.get(x, 0 if is_one(count(x)) else 1)
+            leaves |= self.leaves.get(x, frozenset() if is_one(count(x)) else frozenset([x]))
+        for v in node.outputs:
+            single = is_one(count(v))
+            self.cost[v] = (0 if single else 1) if leaf else min(cost, 1000)
+            self.leaves[v] = frozenset() if single else frozenset([v]) if leaf else leaves
+
+    def _worth_repeating(self, v: Value) -> bool:
+        if is_one(count(v)) or self.cost[v] <= CHEAP:
+            return True
+        return self.cost[v] <= WORTH_REPEATING and len(self.leaves[v]) <= 1
+
+    # -- placing -------------------------------------------------------------------------------
+    def _new(self, kind: str, position: int, node: Node | None = None) -> Group:
+        group = Group(kind, position, node)
+        self.groups.append(group)
+        return group
+
+    def _read(self, values: Iterable[Value], group: Group) -> None:
+        for v in values:
+            known = self.readers.setdefault(v, [])
+            if group not in known:
+                known.append(group)
+
+    def _link(self, v: Value, group: Group) -> None:
+        group.after |= {r for r in self.readers.get(v, []) if r is not group}
+
+    def _store(self, v: Value, group: Group) -> None:
+        group.members.add(v)
+        group.stores.append(v)
+        self._link(v, group)
+
+    def _place_host(self, node: Node, position: int) -> None:
+        self._call("host", node, position, node.operand_values())
+
+    def _place_product(self, node: Node, position: int) -> None:
+        self._call("product", node, position, self.operands[node])
+
+    def _call(self, kind: str, node: Node, position: int, operands: Iterable[Value]) -> None:
+        group = self._new(kind, position, node)
+        group.operands = list(operands)
+        for v in node.outputs:
+            self._store(v, group)
+        self._read(group.operands, group)
+
+    def _place_element(self, node: Node, position: int) -> None:
+        v = node.outputs[0]
+        readers = list(self.readers.get(v, []))
+        calls = any(r.kind in ("host", "product") for r in readers)
+        if not calls and v not in self.results:
+            homes = self._inline(v, readers)
+            if homes is not None:
+                for group in homes:
+                    group.members.add(v)
+                    self._read(node.operand_values(), group)
+                return
+        home = self._home(v, node, readers, lambda g: fits(v, g))
+        if home is None:
+            home = self._new("loop", position)
+        admit(v, home)
+        self._store(v, home)
+        self._read(node.operand_values(), home)
+
+    def _inline(self, v: Value, readers: list[Group]) -> list[Group] | None:
+        """The groups that compute `v` for themselves, or None: it must be stored."""
+        full = any(len(r.members) >= MEMBERS_CAP for r in readers)
+        if full and not is_one(count(v)):
+            return None
+        if len(readers) > 1 and not self._cheap(v):
+            readers = self._merged(readers)
+        if len(readers) > 1 and not self._worth_repeating(v):
+            return None
+        return readers if all(self._no_blow_up(v, r) for r in readers) else None
+
+    def _cheap(self, v: Value) -> bool:
+        return is_one(count(v)) or self.cost[v] <= CHEAP
+
+    def _no_blow_up(self, v: Value, group: Group) -> bool:
+        """Whether each element of `v` is computed about once in the group's loops."""
+        if self._cheap(v):
+            return True
+        numel = count(v)
+        if any(same_size(numel, d) for d in group.domains):
+            return True
+        return any(prefix_length(dense_shape(s), numel) is not None for s in group.stores)
+
+    def _home(self, v: Value, node: Node, readers: list[Group], accepts: Any) -> Group | None:
+        """A group that can store `v` without waiting for someone who needs it."""
+        candidates = [r for r in readers if r.kind == "loop"]
+        for x in self._inlined_operands(node):
+            if not is_one(count(x)):
+                candidates += [r for r in self.readers.get(x, []) if r not in candidates]
+        if is_one(count(v)):
+            candidates += [g for g in self.groups if g not in candidates and _is_scalar(g)]
+        for group in candidates:
+            others = [r for r in readers if r is not group]
+            if not reaches(others, group) and accepts(group):
+                return group
+        return None
+
+    def _inlined_operands(self, node: Node) -> list[Value]:
+        """Values that feed the node, through a few elementwise ops."""
+        found = dict.fromkeys(node.operand_values())
+        waiting = list(found)
+        while waiting and len(found) < 12:
+            x = waiting.pop(0)
+            if x.node is not None and self.kinds.get(x.node) == "element":
+                new = [y for y in x.node.operand_values() if y not in found]
+                found.update(dict.fromkeys(new))
+                waiting += new
+        return list(found)
+
+    # -- reductions ----------------------------------------------------------------------------
+    def _place_row(self, node: Node, position: int) -> None:
+        v, operand = node.outputs[0], node.inputs[0]
+        shape = [resolved(s) for s in operand.shape]
+        dims = node.attributes["dims"]
+        rows = product([s for d, s in enumerate(shape) if d not in dims])
+        inner = product([shape[d] for d in dims])
+        dense = [d for d, s in enumerate(shape) if not is_one(s)]
+        kept = [d for d in dense if d not in dims]
+        self._place_rows(node, position, rows, inner, dense[: len(kept)] == kept, v)
+
+    def _place_rows(self, node: Node, position: int, rows: Any, inner: Any, prefix: bool,
+                    v: Value) -> Group:
+        readers = list(self.readers.get(v, []))
+        stored = v in self.results or any(r.kind != "loop" for r in readers)
+        if not stored and len(readers) > 1:
+            readers = self._merged(readers)
+        if not stored and len(readers) == 1 and take_rows(readers[0], rows, inner, prefix):
+            group = readers[0]
+            group.members.add(v)
+        else:
+            found = self._home(v, node, readers, lambda g: take_rows(g, rows, inner, prefix))
+            if found is None:
+                found = self._new("loop", position)
+                found.rows = rows
+            group = found
+            self._store(v, group)
+        group.domains.append(rows * inner)
+        if v not in group.finals:
+            self._read(node.operand_values(), group)
+        return group
+
+    def _place_column(self, node: Node, position: int) -> None:
+        v, key = node.outputs[0], key_of_columns(node)
+        readers = self.readers.get(v, [])
+        home = next((g for g in self.groups if g.kind == "column" and g.column_key == key
+                     and not reaches(readers, g)), None)
+        if home is None:
+            home = self._new("column", position, node)
+            home.column_key = key
+            home.domains.append(product(column_extents(node)))
+        self._store(v, home)
+        self._read(node.operand_values(), home)
+
+    def _place_full(self, node: Node, position: int) -> None:
+        v, operand = node.outputs[0], node.inputs[0]
+        assert node.op.reduce is not None
+        if node.op.reduce.position or self._of_rows(operand):
+            if self._follows_reduction(operand):
+                self.results.add(operand)
+            self._place_rows(node, position, 1, count(operand), True, v)
+            return
+        final = self._final(node, position)
+        part = next((g for g in self.groups if g.kind == "part" and g is not final
+                     and same_size(g.domains[0], count(operand))
+                     and not reaches([final], g)), None)
+        if part is None:
+            part = self._new("part", position, node)
+            part.domains.append(count(operand))
+        part.members.add(v)
+        part.stores.append(v)
+        part.after.add(final)
+        self._read(node.operand_values(), part)
+
+    def _final(self, node: Node, position: int) -> Group:
+        """The group of the second phase: one element from the parts."""
+        v = node.outputs[0]
+        readers = list(self.readers.get(v, []))
+        alone = v not in self.results and len(readers) == 1
+        if alone and _is_scalar(readers[0]) and take_rows(readers[0], 1, 1, True):
+            group = readers[0]
+            group.members.add(v)
+        else:
+            found = self._home(v, node, readers, lambda g: _is_scalar(g) and take_rows(g, 1, 1, True))
+            if found is None:
+                found = self._new("loop", position)
+                found.rows = 1
+            group = found
+            self._store(v, group)
+        group.finals.add(v)
+        return group
+
+    def _of_rows(self, operand: Value) -> bool:
+        """Whether one phase is enough: few elements, or one for each row of something larger."""
+        if type(count(operand)) is int and count(operand) <= 1 << 14:
+            return True
+        return len(dense_shape(operand)) == 1 and self._follows_reduction(operand)
+
+    def _follows_reduction(self, operand: Value) -> bool:
+        """Whether a value that would be computed with `operand` is a reduction, or is read by index."""
+        stack, seen = [operand], set()
+        while stack:
+            x = stack.pop()
+            if x.node is None or x in seen or len(seen) > 40:
+                continue
+            seen.add(x)
+            if self.kinds[x.node] in ("row", "column"):
+                return True
+            if self.kinds[x.node] == "element":
+                stack.extend(x.node.operand_values())
+        return False
+
+    # -- merging -------------------------------------------------------------------------------
+    def _merged(self, readers: list[Group], alike: bool = False) -> list[Group]:
+        """The same readers after merging those that can be; `alike`: only if they index alike."""
+        left = list(readers)
+        for a in readers:
+            for b in readers:
+                if a not in left or b not in left or a is b or alike and not index_alike(a, b):
+                    continue
+                if can_merge(a, b):
+                    self._merge(a, b)
+                    left.remove(b)
+        return left
+
+    def _merge(self, a: Group, b: Group) -> None:
+        merge(a, b)
+        self.groups.remove(b)
+        for group in self.groups:
+            if b in group.after:
+                group.after = (group.after - {b}) | ({a} - {group})
+        for known in self.readers.values():
+            if b in known:
+                known[known.index(b)] = a
+                known[:] = dict.fromkeys(known)
+
+    def _merge_scalars(self) -> None:
+        scalars = [g for g in self.groups if _is_scalar(g)]
+        self._merged(scalars)
+
+    def _merge_readers(self) -> None:
+        for v in list(self.readers):
+            if not is_one(count(v)) and len(self.readers[v]) > 1:
+                self._merged([r for r in self.readers[v] if r.kind == "loop"], alike=True)
+
+
+def _is_scalar(group: Group) -> bool:
+    """Whether the group's loops are over one element."""
+    if group.kind != "loop":
+        return False
+    return (group.numel is None or is_one(group.numel)) and (group.rows is None or is_one(group.rows))
+
+
+def _operations(node: Node) -> int:
+    op = node.op
+    if op.kind == "random":
+        return 50
+    if op.scalar is None:
+        return 0
+    functions = _FUNCTION.findall(op.scalar.replace("{dtype}", ""))
+    return 1 + sum(12 for f in functions if f not in _LIGHT) + 3 * op.scalar.count("/")
+
+
+def in_order(groups: Sequence[Group]) -> list[Group]:
+    """Groups so that each comes before those that read it; otherwise as in the graph."""
+    import heapq
+
+    waits = dict.fromkeys(groups, 0)
+    for group in groups:
+        for later in group.after:
+            waits[later] += 1
+    number = {group: k for k, group in enumerate(groups)}
+    ready = [(g.position, number[g]) for g in groups if not waits[g]]
+    heapq.heapify(ready)
+    order: list[Group] = []
+    while ready:
+        group = groups[heapq.heappop(ready)[1]]
+        order.append(group)
+        for later in group.after:
+            waits[later] -= 1
+            if not waits[later]:
+                heapq.heappush(ready, (later.position, number[later]))
+    assert len(order) == len(groups), "groups depend on each other in a circle"
+    return order

@@ -1,0 +1,235 @@
+"""Layout: what a group computes, as loops with stores.
+
+In: a group of `fuse.py`. Out: a `Nest`: outer variables (flattened to one range, shared out among workers), and stores
+of scalar expressions, each with its own inner variables. Called by `lower.py`; `printing.py` writes the text.
+A value is first emitted over flat variables; those of which // or % remain are split in two, and all is emitted again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracejit.ir.graph import Graph, Value
+from tracejit.ir.sizes import SizeLike, same_size, size_max
+from tracejit.lowering.emit import Emission, Partial, Splits, accumulator
+from tracejit.lowering.groups import Group, column_extents, dense_shape, prefix_length
+from tracejit.lowering.index import (
+    Index,
+    Variable,
+    as_index,
+    product,
+    resolved,
+    size_key,
+    unravelled,
+)
+from tracejit.lowering.scalars import Scalar, register, walk
+from tracejit.ops.shapes import is_one
+
+PART = 4096  # elements each part of a full reduction adds up
+WORK = 16384  # elements that one chunk of a range handles, about
+TILE = 256  # columns a column reduction keeps in scratch memory
+ROUNDS = 8
+
+
+@dataclass
+class Store:
+    """`scalar` goes to element `index` of `leaf` (a Value, or a Partial)."""
+
+    leaf: Any
+    place: list[Index]  # index tuple, for targets with strides of their own
+    scalar: Scalar
+    inner: list[Variable] = field(default_factory=list)  # loops inside the outer ones
+
+
+@dataclass
+class Nest:
+    """One kernel's loops. `column`: the variable of a column reduction; `flat`: one loop, nothing split."""
+
+    emission: Emission
+    outer: list[Variable]
+    stores: list[Store]
+    total: SizeLike
+    chunk: SizeLike
+    column: Variable | None = None
+    flat: bool = False
+    misplaced: set[Value] = field(default_factory=set)  # reductions that loops would repeat
+
+    def roots(self) -> list[Scalar]:
+        return [s.scalar for s in self.stores]
+
+
+def lay_out(group: Group, graph: Graph, partials: dict[Value, Partial]) -> Nest:
+    """The loops of a group of kind loop, column or part; a part also fills in `partials`."""
+    make = {"loop": _rows if group.rows is not None else _flat, "column": _columns, "part": _parts}
+    splits = Splits()
+    finals = {v: p for v, p in partials.items() if v in group.finals}
+    for _ in range(ROUNDS):
+        nest = make[group.kind](group, graph, splits, finals)
+        roots = nest.roots()
+        if not splits.refine([*roots, *_addresses(nest)]):
+            break
+    nest.misplaced = _misplaced(nest)
+    if group.kind == "part":
+        for store in nest.stores:
+            partials[store.leaf.value] = store.leaf
+    return nest
+
+
+def _addresses(nest: Nest) -> list[Scalar]:
+    """Store addresses as scalars, so that what they divide by is found as well."""
+    emission = nest.emission
+    return [emission.load(s.leaf, s.place) for s in nest.stores]
+
+
+def _flat(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest:
+    emission = Emission(graph, group.members, splits, partials)
+    variable = Variable("f", resolved(group.numel))
+    stores = []
+    for v in group.stores:
+        index = unravelled(splits.index(variable), [resolved(s) for s in v.shape])
+        stores.append(Store(v, index, emission.value(v, index)))
+    leaves = splits.leaves(variable)
+    if len(leaves) <= 1:
+        return Nest(emission, leaves, stores, product([x.extent for x in leaves]), WORK, flat=True)
+    for store in stores:
+        store.inner = leaves[-1:]
+    total = product([x.extent for x in leaves[:-1]])
+    return Nest(emission, leaves[:-1], stores, total, _rows_per_chunk(leaves[-1].extent))
+
+
+def _rows_per_chunk(inner: SizeLike) -> SizeLike:
+    """About WORK elements, at least one row."""
+    if type(inner) is int:
+        return max(1, WORK // max(inner, 1))
+    return size_max(1, WORK // size_max(inner, 1))
+
+
+def _rows(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest:
+    emission = Emission(graph, group.members, splits, partials)
+    rows = resolved(group.rows)
+    outer, inners = Variable("row", rows), {}
+    stores = []
+    for v in group.stores:
+        shape = [resolved(s) for s in v.shape]
+        dense = dense_shape(v)
+        lead = prefix_length(dense, rows)
+        assert lead is not None
+        width = product(dense[lead:])
+        inner = inners.setdefault(size_key(width), Variable(f"c{len(inners)}", width))
+        index = _two_parts(shape, lead, splits.index(outer), splits.index(inner))
+        stores.append(Store(v, index, emission.value(v, index), splits.leaves(inner)))
+    widths = [s.inner[-1].extent for s in stores if s.inner]
+    widths += [fold.extent for fold in emission.folds.values()]
+    chunk = _rows_per_chunk(widths[0]) if widths else WORK
+    return Nest(emission, splits.leaves(outer), stores, rows, chunk)
+
+
+def _two_parts(shape: list[SizeLike], lead: int, row: Index, inner: Index) -> list[Index]:
+    """Index tuple whose first `lead` dimensions (not counting those of 1) come from `row`."""
+    dense = [d for d, s in enumerate(shape) if not is_one(s)]
+    first = unravelled(row, [shape[d] for d in dense[:lead]])
+    rest = unravelled(inner, [shape[d] for d in dense[lead:]])
+    place = dict(zip(dense, [*first, *rest]))
+    return [place.get(d, as_index(0)) for d in range(len(shape))]
+
+
+def _columns(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest:
+    emission = Emission(graph, group.members, splits, partials)
+    assert group.node is not None
+    batch, _, columns = column_extents(group.node)
+    outer, column = Variable("batch", batch), Variable("column", columns)
+    splits.fixed.add("column")
+    stores = []
+    for v in group.stores:
+        place = iter(unravelled(splits.index(outer), _before(v)))
+        across = iter(unravelled(as_index(column), _after(v)))
+        index = []
+        for kind in _sides(v):
+            index.append(next(place) if kind == "batch" else next(across) if kind == "column"
+                         else as_index(0))
+        stores.append(Store(v, index, emission.value(v, index)))
+    tiles = (columns + TILE - 1) // TILE
+    return Nest(emission, splits.leaves(outer), stores, batch * tiles, 1, column=column)
+
+
+def _sides(v: Value) -> list[str]:
+    """Whether each dimension of a reduction's result lies before or after the reduced ones."""
+    assert v.node is not None
+    shape, dims = v.node.inputs[0].shape, v.node.attributes["dims"]
+    last = max(d for d in dims if not is_one(resolved(shape[d])))
+    keepdim = v.node.attributes.get("keepdim", False)
+    return ["none" if d in dims else "batch" if d < last else "column"
+            for d in range(len(shape)) if keepdim or d not in dims]
+
+
+def _before(v: Value) -> list[SizeLike]:
+    return [resolved(s) for s, side in zip(v.shape, _sides(v)) if side == "batch"]
+
+
+def _after(v: Value) -> list[SizeLike]:
+    return [resolved(s) for s, side in zip(v.shape, _sides(v)) if side == "column"]
+
+
+def _parts(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest:
+    """Full reductions: one element for each PART elements, or for each row where the input is not flat."""
+    numel = resolved(group.domains[0])
+    flat = Variable("r", numel)
+    if "r" not in splits.parts:
+        extent = (numel + PART - 1) // PART
+        part = Variable("part", extent)
+        start = as_index(part) * PART
+        flat.start, flat.stop = start, numel
+        outer = [part] if not is_one(extent) else []
+        emission = Emission(graph, group.members, splits, chunks=dict.fromkeys(group.stores, flat))
+        nest = _part_nest(group, emission, outer, extent, max(1, WORK // PART))
+        if not splits.refine(nest.roots(), partial=True):
+            return nest
+        flat = Variable("r", numel)
+    emission = Emission(graph, group.members, splits, chunks=dict.fromkeys(group.stores, flat))
+    leaves = splits.leaves(flat)
+    emission.chunk_loops = leaves[-1:]
+    rows = product([x.extent for x in leaves[:-1]])
+    return _part_nest(group, emission, leaves[:-1], rows, _rows_per_chunk(leaves[-1].extent))
+
+
+def _part_nest(group: Group, emission: Emission, outer: list[Variable], extent: SizeLike,
+               chunk: SizeLike) -> Nest:
+    stores = []
+    place: Index = as_index(0)
+    for v in outer:
+        place = place * v.extent + as_index(v)
+    for v in group.stores:
+        assert v.node is not None
+        scalar = emission.value(v, [as_index(0)] * v.ndim)
+        partial = Partial(v, extent)
+        partial.dtype = accumulator(v.node)
+        stores.append(Store(partial, [place], scalar))
+    return Nest(emission, outer, stores, extent, chunk)
+
+
+def _misplaced(nest: Nest) -> set[Value]:
+    """Reductions that would be computed again and again: they depend on an inner loop's variable."""
+    allowed = {v.name for v in nest.outer}
+    if nest.column is not None:
+        allowed.add(nest.column.name)
+    lazily: set[int] = set()
+    found = set()
+    for scalar in reversed(walk(nest.roots())):
+        branches = scalar.args[1:] if scalar.kind == "choice" else ()
+        lazily |= {a.number for a in branches}
+        if scalar.number in lazily:
+            lazily |= {a.number for a in scalar.reads()}
+        if scalar.kind == "fold" and (not scalar.variables <= allowed or scalar.number in lazily):
+            found.add(nest.emission.reduced[scalar.number])
+    return found - {s.leaf for s in nest.stores if isinstance(s.leaf, Value)}
+
+
+def same_loops(a: list[Variable], b: list[Variable]) -> bool:
+    return len(a) == len(b) and all(x.name == y.name and same_size(x.extent, y.extent)
+                                    for x, y in zip(a, b))
+
+
+def element_bytes(leaf: Any) -> int:
+    return leaf.dtype.itemsize if isinstance(leaf, Value) else {"float64": 8, "int64": 8}.get(
+        register(leaf.dtype), leaf.dtype.itemsize)

@@ -1,0 +1,81 @@
+"""The way from a graph to a program, in order.
+
+In: a pure Graph without composites. Out: a `Program`: kernels' texts, buffers, instructions. Called by `jit.py` and
+tests. fold products (`products.py`) -> group (`fuse.py`) -> loops (`loops.py`) -> which memory (`memory.py`) -> text
+(`printing.py`, `kernels.py`) -> instructions (`schedule.py`).
+"""
+
+from __future__ import annotations
+
+from tracejit import logs
+from tracejit.ir.graph import Graph, Node, Value
+from tracejit.lowering.emit import Partial
+from tracejit.lowering.fuse import Fuser, kind_of
+from tracejit.lowering.groups import Group
+from tracejit.lowering.loops import Nest, lay_out
+from tracejit.lowering.memory import Memory, assign_memory
+from tracejit.lowering.products import Folded, copy_of, fold_products
+from tracejit.lowering.program import Program
+from tracejit.lowering.schedule import schedule
+
+ROUNDS = 8
+
+
+def lower(graph: Graph, numerics: str = "fast") -> Program:
+    """Kernels and instructions that compute `graph`.
+
+    numerics  "fast", or "eager": bit for bit what the ops' own eager functions give
+
+    Raises NotImplementedError for a composite: passes open those first.
+    """
+    for node in graph.nodes:
+        if node.op.kind == "composite" and node.op.eager is None:
+            raise NotImplementedError(f"lowering takes no composites, found {node.op.name}")
+    guards = len(graph.scope.guards)
+    folded = fold_products(graph, lambda node: kind_of(node, numerics) == "product")
+    writes = _own_values(graph, folded)
+    groups, nests, partials = _fused(graph, folded, writes, numerics)
+    memory = assign_memory(graph, writes, groups, nests)
+    program = schedule(graph, memory, nests, partials, folded, numerics)
+    assert len(graph.scope.guards) == guards, (
+        f"lowering asked about sizes: {graph.scope.guards[guards:]}")
+    if logs.enabled("fusion"):
+        logs.emit("fusion", describe(program))
+    return program
+
+
+def _own_values(graph: Graph, folded: Folded) -> list[tuple[Value, Value]]:
+    """The graph's writes; an input written to another one is copied first, which may be written itself."""
+    return [(target, copy_of(v, folded.nodes) if v.node is None else v) for target, v in graph.writes]
+
+
+def _fused(graph: Graph, folded: Folded, writes: list[tuple[Value, Value]], numerics: str
+           ) -> tuple[list[Group], dict[Group, Nest], dict[Value, Partial]]:
+    """Groups and their loops; reductions that loops would repeat are stored, and all is done again."""
+    forced: set[Value] = set()
+    results = set(graph.outputs) | {v for _, v in writes}
+    for _ in range(ROUNDS):
+        fuser = Fuser(folded.nodes, folded.values(), numerics, results | forced)
+        groups = fuser.run()
+        partials: dict[Value, Partial] = {}
+        nests: dict[Group, Nest] = {}
+        for group in groups:
+            if group.kind in ("loop", "column", "part"):
+                nests[group] = lay_out(group, graph, partials)
+        misplaced = {v for nest in nests.values() for v in nest.misplaced} - forced
+        if not misplaced:
+            break
+        forced |= misplaced
+    return groups, nests, partials
+
+
+def describe(program: Program) -> str:
+    """One line for each instruction: what runs together."""
+    lines = []
+    for k, instruction in enumerate(program.instructions):
+        what = instruction.extern or (instruction.kernel.name if instruction.kernel else "host call")
+        lines.append(f"{k}: {what}: {', '.join(dict.fromkeys(instruction.ops))}")
+    return "\n".join(lines)
+
+
+__all__ = ["Memory", "Node", "describe", "lower"]

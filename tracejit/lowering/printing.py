@@ -1,0 +1,479 @@
+"""Loops as text: a `Nest` becomes the body of one Python function in the one ABI.
+
+In: a Nest, and which buffer each value reads or writes. Out: `Text`: lines, operands, sizes. Called by `lower.py`.
+Scalars are written in the outermost loop that knows their variables; reductions that run over the same variables at
+the same place share a loop. Names are canonical (order of appearance), so equal computations give equal texts; the
+user's lines are comments, which `kernel_of` keeps out of a kernel's identity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Sequence
+
+from tracejit.ir.graph import Location
+from tracejit.ir.sizes import SizeLike, same_size
+from tracejit.lowering import abi
+from tracejit.lowering.emit import Emission
+from tracejit.lowering.index import (
+    Condition,
+    Index,
+    Quotient,
+    Read,
+    Variable,
+    product,
+)
+from tracejit.lowering.loops import TILE, Nest, Store, same_loops
+from tracejit.lowering.names import Names
+from tracejit.lowering.scalars import Scalar, variables_of, walk
+
+INDENT = "    "
+
+
+@dataclass
+class Pointer:
+    """One operand: a buffer under a name. `shared`: every segment of a kernel reads the same one."""
+
+    name: str
+    buffer: Any
+    dtype: str
+    written: bool = False
+    shared: bool = False
+
+
+@dataclass
+class Text:
+    """What printing made of a nest; `finish` in `segments.py` puts the function together."""
+
+    names: Names
+    pointers: list[Pointer]
+    before: list[str]  # statements before the loop over the range
+    body: list[str]  # statements in that loop, or after `before` where there is none
+    loop: str  # the loop's variable; "" without one
+    loops: int
+    scratch: int
+    messages: tuple[str, ...]
+    locations: tuple[Location, ...] = ()
+    sized_by: list[SizeLike] = field(default_factory=list)
+
+
+@dataclass
+class Block:
+    """Lines at one depth of loops."""
+
+    variables: frozenset[str]
+    lines: list[str] = field(default_factory=list)
+    known: dict[int, str] = field(default_factory=dict)
+    branch: bool = False  # only reached under a condition: nothing in it may move out
+
+
+class Printer:
+    """Writes one nest. `buffer_of(leaf)` is what is read, `targets(leaf)` the (buffer, strides) written."""
+
+    def __init__(self, nest: Nest, buffer_of: Any, targets: Any):
+        self.nest, self.emission = nest, nest.emission
+        self.buffer_of, self.targets = buffer_of, targets
+        self.names = Names()
+        self.pointers: dict[Any, Pointer] = {}
+        self.variables: dict[str, str] = {}
+        self.stack: list[Block] = [Block(frozenset())]
+        self.temporaries = self.loops = self.scratch = 0
+        self.location: Location | None = None
+        self.locations: dict[Location, None] = {}
+        self.written = {b for s in nest.stores for b, _ in targets(s.leaf)}
+
+    def run(self) -> Text:
+        for name in (v.name for v in self.nest.outer if not self.nest.flat):
+            self.variables[name] = f"i{len(self.variables)}"
+        body = self._columns() if self.nest.column is not None else self._body()
+        loop = "" if not self.nest.outer and self.nest.column is None else self._loop_name()
+        pointers = sorted(self.pointers.values(), key=lambda p: p.written)
+        return Text(self.names, pointers, self.stack[0].lines, body, loop, max(self.loops, 1),
+                    self.scratch, tuple(self.emission.messages), tuple(self.locations))
+
+    def _loop_name(self) -> str:
+        return "i" if self.nest.flat else "tile" if self.nest.column is not None else "row"
+
+    # -- outer loop ----------------------------------------------------------------------------
+    def _body(self) -> list[str]:
+        nest = self.nest
+        if nest.flat:
+            for v in nest.outer:
+                self.variables[v.name] = "i"
+        self.prepare(nest.roots())
+        if not nest.outer:
+            lines = self._stores(nest.stores)
+            return lines
+        if len(nest.outer) == 1:
+            self.variables[nest.outer[0].name] = self._loop_name()
+        block = Block(frozenset(v.name for v in nest.outer))
+        if len(nest.outer) > 1:
+            block.lines += self._decoded("row", nest.outer)
+        self.stack.append(block)
+        self.prepare(nest.roots())
+        block.lines += self._stores(nest.stores)
+        self.stack.pop()
+        self.loops += not nest.flat or bool(nest.outer)
+        return block.lines
+
+    def _decoded(self, flat: str, outer: Sequence[Variable]) -> list[str]:
+        """Several outer variables from the one that is shared out."""
+        lines, rest = [], flat
+        for k, v in reversed(list(enumerate(outer))):
+            name = self.variables[v.name]
+            if k == 0:
+                lines.append(f"{name} = {rest}")
+            else:
+                lines.append(f"{name} = {rest} % {self.names.size(v.extent)}")
+                after = product([x.extent for x in outer[k:]])
+                rest = f"{flat} // {self.names.size(after)}"
+                if k > 1:
+                    rest = f"({rest})"
+        return lines
+
+    # -- stores --------------------------------------------------------------------------------
+    def _stores(self, stores: Sequence[Store]) -> list[str]:
+        """Stores of one row: those without inner loops after the others' loops, equal loops joined."""
+        block = self.stack[-1]
+        groups: list[list[Store]] = []
+        for store in stores:
+            for known in groups:
+                if same_loops(known[0].inner, store.inner):
+                    known.append(store)
+                    break
+            else:
+                groups.append([store])
+        start = len(block.lines)
+        for known in groups:
+            if known[0].inner:
+                self._loop(known[0].inner, lambda known=known: self._store_all(known))
+            else:
+                self._store_all(known)
+        lines = block.lines[start:]
+        del block.lines[start:]
+        return lines
+
+    def _store_all(self, stores: Sequence[Store]) -> None:
+        values = [self.place(s.scalar) for s in stores]
+        for store, value in zip(stores, values):
+            for buffer, strides in self.targets(store.leaf):
+                address = self.emission.address(strides or store.leaf, store.place)
+                pointer = self.pointer(buffer, store.leaf.dtype.name)
+                where = self.index(address)
+                self.stack[-1].lines.append(
+                    f"{pointer}[{where}] = {self._encoded(value, store.leaf.dtype.name)}")
+
+    def _encoded(self, value: str, dtype: str) -> str:
+        if dtype in ("float16", "bfloat16"):
+            return f"{self.names.function(f'{dtype}_from_float32', 'float32')}({value})"
+        return f"{self.names.imported('numpy', 'uint8')}({value})" if dtype == "bool" else value
+
+    def pointer(self, buffer: Any, dtype: str) -> str:
+        known = self.pointers.get(buffer)
+        if known is None:
+            written = buffer in self.written
+            number = sum(p.written == written for p in self.pointers.values())
+            name = f"{'y' if written else 'x'}{number}"
+            known = self.pointers[buffer] = Pointer(name, buffer, dtype, written)
+        return known.name
+
+    # -- loops ---------------------------------------------------------------------------------
+    def _loop(self, variables: Sequence[Variable], body: Any, ranges: Any = None) -> None:
+        """Nested loops over `variables`, `body()` innermost, appended to the block on top."""
+        depth = len(self.stack)
+        heads = []
+        for v in variables:
+            self.variables[v.name] = self._fresh()
+            known = self.stack[-1].variables | {v.name}
+            heads.append(self._head(v))
+            self.stack.append(Block(known))
+        body()
+        for v, head in zip(reversed(variables), reversed(heads)):
+            lines = self.stack.pop().lines
+            del self.variables[v.name]
+            self.stack[-1].lines += [f"for {head}:", *(INDENT + line for line in lines)]
+        assert len(self.stack) == depth
+        self.loops += 1
+
+    def _fresh(self) -> str:
+        used = set(self.variables.values())
+        return next(n for n in ("j", "k", "l", "m", *(f"j{k}" for k in range(99))) if n not in used)
+
+    def _head(self, v: Variable) -> str:
+        name = self.variables[v.name]
+        if v.stop is None:
+            return f"{name} in range({self.names.size(v.extent)})"
+        assert v.start is not None
+        start = self.index(v.start)
+        from tracejit.lowering.loops import PART
+
+        return f"{name} in range({start}, min({start} + {PART}, {self.names.size(v.stop)}))"
+
+    # -- reductions ----------------------------------------------------------------------------
+    def prepare(self, roots: Sequence[Scalar]) -> None:
+        """Write the reductions that belong to the block on top, as few loops as their order allows."""
+        block = self.stack[-1]
+        order = walk(roots)
+        level: dict[int, int] = {}
+        waiting: dict[int, list[Scalar]] = {}
+        for scalar in order:
+            depth = max((level.get(a.number, 0) for a in scalar.reads()), default=0)
+            if scalar.kind == "fold" and scalar.variables <= block.variables:
+                if not self.is_known(scalar):
+                    waiting.setdefault(depth, []).append(scalar)
+                depth += 1
+            level[scalar.number] = depth
+        for depth in sorted(waiting):
+            rest = waiting[depth]
+            while rest:
+                together = [f for f in rest if same_loops(f.data.loops, rest[0].data.loops)]
+                rest = [f for f in rest if f not in together]
+                self.folds(together)
+
+    def folds(self, folds: Sequence[Scalar]) -> None:
+        """One loop for reductions over the same variables."""
+        block = self.stack[-1]
+        totals, places = [], []
+        for fold in folds:
+            total = self._temporary()
+            kind = fold.args[0].dtype
+            first = self.names.number(fold.data.identity, kind)
+            if first == "0" or kind == "int64":
+                first = f"{self.names.imported('numpy', 'int64')}({first})"
+            block.lines.append(f"{total} = {first}")
+            place = ""
+            if fold.data.place is not None:
+                place = self._temporary()
+                block.lines.append(f"{place} = 0")
+            totals.append(total)
+            places.append(place)
+
+        def body() -> None:
+            for fold, total, place in zip(folds, totals, places):
+                value = self.place(fold.args[0])
+                self._step(fold, total, place, value)
+
+        self._loop(folds[0].data.loops, body)
+        for fold, total, place in zip(folds, totals, places):
+            block.known[fold.number] = place or total
+
+    def _step(self, fold: Scalar, total: str, place: str, value: str) -> None:
+        lines, kind = self.stack[-1].lines, fold.args[0].dtype
+        step = self.names.combine(fold.data.combine, total, value, kind)
+        if not place:
+            lines.append(f"{total} = {step}")
+            return
+        lines += [f"if {step}:", f"{INDENT}{total} = {value}",
+                  f"{INDENT}{place} = {self.index(fold.data.place)}"]
+
+    def _columns(self) -> list[str]:
+        """Sums over leading dimensions: a tile of columns at a time, totals in scratch memory."""
+        nest, column = self.nest, self.nest.column
+        assert column is not None
+        tiles = self.names.size((column.extent + TILE - 1) // TILE)
+        width = self.names.size(column.extent)
+        block = Block(frozenset(v.name for v in nest.outer))
+        if nest.outer:
+            block.lines.append(f"batch = tile // {tiles}")
+            if len(nest.outer) == 1:
+                self.variables[nest.outer[0].name] = "batch"
+            else:
+                block.lines += self._decoded("batch", nest.outer)
+        block.lines += [f"first = tile % {tiles} * {TILE}" if nest.outer else f"first = tile * {TILE}",
+                        f"last = min(first + {TILE}, {width})"]
+        self.stack.append(block)
+        folds = list({s.number: s for s in walk(nest.roots()) if s.kind == "fold"}.values())
+        totals = [self._scratch_row(f) for f in folds]
+        self.variables[column.name] = "c"
+        block.lines.append("for c in range(first, last):")
+        for fold, total in zip(folds, totals):
+            first = self.names.number(fold.data.identity, fold.dtype)
+            block.lines.append(f"{INDENT}{total}[c - first] = {first}")
+        while folds:
+            loops = folds[0].data.loops
+            together = [(f, t) for f, t in zip(folds, totals) if same_loops(f.data.loops, loops)]
+            left = [(f, t) for f, t in zip(folds, totals) if not same_loops(f.data.loops, loops)]
+            self._loop(loops, lambda together=together: self._column_steps(together))
+            for fold, total in together:
+                self._final_names[fold.number] = f"{total}[c - first]"
+            folds, totals = [f for f, _ in left], [t for _, t in left]
+        self._across(lambda: self._store_columns())
+        self.stack.pop()
+        return block.lines
+
+    def _scratch_row(self, fold: Scalar) -> str:
+        name = f"total{self.scratch // (8 * TILE)}"
+        kind = "bool" if fold.dtype == "bool" else fold.dtype
+        self.stack[0].lines.append(f"{name} = {self.names.scratch(kind)}(scratch, {self.scratch})")
+        self.scratch += 8 * TILE
+        return name
+
+    def _across(self, body: Any) -> None:
+        """A loop over the tile's columns."""
+        outer = self.stack[-1]
+        assert self.nest.column is not None
+        self.stack.append(Block(outer.variables | {self.nest.column.name}))
+        body()
+        lines = self.stack.pop().lines
+        outer.lines += ["for c in range(first, last):", *(INDENT + line for line in lines)]
+
+    def _column_steps(self, folds: Sequence[tuple[Scalar, str]]) -> None:
+        def steps() -> None:
+            for fold, total in folds:
+                value = self.place(fold.args[0])
+                kind = fold.dtype
+                so_far = f"({total}[c - first] != 0)" if kind == "bool" else f"{total}[c - first]"
+                step = self.names.combine(fold.data.combine, so_far, value, kind)
+                if kind == "bool":
+                    step = f"{self.names.imported('numpy', 'uint8')}({step})"
+                self.stack[-1].lines.append(f"{total}[c - first] = {step}")
+
+        self._across(steps)
+
+    def _store_columns(self) -> None:
+        block = self.stack[-1]
+        for scalar in walk(self.nest.roots()):
+            text = self._final_names.get(scalar.number)
+            if text is not None:
+                block.known[scalar.number] = f"({text} != 0)" if scalar.dtype == "bool" else text
+        self._store_all(self.nest.stores)
+
+    @property
+    def _final_names(self) -> dict[int, str]:
+        return self.__dict__.setdefault("_finals", {})
+
+    # -- scalars -------------------------------------------------------------------------------
+    def is_known(self, scalar: Scalar) -> str | None:
+        for block in self.stack:
+            if scalar.number in block.known:
+                return block.known[scalar.number]
+        return None
+
+    def place(self, scalar: Scalar) -> str:
+        """The scalar as an expression; what computes it is written in the outermost block possible."""
+        if scalar.kind == "number":
+            return self.names.number(scalar.data, scalar.dtype)
+        known = self.is_known(scalar)
+        if known is not None:
+            return known
+        depth = self._depth(scalar)
+        inner = self.stack[depth + 1:]
+        del self.stack[depth + 1:]
+        block = self.stack[-1]
+        if scalar.kind == "fold":
+            self.folds([scalar])
+        else:
+            block.known[scalar.number] = getattr(self, "_write_" + scalar.kind)(scalar)
+        self.stack += inner
+        return block.known[scalar.number]
+
+    def _depth(self, scalar: Scalar) -> int:
+        first = max((k for k, b in enumerate(self.stack) if b.branch), default=0)
+        for depth in range(first, len(self.stack)):
+            if scalar.variables <= self.stack[depth].variables:
+                return depth
+        raise AssertionError(f"{scalar.variables} are not in scope: {self.stack[-1].variables}")
+
+    def _temporary(self) -> str:
+        self.temporaries += 1
+        return f"v{self.temporaries - 1}"
+
+    def _assign(self, text: str, location: Location | None) -> str:
+        lines, name = self.stack[-1].lines, self._temporary()
+        if location is not None:
+            self.locations.setdefault(location)
+            if location != self.location:
+                lines.append(f"# {location}  {location.text.strip()}".rstrip())
+                self.location = location
+        lines.append(f"{name} = {text}")
+        return name
+
+    def _write_load(self, scalar: Scalar) -> str:
+        leaf, index = scalar.data
+        pointer = self.pointer(self.buffer_of(leaf), leaf.dtype.name)
+        text = f"{pointer}[{self.index(index)}]"
+        if leaf.dtype.name == "bool":
+            text = f"{text} != 0"
+        elif leaf.dtype.name in ("float16", "bfloat16"):
+            text = f"{self.names.function(f'float32_from_{leaf.dtype.name}', 'float32')}({text})"
+        return self._assign(text, None)
+
+    def _write_call(self, scalar: Scalar) -> str:
+        arguments = [self.place(a) for a in scalar.args]
+        text = self.names.template(scalar.data, arguments, [a.dtype for a in scalar.args], scalar.dtype)
+        return self._assign(text, scalar.location)
+
+    def _write_index(self, scalar: Scalar) -> str:
+        text = self.index(scalar.data)
+        if text.lstrip("-").isdigit():
+            text = f"{self.names.imported('numpy', 'int64')}({text})"
+        return self._assign(text, None)
+
+    def _write_condition(self, scalar: Scalar) -> str:
+        return self._assign(self.condition(scalar.data), None)
+
+    def condition(self, condition: Condition) -> str:
+        if condition.sign in ("<", "=="):
+            return f"{self.index(condition.parts[0])} {condition.sign} 0"
+        parts = [f"({self.condition(p)})" for p in condition.parts]
+        return f"not {parts[0]}" if condition.sign == "not" else f" {condition.sign} ".join(parts)
+
+    def _write_choice(self, scalar: Scalar) -> str:
+        test = self.place(scalar.args[0])
+        name = self._temporary()
+        lines = self.stack[-1].lines
+        for head, branch in (("if " + test, scalar.args[1]), ("else", scalar.args[2])):
+            self.stack.append(Block(self.stack[-1].variables, branch=True))
+            value = self.place(branch)
+            inside = [*self.stack.pop().lines, f"{name} = {value}"]
+            lines += [f"{head}:", *(INDENT + line for line in inside)]
+        return name
+
+    def _write_checked(self, scalar: Scalar) -> str:
+        size, message, wrap = scalar.data
+        name = self._assign(self.place(scalar.args[0]), None)
+        bound = self.names.size(size)
+        number = self.emission.messages.index(message) + 1
+        lines = self.stack[-1].lines
+        if wrap:
+            lines += [f"if {name} < 0:", f"{INDENT}{name} = {name} + {bound}"]
+        lines += [f"if {name} < 0 or {name} >= {bound}:", f"{INDENT}status[1] = {name}",
+                  f"{INDENT}status[0] = {number}", f"{INDENT}{name} = 0"]
+        return name
+
+    # -- indices -------------------------------------------------------------------------------
+    def index(self, index: Index) -> str:
+        """An index as an integer expression."""
+        parts = []
+        for atom, coefficient in sorted(index.terms.values(), key=self._rank):
+            text = self._atom(atom)
+            if type(coefficient) is int and coefficient == 1:
+                parts.append(text)
+            else:
+                parts.append(f"{text} * {self.names.size(coefficient)}")
+        if not parts or not same_size(index.constant, 0):
+            parts.append(self.names.size(index.constant))
+        return " + ".join(parts).replace("+ (-", "- (") if False else " + ".join(parts)
+
+    def _rank(self, term: tuple[Any, SizeLike]) -> tuple:
+        atom = term[0]
+        within = variables_of(Index({atom.key: (atom, 1)}))
+        names = list(self.variables)
+        return (min((names.index(n) for n in within if n in names), default=-1), str(type(atom)))
+
+    def _atom(self, atom: Any) -> str:
+        if isinstance(atom, Variable):
+            return self.variables[atom.name]
+        if isinstance(atom, Read):
+            return self.place(atom.scalar)
+        assert isinstance(atom, Quotient)
+        return f"(({self.index(atom.whole)}) {atom.sign} {self.names.size(atom.divisor)})"
+
+
+def scratch_elements(dtype: str) -> str:
+    return abi.ELEMENTS[dtype]
+
+
+def emission_reads(emission: Emission, roots: Sequence[Scalar]) -> list[tuple[Any, Index]]:
+    """(leaf, index) of every load."""
+    return [s.data for s in walk(roots) if s.kind == "load"]
