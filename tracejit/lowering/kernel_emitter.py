@@ -178,16 +178,19 @@ class Statements(Primitives):
                 raise self.error(node, "a pointer is assigned once")
             self.fixed[name] = found
             return
-        slot = self.slots.get(name)
-        known = slot or self.fixed.get(name)
-        if known is not None:
-            found = self.adapt(found, known.dtype, node) if isinstance(found, Scalar) else found
+        known = self.slots.get(name) or self.fixed.get(name)
+        if isinstance(known, Pointer):
+            raise self.error(node, f"{name} was a pointer")
+        if known is not None and isinstance(found, Scalar):
+            found = self.adapt(found, known.dtype, node)
         scalar = self.typed(found, node)
-        if slot is None:
+        if known is not None and known.dtype != scalar.dtype:
+            raise self.error(node, f"{name} was {known.dtype}, is now {scalar.dtype}")
+        if name not in self.slots:
             slot = self.slots[name] = Scalar(self.alloca(scalar.value.type, name), scalar.dtype)
-        if slot.dtype != scalar.dtype:
-            raise self.error(node, f"{name} was {slot.dtype}, is now {scalar.dtype}")
-        self.builder.store(scalar.value, slot.value)
+            if known is not None:  # a parameter: where this store does not happen, it keeps that
+                ir.IRBuilder(self.entry).store(known.value, slot.value)
+        self.builder.store(scalar.value, self.slots[name].value)
 
     def alloca(self, kind: Any, name: str) -> Any:
         return ir.IRBuilder(self.entry).alloca(kind, name=name)
