@@ -1,8 +1,9 @@
 """One row per op: how to call it, on what, and how exact its results must be.
 
-In: rows from `tests/ops/rows_<family>.py`, each a list `ROWS`. Out: `rows()`, which `tests/ops/test_opinfo.py` runs
-through every oracle. Samples hold NumPy arrays in place of tensors and tracejit dtypes in place of dtypes; the
-oracle decides what they become, so that a row is written once for eager, PyTorch and every compiled mode.
+In: rows from `tests/ops/rows_<family>.py`, each a list `ROWS`. Out: `rows()`, which
+`tests/ops/test_opinfo.py` runs through every oracle. Samples hold NumPy arrays in place of
+tensors and tracejit dtypes in place of dtypes; the oracle decides what they become, so that a
+row is written once for eager, PyTorch and every compiled mode.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ANY = (*NUMERIC, *BOOL)
 
 @dataclass
 class Sample:
-    """One call: `function(*args, **kwargs)`; arrays, also those in lists and tuples, become tensors."""
+    """One call: `function(*args, **kwargs)`; arrays, also those in lists, become tensors."""
 
     args: tuple = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
@@ -46,15 +47,15 @@ class OpInfo:
     name            unique; `sum.dim` is a variant of `sum`
     samples         (rng, dtype) -> calls; small (a few dozen elements), shapes that matter
     function        what to call on tracejit's tensors; None: `tracejit.<name before the dot>`
-    torch           what to call on PyTorch's: None: `function` itself where given (method spelling), else
-                    `torch.<name>`; a string names a function of torch
+    torch           what to call on PyTorch's; None: `function` itself where given (method
+                    spelling), else `torch.<name>`; a string names a function of torch
     dtypes          dtypes whose results must agree with PyTorch
     differentiable  gradients with respect to floating point arrays are checked (float64)
     second_order    so are gradients of gradients
     constant        positions and keywords of arguments that get no gradient
     ulp             allowed difference from PyTorch, in units in the last place of each element
-    cancel          further allowance in eps of the largest magnitude of the result (sums that cancel)
-    specials        also run on NaN, infinities and -0.0 in the first array, expecting PyTorch's answer
+    cancel          further allowance in eps of the largest element of the result
+    specials        also run on NaN, infinities and -0.0, expecting PyTorch's answer
     strides         also run on transposed, strided, expanded and overlapping inputs
     compiled        also run under `tracejit.script` in every mode
     exact           compiled result must equal eager bit for bit
@@ -93,7 +94,7 @@ def rows() -> list[OpInfo]:
 
 def array(rng: np.random.Generator, d: dtype, *shape: int, low: float = -2, high: float = 2,
           distinct: bool = False) -> np.ndarray:
-    """Random values of dtype `d`; integers are whole numbers in the range, `distinct` ones do not repeat."""
+    """Random values of dtype `d` in the range; `distinct` ones do not repeat."""
     if d is types.bool_:
         return np.asarray(rng.random(shape) < 0.5)
     if distinct:
@@ -103,7 +104,8 @@ def array(rng: np.random.Generator, d: dtype, *shape: int, low: float = -2, high
     else:
         values = rng.uniform(low, high, shape)
     if d.category == types.INTEGER:
-        whole = rng.permutation(int(values.size)).reshape(shape) if distinct else np.round(values * 3)
+        count = int(values.size)
+        whole = rng.permutation(count).reshape(shape) if distinct else np.round(values * 3)
         return np.asarray(np.abs(whole) if d is types.uint8 else whole).astype(d.numpy)
     if d.is_complex:
         values = values + 1j * rng.uniform(low, high, shape)

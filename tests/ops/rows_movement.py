@@ -12,12 +12,16 @@ def on(*shapes, **keywords):
 
 
 def row(name, function, samples, **options):
-    return OpInfo(name, samples, function=function, **{"dtypes": ANY, "ulp": 0, "exact": True, **options})
+    return OpInfo(
+        name, samples, function=function, **{"dtypes": ANY, "ulp": 0, "exact": True, **options}
+    )
 
 
 def lists(*groups):
     """One sample for each group of shapes: a list of arrays."""
-    return lambda rng, d: [Sample(([array(rng, d, *shape) for shape in group],)) for group in groups]
+    return lambda rng, d: [
+        Sample(([array(rng, d, *shape) for shape in group],)) for group in groups
+    ]
 
 
 def two(*pairs):
@@ -35,8 +39,14 @@ def padded(*calls):
     return lambda rng, d: [Sample((array(rng, d, *shape), *rest)) for shape, *rest in calls]
 
 
-PADS = padded(((3, 4), (1, 2)), ((3, 4), (0, 1, 2, 0)), ((3, 4), (-1, 2)), ((3, 4), (-1, -1, -2, 1)),
-              ((0, 2), (1, 1, 1, 0)), ((2,), (1, 0)))
+PADS = padded(
+    ((3, 4), (1, 2)),
+    ((3, 4), (0, 1, 2, 0)),
+    ((3, 4), (-1, 2)),
+    ((3, 4), (-1, -1, -2, 1)),
+    ((0, 2), (1, 1, 1, 0)),
+    ((2,), (1, 0)),
+)
 FLOATING_ONLY = {"dtypes": (*NUMERIC[:2], *HALVES)}
 
 ROWS = [
@@ -90,10 +100,22 @@ ROWS = [
     row("tril.diagonal", lambda x: x.tril(-1), on((3, 4))),
     row("triu", lambda x: x.triu(1), on((3, 4), (2, 3, 3))),
     row("pad", rearranging.pad, PADS, torch=torch_pad),
-    row("pad.value", lambda x: rearranging.pad(x, (1, 1), value=2), on((2, 3)),
-        torch=lambda x: torch_pad(x, (1, 1), value=2)),
-    *(row(f"pad.{mode}", rearranging.pad, padded(((2, 3, 4), (1, 2), mode), ((2, 2, 4), (2, 0), mode)),
-          torch=torch_pad, **FLOATING_ONLY) for mode in ("reflect", "replicate", "circular")),
+    row(
+        "pad.value",
+        lambda x: rearranging.pad(x, (1, 1), value=2),
+        on((2, 3)),
+        torch=lambda x: torch_pad(x, (1, 1), value=2),
+    ),
+    *(
+        row(
+            f"pad.{mode}",
+            rearranging.pad,
+            padded(((2, 3, 4), (1, 2), mode), ((2, 2, 4), (2, 0), mode)),
+            torch=torch_pad,
+            **FLOATING_ONLY,
+        )
+        for mode in ("reflect", "replicate", "circular")
+    ),
     row("repeat", lambda x: x.repeat(2, 3), on((2,), (2, 3), (1, 0), ())),
     row("repeat.lead", lambda x: x.repeat(2, 1, 2), on((2, 3))),
     row("tile", lambda x: x.tile((2,)), on((2,), (2, 3), ())),
@@ -104,13 +126,26 @@ ROWS = [
     row("select_scatter", lambda x, y: x.select_scatter(y, 1, -1), two(((3, 2), (3,)))),
     row("diagonal_scatter", lambda x, y: x.diagonal_scatter(y, 1), two(((3, 4), (3,)))),
     row("cat", joining.cat, lists(((2, 3), (1, 3)), ((0, 3), (2, 3)), ((2, 3),)), torch="cat"),
-    row("cat.skipped", joining.cat, lists(((2,), (0,), (3,)), ((2, 3), (0,))), torch="cat", differentiable=False),
-    row("cat.dim", lambda xs: joining.cat(xs, dim=-1), lists(((2, 3), (2, 1), (2, 2))),
-        torch=lambda xs: __import__("torch").cat(xs, dim=-1)),
+    row(
+        "cat.skipped",
+        joining.cat,
+        lists(((2,), (0,), (3,)), ((2, 3), (0,))),
+        torch="cat",
+        differentiable=False,
+    ),
+    row(
+        "cat.dim",
+        lambda xs: joining.cat(xs, dim=-1),
+        lists(((2, 3), (2, 1), (2, 2))),
+        torch=lambda xs: __import__("torch").cat(xs, dim=-1),
+    ),
     row("stack", joining.stack, lists(((2, 3), (2, 3)), ((), ())), torch="stack"),
-    row("stack.dim", lambda xs: joining.stack(xs, dim=-1), lists(((2, 3), (2, 3))),
-        torch=lambda xs: __import__("torch").stack(xs, dim=-1)),
+    row(
+        "stack.dim",
+        lambda xs: joining.stack(xs, dim=-1),
+        lists(((2, 3), (2, 3))),
+        torch=lambda xs: __import__("torch").stack(xs, dim=-1),
+    ),
     row("hstack", joining.hstack, lists(((2, 3), (2, 1)), ((2,), (3,))), torch="hstack"),
     row("vstack", joining.vstack, lists(((2, 3), (1, 3)), ((3,), (3,))), torch="vstack"),
-]  # fmt: skip
-
+]

@@ -25,7 +25,7 @@ APART = {"low": -1.7, "high": 2.1, "distinct": True}
 
 
 def along(*arguments, distinct=False, shapes=SHAPES, **keywords):
-    """Samples: each shape, reduced over everything and as `arguments` (dicts) say where they fit."""
+    """Samples: each shape, reduced as the `arguments` (dicts, None) say that fit it."""
     of = APART if distinct else {}
 
     def samples(rng, d):
@@ -40,7 +40,9 @@ def along(*arguments, distinct=False, shapes=SHAPES, **keywords):
 def _fits(given, ndim):
     dim = given.get("dim")
     dims = dim if isinstance(dim, tuple) else () if dim is None else (dim,)
-    return all(-max(ndim, 1) <= k < max(ndim, 1) for k in dims) and len({k % max(ndim, 1) for k in dims}) == len(dims)
+    return all(-max(ndim, 1) <= k < max(ndim, 1) for k in dims) and len(
+        {k % max(ndim, 1) for k in dims}
+    ) == len(dims)
 
 
 EVERY = (None, {"dim": 0}, {"dim": -1, "keepdim": True})
@@ -50,6 +52,7 @@ ONE = ({"dim": 0}, {"dim": -1, "keepdim": True}, {"dim": 1})
 
 def empties(*calls):
     """Samples on tensors without elements."""
+
     def samples(rng, d):
         for shape, keywords in calls:
             yield Sample((array(rng, d, *shape),), keywords)
@@ -96,7 +99,14 @@ WHOLE = {"dtypes": NUMERIC, "differentiable": False}
 
 ROWS = [
     row("sum", call("sum"), along(*SEVERAL), dtypes=(*FLOATS, *HALVES), **CLOSE),
-    row("sum.integer", call("sum"), along(*SEVERAL), dtypes=(*INTEGERS, *BOOL), differentiable=False, exact=True),
+    row(
+        "sum.integer",
+        call("sum"),
+        along(*SEVERAL),
+        dtypes=(*INTEGERS, *BOOL),
+        differentiable=False,
+        exact=True,
+    ),
     row("sum.dtype", call("sum"), along(*EVERY, dtype=types.float64), dtypes=ANY, **CLOSE),
     row("sum.empty", call("sum"), NOTHING, dtypes=ANY, **EMPTY),
     row("sum.axis", lambda x: x.sum(axis=0, keepdims=True), along(None, shapes=((3, 4),)), **CLOSE),
@@ -104,11 +114,26 @@ ROWS = [
     row("mean.empty", call("mean"), NOTHING, **EMPTY),
     row("mean.dtype", call("mean"), along(*EVERY, dtype=types.float64), dtypes=ANY, **CLOSE),
     row("prod", call("prod"), along(None, *ONE), dtypes=FLOATS, **CLOSE),
-    row("prod.integer", call("prod"), along(None, *ONE), dtypes=(*INTEGERS, *BOOL), differentiable=False, exact=True),
+    row(
+        "prod.integer",
+        call("prod"),
+        along(None, *ONE),
+        dtypes=(*INTEGERS, *BOOL),
+        differentiable=False,
+        exact=True,
+    ),
     row("prod.zeros", call("prod"), with_zeros, **CLOSE),
-    row("prod.empty", call("prod"), empties(((0, 3), {}), ((0, 3), {"dim": 0})), dtypes=ANY, **EMPTY),
-    row("count_nonzero", call("count_nonzero"), along(None, {"dim": 0}, {"dim": (0, 1)}), dtypes=ANY,
-        differentiable=False, exact=True),
+    row(
+        "prod.empty", call("prod"), empties(((0, 3), {}), ((0, 3), {"dim": 0})), dtypes=ANY, **EMPTY
+    ),
+    row(
+        "count_nonzero",
+        call("count_nonzero"),
+        along(None, {"dim": 0}, {"dim": (0, 1)}),
+        dtypes=ANY,
+        differentiable=False,
+        exact=True,
+    ),
     row("amax", call("amax"), along(*SEVERAL, distinct=True), dtypes=(*NUMERIC, *BOOL), exact=True),
     row("amin", call("amin"), along(*SEVERAL, distinct=True), dtypes=(*NUMERIC, *BOOL), exact=True),
     row("amax.empty", call("amax"), NOT_REDUCED, dtypes=NUMERIC, **EMPTY),
@@ -122,28 +147,111 @@ ROWS = [
     row("max.dim.empty", call("max"), NOT_REDUCED, **EMPTY),
     row("max.other", call("max"), pairs, dtypes=NUMERIC, exact=True),
     row("min.other", call("min"), pairs, dtypes=NUMERIC, exact=True),
-    row("any", call("any"), both(strided_bools, NOTHING), dtypes=ANY, differentiable=False, exact=True),
-    row("all", call("all"), both(strided_bools, NOTHING), dtypes=ANY, differentiable=False, exact=True),
-    row("var", call("var"), along({"dim": 0}, {"dim": (0, 1)}, {}, shapes=((3, 4), (2, 3, 4))), **CLOSE),
-    row("var.half", call("var"), along({"dim": 0}, {}, shapes=((3, 4),)), dtypes=HALVES, differentiable=False,
-        specials=False, **CLOSE),
+    row(
+        "any",
+        call("any"),
+        both(strided_bools, NOTHING),
+        dtypes=ANY,
+        differentiable=False,
+        exact=True,
+    ),
+    row(
+        "all",
+        call("all"),
+        both(strided_bools, NOTHING),
+        dtypes=ANY,
+        differentiable=False,
+        exact=True,
+    ),
+    row(
+        "var",
+        call("var"),
+        along({"dim": 0}, {"dim": (0, 1)}, {}, shapes=((3, 4), (2, 3, 4))),
+        **CLOSE,
+    ),
+    row(
+        "var.half",
+        call("var"),
+        along({"dim": 0}, {}, shapes=((3, 4),)),
+        dtypes=HALVES,
+        differentiable=False,
+        specials=False,
+        **CLOSE,
+    ),
     row("var.correction", call("var", correction=0), along(*SEVERAL), **CLOSE),
-    row("var.overcorrected", call("var", correction=20), along({"dim": 0}, shapes=((3, 4),)), **EMPTY),
+    row(
+        "var.overcorrected",
+        call("var", correction=20),
+        along({"dim": 0}, shapes=((3, 4),)),
+        **EMPTY,
+    ),
     row("var.biased", lambda x: x.var(False), along(None), **CLOSE),
-    row("std", call("std"), along({"dim": 0}, {"dim": (0, 1)}, {}, shapes=((3, 4), (2, 3, 4))), **CLOSE),
-    row("std.constant", call("std"), lambda rng, d: [Sample((np.full((3, 2), 2.0, d.numpy), 0))],
-        second_order=False, **CLOSE),
-    row("var_mean", reduction.var_mean, along({"dim": 0}, {}, shapes=((3, 4),)), torch="var_mean", specials=False, **CLOSE),
-    row("std_mean", reduction.std_mean, along({"dim": 0}, {}, shapes=((3, 4),)), torch="std_mean", specials=False, **CLOSE),
+    row(
+        "std",
+        call("std"),
+        along({"dim": 0}, {"dim": (0, 1)}, {}, shapes=((3, 4), (2, 3, 4))),
+        **CLOSE,
+    ),
+    row(
+        "std.constant",
+        call("std"),
+        lambda rng, d: [Sample((np.full((3, 2), 2.0, d.numpy), 0))],
+        second_order=False,
+        **CLOSE,
+    ),
+    row(
+        "var_mean",
+        reduction.var_mean,
+        along({"dim": 0}, {}, shapes=((3, 4),)),
+        torch="var_mean",
+        specials=False,
+        **CLOSE,
+    ),
+    row(
+        "std_mean",
+        reduction.std_mean,
+        along({"dim": 0}, {}, shapes=((3, 4),)),
+        torch="std_mean",
+        specials=False,
+        **CLOSE,
+    ),
     row("norm", call("norm"), along(*SEVERAL, distinct=True), **CLOSE),
-    row("norm.zero", call("norm"), lambda rng, d: [Sample((np.zeros((2, 3), d.numpy),), {"dim": 1})],
-        differentiable=False),
-    *(row(f"norm.{p}", call("norm", p=p), along(*EVERY, distinct=True), differentiable=p != 0, **CLOSE)
-      for p in (1, 3, 0, float("inf"), -float("inf"), 2.5)),
-    row("cumsum", call("cumsum"), along({"dim": 0}, {"dim": -1}, {"dim": 1}), dtypes=(*FLOATS, *HALVES), **CLOSE),
-    row("cumsum.integer", call("cumsum"), along({"dim": 0}), dtypes=(*INTEGERS, *BOOL), differentiable=False),
+    row(
+        "norm.zero",
+        call("norm"),
+        lambda rng, d: [Sample((np.zeros((2, 3), d.numpy),), {"dim": 1})],
+        differentiable=False,
+    ),
+    *(
+        row(
+            f"norm.{p}",
+            call("norm", p=p),
+            along(*EVERY, distinct=True),
+            differentiable=p != 0,
+            **CLOSE,
+        )
+        for p in (1, 3, 0, float("inf"), -float("inf"), 2.5)
+    ),
+    row(
+        "cumsum",
+        call("cumsum"),
+        along({"dim": 0}, {"dim": -1}, {"dim": 1}),
+        dtypes=(*FLOATS, *HALVES),
+        **CLOSE,
+    ),
+    row(
+        "cumsum.integer",
+        call("cumsum"),
+        along({"dim": 0}),
+        dtypes=(*INTEGERS, *BOOL),
+        differentiable=False,
+    ),
     row("cumsum.empty", call("cumsum", dim=0), empties(((0, 3), {})), **EMPTY),
     row("cumprod", call("cumprod"), along({"dim": 0}, {"dim": -1}), **CLOSE),
-    row("cumprod.zeros", call("cumprod", dim=1), lambda rng, d: [Sample(s.args) for s in with_zeros(rng, d)], **CLOSE),
-]  # fmt: skip
-
+    row(
+        "cumprod.zeros",
+        call("cumprod", dim=1),
+        lambda rng, d: [Sample(s.args) for s in with_zeros(rng, d)],
+        **CLOSE,
+    ),
+]

@@ -1,11 +1,11 @@
 """Tensors made from nothing: constants, counting, and everything written with those two.
 
-In: sizes (ints or symbolic), Python numbers, a dtype, a device. Out: new tensors, contiguous. Called by users and by
-gradient rules, which say with `like` (or through `new_*`, `*_like`) in whose company the result is needed: next to
-a graph value a node is added to its graph.
+In: sizes (ints or symbolic), Python numbers, a dtype, a device. Out: new tensors, contiguous.
+Called by users and by gradient rules, which say with `like` (or through `new_*`, `*_like`) in
+whose company the result is needed: next to a graph value a node is added to its graph.
 
-There are two records only, `full` and `iota`; `arange`, `linspace` and `eye` are arithmetic on `iota`, computed in
-float64 and rounded once to the result's dtype.
+There are two records only, `full` and `iota`; `arange`, `linspace` and `eye` are arithmetic on
+`iota`, computed in float64 and rounded once to the result's dtype.
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ from tracejit.ops import pointwise
 from tracejit.ops.operators import method
 from tracejit.ops.record import Op, apply
 from tracejit.ops.types import (
-    FLOATING, TensorType, dtype, dtype_of_number, float64, get_default_dtype, int64,
+    FLOATING,
+    TensorType,
+    dtype,
+    dtype_of_number,
+    float64,
+    get_default_dtype,
+    int64,
 )  # fmt: skip
 
 
@@ -69,7 +75,7 @@ def iota(size: Any, like: Any = None, device: Any = None) -> Any:
 
 
 def sizes_given(size: tuple) -> tuple:
-    """`(2, 3)` from `zeros(2, 3)`, `zeros((2, 3))` or `zeros([2, 3])`; RuntimeError if one is negative."""
+    """The sizes of `zeros(2, 3)` or `zeros((2, 3))`; RuntimeError if one is negative."""
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = tuple(size[0])
     for extent in size:

@@ -1,8 +1,10 @@
-"""Reading and writing at computed positions: the records behind advanced indexing, gather, scatter, embedding.
+"""Reading and writing at computed positions: the records behind advanced indexing, gather,
+scatter, embedding.
 
-In: tensors and int64 index tensors. Out: what is read (kind "movement", so it fuses), or a copy of the first operand
-with something written or added (kind "scatter": one order, so results are deterministic). Called by `indexing.py`, by
-users, by gradient rules: reading and adding are each other's derivative.
+In: tensors and int64 index tensors. Out: what is read (kind "movement", so it fuses), or a copy
+of the first operand with something written or added (kind "scatter": one order, so results are
+deterministic). Called by `indexing.py`, by users, by gradient rules: reading and adding are
+each other's derivative.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ def as_index(index: Any) -> Any:
 
 
 def _place(dims: tuple[int, ...]) -> int:
-    """Where the index tensors' own dimensions stand in the result: in place, or first if scattered."""
+    """Where the index tensors' own dimensions stand in the result: in place, or first."""
     return dims[0] if dims[-1] - dims[0] + 1 == len(dims) else 0
 
 
@@ -53,7 +55,7 @@ def _index_type(input: Any, *indices: Any, dims: tuple[int, ...], wrap: bool) ->
 
 def _element_index(emit: Any, index: Sequence[Any], dims: tuple[int, ...], wrap: bool,
                    first: int) -> list[Any]:
-    """Where in the input the element at `index` of the result lies; index tensors from operand `first`."""
+    """Where in the input a result's element lies; index tensors are operands from `first` on."""
     shape, start, rank = emit.shape(0), _place(dims), len(emit.shape(first))
     own, rest = index[start:start + rank], iter([*index[:start], *index[start + rank:]])
     place = []
@@ -175,7 +177,8 @@ def put(input: Any, dims: Sequence[int], indices: Sequence[Any], src: Any,
         src = src.expand(*shape)
     except RuntimeError:
         raise RuntimeError(f"shape mismatch: value tensor of shape {shape_text(src.shape)} cannot "
-                           f"be broadcast to indexing result of shape {shape_text(shape)}") from None
+                           f"be broadcast to indexing result of shape {shape_text(shape)}"
+                           ) from None
     record = index_add_record if accumulate else index_put_record
     return record(input, src, *wide, dims=tuple(dims), wrap=True)
 
@@ -202,7 +205,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
 
 @method()
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
-    """`input` with the slices of `source` added at positions `index` of dimension `dim`, in order."""
+    """`input` with slices of `source` added at positions `index` of dimension `dim`, in order."""
     k = normalize_dim(dim, len(input.shape))
     places = as_index(index).reshape(-1)
     if not equal(places.shape[0], source.shape[k]):

@@ -1,8 +1,10 @@
-"""`x[key]` and `x[key] = value` with every kind of key PyTorch takes, and ops whose result's size depends on values.
+"""`x[key]` and `x[key] = value` with every kind of key PyTorch takes, and ops whose result's
+size depends on values.
 
-In: tensors, keys of ints, slices, None, Ellipsis, bool and integer tensors, lists, arrays. Out: views where the key
-has only ints, slices, None and Ellipsis, else copies; for assignment, a write through a view or `index_put`.
-`DYNAMIC_OPS` names the ops that capture has to run before it can go on.
+In: tensors, keys of ints, slices, None, Ellipsis, bool and integer tensors, lists, arrays. Out:
+views where the key has only ints, slices, None and Ellipsis, else copies; for assignment, a
+write through a view or `index_put`. `DYNAMIC_OPS` names the ops that capture has to run before
+it can go on.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ DYNAMIC_OPS = frozenset({"nonzero", "repeat_positions"})
 
 @dataclass
 class Plan:
-    """A key, taken apart: `view` after its basic part, then tensors that index dimensions of the view."""
+    """A key, taken apart: `view` after its basic part, then tensors that index the view."""
 
     view: Any
     dims: list[int] = field(default_factory=list)
@@ -125,8 +127,8 @@ def _truth(like: Any, value: bool) -> Any:
 def _apply_mask(found: Plan, mask: Any, dim: int, source: int) -> int:
     for k, size in enumerate(mask.shape):
         if not equal(size, found.view.shape[dim + k]):
-            raise IndexError(f"The shape of the mask {shape_text(mask.shape)} at index {k} does not "
-                             f"match the shape of the indexed tensor "
+            raise IndexError(f"The shape of the mask {shape_text(mask.shape)} at index {k} does "
+                             f"not match the shape of the indexed tensor "
                              f"{shape_text(found.view.shape)} at index {source + k}")
     found.mask = mask
     found.dims.append(dim)
@@ -143,7 +145,7 @@ def _selected(view: Any, dim: int, index: Any, source: int) -> Any:
 
 
 def _resolved(found: Plan) -> tuple[list[int], list[Any]]:
-    """Dimensions and integer index tensors, masks replaced by the positions of their true elements."""
+    """Dimensions and integer index tensors, masks replaced by the positions they hold at."""
     dims, indices = [], []
     for dim, index in zip(found.dims, found.indices):
         if index.dtype is bool_:
@@ -211,7 +213,7 @@ def _fitted(value: Any, view: Any) -> Any:
 
 
 def _masked(view: Any, mask: Any, dim: int, value: Any) -> Any | None:
-    """The view with `value` where the mask holds; None where the value differs by selected element."""
+    """The view with `value` where the mask holds; None where there is a value for each element."""
     rest = len(view.shape) - dim - len(mask.shape)
     wide = mask.reshape((*mask.shape, *(1,) * rest))
     if is_number(value):

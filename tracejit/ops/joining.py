@@ -1,7 +1,7 @@
 """Several tensors to one, and one to several: cat, stack, split, chunk, unbind.
 
-In: tensors, a dimension, sizes. Out: a new tensor (cat, stack), or a tuple of views (split and its kin). Called by
-users and by `nn`.
+In: tensors, a dimension, sizes. Out: a new tensor (cat, stack), or a tuple of views (split and
+its kin). Called by users and by `nn`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
-"""Views: the same elements under another shape, and how a write through a view reaches what it looks at.
+"""Views: the same elements under another shape, and how a write through a view reaches what it
+looks at.
 
-In: tensors, sizes (ints or symbolic), dimension numbers. Out: tensors that share memory with their operand where
-PyTorch's do (`reshape` copies when it must). Called by users, by gradient rules, and by indexing. `VIEW_INVERSE`
-tells capture and autograd how an in-place write on a view becomes a new value of the whole.
+In: tensors, sizes (ints or symbolic), dimension numbers. Out: tensors that share memory with
+their operand where PyTorch's do (`reshape` copies when it must). Called by users, by gradient
+rules, and by indexing. `VIEW_INVERSE` tells capture and autograd how an in-place write on a
+view becomes a new value of the whole.
 
-`element` functions map an output index to the operand's; lowering composes and simplifies them, so a chain of
-views costs nothing in a kernel.
+`element` functions map an output index to the operand's; lowering composes and simplifies them,
+so a chain of views costs nothing in a kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +20,14 @@ import numpy as np
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import (
-    broadcast_dims, equal, hint, is_one, normalize_dim, normalize_dims, numel, same_structure,
+    broadcast_dims,
+    equal,
+    hint,
+    is_one,
+    normalize_dim,
+    normalize_dims,
+    numel,
+    same_structure,
     shape_text,
 )  # fmt: skip
 from tracejit.ops.types import TensorType
@@ -30,7 +39,7 @@ def typed(input: Any, shape: Sequence[Any]) -> TensorType:
 
 
 def as_size(value: Any) -> Any:
-    """An integer argument: ints and symbolic sizes as they are, NumPy integers and 0-dim tensors as int."""
+    """An integer argument: ints and symbolic sizes as they are, all else as int."""
     if type(value) is int or isinstance(value, int) and not isinstance(value, bool):
         return value
     return value.__index__()
@@ -58,7 +67,7 @@ def _reshape_element(emit: Any, index: Sequence[Any], shape: tuple) -> Any:
 
 
 def reshaped_index(index: Sequence[Any], shape: Sequence[Any], operand: Sequence[Any]) -> list[Any]:
-    """Where the element at `index` of `shape` lies in a tensor of shape `operand` with the same elements."""
+    """Where the element at `index` of `shape` lies in shape `operand` of as many elements."""
     result: list[Any] = [0] * len(operand)
     for ours, theirs in _aligned(shape, operand):
         linear: Any = index[ours[0]] if ours else 0
@@ -238,9 +247,9 @@ def permute(input: Any, *dims: Any) -> Any:
     ndim = len(input.shape)
     order = tuple(normalize_dim(d, ndim) for d in given(dims))
     if len(order) != ndim:
-        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not "
-                           f"match the length of the desired ordering of dimensions i.e. input.dim() "
-                           f"= {ndim} is not equal to len(dims) = {len(order)}")
+        raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not "
+                           "match the length of the desired ordering of dimensions i.e. "
+                           f"input.dim() = {ndim} is not equal to len(dims) = {len(order)}")
     if len(set(order)) != ndim:
         raise RuntimeError("permute(): duplicate dims are not allowed.")
     return permute_record(input, dims=order)
@@ -377,9 +386,9 @@ def _expand_type(input: Any, shape: tuple) -> TensorType:
     for k, size in enumerate(input.shape):
         if not _expands(size, shape[lead + k]):
             raise RuntimeError(
-                f"The expanded size of the tensor ({hint(shape[lead + k])}) must match the existing "
-                f"size ({hint(size)}) at non-singleton dimension {lead + k}.  Target sizes: "
-                f"{shape_text(shape)}.  Tensor sizes: {shape_text(input.shape)}")
+                f"The expanded size of the tensor ({hint(shape[lead + k])}) must match the "
+                f"existing size ({hint(size)}) at non-singleton dimension {lead + k}.  "
+                f"Target sizes: {shape_text(shape)}.  Tensor sizes: {shape_text(input.shape)}")
     return typed(input, shape)
 
 

@@ -1,6 +1,7 @@
 """Copies in another order: flip, roll, triangles, padding, repeating.
 
-In: tensors and static positions. Out: new contiguous tensors. Called by users, by gradient rules, by `nn`.
+In: tensors and static positions. Out: new contiguous tensors. Called by users, by gradient
+rules, by `nn`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tracejit.ops.pointwise_record import clone
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import hint, normalize_dim, normalize_dims
 from tracejit.ops.types import TensorType
+
 
 @method()
 def contiguous(input: Any, *, memory_format: Any = None) -> Any:

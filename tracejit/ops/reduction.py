@@ -1,172 +1,55 @@
 """Reductions: many elements to one, along dimensions.
 
-In: a tensor, `dim` (None, an int or several), `keepdim`, `dtype`. Out: tensors with those dimensions gone or of size 1.
-Called by users, by gradient rules (un-broadcasting is a sum), by `nn`.
+In: a tensor, `dim` (None, an int or several), `keepdim`, `dtype`. Out: tensors with those
+dimensions gone or of size 1. Called by users, by gradient rules (un-broadcasting is a sum), by
+`nn`.
 
-The records take `dims` (sorted, >= 0) and `keepdim`; the functions normalise PyTorch's arguments to that. A mean is a
-sum divided by a number of elements that may be a symbolic size: a size is an operand of `div` as any Python number
-is, and no size is frozen. float16 and bfloat16 accumulate in float32.
+The records take `dims` (sorted, >= 0) and `keepdim`; the functions normalise PyTorch's
+arguments to that. A mean is a sum divided by a number of elements that may be a symbolic size:
+a size is an operand of `div` as any Python number is, and no size is frozen. float16 and
+bfloat16 accumulate in float32.
 """
 
 from __future__ import annotations
 
 import functools
 from collections import namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tracejit.ops import pointwise
-from tracejit.ops.creation import eye_of
 from tracejit.ops.gather_scatter import gather_record
-from tracejit.ops.movement import squeeze_record, unsqueeze_record
+from tracejit.ops.movement import squeeze_record
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_tensor, where
-from tracejit.ops.record import Op, Reduce
+from tracejit.ops.record import Op
+from tracejit.ops.reduction_record import (
+    all_record,
+    amax_record,
+    amin_record,
+    any_record,
+    argmax_record,
+    argmin_record,
+    prod_record,
+    sum_record,
+)  # fmt: skip
+from tracejit.ops.reduction_record import reduced_shape as reduced_shape
+from tracejit.ops.reduction_record import restored as restored
 from tracejit.ops.shapes import normalize_dim, normalize_dims, numel
 from tracejit.ops.types import (
-    BOOL, COMPLEX, FLOATING, TensorType, bfloat16, bool_, dtype, float16, float32, int64, uint8,
+    COMPLEX,
+    FLOATING,
+    bfloat16,
+    bool_,
+    dtype,
+    float16,
+    float32,
+    int64,
+    uint8,
 )  # fmt: skip
 
-_HALVES = (float16.numpy, bfloat16.numpy)
 _SCALAR_NAMES = {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char",
                  "uint8": "Byte", "bool": "Bool"}  # fmt: skip
-
-
-# -- records --------------------------------------------------------------------------------------
-
-
-def reduced_shape(shape: Sequence[Any], dims: tuple[int, ...], keepdim: bool) -> tuple:
-    """`shape` without `dims`, or with 1 in their places."""
-    if keepdim:
-        return tuple(1 if d in dims else size for d, size in enumerate(shape))
-    return tuple(size for d, size in enumerate(shape) if d not in dims)
-
-
-def restored(grad: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    """A reduced tensor with its reduced dimensions back, of size 1."""
-    if not keepdim:
-        for dim in dims:
-            grad = unsqueeze_record(grad, dim=dim)
-    return grad
-
-
-def _infer(result: dtype | None) -> Callable[..., TensorType]:
-    def infer(input: Any, dims: tuple[int, ...], keepdim: bool) -> TensorType:
-        shape = reduced_shape(input.shape, dims, keepdim)
-        return TensorType(result or input.dtype, shape, input.device)
-
-    return infer
-
-
-def _eager(name: str) -> Callable[..., Any]:
-    def run(xp: Any, x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-        if x.dtype in _HALVES:
-            wide = x.astype(np.float32)
-            return getattr(xp, name)(wide, axis=dims, keepdims=keepdim).astype(x.dtype)
-        return getattr(xp, name)(x, axis=dims, keepdims=keepdim)
-
-    return run
-
-
-def _position(name: str) -> Callable[..., Any]:
-    def run(xp: Any, x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-        if x.dtype in _HALVES:
-            x = x.astype(np.float32)
-        kept = [d for d in range(x.ndim) if d not in dims]
-        sizes = [x.shape[d] for d in kept]
-        rows = x.transpose(*kept, *dims).reshape(*sizes, numel(x.shape[d] for d in dims))
-        found = getattr(xp, name)(rows, axis=-1)
-        return found.reshape(reduced_shape(x.shape, dims, keepdim))
-
-    return run
-
-
-def _lowest(d: dtype) -> Any:
-    if d.category == FLOATING:
-        return -float("inf")
-    return False if d.category == BOOL else int(np.iinfo(d.numpy).min)
-
-
-def _highest(d: dtype) -> Any:
-    if d.category == FLOATING:
-        return float("inf")
-    return True if d.category == BOOL else int(np.iinfo(d.numpy).max)
-
-
-def _sum_rule(grad: Any, input_type: TensorType, dims: tuple[int, ...], keepdim: bool) -> Any:
-    return restored(grad, dims, keepdim).expand(input_type.shape)
-
-
-def _extreme_rule(grad: Any, input: Any, out: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    """Elements that share the extreme share its gradient evenly."""
-    mask = convert(input == restored(out, dims, keepdim), grad.dtype)
-    return restored(grad, dims, keepdim) * mask / sum_record(mask, dims=dims, keepdim=True)
-
-
-def _prod_rule(grad: Any, input: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    if not dims:
-        return grad
-    wide = restored(grad, dims, keepdim)
-    if len(dims) == 1:
-        return wide * prod_others(input, dim=dims[0])
-    return wide * prod_others(input.reshape(-1), dim=0).reshape(tuple(input.shape))
-
-
-def _record(name: str, eager: str, combine: str, identity: Callable[[dtype], Any],
-            rule: Callable[..., Any] | None, result: dtype | None = None) -> Op:
-    return Op(name, "reduction", ("input",), infer=_infer(result), eager=_eager(eager),
-              reduce=Reduce(combine, identity), rules={} if rule is None else {"input": rule})
-
-
-sum_record = _record("sum", "sum", "{a} + {b}", lambda d: 0, _sum_rule)
-prod_record = _record("prod", "prod", "{a} * {b}", lambda d: 1, _prod_rule)
-amax_record = _record("amax", "max", "({b} if ({b} > {a}) or ({b} != {b}) else {a})", _lowest,
-                      _extreme_rule)
-amin_record = _record("amin", "min", "({b} if ({b} < {a}) or ({b} != {b}) else {a})", _highest,
-                      _extreme_rule)
-any_record = _record("any", "any", "{a} | {b}", lambda d: False, None, bool_)
-all_record = _record("all", "all", "{a} & {b}", lambda d: True, None, bool_)
-
-argmax_record = Op(
-    "argmax", "reduction", ("input",), infer=_infer(int64), eager=_position("argmax"),
-    reduce=Reduce("({b} > {a}) or (({b} != {b}) and ({a} == {a}))", _lowest, position=True),
-)  # fmt: skip
-argmin_record = Op(
-    "argmin", "reduction", ("input",), infer=_infer(int64), eager=_position("argmin"),
-    reduce=Reduce("({b} < {a}) or (({b} != {b}) and ({a} == {a}))", _highest, position=True),
-)  # fmt: skip
-
-
-# -- products without one factor: the derivative of prod, exact where factors are zero ---------------
-
-
-def _others_body(input: Any, dim: int) -> Any:
-    zero = input == 0
-    safe = where(zero, 1, input)
-    product = prod_record(safe, dims=(dim,), keepdim=True)
-    zeros = sum_record(convert(zero, int64), dims=(dim,), keepdim=True)
-    return where(zeros == 0, product / safe, where((zeros == 1) & zero, product, 0))
-
-
-def _others_rule(grad: Any, input: Any, dim: int) -> Any:
-    """By j: the sum over i of grad[i] times the product of all but elements i and j."""
-    ndim = len(input.shape)
-    last = input.movedim(dim, -1)
-    same = eye_of(input, last.shape[-1], last.shape[-1], bool_)
-    without_j = where(same, 1, last.unsqueeze(-2))
-    without_both = where(same, 0, prod_others(without_j, dim=ndim))
-    terms = grad.movedim(dim, -1).unsqueeze(-2) * without_both
-    return sum_record(terms, dims=(ndim,), keepdim=False).movedim(-1, dim)
-
-
-prod_others = Op(
-    "prod_others", "composite", ("input",),
-    infer=lambda input, dim: TensorType(input.dtype, tuple(input.shape), input.device),
-    body=_others_body,
-    rules={"input": _others_rule},
-)  # fmt: skip
 
 
 # -- arguments ------------------------------------------------------------------------------------
@@ -430,7 +313,7 @@ def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 @reduction
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Position of the first smallest element (of the first nan) along `dim`, or in the flat tensor."""
+    """Position of the first smallest element (or first nan) along `dim`, or in the flat tensor."""
     dims = _nonempty(_ordered(input, "argmin"), dim, "argmin")
     return argmin_record(input, dims=dims, keepdim=bool(keepdim))
 
@@ -471,7 +354,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 
 @reduction
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-    """min(x): the smallest element. min(x, dim): (values, indices) along it. min(x, y): elementwise."""
+    """min(x): the smallest element. min(x, dim): (values, indices). min(x, y): elementwise."""
     if other is not None or is_tensor(dim):
         return pointwise.minimum(input, dim if other is None else other)
     _ordered(input, "min")

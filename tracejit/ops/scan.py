@@ -1,6 +1,7 @@
 """Running sums and products along a dimension.
 
-In: a tensor and a dimension. Out: a tensor of the same shape. Called by users. Programs call the array library here.
+In: a tensor and a dimension. Out: a tensor of the same shape. Called by users. Programs call
+the array library here.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from tracejit.ops.record import Op
 from tracejit.ops.reduction import sum_record
 from tracejit.ops.shapes import normalize_dim
 from tracejit.ops.types import (
-    FLOATING, TensorType, bfloat16, bool_, dtype, float16, float32, int64,
+    FLOATING,
+    TensorType,
+    bfloat16,
+    bool_,
+    dtype,
+    float16,
+    float32,
+    int64,
 )  # fmt: skip
 
 # Partial results are kept wider than the elements, so that errors do not pile up along the way.

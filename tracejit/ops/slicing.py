@@ -1,8 +1,10 @@
-"""Views of a part of a tensor (slice, select, diagonal, as_strided) and their twins that write the part back.
+"""Views of a part of a tensor (slice, select, diagonal, as_strided) and their twins that write
+the part back.
 
-In: tensors and positions (ints or symbolic sizes, negative ones as Python's). Out: views; `*_scatter` give a new whole in
-which the part is replaced, `slice_backward` the part among zeros. Called by indexing, by users and by gradient
-rules; `movement.VIEW_INVERSE` gets its entries for these views here.
+In: tensors and positions (ints or symbolic sizes, negative ones as Python's). Out: views;
+`*_scatter` give a new whole in which the part is replaced, `slice_backward` the part among
+zeros. Called by indexing, by users and by gradient rules; `movement.VIEW_INVERSE` gets its
+entries for these views here.
 """
 
 from __future__ import annotations
@@ -134,10 +136,11 @@ def narrow(input: Any, dim: int, start: Any, length: Any) -> Any:
         first = first + size
     if count < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
-    if first < 0 or first > size or not same_structure(first + count, size) and first + count > size:
+    end = first + count
+    if first < 0 or first > size or not same_structure(end, size) and end > size:
         raise RuntimeError(f"start ({hint(start)}) + length ({hint(count)}) exceeds dimension size "
                            f"({hint(size)}).")
-    return slice_record(input, dim=k, start=first, stop=first + count, step=1)
+    return slice_record(input, dim=k, start=first, stop=end, step=1)
 
 
 def _slice_scatter_element(emit: Any, index: Sequence[Any], dim: int, start: Any, stop: Any,
