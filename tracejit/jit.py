@@ -21,7 +21,7 @@ from tracejit.debug.report import Recompile, Report, Statistics
 from tracejit.eager.recording import active
 from tracejit.ir.digest import digest
 from tracejit.ir.graph import Graph
-from tracejit.runtime.failure import ProgramError
+from tracejit.runtime.executable import ProgramError
 from tracejit.runtime.capture_call import CapturedCall
 from tracejit.runtime.entry import Entry
 from tracejit.runtime.segment import Segment
@@ -139,7 +139,8 @@ class CompiledFunction:
 
     def _compile(self, graph: Graph, mode: str) -> Segment:
         """The compiled form of a graph, shared by everything with the same structure."""
-        key = (digest(graph), mode, self.numerics)
+        assumed = tuple(map(str, graph.scope.guards))
+        key = (digest(graph), assumed, mode, self.numerics)
         with _segments_lock:
             segment = _segments.get(key)
             if segment is not None:

@@ -50,6 +50,8 @@ def differentiate(recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Ten
         found = grad(list(outputs), list(inputs), grad_outputs=tangents, allow_unused=True)
     except RuntimeError as error:
         if str(error) == FREED:
+            dropped = {recorder.traced(t).read() for t in tangents}
+            graph.inputs = [v for v in graph.inputs if v not in dropped]
             return None
         raise
     finally:

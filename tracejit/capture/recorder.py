@@ -183,7 +183,7 @@ class Recorder:
             self.need(None, "the generator was seeded inside the captured function")
             draws = None
         if draws is None:
-            state = self.graph.input(TensorType(int64, (2,)), source="generator state")
+            state = self.graph.input(TensorType(int64, (2,), CPU), source="generator state")
             tensor = self._wrap(Traced(self, Memory(state)), track=False)
             draws = self.generators[id(generator)] = Draws(generator, tensor, state)
         draws.count += 1

@@ -206,8 +206,11 @@ def _infer(result: dtype | None) -> Callable[..., TensorType]:
 
 
 def device_of(tensors: Sequence[Any]) -> Any:
-    """The device of a result: tensors with dimensions must share one, 0-dim ones may differ."""
-    placed = [x for x in tensors if len(x.shape)] or tensors
+    """The device of a result: tensors with dimensions must share one, 0-dim ones may differ.
+
+    A runtime number, or a constant of a graph, has none (None) and goes along with any."""
+    placed = [x for x in tensors if x.device is not None] or tensors
+    placed = [x for x in placed if len(x.shape)] or placed
     for x in placed[1:]:
         if x.device != placed[0].device:
             raise RuntimeError("Expected all tensors to be on the same device, but found at least "

@@ -1,7 +1,8 @@
 """Views that cancel: reshapes, permutations and expansions of one another.
 
-In: nodes of movement ops, and sums over what was expanded. Out: what they may be replaced by. The rules are part of
-`passes/simplify.py`. Sizes are compared by structure: no rule asks a question that would be guarded.
+In: nodes of movement ops, and sums over what was expanded. Out: what they may be replaced by. The
+rules are part of `passes/simplify.py`. Sizes are compared by structure: no rule asks a question
+that would be guarded.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ def sum_of_expand(graph: Graph, node: Node) -> Any:
         return None
     rest = tuple(d - lead for d in dims if d not in repeated)
     total = graph.append(node.op, (source,), {"dims": rest, "keepdim": True}) if rest else source
-    return (total * numel(x.shape[d] for d in repeated)).reshape(node.outputs[0].shape)
+    kept = tuple(1 if d in dims else size for d, size in enumerate(x.shape))
+    return (total * numel(x.shape[d] for d in repeated)).expand(kept).reshape(node.outputs[0].shape)
 
 
 VIEW_RULES: list[tuple[str, Rule]] = [

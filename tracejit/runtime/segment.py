@@ -91,7 +91,7 @@ class Segment:
     def run(self, inputs: Sequence[Any], bound: Bound) -> list[Tensor]:
         """Fresh tensors for the outputs; written inputs hold their new content."""
         if self.mode == "graph":
-            return self._interpret(inputs)
+            return self._interpret(inputs, bound)
         held = []
         pointers = []
         for x in inputs:
@@ -105,9 +105,9 @@ class Segment:
         return [make(storage, 0, shape, None, dtype, device)
                 for storage, (shape, dtype, device) in zip(storages, bound.outputs)]
 
-    def _interpret(self, inputs: Sequence[Any]) -> list[Tensor]:
+    def _interpret(self, inputs: Sequence[Any], bound: Bound) -> list[Tensor]:
         arrays = [x.array if isinstance(x, Tensor) else np.asarray(x) for x in inputs]
-        results = interpret(self.graph, arrays)
+        results = interpret(self.graph, arrays, symbols=bound.sizes)
         outputs = [of_array(np.array(a, copy=True, order="C")) for a in results.outputs]
         for number, value in results.writes:
             np.copyto(inputs[number].array, value)
