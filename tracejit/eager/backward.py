@@ -9,18 +9,11 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 from tracejit.eager.engine import Place, Root, Task, accumulate
-from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.tape import AccumulateGrad, Node, edge_of, refresh
 from tracejit.ops import creation
 from tracejit.ops.shapes import known_same_shape, numel, shape_text
 from tracejit.ops.types import FLOATING, TensorType
-
-UNUSED = (
-    "One of the differentiated Tensors appears to not have been used in the graph. Set "
-    "allow_unused=True if this is the desired behavior."
-)
-
 
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None,
              create_graph: bool = False, grad_variables: Any = None, inputs: Any = None) -> None:
@@ -87,8 +80,10 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     if materialize_grads:
         return tuple(creation.zeros_of(x, TensorType(x._dtype, shape_of(x), x._device)) if g is None else g
                      for x, g in zip(wanted, found))
-    if not allow_unused and any(g is None for g in found):
-        raise RuntimeError(UNUSED)
+    unused = [k for k, g in enumerate(found) if g is None]
+    if unused and not allow_unused:
+        raise RuntimeError(f"The differentiated Tensor at index {unused[0]} appears to not have been used in the "
+                           "graph. Set allow_unused=True if this is the desired behavior.")
     return tuple(found)
 
 
@@ -136,4 +131,4 @@ def _first_gradient(k: int, x: Any, given: Any) -> Any:
         raise RuntimeError(f"Mismatch in shape: grad_output[{k}] has a shape of tracejit.Size("
                            f"{shape_text(shape_of(given))}) and output[{k}] has a shape of tracejit.Size("
                            f"{shape_text(shape)}).")
-    return given if active.grad_enabled or not given._requires_grad else given
+    return given

@@ -116,7 +116,9 @@ def _checked(data: Any) -> np.ndarray:
         leaf = _first(data)
         if array.dtype.kind == "O" and isinstance(leaf, int):
             raise RuntimeError("Overflow when unpacking long long")
-        raise TypeError(f"new(): invalid data type '{type(leaf).__name__}'")
+        if isinstance(leaf, (str, bytes)):
+            raise TypeError(f"new(): invalid data type '{type(leaf).__name__}'")
+        raise RuntimeError(f"Could not infer dtype of {type(leaf).__name__}")
     return array
 
 

@@ -15,9 +15,10 @@ from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.tape import Node, RemovableHandle, alias, grad_fn_of, refresh
 from tracejit.eager.views import View, family_of
 from tracejit.eager.writing import get_data, set_data
+from tracejit.ops.shapes import shape_text
 from tracejit.ops.types import FLOATING
 
-NOT_FLOATING = "only Tensors of floating point and complex dtype can require gradients"
+NOT_FLOATING = "only Tensors of floating point dtype can require gradients"
 NOT_LEAF = (
     "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
     "in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
@@ -157,6 +158,8 @@ def _check_grad(x: TensorState, value: Any) -> None:
     if value._device != x._device:
         raise RuntimeError("assigned grad has data located on a different device")
     if shape_of(value) != shape_of(x):
-        raise RuntimeError("assigned grad has data of a different size")
+        raise RuntimeError(f"attempting to assign a gradient of size '{shape_text(shape_of(value))}' to a tensor of "
+                           f"size '{shape_text(shape_of(x))}'. Please ensure that the gradient and the tensor are the "
+                           "same size")
 
 

@@ -93,12 +93,14 @@ class Task:
         if type(node) is AccumulateGrad:
             self._sink(node, grads)
             return
+        runs = self.running is None or node in self.running
+        if runs and self.targets is not None:
+            self._capture(node, list(grads))
         if node.extras is not None:
             run_tensor_hooks(node, grads)
-        if self.targets is not None:
-            self._capture(node, grads)
-            if node not in self.running:  # type: ignore[operator]
-                return
+        if not runs:
+            self._capture(node, grads)  # as PyTorch: after hooks only where the node itself does not run
+            return
         results = self._apply(node, grads)
         if not self.retain_graph:
             node.release()
@@ -142,7 +144,7 @@ class Task:
         hooks = variable._hooks
         if hooks is not None:
             for hook in tuple(hooks.before.values()):
-                grad = _replaced(grad, hook(grad))
+                grad = _replaced(grad, hook)
         if self.targets is not None:
             if (node, 0) in self.targets:
                 self.targets[node, 0] = grad
@@ -213,17 +215,22 @@ def _nbytes(x: Any) -> int:
     return count
 
 
-def _replaced(grad: Any, new: Any) -> Any:
-    """What a tensor hook returned, checked; None keeps the gradient."""
+def _replaced(grad: Any, hook: Callable[[Any], Any]) -> Any:
+    """What a tensor hook makes of a gradient, checked; None keeps it."""
+    new = hook(grad)
     if new is None:
         return grad
     if not isinstance(new, TensorState):
         raise TypeError(f"expected hook to return a Tensor or None, but got {type(new).__name__}")
     if new.shape != grad.shape:
-        raise RuntimeError("hook has changed the size of value")
+        raise RuntimeError(f"hook '{_name(hook)}' has changed the size of value")
     if new._dtype is not grad._dtype:
-        raise RuntimeError(f"hook has changed the type of value (was {grad.type()} got {new.type()})")
+        raise RuntimeError(f"hook '{_name(hook)}' has changed the type of value (was {grad.type()} got {new.type()})")
     return new
+
+
+def _name(hook: Any) -> str:
+    return getattr(hook, "__name__", "<unknown>")
 
 
 def run_tensor_hooks(node: Node, grads: list) -> None:
@@ -232,7 +239,7 @@ def run_tensor_hooks(node: Node, grads: list) -> None:
     assert extras is not None
     for number, hook in tuple(extras.tensor_hooks.values()):
         if grads[number] is not None:
-            grads[number] = _replaced(grads[number], hook(grads[number]))
+            grads[number] = _replaced(grads[number], hook)
     for number, holder in tuple(extras.retained.items()):
         tensor = holder()
         if tensor is not None and grads[number] is not None:
@@ -265,5 +272,3 @@ def _as_tuple(new: Any, count: int) -> tuple:
         raise RuntimeError(f"hook has returned an incorrect number of values (got {len(new)}, expected {count})")
     return new
 
-
-Hook = Callable[[Any], Any]

@@ -10,6 +10,7 @@ from typing import Any, Iterator
 
 import numpy as np
 
+from tracejit.eager.array_storage import ArrayStorage
 from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState, make, shape_of
 from tracejit.eager.tape import alias, grad_fn_of
@@ -199,4 +200,5 @@ def _reduce_storage(storage: Storage) -> tuple:
     return _storage_of_bytes, ((block if storage.device.type == "cpu" else block.get()).tobytes(), storage.device)
 
 
-copyreg.pickle(Storage, _reduce_storage)
+copyreg.pickle(Storage, _reduce_storage)  # type: ignore[arg-type]
+copyreg.pickle(ArrayStorage, _reduce_storage)  # type: ignore[arg-type]

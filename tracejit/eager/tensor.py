@@ -19,7 +19,7 @@ from tracejit.eager.printing import text
 from tracejit.eager.recording import active
 from tracejit.eager.state import install_class, make, of_array
 from tracejit.eager.tape import alias
-from tracejit.eager.ufuncs import array_ufunc
+from tracejit.eager.ufuncs import array_function, array_ufunc
 from tracejit.memory import CPU
 
 
@@ -42,6 +42,7 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange):
     dispatch = staticmethod(dispatch)
     _assign = writing.assign
     __array_ufunc__ = array_ufunc
+    __array_function__ = array_function
     copy_ = writing.copy_
     fill_ = writing.fill_
 

@@ -30,10 +30,22 @@ def array_ufunc(self: TensorState, ufunc: Any, method: str, *inputs: Any, **kwar
     mixed = len(inputs) == 2 and any(isinstance(x, (np.ndarray, np.generic)) for x in inputs)
     if function is not None and method == "__call__" and mixed and not kwargs:
         return function(*[_operand(x) for x in inputs])
-    arrays = [np.asarray(x) if isinstance(x, TensorState) else x for x in inputs]
-    if "out" in kwargs:
-        kwargs["out"] = tuple(x.numpy() if isinstance(x, TensorState) else x for x in kwargs["out"])
-    return getattr(ufunc, method)(*arrays, **kwargs)
+    return getattr(ufunc, method)(*as_arrays(inputs), **as_arrays(kwargs))
+
+
+def array_function(self: TensorState, func: Any, types: Any, args: tuple, kwargs: dict) -> Any:
+    """Run any other NumPy function on arrays."""
+    return func(*as_arrays(args), **as_arrays(kwargs))
+
+
+def as_arrays(x: Any) -> Any:
+    """Nested arguments with every tensor replaced by the array over its memory."""
+    if isinstance(x, TensorState):
+        return x.numpy()  # type: ignore[attr-defined]
+    if isinstance(x, (list, tuple)):
+        return type(x)(as_arrays(y) for y in x)
+    return {k: as_arrays(y) for k, y in x.items()} if isinstance(x, dict) else x
+
 
 
 def _operand(x: Any) -> Any:

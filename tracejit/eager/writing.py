@@ -64,8 +64,8 @@ def assign(self: TensorState, result: Any) -> Any:
     return store(self, result)
 
 
-def check_writable(self: TensorState) -> None:
-    """The checks of an in-place op that need no result."""
+def check_writable(self: TensorState, overlap: bool = False) -> None:
+    """The checks of an in-place op that need no result; `overlap`: elements may share memory."""
     view = self._view
     if view is not None:
         refresh(self)
@@ -78,7 +78,7 @@ def check_writable(self: TensorState) -> None:
                 raise RuntimeError(LEAF_VIEW)
         elif grad_fn_of(self) is None:
             raise RuntimeError(LEAF)
-    if self._strides is not None and active.recorder is None:
+    if self._strides is not None and active.recorder is None and not overlap:
         if any(s == 0 and n > 1 for s, n in zip(self._strides, self._shape)):
             raise RuntimeError(OVERLAP)
 
@@ -120,10 +120,17 @@ def write_memory(self: TensorState, result: Any) -> None:
     if self._storage.readonly:
         raise ValueError("assignment destination is read-only: the memory belongs to an array that may not be written")
     if self._device.type == "cpu":
-        np.copyto(self.array, result.array)
+        np.copyto(_writable_array(self), result.array)
     else:
         self.array[...] = result.array
     bump_version(self)
+
+
+def _writable_array(self: TensorState) -> np.ndarray:
+    """The array over the tensor's memory; the one NumPy made by broadcasting refuses writes."""
+    if not self.array.flags.writeable:
+        self._array = None
+    return self.array
 
 
 def bump_version(self: TensorState) -> None:
@@ -312,7 +319,7 @@ def fill_(self: TensorState, value: Any) -> Any:
             raise RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with "
                                f"{len(shape_of(value))} dimensions.")
         return copy_(self, value)
-    check_writable(self)
+    check_writable(self, overlap=True)
     number = pointwise.coerce(value, self._dtype)
     return store(self, creation.full_of(self, shape_of(self), number, self._dtype, self._device))
 
