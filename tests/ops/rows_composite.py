@@ -161,7 +161,7 @@ def _probabilities(rng: np.random.Generator, d: dtype) -> Iterable[Sample]:
 
 CLASSIFICATION = [
     row("cross_entropy", _classes(), function=with_class_weights("cross_entropy"), ulp=8,
-        cancel=4, specials=False),
+        cancel=4, specials=False, dtypes=FLOATS),
     row("cross_entropy.smoothing", _classes(label_smoothing=0.1),
         function=with_class_weights("cross_entropy"), ulp=8, cancel=8, specials=False),
     row("cross_entropy.probabilities", _probabilities,

@@ -186,7 +186,7 @@ CHOICES = [
 
 CASTS = [
     row(f"to.{name}", function=lambda x, name=name: getattr(x, name)(), dtypes=ANY,
-        differentiable=name in ("float", "double"), specials=name in ("float", "double"),
+        differentiable=name == "double", specials=name in ("float", "double"),
         second_order=False)
     for name in ("float", "double", "half", "bfloat16", "int", "long", "short", "byte", "bool")
 ]
