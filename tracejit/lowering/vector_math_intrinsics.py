@@ -81,7 +81,19 @@ def emit(
     Raises UnsupportedSyntax where the text leaves the subset, or mixes types.
     """
     contract = contract and not getattr(function, "uncontracted", False)
+    native = getattr(function, "llvm_intrinsic", None)
+    if native is not None and target == "cpu":
+        kind = args[0].value.type
+        declared = builder.module.declare_intrinsic(native, [kind], ir_binary(kind))
+        return Scalar(builder.call(declared, [a.value for a in args]), args[0].dtype)
     return _Emitter(builder, function, contract, target).run(args)
+
+
+def ir_binary(kind: Any) -> Any:
+    """The LLVM type of a function of two values of `kind`."""
+    from llvmlite import ir
+
+    return ir.FunctionType(kind, [kind, kind])
 
 
 class _Emitter:
@@ -95,6 +107,8 @@ class _Emitter:
         # alone and "contract" sums of products alone, so each is harmless on the other kind
         self.division_flags = ("contract",)
         self.flags = ("contract",) if contract else ("arcp",)
+        if getattr(function, "reassociated", False):
+            self.flags += ("reassoc",)
         self.target = target
         self.names: dict[str, Any] = {}
 
