@@ -20,8 +20,9 @@ BASE = """graph step(in0: float32[s0, s1] "x", in1: float32[s1] "y") where
 
 
 @pytest.mark.parametrize("old, new", [
-    ("graph step", "graph other"), ('"x"', '"model.x"'), ("s0=8", "s0=100"), ("train.py:3", "a.py:9"),
-    ("%1", "%one"), ("s0", "rows"), ("s1", "a0"), ("# train.py:3: y = x * 2", ""),
+    ("graph step", "graph other"), ('"x"', '"model.x"'), ("s0=8", "s0=100"),
+    ("train.py:3", "a.py:9"), ("%1", "%one"), ("s0", "rows"), ("s1", "a0"),
+    ("# train.py:3: y = x * 2", ""),
 ])  # fmt: skip
 def test_names_examples_and_locations_do_not_matter(old, new):
     assert old in BASE
@@ -31,7 +32,8 @@ def test_names_examples_and_locations_do_not_matter(old, new):
 @pytest.mark.parametrize("old, new", [
     ("2.0)", "2)"), ("2.0)", "2.5)"), ("2.0)", "-2.0)"), ("mul(", "div("), ("%2, %0", "%0, %2"),
     ("%2, %0", "%2, %1"), ("write %in1 <- %in1", ""), ("add(%0, %in1)", "add(%in1, %0)"),
-    ("start=0", "start=1"), ("in0.size[1]", "in1.size[0]"), ('float32[s1] "y"', 'float32[s1] weak "y"'),
+    ("start=0", "start=1"), ("in0.size[1]", "in1.size[0]"),
+    ('float32[s1] "y"', 'float32[s1] weak "y"'),
     ("(s0 // 2)", "(s0 // 3)"), ('float32[s0, s1] "x"', 'float32[s0, s1] strides[1, s0] "x"'),
     ('float32[s1] "y"', 'float32[s0] "y"'), ("= add", "= detached add"),
     ("return", "%3: float32[s0, s1] = neg(%0) return"),

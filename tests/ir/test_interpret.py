@@ -1,4 +1,6 @@
-"""The interpreter on arrays: values, sizes bound from shapes, writes, composites, regions, errors."""
+"""The interpreter on arrays: values, sizes bound from shapes, writes, composites, regions,
+errors.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The verifier refuses every kind of broken graph, naming the pass, the node and the user's line."""
+"""The verifier refuses broken graphs, naming the pass, the node and the user's line."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Small graphs for the tests of passes: built from functions, run on special values, compared bit for bit.
+"""Small graphs for the tests of passes: built from functions, compared bit for bit.
 
 In: functions of graph values. Out: graphs and NumPy results. Used by the tests next to it.
 """
@@ -17,7 +17,8 @@ from tracejit.memory.devices import CPU
 from tracejit.ops import types
 from tracejit.ops.types import TensorType, dtype, float32
 
-SPECIAL = (0.0, -0.0, 1.0, -1.0, 1.5, -2.5, 1e-40, -1e-45, 3e38, -3e38, 0.1, np.inf, -np.inf, np.nan)
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 1.5, -2.5, 1e-40, -1e-45, 3e38, -3e38, 0.1,
+           np.inf, -np.inf, np.nan)
 
 
 def capture(function: Callable[..., Any], *kinds: Any) -> Graph:

@@ -59,7 +59,10 @@ def test_an_operand_that_gives_the_shape_stays():
 
 def test_an_operand_of_the_only_tensor_stays():
     """`where(c, a, b)` takes its dtype from a or b: both cannot be numbers."""
-    graph = capture(lambda c: pointwise.where(c, full(c, 1.0, float64), full(c, 2.0, float64)), bool_)
+    def program(c):
+        return pointwise.where(c, full(c, 1.0, float64), full(c, 2.0, float64))
+
+    graph = capture(program, bool_)
     after = folded(graph)
     assert after.outputs[0].dtype is float64
     agree(graph, after)

@@ -24,7 +24,8 @@ def unary(draw, x):
     return draw(st.sampled_from([
         lambda: -x if x.dtype is not bool_ else ~x, lambda: x.clone(),
         lambda: pointwise.abs(x) if x.dtype is not bool_ else ~x,
-        lambda: pointwise.stop_gradient(x), lambda: pointwise.convert(x, draw(st.sampled_from(DTYPES))),
+        lambda: pointwise.stop_gradient(x),
+        lambda: pointwise.convert(x, draw(st.sampled_from(DTYPES))),
     ]))()
 
 
@@ -32,7 +33,8 @@ def with_number(draw, x):
     number = draw(st.sampled_from(NUMBERS))
     if x.dtype.category < FLOATING:
         number = int(number) if np.isfinite(number) else 1
-    function = draw(st.sampled_from([pointwise.add, pointwise.mul, pointwise.maximum, pointwise.div]))
+    function = draw(st.sampled_from([
+        pointwise.add, pointwise.mul, pointwise.maximum, pointwise.div]))
     constant = creation.full_of(x, draw(st.sampled_from([x.shape, ()])), number, x.dtype)
     other = draw(st.sampled_from([number, constant]))
     return function(x, other) if draw(st.booleans()) else function(other, x)

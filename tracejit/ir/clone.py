@@ -1,7 +1,7 @@
 """Copies of graphs, so that a pass or a caller may change one and keep the other.
 
-In: a Graph. Out: a new Graph over the same scope of symbols, and where each value went. Called by the pass
-pipeline, which never changes the graph it is given, and by differentiation.
+In: a Graph. Out: a new Graph over the same scope of symbols, and where each value went. Called by
+the pass pipeline, which never changes the graph it is given, and by differentiation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from tracejit.ir.graph import Graph, Node, Value
 
 
 def copy_graph(graph: Graph) -> tuple[Graph, dict[Value, Value]]:
-    """(copy, values of the original -> values of the copy). Sizes, locations and the scope are shared.
+    """(copy, values of the original -> values of the copy). Sizes, locations and the scope are
+    shared.
 
     >>> from tracejit.ir.parser import parse_graph
     >>> graph = parse_graph('graph step(in0: float32[2] "x"): return %in0')

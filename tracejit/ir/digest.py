@@ -1,13 +1,15 @@
-"""What a graph computes, as a short text: equal for graphs that differ only in names, examples and locations.
+"""What a graph computes, as a short text; names, examples and locations do not matter.
 
-In: a Graph, or a static operand or attribute. Out: a hexadecimal digest, or a hashable key. The digest identifies
-programs in caches; the keys decide in `passes/cse.py` whether two applications of an op are the same.
+In: a Graph, or a static operand or attribute. Out: a hexadecimal digest, or a hashable key. The
+digest identifies programs in caches; the keys decide in `passes/cse.py` whether two applications
+of an op are the same.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Hashable, Iterable
+from collections.abc import Hashable, Iterable
+from typing import Any
 
 from tracejit.ir.graph import Graph, Node, Value
 from tracejit.ir.sizes import Size
@@ -55,7 +57,7 @@ class _Canonical:
     def __init__(self, graph: Graph):
         self.symbols: dict[str, int] = {}
         self.resolves = bool(graph.scope.equal)
-        for name, source in sorted(graph.symbol_sources.items(), key=lambda item: item[1]):
+        for name in sorted(graph.symbol_sources, key=lambda n: graph.symbol_sources[n]):
             self.symbols[name] = len(self.symbols)
 
     def graph(self, graph: Graph) -> tuple:

@@ -1,13 +1,15 @@
 """The oracle: a graph run op by op, with nothing of lowering in between.
 
-In: a Graph and its inputs, NumPy (or CuPy) arrays or eager Tensors. Out: the outputs and what would be written. On arrays each
-op's own `eager` runs; on Tensors ops are called as a user would, so the tape records them: derivatives of captured
-graphs are made that way. Called by mode "graph", `compare`, higher-order derivatives and tests of every later room.
+In: a Graph and its inputs, NumPy (or CuPy) arrays or eager Tensors. Out: the outputs and what
+would be written. On arrays each op's own `eager` runs; on Tensors ops are called as a user would,
+so the tape records them: derivatives of captured graphs are made that way. Called by mode "graph",
+`compare`, higher-order derivatives and tests of every later room.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, NamedTuple, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +26,9 @@ Runner = Callable[[Node, tuple, dict[str, Any]], tuple]
 
 
 class Results(NamedTuple):
-    """`writes` are (input number, value): what the storage behind that input holds after the run."""
+    """`writes` are (input number, value): what the storage behind that input holds after the
+    run.
+    """
 
     outputs: list[Any]
     writes: list[tuple[int, Any]]
@@ -60,7 +64,8 @@ def interpret(graph: Graph, inputs: Sequence[Any], *, run: Runner | None = None,
     return Results([values[v] for v in graph.outputs], writes)
 
 
-def _outputs_of(node: Node, values: dict[Value, Any], sizes: Mapping[str, int], run: Runner) -> tuple:
+def _outputs_of(node: Node, values: dict[Value, Any], sizes: Mapping[str, int],
+                run: Runner) -> tuple:
     operands = tuple(values[x] if isinstance(x, Value) else at_size(x, sizes) for x in node.inputs)
     attributes = {name: at_size(x, sizes) for name, x in node.attributes.items()}
     if node.regions:
@@ -92,7 +97,7 @@ def bind_symbols(graph: Graph, inputs: Sequence[Any]) -> dict[str, int]:
 
 def _strides(x: Any) -> Sequence[int]:
     """Strides in elements."""
-    return x.stride() if isinstance(x, Operators) else [s // x.itemsize for s in x.strides]
+    return x.stride() if hasattr(x, "stride") else [s // x.itemsize for s in x.strides]
 
 
 def at_size(static: Any, values: Mapping[str, int]) -> Any:
@@ -106,7 +111,7 @@ def at_size(static: Any, values: Mapping[str, int]) -> Any:
     return static
 
 
-# -- on arrays ---------------------------------------------------------------------------------------
+# -- on arrays -------------------------------------------------------------------------------------
 def run_arrays(node: Node, operands: tuple, attributes: dict[str, Any]) -> tuple:
     """Evaluate a node with its op's `eager`; a composite without one by its body."""
     xp = array_module(node.outputs[0].device or CPU)
@@ -145,14 +150,16 @@ def _array(x: Any, type: TensorType) -> Any:
 
 
 def _apart(value: Any, inputs: Sequence[Any]) -> Any:
-    """A written value in memory of its own: `x.T` of a written `x` must not change while it is copied."""
-    if isinstance(value, Operators):
+    """A written value in memory of its own: `x.T` of a written `x` must not change while it is
+    copied.
+    """
+    if hasattr(value, "detach"):
         return value.detach().clone()
     shared = any(np.may_share_memory(value, x) for x in inputs if isinstance(x, np.ndarray))
     return value.copy() if shared or not isinstance(value, np.ndarray) else value
 
 
-# -- on Tensors --------------------------------------------------------------------------------------
+# -- on Tensors ------------------------------------------------------------------------------------
 def run_tensors(node: Node, operands: tuple, attributes: dict[str, Any]) -> tuple:
     """Evaluate a node by applying its op to Tensors, off the tape where the node is detached."""
     from tracejit.eager.modes import no_grad

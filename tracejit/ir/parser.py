@@ -1,14 +1,16 @@
 """Text to graphs: reads back what `ir/printer.py` writes.
 
-In: the text of one graph; the grammar is in docs/ir.md. Out: a Graph that prints as the same text. Called by
-tests, golden files and repro files. Types are taken from the text; `ir/verify.py` compares them with inference.
+In: the text of one graph; the grammar is in docs/ir.md. Out: a Graph that prints as the same text.
+Called by tests, golden files and repro files. Types are taken from the text; `ir/verify.py`
+compares them with inference.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from typing import Any, Callable, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from tracejit.ir.graph import Graph, Location, Node, Value
 from tracejit.ir.sizes import Scope, Size, SizeGuard, SizeLike, size_max, size_min
@@ -26,8 +28,9 @@ _TOKEN = re.compile(r"""
   | (?P<name> [A-Za-z_]\w* )
   | (?P<sign> // | <- | == | != | <= | >= | \.\.\. | [-+*%()\[\]{}=,:.<>] )
 """, re.VERBOSE)
-_COMMENT = re.compile(r"#\s*(?:\[(?P<provenance>[^\]]*)\])?\s*"
-                      r"(?:(?P<file>\S.*?):(?P<line>\d+)(?: in (?P<function>\S+?))?(?:: (?P<text>.*))?)?$")
+_COMMENT = re.compile(
+    r"#\s*(?:\[(?P<provenance>[^\]]*)\])?\s*"
+    r"(?:(?P<file>\S.*?):(?P<line>\d+)(?: in (?P<function>\S+?))?(?:: (?P<text>.*))?)?$")
 _LITERALS = {"True": True, "False": False, "None": None, "nan": float("nan"), "inf": float("inf")}
 _RELATIONS = ("==", "!=", "<", "<=", ">", ">=")
 
@@ -41,7 +44,8 @@ class _Token(NamedTuple):
 def parse_graph(text: str) -> Graph:
     """The graph a text describes; GraphError with the line number where it is not one.
 
-    >>> graph = parse_graph('graph step(in0: float32[s0, 3] "x") where s0=2 in0.size[0]: return %in0')
+    >>> graph = parse_graph('''graph step(in0: float32[s0, 3] "x") where s0=2 in0.size[0]:
+    ...     return %in0''')
     >>> graph.inputs[0].source, graph.outputs[0].shape
     ('x', (s0, 3))
     """
@@ -228,7 +232,7 @@ class _Reader:
             return
         match = _COMMENT.match(self.take().text)
         if match is None:
-            raise self.fail("expected a comment of the form # [provenance] file:line in function: text")
+            raise self.fail("expected a comment: # [provenance] file:line in function: text")
         node.provenance = match["provenance"] or ""
         if match["file"]:
             node.location = Location(match["file"], int(match["line"]), match["text"] or "",

@@ -1,14 +1,15 @@
 """Graphs as text: one line per node with its type, the user's line and the pass that made it.
 
-In: a Graph. Out: text that `ir/parser.py` reads back; the grammar is in docs/ir.md. Called by `str(graph)`, logs,
-`fn.graphs`, golden files and error messages.
+In: a Graph. Out: text that `ir/parser.py` reads back; the grammar is in docs/ir.md. Called by
+`str(graph)`, logs, `fn.graphs`, golden files and error messages.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 from tracejit.ir.graph import Graph, Location, Node, Value
 from tracejit.ir.sizes import Size, SizeGuard
@@ -139,7 +140,9 @@ def value_text(value: Any) -> str:
 
 
 def static_text(x: Any) -> str:
-    """An operand or attribute: a value, a size, a number, a string, a dtype, or a tuple of these."""
+    """An operand or attribute: a value, a size, a number, a string, a dtype, or a tuple of
+    these.
+    """
     if isinstance(x, Value):
         return value_text(x)
     if type(x) is Size or x is None or x is True or x is False:

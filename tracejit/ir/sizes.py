@@ -89,11 +89,11 @@ class Scope:
 
     def _learn(self, zero: Size) -> None:
         for monomial, coefficient in sorted(zero.terms.items(), key=str, reverse=True):
-            alone = len(monomial) == 1 and isinstance(monomial[0], str) and abs(coefficient) == 1
-            if alone:
+            symbol = monomial[0] if len(monomial) == 1 else None
+            if isinstance(symbol, str) and abs(coefficient) == 1:
                 rest = (Size({monomial: coefficient}, self) - zero) * coefficient
-                if monomial[0] not in symbols_of(rest):
-                    self.equal[monomial[0]] = rest
+                if symbol not in symbols_of(rest):
+                    self.equal[symbol] = rest
                     return
 
 
@@ -125,12 +125,13 @@ class Size:
     __slots__ = ("terms", "scope", "_key")
 
     def __init__(self, terms: dict[tuple[Atom, ...], int], scope: Scope):
-        self.terms, self.scope, self._key = terms, scope, None
+        self.terms, self.scope = terms, scope
+        self._key: tuple | None = None
 
     # -- what it is -------------------------------------------------------
-    @property
-    def __class__(self):  # isinstance(size, int) is True, while C code must still ask __index__
-        return int
+    @property  # type: ignore[misc]
+    def __class__(self):
+        return int  # isinstance(size, int) is True, while C code must still ask __index__
 
     @property
     def key(self) -> tuple:

@@ -1,12 +1,15 @@
-"""Is a graph well formed? Run between passes in tests, and on every graph read from text that will be run.
+"""Is a graph well formed? Run between passes in tests, and on every graph read from text that will
+be run.
 
-In: a Graph, and the name of the pass that made it. Out: nothing, or a GraphError that names the pass, the node and
-the user's line. Types are inferred again by each op and compared by structure; no guard is recorded.
+In: a Graph, and the name of the pass that made it. Out: nothing, or a GraphError that names the
+pass, the node and the user's line. Types are inferred again by each op and compared by structure;
+no guard is recorded.
 """
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from tracejit.ir.graph import Graph, Node, Value
 from tracejit.ir.sizes import Size, same_size, symbols_of
@@ -21,9 +24,9 @@ class GraphError(Exception):
 def verify(graph: Graph, after: str = "") -> None:
     """Check a graph and its regions.
 
-    Raises GraphError for a value used before it is defined or of another graph, a type that inference does not
-    confirm, a write to something else than an input of the value's type, a symbol nobody can know, or a
-    name used twice.
+    Raises GraphError for a value used before it is defined or of another graph, a type that
+    inference does not confirm, a write to something else than an input of the value's type, a
+    symbol nobody can know, or a name used twice.
 
     >>> from tracejit.ir.parser import parse_graph
     >>> verify(parse_graph('graph step(in0: float32[2]): write %in0 <- %in0 return'))
@@ -79,7 +82,8 @@ class _Check:
         for k, value in enumerate(node.inputs):
             if isinstance(value, Value):
                 if value not in self.defined:
-                    raise self.fail(f"operand {k}, {value!r}, is not defined before this node", node)
+                    raise self.fail(f"operand {k}, {value!r}, is not defined before this node",
+                                    node)
             elif value is not None and not isinstance(value, (int, float, complex)):
                 raise self.fail(f"operand {k} is a {type(value).__name__}, expected a value of the "
                                 "graph, a number or None", node)
@@ -96,10 +100,12 @@ class _Check:
         types = (types,) if isinstance(types, TensorType) else tuple(types)
         recorded = tuple(v.type for v in node.outputs)
         if len(types) != len(recorded):
-            raise self.fail(f"inference gives {len(types)} outputs, the node has {len(recorded)}", node)
+            raise self.fail(f"inference gives {len(types)} outputs, the node has "
+                            f"{len(recorded)}", node)
         for k, (a, b) in enumerate(zip(types, recorded)):
             if not same_type(a, b):
-                raise self.fail(f"output {k} is recorded as {_text(b)}, inferred as {_text(a)}", node)
+                raise self.fail(f"output {k} is recorded as {_text(b)}, inferred as {_text(a)}",
+                                node)
 
     def results(self) -> None:
         for value in self.graph.results():
@@ -108,7 +114,7 @@ class _Check:
         free = set(self.graph.inputs)
         for target, value in self.graph.writes:
             if target not in free:
-                what = "is not an input" if target.node is not None else "is no input or is written twice"
+                what = "is written twice" if target.node is None else "is not an input"
                 raise self.fail(f"{target!r} is written, but {what}")
             free.discard(target)
             if not same_type(target.type, value.type):

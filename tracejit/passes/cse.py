@@ -1,13 +1,15 @@
 """Common subexpressions are computed once.
 
-In: a Graph. Out: the same Graph, where no two nodes apply the same op to the same operands and attributes. After opening
-composites the backward half repeats much of the forward half (softmax, statistics of a normalisation); this pass merges
-them. Random draws are equal exactly when state and offset are, and those are operand and attribute.
+In: a Graph. Out: the same Graph, where no two nodes apply the same op to the same operands and
+attributes. After opening composites the backward half repeats much of the forward half (softmax,
+statistics of a normalisation); this pass merges them. Random draws are equal exactly when state
+and offset are, and those are operand and attribute.
 """
 
 from __future__ import annotations
 
-from typing import Any, Hashable
+from collections.abc import Hashable
+from typing import Any
 
 from tracejit.ir.digest import static_key
 from tracejit.ir.graph import Graph, Node, Value

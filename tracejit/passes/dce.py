@@ -1,8 +1,8 @@
 """What nobody reads is not computed, and what is already there is not written.
 
-In: a Graph. Out: the same Graph without nodes that no output and no write depends on, and without writes of an
-input to itself. Last pass of the pipeline; the rewriting passes leave what they replaced for this one. Inputs stay:
-they are the calling convention.
+In: a Graph. Out: the same Graph without nodes that no output and no write depends on, and without
+writes of an input to itself. Last pass of the pipeline; the rewriting passes leave what they
+replaced for this one. Inputs stay: they are the calling convention.
 """
 
 from __future__ import annotations

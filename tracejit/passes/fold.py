@@ -1,13 +1,14 @@
 """What is known when a program is compiled is computed then.
 
-In: a Graph. Out: the same Graph, where constant tensors have become numbers, and what is computed from constants alone
-is one constant. Called by the pipeline; a constant is a `full` node of a Python number. Values are computed by
-each op's own `eager`, so they are those of eager mode.
+In: a Graph. Out: the same Graph, where constant tensors have become numbers, and what is computed
+from constants alone is one constant. Called by the pipeline; a constant is a `full` node of a
+Python number. Values are computed by each op's own `eager`, so they are those of eager mode.
 """
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 

@@ -1,12 +1,14 @@
 """Composite nodes become the ops they are written in.
 
-In: a Graph. Out: the same Graph without composite nodes, except those that must stay closed. First pass of the
-pipeline, after differentiation, which wants composites whole for the sake of their own rules.
+In: a Graph. Out: the same Graph without composite nodes, except those that must stay closed. First
+pass of the pipeline, after differentiation, which wants composites whole for the sake of their own
+rules.
 """
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from tracejit.ir.graph import Graph, Node
 from tracejit.ops.record import Op
@@ -16,8 +18,8 @@ from tracejit.passes.rewrite import Rule, rewrite
 def open_composites(graph: Graph, numerics: str = "fast") -> Graph:
     """Replace composite nodes by their bodies, nested ones too.
 
-    With numerics="eager" a composite that has an `eager` of its own stays closed: eager mode gives that
-    function's bits, not the body's.
+    With numerics="eager" a composite that has an `eager` of its own stays closed: eager mode gives
+    that function's bits, not the body's.
     """
     def rules_of(op: Op) -> Sequence[Rule]:
         return (_body,) if op.body is not None and (numerics == "fast" or op.eager is None) else ()

@@ -1,15 +1,17 @@
-"""Rewrite patterns: expressions with holes, written with the operators that tensors and graph values have.
+"""Rewrite patterns: expressions with holes, written with the operators that tensors and graph
+values have.
 
-In: `Pattern(lambda x: x * 1)`. Out: a Pattern that finds such expressions at a graph value and says what the holes
-stand for. Called by `passes/simplify.py`. A number in a pattern matches numbers of equal value and sign of zero,
-an attribute that is a hole matches anything.
+In: `Pattern(lambda x: x * 1)`. Out: a Pattern that finds such expressions at a graph value and
+says what the holes stand for. Called by `passes/simplify.py`. A number in a pattern matches
+numbers of equal value and sign of zero, an attribute that is a hole matches anything.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from tracejit.ir.digest import static_key
 from tracejit.ir.graph import Value
@@ -22,10 +24,17 @@ Bindings = dict[str, Any]
 
 
 class Term(Operators):
-    """A part of a pattern. To front ends it looks like a 0-dim tensor, so they add no conversions."""
+    """A part of a pattern. To front ends it looks like a 0-dim tensor, so they add no
+    conversions.
+    """
 
     __slots__ = ("dtype",)
+    dtype: dtype
     shape, device = (), CPU
+
+    def match(self, x: Any, bound: Bindings) -> bool:
+        """Whether `x` is such an expression; notes in `bound` what the holes stand for."""
+        raise NotImplementedError
 
     @staticmethod
     def dispatch(op: Op, operands: tuple, attributes: dict) -> Any:

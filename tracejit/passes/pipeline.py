@@ -1,13 +1,14 @@
 """All passes, in order.
 
-In: a captured (and differentiated) Graph. Out: a better one for lowering to read; the given graph is not changed.
-Called by `jit.py` when a program is made; `fn.graphs` calls `stages` to show each step.
+In: a captured (and differentiated) Graph. Out: a better one for lowering to read; the given graph
+is not changed. Called by `jit.py` when a program is made; `fn.graphs` calls `stages` to show each
+step.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Callable
+from collections.abc import Callable
 
 from tracejit import logs
 from tracejit.config import flags
@@ -80,7 +81,9 @@ def _inspect(graph: Graph, name: str) -> None:
 
 
 def _sharing(outputs: list[Value]) -> list[int | None]:
-    """For each output, what it is the same value as: an input (-1), an earlier output, or nothing (None)."""
+    """For each output, what it is the same value as: an input (-1), an earlier output, or nothing
+    (None).
+    """
     first: dict[Value, int] = {}
     found: list[int | None] = []
     for k, value in enumerate(outputs):
@@ -90,12 +93,15 @@ def _sharing(outputs: list[Value]) -> list[int | None]:
 
 
 def _separate_outputs(graph: Graph, sharing: list[int | None]) -> None:
-    """Outputs that passes made one value, or an input, get memory of their own again: `x * 1` is not `x`."""
+    """Outputs that passes made one value, or an input, get memory of their own again: `x * 1` is
+    not `x`.
+    """
     taken = set(graph.inputs)
     for k, value in enumerate(graph.outputs):
         same = sharing[k]
         if same is None and value in taken:
-            with graph.inserting(f"separate: output {k} from %{value.name}", like=value.node) as made:
+            origin = f"separate: output {k} from %{value.name}"
+            with graph.inserting(origin, like=value.node) as made:
                 graph.outputs[k] = pointwise.clone(value)
             graph.nodes += made
         elif same is not None and same >= 0:

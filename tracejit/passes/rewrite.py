@@ -1,27 +1,31 @@
 """One sweep over a graph that replaces nodes by cheaper ones.
 
-In: a Graph, and rules by the op they apply to. Out: the same Graph, changed in place. Called by the passes that are
-sets of rules (`fold`, `simplify`, `open_composites`). Operands are rewritten before the nodes that read them, and
-nodes made by a rule are offered to the rules again, so one sweep suffices.
+In: a Graph, and rules by the op they apply to. Out: the same Graph, changed in place. Called by
+the passes that are sets of rules (`fold`, `simplify`, `open_composites`). Operands are rewritten
+before the nodes that read them, and nodes made by a rule are offered to the rules again, so one
+sweep suffices.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from tracejit.ir.graph import Graph, Node, Value
 from tracejit.ir.verify import GraphError, same_type
 from tracejit.ops.record import Op
 
-# (graph, node) -> what replaces the node's output(s), or None. Ops that a rule applies are added to the graph.
+# (graph, node) -> what replaces the node's output(s), or None. Ops that a rule applies are added
+# to the graph.
 Rule = Callable[[Graph, Node], Any]
 
 
 def rewrite(graph: Graph, name: str, rules_of: Callable[[Op], Sequence[Rule]]) -> Graph:
     """Apply rules wherever they match; a replacement of another type is not taken.
 
-    New nodes keep the location of the node they replace; their provenance is "<name>: from %3 mul", where %3 is
-    what the replaced node was called before the pass, also when a new node is replaced in turn.
+    New nodes keep the location of the node they replace; their provenance is "<name>: from %3
+    mul", where %3 is what the replaced node was called before the pass, also when a new node is
+    replaced in turn.
     """
     replaced: dict[Value, Value] = {}
     nodes: list[Node] = []
@@ -62,7 +66,8 @@ def _apply(graph: Graph, name: str, node: Node,
         values = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         for value in values:
             if not isinstance(value, Value) or value.graph is not graph:
-                raise GraphError(f"{provenance}: the replacement {value!r} is no value of the graph")
+                raise GraphError(f"{provenance}: the replacement {value!r} is no value of the "
+                                 "graph")
         if len(values) == len(node.outputs) and all(
                 same_type(v.type, old.type) for v, old in zip(values, node.outputs)):
             return made, values

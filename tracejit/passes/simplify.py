@@ -1,15 +1,17 @@
 """Cheaper ways to compute the same bits, and, where numerics allow, nearly the same.
 
-In: a Graph. Out: the same Graph with identities, conversions and views cancelled. Called by the pipeline after `fold`,
-which has made numbers of constants. A rule is exact when it gives every element the same bits for all inputs,
-NaN payloads aside; others are taken with numerics="fast" only.
+In: a Graph. Out: the same Graph with identities, conversions and views cancelled. Called by the
+pipeline after `fold`, which has made numbers of constants. A rule is exact when it gives every
+element the same bits for all inputs, NaN payloads aside; others are taken with numerics="fast"
+only.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Sequence
+from typing import Any
 
 from tracejit.ir.graph import Graph, Node, Value
 from tracejit.ir.verify import same_sizes
@@ -24,7 +26,9 @@ from tracejit.passes.simplify_views import FAST_VIEW_RULES, VIEW_RULES, source_o
 
 @dataclass
 class Identity:
-    """`left` may be computed as `right`, a function of the same holes, where `when` holds of them."""
+    """`left` may be computed as `right`, a function of the same holes, where `when` holds of
+    them.
+    """
 
     left: Pattern
     right: Callable[..., Any]
@@ -56,7 +60,7 @@ IDENTITIES = [
     Identity(Pattern(lambda x: x + -0.0), lambda x: x),
     Identity(Pattern(lambda x: -0.0 + x), lambda x: x),
     Identity(Pattern(lambda x: x - 0), lambda x: x),
-    Identity(Pattern(lambda x: -(-x)), lambda x: x),
+    Identity(Pattern(lambda x: pointwise.neg(-x)), lambda x: x),
     Identity(Pattern(lambda x: x * -1), lambda x: -x),
     Identity(Pattern(lambda x: -1 * x), lambda x: -x),
     Identity(Pattern(lambda x, y: x + -y), lambda x, y: x - y),
@@ -69,7 +73,7 @@ IDENTITIES = [
 ]
 
 
-# -- conversions -------------------------------------------------------------------------------------
+# -- conversions -----------------------------------------------------------------------------------
 def drop_conversion(graph: Graph, node: Node) -> Value | None:
     """To the same dtype; or through a dtype that holds every value of the first one."""
     x = node.inputs[0]
@@ -77,8 +81,8 @@ def drop_conversion(graph: Graph, node: Node) -> Value | None:
         return x
     if x.node is None or x.node.op is not node.op:
         return None
-    origin = x.node.inputs[0]
-    return pointwise.convert(origin, node.outputs[0].dtype) if holds(x.dtype, origin.dtype) else None
+    origin, target = x.node.inputs[0], node.outputs[0].dtype
+    return pointwise.convert(origin, target) if holds(x.dtype, origin.dtype) else None
 
 
 def drop_truth(graph: Graph, node: Node) -> Value | None:
@@ -112,7 +116,7 @@ def holds(wide: dtype, narrow: dtype) -> bool:
     return bits <= 8 * wide.itemsize - wide.is_signed and (wide.is_signed or not narrow.is_signed)
 
 
-# -- choices, divisions, broadcasts ------------------------------------------------------------------
+# -- choices, divisions, broadcasts ----------------------------------------------------------------
 def drop_choice(graph: Graph, node: Node) -> Any:
     """`where` of a constant condition, or between equals."""
     condition, yes, no = node.inputs
@@ -124,7 +128,9 @@ def drop_choice(graph: Graph, node: Node) -> Any:
 
 
 def divide_by_power_of_two(graph: Graph, node: Node) -> Any:
-    """`x / 4.0` as `x * 0.25`, which rounds the same; only where the reciprocal is exact in every dtype."""
+    """`x / 4.0` as `x * 0.25`, which rounds the same; only where the reciprocal is exact in every
+    dtype.
+    """
     x, divisor = node.inputs
     if type(divisor) is not float or divisor == 0 or not math.isfinite(divisor):
         return None
@@ -133,7 +139,9 @@ def divide_by_power_of_two(graph: Graph, node: Node) -> Any:
 
 
 def drop_expand(graph: Graph, node: Node) -> Any:
-    """An elementwise op broadcasts by itself: its operands need no `expand` if another has all dimensions."""
+    """An elementwise op broadcasts by itself: its operands need no `expand` if another has all
+    dimensions.
+    """
     out = node.outputs[0].shape
     full = [isinstance(x, Value) and source_of_expand(x) is None and same_sizes(x.shape, out)
             for x in node.inputs]
@@ -145,7 +153,7 @@ def drop_expand(graph: Graph, node: Node) -> Any:
     return graph.append(node.op, operands, node.attributes)
 
 
-# -- tables ------------------------------------------------------------------------------------------
+# -- tables ----------------------------------------------------------------------------------------
 RULES: list[tuple[str, Rule]] = [
     ("convert", drop_conversion),
     ("truth", drop_truth),

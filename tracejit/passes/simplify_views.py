@@ -81,8 +81,11 @@ def sum_of_expand(graph: Graph, node: Node) -> Any:
         return None
     rest = tuple(d - lead for d in dims if d not in repeated)
     total = graph.append(node.op, (source,), {"dims": rest, "keepdim": True}) if rest else source
-    kept = tuple(1 if d in dims else size for d, size in enumerate(x.shape))
-    return (total * numel(x.shape[d] for d in repeated)).expand(kept).reshape(node.outputs[0].shape)
+    total, out = total * numel(x.shape[d] for d in repeated), node.outputs[0].shape
+    if same_sizes(total.shape, out):
+        return total
+    # Dimensions that are repeated but not summed are repeated still.
+    return total.expand(*(1 if d in dims else n for d, n in enumerate(x.shape))).reshape(out)
 
 
 VIEW_RULES: list[tuple[str, Rule]] = [

@@ -1,0 +1,19 @@
+"""The example in docs/ir.md is a graph: it reads, prints as shown and verifies."""
+
+import re
+from pathlib import Path
+
+from tracejit.ir.parser import parse_graph
+from tracejit.ir.printer import print_graph
+from tracejit.ir.verify import verify
+from tracejit.ops import linalg  # noqa: F401  (the example names matmul)
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "ir.md"
+
+
+def test_the_example_is_what_the_printer_writes():
+    blocks = re.findall(r"(?:^    .*\n)+", PAGE.read_text(), re.MULTILINE)
+    text = "\n".join(line[4:] for line in blocks[0].splitlines())
+    graph = parse_graph(text)
+    verify(graph)
+    assert print_graph(graph) == text
