@@ -1,7 +1,8 @@
 """Losses as layers.
 
 In: predictions and targets. Out: a 0-dim tensor, or one of elements with `reduction="none"`. Each calls the function
-of `nn.functional` of its name. `weight` is a buffer: it moves with the module.
+of `nn.functional` of its name. `weight` is a buffer: it moves with the module. `size_average` and `reduce` are
+PyTorch's older spelling of `reduction`, and keep their places.
 """
 
 from __future__ import annotations
@@ -10,21 +11,24 @@ from typing import Any
 
 from tracejit.nn import functional as F
 from tracejit.nn.module import Module
+from tracejit.ops.losses import legacy
 
 
 class _Loss(Module):
     """A loss with a reduction: "mean", "sum" or "none"."""
 
-    def __init__(self, reduction: str = "mean") -> None:
+    def __init__(self, size_average: bool | None = None, reduce: bool | None = None,
+                 reduction: str = "mean") -> None:
         super().__init__()
-        self.reduction = reduction
+        self.reduction = legacy(reduction, size_average, reduce)
 
 
 class _WeightedLoss(_Loss):
     """A loss with a weight for each class or element."""
 
-    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
-        super().__init__(reduction)
+    def __init__(self, weight: Any = None, size_average: bool | None = None,
+                 reduce: bool | None = None, reduction: str = "mean") -> None:
+        super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
 
@@ -45,8 +49,9 @@ class L1Loss(_Loss):
 class SmoothL1Loss(_Loss):
     """Quadratic below `beta`, linear above."""
 
-    def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
-        super().__init__(reduction)
+    def __init__(self, size_average: bool | None = None, reduce: bool | None = None,
+                 reduction: str = "mean", beta: float = 1.0) -> None:
+        super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
     def forward(self, input: Any, target: Any) -> Any:
@@ -57,7 +62,7 @@ class HuberLoss(_Loss):
     """`delta` times SmoothL1Loss of beta = delta."""
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
         self.delta = delta
 
     def forward(self, input: Any, target: Any) -> Any:
@@ -67,8 +72,9 @@ class HuberLoss(_Loss):
 class NLLLoss(_WeightedLoss):
     """Minus the log-probability of the target class."""
 
-    def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> None:
-        super().__init__(weight, reduction)
+    def __init__(self, weight: Any = None, size_average: bool | None = None, ignore_index: int = -100,
+                 reduce: bool | None = None, reduction: str = "mean") -> None:
+        super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
     def forward(self, input: Any, target: Any) -> Any:
@@ -85,9 +91,10 @@ class CrossEntropyLoss(_WeightedLoss):
     1.3863
     """
 
-    def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
+    def __init__(self, weight: Any = None, size_average: bool | None = None, ignore_index: int = -100,
+                 reduce: bool | None = None, reduction: str = "mean",
                  label_smoothing: float = 0.0) -> None:
-        super().__init__(weight, reduction)
+        super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
     def forward(self, input: Any, target: Any) -> Any:
@@ -105,8 +112,9 @@ class BCELoss(_WeightedLoss):
 class BCEWithLogitsLoss(_WeightedLoss):
     """Binary cross entropy of logits; `pos_weight` multiplies the positive term."""
 
-    def __init__(self, weight: Any = None, reduction: str = "mean", pos_weight: Any = None) -> None:
-        super().__init__(weight, reduction)
+    def __init__(self, weight: Any = None, size_average: bool | None = None,
+                 reduce: bool | None = None, reduction: str = "mean", pos_weight: Any = None) -> None:
+        super().__init__(weight, size_average, reduce, reduction)
         self.register_buffer("pos_weight", pos_weight)
 
     def forward(self, input: Any, target: Any) -> Any:

@@ -95,10 +95,11 @@ class Conversion:
 
 def clear_gradient(parameter: Any, set_to_none: bool) -> None:
     """Forget one gradient, or write zeros into it."""
-    if parameter.grad is None:
-        return
     if set_to_none:
+        # Not asked first whether there is one: a captured step would depend on the answer.
         parameter.grad = None
+        return
+    if parameter.grad is None:
         return
     if parameter.grad.grad_fn is not None:
         parameter.grad.detach_()

@@ -1,0 +1,76 @@
+"""Containers: order, names, slices, changes."""
+
+from collections import OrderedDict
+
+import pytest
+
+import tracejit
+from tracejit import nn
+
+
+def test_sequential():
+    a, b, c = nn.Linear(1, 1), nn.ReLU(), nn.Identity()
+    model = nn.Sequential(OrderedDict(first=a, second=b))
+    assert model.first is a and list(model.named_children()) == [("first", a), ("second", b)]
+    assert model[-1] is b and len(model) == 2 and list(model) == [a, b]
+    assert list(model[:1].state_dict()) == ["first.weight", "first.bias"]
+    plain = nn.Sequential(a, b)
+    assert plain.append(c)[2] is c
+    plain[1] = c
+    del plain[0]
+    assert list(plain._modules) == ["0", "1"] and list(plain) == [c, c]
+    plain.insert(0, a)
+    assert plain.pop(0) is a and plain.extend([b])[-1] is b
+    with pytest.raises(IndexError, match="index 7 is out of range"):
+        plain[7]
+    x = tracejit.tensor([[-3.0]])
+    assert nn.Sequential(nn.ReLU(), nn.Identity())(x).tolist() == [[0.0]]
+    assert nn.Sequential()(x) is x
+
+
+def test_module_list():
+    layers = nn.ModuleList(nn.Linear(k, 1) for k in (1, 2, 3))
+    assert [m.in_features for m in layers] == [1, 2, 3]
+    assert [m.in_features for m in layers[1:]] == [2, 3] and type(layers[1:]) is nn.ModuleList
+    layers += [nn.Linear(4, 1)]
+    assert [name for name, _ in (layers + [nn.Identity()]).named_children()] == list("01234")
+    del layers[:2]
+    assert list(layers.state_dict()) == ["0.weight", "0.bias", "1.weight", "1.bias"]
+    with pytest.raises(NotImplementedError):
+        layers(1)
+
+
+def test_module_dict():
+    layers = nn.ModuleDict({"a": nn.Linear(1, 1)})
+    layers["b"] = nn.Identity()
+    layers.update([("c", nn.ReLU())])
+    assert list(layers) == ["a", "b", "c"] == list(layers.keys()) and "b" in layers and len(layers) == 3
+    assert layers.pop("b") is not None and [k for k, _ in layers.items()] == ["a", "c"]
+    del layers["c"]
+    assert [type(m) for m in layers.values()] == [nn.Linear]
+    assert [name for name, _ in layers.named_parameters()] == ["a.weight", "a.bias"]
+    layers.clear()
+    assert len(layers) == 0
+
+
+def test_parameter_containers():
+    class Holder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.listed = nn.ParameterList([tracejit.zeros(1), nn.Parameter(tracejit.ones(2))])
+            self.named = nn.ParameterDict({"p": tracejit.zeros(2, 3)})
+
+    holder = Holder()
+    assert [name for name, _ in holder.named_parameters()] == ["listed.0", "listed.1", "named.p"]
+    holder.listed.append(tracejit.zeros(1))
+    holder.listed[0] = tracejit.ones(1)
+    assert [p.tolist() for p in holder.listed][0] == [1.0] and len(holder.listed[1:]) == 2
+    assert holder.listed[-1].requires_grad and len(holder.listed) == 3
+    holder.named["q"] = tracejit.zeros(1)
+    assert "q" in holder.named and [k for k, _ in holder.named.items()] == ["p", "q"]
+    del holder.named["q"]
+    assert list(holder.named) == ["p"] == list(holder.named.keys()) and len(list(holder.named.values())) == 1
+    assert repr(holder.named) == (
+        "ParameterDict(\n  (p): Parameter containing: [tracejit.float32 of size 2x3]\n)")
+    with pytest.raises(RuntimeError, match="ParameterList should not be called."):
+        holder.listed(1)

@@ -1,0 +1,182 @@
+"""Layers and functions give PyTorch's results and gradients, names and text."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import tracejit
+from tracejit import nn
+from tracejit.nn import functional as F
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.oracle
+RNG = np.random.default_rng(1)
+X, SQUARE = RNG.normal(size=(5, 4)), RNG.normal(size=(5, 4)) * 3
+P, CLASSES, BITS = RNG.uniform(0.05, 0.95, (5, 4)), np.array([0, 3, 1, -100, 2]), (RNG.random((5, 4)) < 0.5) * 1.0
+W4 = RNG.uniform(0.5, 2, 4)
+
+# name, arguments of the layer, options, inputs of the call
+LAYERS = [
+    ("Linear", (4, 3), {}, (X,)),
+    ("Linear", (4, 3), {"bias": False}, (X.reshape(5, 1, 4),)),
+    ("Bilinear", (4, 4, 3), {}, (X, SQUARE)),
+    ("Bilinear", (4, 4, 3), {"bias": False}, (X.reshape(1, 5, 4), SQUARE.reshape(1, 5, 4))),
+    ("LayerNorm", (4,), {}, (X,)),
+    ("LayerNorm", ((5, 4),), {"eps": 0.1, "bias": False}, (X,)),
+    ("LayerNorm", (4,), {"elementwise_affine": False}, (X,)),
+    ("Embedding", (6, 3), {}, (np.array([[0, 5], [5, 2]]),)),
+    ("Embedding", (6, 3), {"padding_idx": -1}, (np.array([[0, 5], [5, 2]]),)),
+    ("Dropout", (), {"p": 0.0}, (X,)),
+    ("Identity", (1, 2), {"a": 3}, (X,)),
+    ("Flatten", (), {}, (X.reshape(5, 2, 2),)),
+    ("Flatten", (0, 1), {}, (X.reshape(5, 2, 2),)),
+    ("Unflatten", (1, (2, 2)), {}, (X,)),
+    ("ReLU", (), {}, (SQUARE,)),
+    ("ReLU6", (), {}, (SQUARE,)),
+    ("GELU", (), {}, (SQUARE,)),
+    ("GELU", (), {"approximate": "tanh"}, (SQUARE,)),
+    ("SiLU", (), {}, (SQUARE,)),
+    ("SELU", (), {}, (SQUARE,)),
+    ("ELU", (0.5,), {}, (SQUARE,)),
+    ("LeakyReLU", (0.2,), {}, (SQUARE,)),
+    ("Softplus", (2.0, 3.0), {}, (SQUARE,)),
+    ("Hardtanh", (-0.5, 0.7), {}, (SQUARE,)),
+    ("Sigmoid", (), {}, (SQUARE,)),
+    ("LogSigmoid", (), {}, (SQUARE,)),
+    ("Tanh", (), {}, (SQUARE,)),
+    ("Softmax", (-1,), {}, (SQUARE,)),
+    ("LogSoftmax", (0,), {}, (SQUARE,)),
+    ("CrossEntropyLoss", (), {}, (SQUARE, CLASSES)),
+    ("CrossEntropyLoss", (W4,), {"label_smoothing": 0.2, "ignore_index": 3, "reduction": "sum"},
+     (SQUARE, np.abs(CLASSES % 4))),
+    ("CrossEntropyLoss", (), {"reduction": "none"}, (SQUARE, P)),
+    ("NLLLoss", (W4,), {}, (SQUARE, CLASSES)),
+    ("MSELoss", (), {}, (X, SQUARE)),
+    ("L1Loss", (False,), {}, (X, SQUARE)),
+    ("SmoothL1Loss", (), {"beta": 0.5}, (X, SQUARE)),
+    ("HuberLoss", ("none", 0.7), {}, (X, SQUARE)),
+    ("BCELoss", (W4,), {}, (P, BITS)),
+    ("BCEWithLogitsLoss", (), {"weight": W4, "pos_weight": W4}, (X, BITS)),
+]
+
+
+def made(library, name, args, options):
+    def tensors(x):
+        return library.tensor(x) if isinstance(x, np.ndarray) else x
+
+    layer = getattr(library.nn, name)(*map(tensors, args), **{k: tensors(v) for k, v in options.items()})
+    return layer.double()
+
+
+def called(library, layer, inputs):
+    """Result, and gradients of the first input and all parameters."""
+    first = library.tensor(inputs[0])
+    if inputs[0].dtype == np.float64:
+        first.requires_grad_(True)
+    out = layer(first, *(library.tensor(x) for x in inputs[1:]))
+    (out * out).sum().backward()
+    grads = [p.grad.numpy() for _, p in layer.named_parameters()]
+    return [out.detach().numpy(), *([first.grad.numpy()] if first.requires_grad else []), *grads]
+
+
+@pytest.mark.parametrize(("name", "args", "options", "inputs"), LAYERS,
+                         ids=[f"{k}-{row[0]}" for k, row in enumerate(LAYERS)])
+def test_layer(name, args, options, inputs):
+    mine, theirs = made(tracejit, name, args, options), made(torch, name, args, options)
+    assert list(mine.state_dict()) == list(theirs.state_dict())
+    for key, value in theirs.state_dict().items():
+        assert tuple(mine.state_dict()[key].shape) == tuple(value.shape)
+    mine.load_state_dict({k: tracejit.tensor(v.numpy()) for k, v in theirs.state_dict().items()})
+    differentiable = any(x.dtype == np.float64 for x in inputs) or list(mine.parameters())
+    assert differentiable
+    for a, b in zip(called(tracejit, mine, inputs), called(torch, theirs, inputs), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+    assert repr(mine) == repr(theirs)
+
+
+def test_every_layer_has_a_row():
+    special = {"Module", "Parameter", "Sequential", "ModuleList", "ModuleDict", "ParameterList",
+               "ParameterDict", "MultiheadAttention"}  # fmt: skip
+    classes = {name for name in nn.__all__ if inspect.isclass(getattr(nn, name))}
+    assert classes - special == {row[0] for row in LAYERS}
+
+
+def test_layers_take_pytorch_arguments_in_their_places():
+    for name in nn.__all__:
+        layer = getattr(nn, name)
+        if not inspect.isclass(layer) or name in ("Module", "Parameter"):
+            continue
+        mine = inspect.signature(layer.__init__).parameters.values()
+        expected = list(inspect.signature(getattr(torch.nn, name).__init__).parameters)
+        placed = [p.name for p in mine if p.kind is p.POSITIONAL_OR_KEYWORD]
+        assert placed == expected[:len(placed)], name
+
+
+def test_functional_has_pytorch_signatures():
+    public = {name: f for name, f in vars(F).items() if callable(f) and not name.startswith("_")}
+    assert len(public) > 25
+    for name, function in public.items():
+        theirs = getattr(torch.nn.functional, name)
+        try:
+            expected = list(inspect.signature(theirs).parameters)
+        except ValueError:
+            continue  # written in C
+        # PyTorch's private arguments and those that only matter there come last, or have underscores.
+        wanted = [p for p in expected if not p.startswith("_")]
+        mine = list(inspect.signature(function).parameters)
+        assert mine[:2] == wanted[:2] or name in ("sigmoid", "tanh", "logsigmoid"), name
+
+
+@pytest.mark.parametrize("order", [1.0, 2.0, 3.0, float("inf")])
+@pytest.mark.parametrize("limit", [0.5, 100.0])
+def test_clip_grad_norm(order, limit):
+    results = []
+    for library in (tracejit, torch):
+        params = [library.nn.Parameter(library.zeros(s)) for s in ((3, 2), (4,), (1,))]
+        for p, seed in zip(params[:2], (1, 2)):
+            p.grad = library.tensor(np.random.default_rng(seed).normal(size=tuple(p.shape)).astype(np.float32))
+        total = library.nn.utils.clip_grad_norm_(params, limit, order)
+        assert params[2].grad is None
+        results.append([total.numpy(), *(p.grad.numpy() for p in params[:2])])
+    for a, b in zip(*results):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_clipping_by_value_and_errors():
+    p = nn.Parameter(tracejit.zeros(3))
+    p.grad = tracejit.tensor([-5.0, 0.5, 7.0])
+    nn.utils.clip_grad_value_([p], 1.0)
+    assert p.grad.tolist() == [-1.0, 0.5, 1.0]
+    p.grad = tracejit.tensor([float("nan"), 1.0, 1.0])
+    with pytest.raises(RuntimeError, match="total norm of order 2.0 for gradients"):
+        nn.utils.clip_grad_norm_(p, 1.0, error_if_nonfinite=True)
+    assert nn.utils.clip_grad_norm_([nn.Parameter(tracejit.zeros(1))], 1.0).item() == 0.0
+
+
+def test_vectors():
+    params = [nn.Parameter(tracejit.ones(2, 2)), nn.Parameter(tracejit.zeros(3))]
+    vector = nn.utils.parameters_to_vector(params)
+    assert vector.tolist() == [1.0] * 4 + [0.0] * 3 and vector.requires_grad
+    nn.utils.vector_to_parameters(tracejit.arange(7, dtype=tracejit.float32), params)
+    assert params[0].tolist() == [[0.0, 1.0], [2.0, 3.0]] and params[1].tolist() == [4.0, 5.0, 6.0]
+
+
+def test_dropout_keeps_the_mean_and_rests_in_eval():
+    tracejit.manual_seed(0)
+    layer, x = nn.Dropout(0.25), tracejit.ones(10000)
+    out = layer(x)
+    assert set(np.unique(out.numpy())) == {0.0, np.float32(1 / 0.75)}
+    assert abs(out.mean().item() - 1) < 0.03
+    assert layer.eval()(x).tolist() == x.tolist()
+    with pytest.raises(ValueError, match="has to be between 0 and 1, but got 2"):
+        nn.Dropout(2)
+
+
+def test_embedding_padding_and_pretrained():
+    layer = nn.Embedding(4, 2, padding_idx=1)
+    assert layer.weight[1].tolist() == [0.0, 0.0] and layer.weight[0].abs().sum().item() > 0
+    frozen = nn.Embedding.from_pretrained(tracejit.ones(3, 2))
+    assert not frozen.weight.requires_grad and frozen(tracejit.tensor([2])).tolist() == [[1.0, 1.0]]
+    with pytest.raises(ValueError, match="Padding_idx must be within num_embeddings"):
+        nn.Embedding(3, 2, padding_idx=3)

@@ -1,0 +1,216 @@
+"""Module: registration, attributes, listing, modes, conversion, text, copies."""
+
+import copy
+import pickle
+
+import pytest
+
+import tracejit
+from tracejit import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(2, 3)
+        self.weight = nn.Parameter(tracejit.ones(3))
+        self.register_buffer("count", tracejit.zeros((), dtype=tracejit.int64))
+        self.register_buffer("scratch", tracejit.zeros(2), persistent=False)
+        self.register_parameter("absent", None)
+        self.plain = 5
+
+    def forward(self, x):
+        return self.inner(x) * self.weight
+
+
+def test_tables_are_plain_dicts_in_the_instance():
+    own = Block().__dict__
+    assert type(own["_parameters"]) is type(own["_buffers"]) is type(own["_modules"]) is dict
+    assert own["training"] is True and own["plain"] == 5
+    assert list(own["_parameters"]) == ["weight", "absent"] and list(own["_modules"]) == ["inner"]
+
+
+def test_listing():
+    outer = nn.Sequential(Block(), nn.Identity())
+    outer.add_module("again", outer[0])
+    names = ["0.weight", "0.inner.weight", "0.inner.bias"]
+    assert [name for name, _ in outer.named_parameters()] == names
+    assert [name for name, _ in outer.named_parameters(remove_duplicate=False)] == names + [
+        n.replace("0.", "again.", 1) for n in names]
+    assert [name for name, _ in outer.named_parameters("p", recurse=False)] == []
+    assert [name for name, _ in outer[0].named_parameters("p")][0] == "p.weight"
+    assert [name for name, _ in outer.named_buffers()] == ["0.count", "0.scratch"]
+    assert [name for name, _ in outer.named_modules()] == ["", "0", "0.inner", "1"]
+    assert [name for name, _ in outer.named_children()] == ["0", "1"]
+    assert len(list(outer.parameters())) == 3 and len(list(outer.buffers())) == 2
+    seen = []
+    assert outer.apply(seen.append) is outer
+    assert seen == [outer[0].inner, outer[0], outer[1], outer]
+
+
+def test_get_by_dotted_name():
+    outer = nn.Sequential(Block())
+    block = outer[0]
+    assert outer.get_submodule("") is outer and outer.get_submodule("0.inner") is block.inner
+    assert outer.get_parameter("0.inner.bias") is block.inner.bias
+    assert outer.get_buffer("0.count") is block.count
+    for call, text in [(lambda: outer.get_submodule("0.none"), "Block has no attribute `none`"),
+                       (lambda: outer.get_parameter("0.count"), "`count` that is an nn.Parameter"),
+                       (lambda: outer.get_buffer("0.weight"), "`weight` that is a buffer")]:
+        with pytest.raises(AttributeError, match=text):
+            call()
+
+
+def test_attributes_belong_to_one_table():
+    block = Block()
+    block.plain = nn.Parameter(tracejit.zeros(1))
+    assert "plain" in block._parameters and "plain" not in block.__dict__
+    block.plain = None
+    assert block._parameters["plain"] is None
+    del block.plain
+    assert not hasattr(block, "plain")
+    block.weight = nn.Parameter(tracejit.zeros(1))
+    block.inner = nn.Identity()
+    block.count = tracejit.ones(())
+    assert type(block._modules["inner"]) is nn.Identity and block._buffers["count"].item() == 1.0
+    block.scratch = nn.Parameter(tracejit.zeros(1))
+    assert "scratch" in block._parameters and "scratch" not in block._buffers
+    assert {"weight", "count", "inner", "forward"} <= set(dir(block))
+    with pytest.raises(AttributeError, match="'Block' object has no attribute 'nothing'"):
+        block.nothing
+
+
+@pytest.mark.parametrize(("act", "kind", "text"), [
+    (lambda m: setattr(m, "weight", tracejit.ones(1)), TypeError, "cannot assign 'tracejit.eager.tensor.Tensor' "
+     "as parameter 'weight'"),
+    (lambda m: setattr(m, "inner", 3), TypeError, "cannot assign 'int' as child module 'inner'"),
+    (lambda m: setattr(m, "count", 3), TypeError, "cannot assign 'int' as buffer 'count'"),
+    (lambda m: m.register_parameter("a.b", None), KeyError, "parameter name can.*t contain"),
+    (lambda m: m.register_parameter("", None), KeyError, "can.*t be empty string"),
+    (lambda m: m.register_parameter("plain", None), KeyError, "attribute 'plain' already exists"),
+    (lambda m: m.register_parameter("p", tracejit.ones(1)), TypeError, "Parameter or None required"),
+    (lambda m: m.register_buffer("b", 3), TypeError, "cannot assign 'int' object to buffer 'b'"),
+    (lambda m: m.register_buffer(3, None), TypeError, "buffer name should be a string. Got int"),
+    (lambda m: m.add_module("m", 3), TypeError, "int is not a Module subclass"),
+    (lambda m: m.train("yes"), ValueError, "training mode is expected to be boolean"),
+    (lambda m: nn.Module()(1), NotImplementedError, r'Module \[Module\] is missing the required "forward"'),
+    (lambda m: nn.Parameter(3), TypeError, "expected a Tensor, got int"),
+])  # fmt: skip
+def test_misuse(act, kind, text):
+    with pytest.raises(kind, match=text):
+        act(Block())
+
+
+def test_assigning_before_init():
+    class Early(nn.Module):
+        def __init__(self):
+            self.layer = nn.Identity()
+
+    with pytest.raises(AttributeError, match=r"cannot assign module before Module.__init__\(\) call"):
+        Early()
+
+
+def test_a_parameter_with_history_is_refused():
+    with pytest.raises(ValueError, match="Cannot assign non-leaf Tensor"):
+        p = nn.Parameter(tracejit.ones(1))
+        p.__dict__  # a Parameter keeps room for attributes
+        grown = (p * 2).as_subclass(nn.Parameter)
+        grown._node = (p * 2)._node
+        nn.Module().register_parameter("p", grown)
+
+
+def test_modes_and_gradient_flags():
+    outer = nn.Sequential(Block(), nn.Dropout())
+    assert outer.eval() is outer
+    assert not any(m.training for m in outer.modules())
+    assert all(m.training for m in outer.train().modules())
+    outer.requires_grad_(False)
+    assert not any(p.requires_grad for p in outer.parameters())
+    outer.requires_grad_()
+    outer[0](tracejit.ones(1, 2)).sum().backward()
+    outer.zero_grad(set_to_none=False)
+    assert outer[0].weight.grad.tolist() == [0.0, 0.0, 0.0]
+    outer.zero_grad()
+    assert outer[0].weight.grad is None
+
+
+def test_conversion_keeps_the_parameters_identity():
+    block = Block()
+    weight = block.weight
+    block(tracejit.ones(1, 2)).sum().backward()
+    assert block.double() is block
+    assert block.weight is weight and weight.dtype is weight.grad.dtype is tracejit.float64
+    assert block.count.dtype is tracejit.int64 and block.scratch.dtype is tracejit.float64
+    assert block.to(tracejit.float16).weight.dtype is tracejit.float16
+    assert block.to("cpu", tracejit.float32).weight.dtype is tracejit.float32
+    assert block.to(tracejit.ones(1, dtype=tracejit.bfloat16)).weight.dtype is tracejit.bfloat16
+    assert block.half().weight.dtype is tracejit.float16
+    assert block.float().bfloat16().cpu().weight.dtype is tracejit.bfloat16
+    assert block.type(tracejit.float64).count.dtype is tracejit.float64
+    with pytest.raises(TypeError, match="only accepts floating point or complex dtypes"):
+        block.to(tracejit.int64)
+
+
+def test_text():
+    class Named(nn.Module):
+        def extra_repr(self):
+            return "a=1,\nb=2"
+
+    assert repr(nn.Identity()) == "Identity()"
+    assert repr(Named()) == "Named(\n  a=1,\n  b=2\n)"
+    outer = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.ReLU()))
+    assert repr(outer) == (
+        "Sequential(\n  (0): Linear(in_features=2, out_features=3, bias=True)\n"
+        "  (1): Sequential(\n    (0): ReLU()\n  )\n)")
+    assert repr(nn.Parameter(tracejit.ones(1))) == (
+        "Parameter containing:\ntensor([1.], requires_grad=True)")
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies_are_whole_and_separate(copied):
+    block = Block()
+    block.tied = block.inner
+    block.eval()
+    twin = copied(block)
+    assert twin.tied is twin.inner and not twin.training and twin.plain == 5
+    assert type(twin.weight) is nn.Parameter and twin.weight.requires_grad
+    assert twin.absent is None and twin.inner.weight.tolist() == block.inner.weight.tolist()
+    with tracejit.no_grad():
+        twin.weight.fill_(7)
+    assert block.weight.tolist() == [1.0, 1.0, 1.0]
+    assert list(twin.state_dict()) == list(block.state_dict())
+
+
+def test_parameter():
+    data = tracejit.ones(2)
+    p = nn.Parameter(data)
+    assert p.is_leaf and p.requires_grad and isinstance(p, tracejit.Tensor)
+    data[0] = 5
+    assert p.tolist() == [5.0, 1.0], "memory is shared"
+    assert type(p * 1) is tracejit.Tensor and type(p.detach()) is tracejit.Tensor
+    frozen = nn.Parameter(tracejit.ones(1), requires_grad=False)
+    assert not frozen.requires_grad and not copy.deepcopy(frozen).requires_grad
+    assert nn.Parameter().numel() == 0
+    twins = copy.deepcopy([p, p])
+    assert twins[0] is twins[1] and type(twins[0]) is nn.Parameter
+
+
+def test_report_of_a_plain_module_says_what_to_do():
+    for ask in (lambda m: m.report(), lambda m: m.graph(), lambda m: m.graphs):
+        with pytest.raises(RuntimeError, match=r"Linear.forward is not compiled: .*tracejit.script\(module\)"):
+            ask(nn.Linear(1, 1))
+
+
+def test_report_goes_to_the_compiled_forward():
+    class Compiled:
+        graphs = "stages"
+
+        def report(self):
+            return "report"
+
+        def graph(self, *example):
+            return example
+
+    layer = nn.Identity()
+    layer.forward = Compiled()
+    assert (layer.report(), layer.graph(1, 2), layer.graphs) == ("report", (1, 2), "stages")
