@@ -327,7 +327,7 @@ def _prepared(input: Any, dim: int, index: Any, name: str) -> tuple[Any, Any, in
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     for d, (n, size) in enumerate(zip(places.shape, data.shape)):
         if d != k and not same_structure(n, size) and n > size:
-            raise RuntimeError(f"Size does not match at dimension {k} expected index "
+            raise RuntimeError(f"Size does not match at dimension {d} expected index "
                                f"{shape_text(index.shape)} to be no larger than self "
                                f"{shape_text(input.shape)} apart from dimension {k}")
     return data, places, k, scalar

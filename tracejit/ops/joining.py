@@ -236,6 +236,6 @@ def unbind(input: Any, dim: int = 0) -> tuple:
     3
     """
     if not input.shape:
-        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     k = normalize_dim(dim, len(input.shape))
     return tuple(select(input, k, i) for i in range(int(input.shape[k])))

@@ -383,7 +383,7 @@ def squeeze(input: Any, dim: Any = None) -> Any:
 
 def _expand_type(input: Any, shape: tuple) -> TensorType:
     lead = len(shape) - len(input.shape)
-    for k, size in enumerate(input.shape):
+    for k, size in reversed(list(enumerate(input.shape))):
         if not _expands(size, shape[lead + k]):
             raise RuntimeError(
                 f"The expanded size of the tensor ({hint(shape[lead + k])}) must match the "

@@ -14,7 +14,7 @@ from tracejit.ops.movement import as_size, expand, given, movedim, typed
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import clone
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import hint, normalize_dim, normalize_dims
+from tracejit.ops.shapes import hint, is_one, normalize_dim, normalize_dims
 from tracejit.ops.types import TensorType
 
 
@@ -271,7 +271,7 @@ def repeat(input: Any, *sizes: Any) -> Any:
     apart = [n for size in sizes_in for n in (1, size)]
     wide = [n for count, size in zip(times, sizes_in) for n in (count, size)]
     whole = [count * size for count, size in zip(times, sizes_in)]
-    return contiguous(expand(input.reshape(tuple(apart)), *wide).reshape(tuple(whole)))
+    return _copied(expand(input.reshape(tuple(apart)), *wide).reshape(tuple(whole)), times)
 
 
 @method()
@@ -285,4 +285,9 @@ def repeated_each(input: Any, repeats: Any, dim: int) -> Any:
     """Every element of dimension `dim` repeated `repeats` times in a row."""
     moved = movedim(input, dim, -1).unsqueeze(-1)
     wide = expand(moved, *input.shape[:dim], *input.shape[dim + 1:], input.shape[dim], repeats)
-    return contiguous(movedim(wide.flatten(-2), -1, dim))
+    return _copied(movedim(wide.flatten(-2), -1, dim), (repeats,))
+
+
+def _copied(repeated: Any, times: Sequence[Any]) -> Any:
+    """A repetition with memory of its own, also where nothing was repeated."""
+    return clone(repeated) if all(map(is_one, times)) else contiguous(repeated)

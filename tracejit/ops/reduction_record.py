@@ -1,8 +1,8 @@
 """The records of the reductions, how kernels combine, and their derivatives.
 
-In: tensors; attributes `dims` (sorted, >= 0) and `keepdim`. Out: tensors with those dimensions gone,
-or of size 1. Called by `reduction.py` and by gradient rules. float16 and bfloat16
-accumulate in float32.
+In: tensors; attributes `dims` (sorted, >= 0) and `keepdim`. Out: tensors with those dimensions
+gone, or of size 1. Called by `reduction.py` and by gradient rules. float16 and bfloat16 accumulate
+in float32.
 """
 
 from __future__ import annotations

@@ -1,0 +1,141 @@
+"""Views share memory, writes through them arrive, and sizes are asked no more than an op depends on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.graph import Graph
+from tracejit.ops.movement import VIEW_INVERSE, reshaped_index
+from tracejit.ops.record import op_named
+from tracejit.ops.types import TensorType, float32, int64
+
+VIEWS = [
+    ("reshape", {"shape": (6, 4)}),
+    ("permute", {"dims": (2, 0, 1)}),
+    ("unsqueeze", {"dim": 1}),
+    ("squeeze", {"dims": ()}),
+    ("slice", {"dim": 1, "start": 1, "stop": 3, "step": 1}),
+    ("slice", {"dim": 2, "start": 0, "stop": 4, "step": 3}),
+    ("select", {"dim": 0, "index": 1}),
+    ("diagonal", {"offset": 1, "dim1": 1, "dim2": 2}),
+    ("diagonal", {"offset": -1, "dim1": 2, "dim2": 0}),
+    ("as_strided", {"size": (3, 2), "stride": (5, 2), "offset": 3}),
+]
+
+
+def counted(*shape):
+    return Tensor.of_array(np.arange(np.prod(shape), dtype=np.float32).reshape(shape).copy())
+
+
+@pytest.mark.parametrize("name, attributes", VIEWS)
+def test_the_inverse_of_a_view_is_a_write_through_it(name, attributes):
+    base = counted(2, 3, 4)
+    view = op_named(name)(base, **attributes)
+    assert np.shares_memory(view.numpy(), base.numpy())
+    source = counted(*view.shape) + 100
+    whole = VIEW_INVERSE[name](base, source, **attributes)
+    assert np.array_equal(base.numpy(), counted(2, 3, 4).numpy())
+    view.copy_(source)
+    assert np.array_equal(base.numpy(), whole.numpy())
+
+
+def test_every_view_op_has_an_inverse_or_refuses():
+    from tracejit.ops.record import REGISTRY
+
+    views = {op.name for op in REGISTRY.values() if op.views}
+    assert views <= set(VIEW_INVERSE) and {name for name, _ in VIEWS} | {"expand"} <= views
+    base = counted(1, 3)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        VIEW_INVERSE["expand"](base, counted(2, 3), shape=(2, 3))
+    assert VIEW_INVERSE["expand"](base, counted(1, 1, 3), shape=(1, 1, 3)).shape == (1, 3)
+
+
+def test_copies_do_not_share_memory():
+    x = counted(3, 4)
+    for y in (x.flip(0), x.t().contiguous(), x.t().reshape(-1), x.repeat(1, 1), x[[0]], x.tril()):
+        assert not np.shares_memory(x.numpy(), y.numpy())
+    assert x.contiguous() is x
+    assert np.shares_memory(x.numpy(), x[...].numpy()) and x[...] is not x
+
+
+def graph_input(graph, *hints, kind=float32):
+    return graph.input(TensorType(kind, tuple(graph.scope.symbol(h) for h in hints)))
+
+
+FREE = [
+    lambda x: x.sum(),
+    lambda x: x.mean(1),
+    lambda x: x.reshape(-1),
+    lambda x: x.view(x.shape[0], -1, 1),
+    lambda x: x.flatten(),
+    lambda x: x.transpose(0, 1).reshape(x.shape[1] * x.shape[0]),
+    lambda x: x.t().unsqueeze(0).squeeze((0,)),
+    lambda x: x[:, None, ::2],
+    lambda x: x.flip(1).roll(1, 0).tril(),
+    lambda x: x.repeat(2, 3),
+    lambda x: x.unsqueeze(1).expand(-1, 5, -1),
+    lambda x: x - x.mean(-1, keepdim=True),
+    lambda x: x.cumsum(0),
+    lambda x: x.var(1, correction=0),
+    lambda x: x.norm(dim=1),
+]
+
+
+@pytest.mark.parametrize("number", range(len(FREE)))
+def test_no_guard_where_every_size_will_do(number):
+    graph = Graph()
+    FREE[number](graph_input(graph, 3, 4))
+    assert [str(g) for g in graph.scope.guards] == []
+
+
+GUARDED = [
+    (lambda x: x[1:], ["s0 >= 1"]),
+    (lambda x: x[0], ["s0 > 0"]),
+    (lambda x: x.amax(1), ["s1 != 0"]),
+    (lambda x: x.squeeze(), ["s0 != 1", "s1 != 1"]),
+    (lambda x: x.reshape(2, -1), ["(s0*s1 % 2) == 0", "2*(s0*s1 // 2) == s0*s1"]),
+    (lambda x: x.reshape(12), ["s0*s1 == 12"]),
+    (lambda x: x.var(1), ["s1 > 1"]),
+]
+
+
+@pytest.mark.parametrize("number", range(len(GUARDED)))
+def test_a_guard_names_what_was_asked(number):
+    use, guards = GUARDED[number]
+    graph = Graph()
+    use(graph_input(graph, 3, 4))
+    assert [str(g) for g in graph.scope.guards] == guards
+
+
+def test_shapes_stay_symbolic():
+    graph = Graph()
+    x = graph_input(graph, 3, 4)
+    index = graph_input(graph, 5, kind=int64)
+    assert str(x.reshape(-1).shape) == "(s0*s1,)"
+    assert str(x[index].shape) == "(s2, s1)"
+    assert str(x.repeat(2, 3).shape) == "(2*s0, 3*s1)"
+    assert str(x.view(x.shape[0], -1, 1).shape) == "(s0, s1, 1)"
+    assert [str(p.shape) for p in (x.reshape(-1, 1) * x.new_ones(6)).chunk(3, dim=1)] == [
+        "(s0*s1, 2)"
+    ] * 3
+
+
+@pytest.mark.parametrize("shape, operand", [
+    ((6, 4), (2, 3, 4)), ((2, 3, 4), (6, 4)), ((24,), (2, 3, 4)), ((4, 6), (2, 3, 4)),
+    ((2, 1, 12), (1, 2, 3, 4)), ((1,), ()), ((), (1, 1)), ((3, 8), (4, 6)),
+])  # fmt: skip
+def test_the_index_of_a_reshape(shape, operand):
+    elements = np.arange(np.prod(shape, dtype=int)).reshape(operand)
+    for index in np.ndindex(*shape):
+        place = reshaped_index(index, shape, operand)
+        assert elements[tuple(place)] == elements.reshape(shape)[index]
+
+
+def test_a_split_dimension_needs_no_division_elsewhere():
+    graph = Graph()
+    s = graph.scope.symbol(5)
+    place = reshaped_index([graph.scope.symbol(h, n) for h, n in ((1, "i"), (2, "j"), (3, "k"))],
+                           (s, 4, 8), (s, 32))
+    assert [str(p) for p in place] == ["i", "8*j + k"]
