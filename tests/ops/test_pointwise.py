@@ -53,7 +53,7 @@ def test_half_rounds_once():
     (lambda t: t([5]).fmod(0), RuntimeError, "ZeroDivisionError"),
     (lambda t: t([5]) ** -1, RuntimeError, "Integers to negative integer powers are not allowed"),
     (lambda t: t([1.0]) & 1, NotImplementedError, "bitwise_and_cpu"),
-    (lambda t: t([1]).add(1, alpha=0.5), RuntimeError, "For integral input tensors, argument alpha"),
+    (lambda t: t([1]).add(1, alpha=0.5), RuntimeError, "For integral input tensors"),
     (lambda t: t([1.0]).clamp(), RuntimeError, "At least one of 'min' or 'max'"),
     (lambda t: pointwise.where(t([1.0]), 1, 2), RuntimeError, "where expected"),
     (lambda t: t([1.0]).div(2, rounding_mode="up"), RuntimeError, "div expected rounding_mode"),

@@ -55,7 +55,8 @@ def test_kernels_count_elements_as_eager_mode_does():
     template, scalars = REGISTRY["uniform"].element(Emit(), (1, 2), offset=3, shape=(2, 5),
                                                     dtype=float32, device=None)
     assert scalars["number"] == 7 and scalars["drawn"] == ("state", (1,))
-    assert template == "philox_uniform_float32(uint64({seed}), uint64({drawn} + 3), uint64({number}))"
+    assert template == ("philox_uniform_float32(uint64({seed}), uint64({drawn} + 3), "
+                        "uint64({number}))")
 
 
 def test_generators_copy_and_pickle_with_their_state():

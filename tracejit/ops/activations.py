@@ -9,12 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from tracejit.ops.composite import must_float
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_logic import where
-from tracejit.ops.pointwise_math import erf, exp, sigmoid, tanh
+from tracejit.ops.pointwise_math import erf, exp, sigmoid, special, tanh
 from tracejit.ops.pointwise_record import pointwise
 from tracejit.ops.record import Op
 from tracejit.ops.types import bool_
@@ -126,12 +124,7 @@ def silu(input: Any, inplace: bool = False) -> Any:
     return _placed(_silu(input), input, inplace)
 
 
-def _erf_array(xp: Any, x: Any) -> Any:
-    if xp is np:
-        from scipy.special import erf as function
-    else:
-        from cupyx.scipy.special import erf as function
-    return function(x)
+_erf_array = special("erf")
 
 
 def _gelu_rule(grad: Any, input: Any) -> Any:

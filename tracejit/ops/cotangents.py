@@ -52,7 +52,7 @@ def cotangents(op: Op, grads: Sequence[Any], operands: Sequence[Any], outputs: S
     """
     call = _Call(op, grads, operands, outputs, attributes)
     results: dict[str, Any] = {}
-    found = []
+    found: list[Any] = []
     for k in needed:
         name = op.operand_name(k)
         rule = op.rules.get(name)
@@ -108,7 +108,9 @@ class _Call(NamedTuple):
         if self.grads[k] is not None:
             return self.grads[k]
         like = next(g for g in self.grads if g is not None)
-        return creation.zeros_of(like, type_of(self.outputs[k]))
+        kind = type_of(self.outputs[k])
+        assert kind is not None
+        return creation.zeros_of(like, kind)
 
 
 def type_of(x: Any) -> TensorType | None:

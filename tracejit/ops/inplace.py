@@ -32,7 +32,7 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     pointwise.eq, pointwise.ne, pointwise.lt, pointwise.le, pointwise.gt, pointwise.ge,
 )  # fmt: skip
 
-_OPERATORS = {
+_OPERATORS: dict[str, Callable[..., Any]] = {
     "add": pointwise.add, "sub": pointwise.sub, "mul": pointwise.mul, "truediv": pointwise.div,
     "floordiv": pointwise.floor_divide, "mod": pointwise.remainder, "pow": pointwise.pow,
     "and": pointwise.bitwise_and, "or": pointwise.bitwise_or, "xor": pointwise.bitwise_xor,
@@ -66,5 +66,5 @@ def _assignment(function: Callable[..., Any]) -> Callable[..., Any]:
 for _function in FUNCTIONS:
     _name = getattr(_function, "name", None) or _function.__name__
     method(f"{_name}_")(twin(_function, _name))
-for _name, _function in _OPERATORS.items():
-    method(f"__i{_name}__")(_assignment(_function))
+for _name, _binary in _OPERATORS.items():
+    method(f"__i{_name}__")(_assignment(_binary))

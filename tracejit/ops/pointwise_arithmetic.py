@@ -11,6 +11,7 @@ so no kernel ever traps.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from tracejit.ops.operators import Operators, method
@@ -297,8 +298,10 @@ def pow(input: Any, exponent: Any) -> Any:
     return _pow(base, power)
 
 
-_SPECIAL = {2.0: _square, 3.0: _cube, 0.5: sqrt, -0.5: rsqrt, -1.0: reciprocal,
-            -2.0: lambda x: reciprocal(_square(x))}
+_SPECIAL: dict[float, Callable[[Any], Any]] = {
+    2.0: _square, 3.0: _cube, 0.5: sqrt, -0.5: rsqrt, -1.0: reciprocal,
+    -2.0: lambda x: reciprocal(_square(x)),
+}  # fmt: skip
 
 
 def _whole_power(base: Any, exponent: Any) -> Any:
@@ -379,8 +382,11 @@ def operator(function: Any, reflect: bool = False) -> Any:
     return call
 
 
-for _spelling, _function in {"add": _add, "sub": _sub, "mul": mul, "truediv": _div,
-                             "floordiv": floor_divide, "mod": remainder, "pow": pow}.items():
-    method(f"__{_spelling}__")(operator(_function))
-    method(f"__r{_spelling}__")(operator(_function, reflect=True))
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": _add, "sub": _sub, "mul": mul, "truediv": _div, "floordiv": floor_divide,
+    "mod": remainder, "pow": pow,
+}  # fmt: skip
+for _spelling, _binary in _OPERATORS.items():
+    method(f"__{_spelling}__")(operator(_binary))
+    method(f"__r{_spelling}__")(operator(_binary, reflect=True))
 method("__pos__")(lambda self: self)

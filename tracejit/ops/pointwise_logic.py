@@ -10,6 +10,7 @@ of the gradient; at the bounds of a clamp the input gets all of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -306,15 +307,26 @@ for _function in (isinf, isfinite, bitwise_not, bitwise_left_shift, bitwise_righ
     method()(_function)
 method("where")(_method_where)
 method("__invert__")(bitwise_not)
-for _spelling, _function in {"and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor,
-                             "lshift": bitwise_left_shift, "rshift": bitwise_right_shift}.items():
-    def _operator(self: Any, other: Any, function: Any = _function) -> Any:
+def _bit_operator(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, other: Any) -> Any:
         if isinstance(other, Operators) or is_number(other):
             return function(self, other)
         return NotImplemented
 
-    def _reflected(self: Any, other: Any, function: Any = _function) -> Any:
+    return call
+
+
+def _reflected_bit_operator(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, other: Any) -> Any:
         return function(other, self) if is_number(other) else NotImplemented
 
-    method(f"__{_spelling}__")(_operator)
-    method(f"__r{_spelling}__")(_reflected)
+    return call
+
+
+_BIT_OPERATORS: dict[str, Callable[..., Any]] = {
+    "and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor, "lshift": bitwise_left_shift,
+    "rshift": bitwise_right_shift,
+}  # fmt: skip
+for _spelling, _bits in _BIT_OPERATORS.items():
+    method(f"__{_spelling}__")(_bit_operator(_bits))
+    method(f"__r{_spelling}__")(_reflected_bit_operator(_bits))

@@ -8,6 +8,7 @@ PyTorch.
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,11 @@ from tracejit.ops.types import FLOATING, bool_
 _LN2, _LN10, _ERF = math.log(2), math.log(10), 2 / math.sqrt(math.pi)
 
 
-def _special(name: str) -> Any:
+def special(name: str) -> Any:
     """A function of scipy.special, or of CuPy's copy of it; imported when first used."""
     def call(xp: Any, input: Any) -> Any:
-        if xp is np:
-            from scipy import special
-        else:
-            from cupyx.scipy import special
-        return getattr(special, name)(input)
+        module = "scipy.special" if xp is np else "cupyx.scipy.special"
+        return getattr(import_module(module), name)(input)
 
     return call
 
@@ -60,15 +58,15 @@ tanh = pointwise("tanh", "tanh", "tanh({input})", "float",
                  input=lambda grad, out: grad * (1 - out * out))
 sigmoid = pointwise("sigmoid", lambda xp, input: 1 / (1 + xp.exp(-input)), "sigmoid({input})",
                     "float", input=lambda grad, out: grad * (1 - out) * out)
-erf = pointwise("erf", _special("erf"), "erf({input})", "float",
+erf = pointwise("erf", special("erf"), "erf({input})", "float",
                 input=lambda grad, input: grad * (exp(-(input * input)) * _ERF))
-erfc = pointwise("erfc", _special("erfc"), "erfc({input})", "float",
+erfc = pointwise("erfc", special("erfc"), "erfc({input})", "float",
                  input=lambda grad, input: grad * (exp(-(input * input)) * -_ERF))
 
 # -- trigonometry ----------------------------------------------------------------------------------
-sin = pointwise("sin", "sin", "sin({input})", "float",
+sin: Op = pointwise("sin", "sin", "sin({input})", "float",
                 input=lambda grad, input: grad * cos(input))
-cos = pointwise("cos", "cos", "cos({input})", "float",
+cos: Op = pointwise("cos", "cos", "cos({input})", "float",
                 input=lambda grad, input: grad * -sin(input))
 tan = pointwise("tan", "tan", "tan({input})", "float",
                 input=lambda grad, out: grad * (1 + out * out))
@@ -78,9 +76,9 @@ acos = pointwise("acos", "arccos", "acos({input})", "float", methods=("acos", "a
                  input=lambda grad, input: grad * -rsqrt(1 - input * input))
 atan = pointwise("atan", "arctan", "atan({input})", "float", methods=("atan", "arctan"),
                  input=lambda grad, input: grad / (input * input + 1))
-sinh = pointwise("sinh", "sinh", "sinh({input})", "float",
+sinh: Op = pointwise("sinh", "sinh", "sinh({input})", "float",
                  input=lambda grad, input: grad * cosh(input))
-cosh = pointwise("cosh", "cosh", "cosh({input})", "float",
+cosh: Op = pointwise("cosh", "cosh", "cosh({input})", "float",
                  input=lambda grad, input: grad * sinh(input))
 
 

@@ -46,8 +46,8 @@ _HALVES = (float16.numpy, bfloat16.numpy)
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether an operand is a tensor (eager, deferred, or a graph's value) rather than a number."""
-    return isinstance(x, Operators)
+    """Whether an operand is a tensor (eager, deferred, a graph's value, a runtime number)."""
+    return isinstance(x, Operators) or hasattr(type(x), "dispatch")
 
 
 def is_number(x: Any) -> bool:

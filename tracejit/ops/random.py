@@ -312,7 +312,7 @@ def _kept_array(xp: Any, input: Any, mask: Any, scale: float) -> Any:
     return input * xp.where(mask, input.dtype.type(scale), input.dtype.type(0))
 
 
-masked_scale = Op(
+masked_scale: Op = Op(
     "masked_scale", "pointwise", ("input", "mask", "scale"), eager=_kept_array,
     infer=lambda input, mask, scale: TensorType(
         input.dtype, shapes.broadcast(input.shape, mask.shape), input.device),
