@@ -28,7 +28,7 @@ from tracejit.ir.sizes import Size
 from tracejit.memory import CPU
 from tracejit.ops import random
 from tracejit.ops.indexing import DYNAMIC_OPS
-from tracejit.ops.record import Op
+from tracejit.ops.record import REGISTRY, Op
 from tracejit.ops.types import TensorType, int64
 
 
@@ -90,6 +90,10 @@ class Recorder:
         self.name, self.run_segment, self.fullgraph = name, run_segment, fullgraph
         self.breaks: list[Break] = []
         self.frozen_scalars: frozenset = frozenset()
+        self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
+        self.grads_known: dict[int, Tensor] = {}
+        self.constants: dict[int, Tensor] = {}
+        self.refresh: Callable[[Any], None] = lambda container: None  # the state walker looks at it again
         self.differentiating = False  # nodes of a backward pass over the recording can be differentiated again
         self.numbers: dict[tuple[int, Any], RuntimeFloat] = {}
         self._start()
@@ -103,7 +107,6 @@ class Recorder:
         self.deferred: list[weakref.ref[Tensor]] = []
         self.generators: dict[int, Draws] = {}
         self.scalars: list[tuple[RuntimeFloat, Value]] = []
-        self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
 
     # -- what Tensor asks (the Recorder protocol) ---------------------------------------------
     def run(self, op: Op, operands: tuple, attributes: dict) -> Any:
@@ -310,13 +313,35 @@ class Recorder:
         return type(key) is str and (id(container), key) in self.numbers
 
     def grad_read(self, tensor: Tensor) -> None:
-        """The program depends on whether the tensor has a gradient."""
-        item = self.lifted.get(id(tensor))
-        grad = tensor._grad
-        if (item is None or item.before is None or item.before[0] is grad) and (
-                grad is None or grad._traced is None) and tensor._traced is None:
-            if all(t is not tensor for t, _ in self.grads_read):
-                self.grads_read.append((tensor, grad))
+        """The program depends on whether the caller's tensor has a gradient."""
+        if tensor._traced is None and id(tensor) not in self.grads_known:
+            self.grads_known[id(tensor)] = tensor
+            self.grads_read.append((tensor, tensor._grad))
+
+    def grad_written(self, tensor: Tensor) -> None:
+        """From here on the gradient is the program's own."""
+        self.grads_known.setdefault(id(tensor), tensor)
+
+    def constant(self, tensor: Tensor) -> Tensor:
+        """A tensor just made from Python data: each run works on a fresh copy of it."""
+        if tensor._traced is not None:
+            return tensor
+        self.constants[id(tensor)] = tensor
+        return self.run(REGISTRY["clone"], (tensor,), {})
+
+    def plain(self, data: Any) -> Any:
+        """Python data with runtime numbers and sizes made plain: the tensor made of it depends on them."""
+        if type(data) in (list, tuple):
+            return type(data)(self.plain(x) for x in data)
+        if isinstance(data, np.ndarray):
+            self.note("a NumPy array is read, whose content cannot be guarded", "wrap it once, outside")
+        if type(data) is RuntimeFloat or type(data) is Size:
+            return data.concrete()
+        return data
+
+    def settled(self, container: Any) -> None:
+        """What the container holds now was made for good: it is the state from which replays start."""
+        self.refresh(container)
 
     def tangent(self, like: Tensor) -> Tensor:
         """A deferred tensor standing for the gradient of `like`: a new input of the graph."""

@@ -173,6 +173,10 @@ class State:
                 self._child(place, "slot", name, getattr(value, name), f"{place.text}.{name}")
         elif kind == "identity" and isinstance(value, FunctionType):
             self.functions.setdefault(value.__code__, place)
+        elif kind == "identity" and isinstance(value, (staticmethod, classmethod)):
+            self._child(place, "slot", "__func__", value.__func__, place.text)
+        elif kind == "identity" and isinstance(value, property):
+            self._child(place, "slot", "fget", value.fget, place.text)
         elif kind == "identity" and isinstance(value, type):
             self._attributes(place, value, None)
         elif kind in ("object", "module"):
@@ -194,6 +198,11 @@ class State:
         if place.kind == "module" and (value.__name__ or "").split(".")[0] in _TRUSTED_MODULES:
             return
         own = getattr(value, "__dict__", None) or {}
+        module = type(value).__module__
+        if module.startswith("tracejit.") and not module.startswith(("tracejit.nn", "tracejit.optim")):
+            if isinstance(own.get("function"), FunctionType):  # a captured function: its own code counts
+                self._child(place, "attr", "function", own["function"], place.text)
+            return
         names = self.names | set(own) if self.everything else self.names
         if only is not None and not self.everything:
             names = set(only)
@@ -229,6 +238,13 @@ class State:
             return
         child = parent.children[identity] = Place(parent, how, key, value, text)
         self._visit(child)
+
+    def refresh(self, container: Any) -> None:
+        """A container's contents count from now on as what was there before the call."""
+        place = self.by_id.get(id(container))
+        if place is not None:
+            place.children.clear()
+            self._contents(place, container, place.kind)
 
     # -- looking things up ----------------------------------------------------------------------
     def place_of(self, value: Any) -> Place | None:

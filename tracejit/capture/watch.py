@@ -24,7 +24,7 @@ from tracejit.capture.location import PACKAGE, is_own
 
 _INSTALLED = tuple({os.path.dirname(os.__file__) + os.sep, os.path.dirname(os.path.dirname(numpy.__file__)) + os.sep})
 _LIBRARY = (PACKAGE + "nn", PACKAGE + "optim")  # own code that reads the user's state like user code does
-_MODULE_FILE = PACKAGE + "nn/module.py"
+_UNWATCHED = (PACKAGE + "nn/module", PACKAGE + "optim/state.py")
 _READS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD", "STORE_ATTR", "DELETE_ATTR",
           "IMPORT_FROM")
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")
@@ -47,6 +47,7 @@ class Names:
     stored: frozenset[str]
     globals: frozenset[str]
     dynamic: bool  # attribute names may be computed: everything reachable counts as read
+    nested: frozenset[CodeType]  # code of the functions it defines
 
 
 _names: dict[CodeType, Names] = {}
@@ -76,14 +77,18 @@ def _scan(code: CodeType) -> Names:
         literals = {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
         attributes |= literals
         stored |= literals
+    nested: set[CodeType] = set()
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
+            nested.add(constant)
             inner = names_of(constant)
             attributes |= inner.attributes
             stored |= inner.stored
             global_names |= inner.globals
             dynamic |= inner.dynamic
-    return Names(frozenset(attributes), frozenset(stored), frozenset(global_names), dynamic)
+            nested |= inner.nested
+    return Names(frozenset(attributes), frozenset(stored), frozenset(global_names), dynamic,
+                 frozenset(nested))
 
 
 def is_watched(code: CodeType) -> bool:
@@ -91,7 +96,7 @@ def is_watched(code: CodeType) -> bool:
     if not is_own(code):
         return True
     name = code.co_filename
-    return name.startswith(_LIBRARY) and name != _MODULE_FILE
+    return name.startswith(_LIBRARY) and not name.startswith(_UNWATCHED)
 
 
 def is_pure(function: Any) -> bool:

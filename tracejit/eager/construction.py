@@ -63,6 +63,8 @@ def new_tensor(data: Any, kind: dtype | None = None, device: Any = None) -> Any:
     recorder = active.recorder
     if recorder is not None and not hasattr(data, "__len__") and not isinstance(data, np.generic):
         return creation.full_of(None, (), data, kind or dtype_of_number(data), device)
+    if recorder is not None:
+        data = recorder.plain(data)
     made = of_result(as_array(data, kind), kind or None, CPU)  # type: ignore[arg-type]
     if kind is None:
         made._dtype = dtype_of_numpy(made._array.dtype)
@@ -133,15 +135,8 @@ def _explain_ragged(data: Any, dim: int = 0) -> None:
         level, dim = [y for x in level for y in x], dim + 1
         if not level:
             return
-        for y in level:
-            if isinstance(y, (list, tuple)) != isinstance(level[0], (list, tuple)):
-                raise ValueError(f"expected sequence of length {len(_listed(level[0]))} at dim {dim} "
-                                 f"(got {len(_listed(y))})" if isinstance(level[0], (list, tuple)) else
-                                 f"not a sequence at dim {dim}")
-
-
-def _listed(x: Any) -> Any:
-    return x if isinstance(x, (list, tuple)) else ()
+        if len({isinstance(y, (list, tuple)) for y in level}) > 1:
+            raise TypeError(f"expected numbers or sequences at dim {dim}, got both")
 
 
 def _default_for(array: np.ndarray, leaf: Any) -> dtype:

@@ -88,11 +88,13 @@ class Differentiable(TensorState):
     def grad(self, value: Any) -> None:
         if value is not None:
             _check_grad(self, value)
+        if active.recorder is not None:
+            active.recorder.grad_written(self)
         self._grad = value
 
     @grad.deleter
     def grad(self) -> None:
-        self._grad = None
+        self.grad = None
 
     _grad_fn = grad_fn
 

@@ -29,6 +29,10 @@ class Recorder(Protocol):
     def need(self, tensor: Any, reason: str) -> None: ...  # make it concrete: ends the segment
     def random_state(self, generator: Any) -> tuple[Any, int]: ...  # (state tensor, draws made before)
     def grad_read(self, tensor: Any) -> None: ...  # whether the tensor has a gradient is about to matter
+    def grad_written(self, tensor: Any) -> None: ...  # what its gradient was no longer matters
+    def constant(self, tensor: Any) -> Any: ...  # a tensor just made of Python data, as a deferred one
+    def plain(self, data: Any) -> Any: ...  # nested Python data with runtime numbers made plain
+    def settled(self, container: Any) -> None: ...  # its contents were just made for good, not by the program
     def alias(self, tensor: Any) -> Any: ...  # deferred detach(): same memory, no history
     def constant(self, tensor: Any) -> Any: ...  # a concrete tensor just made from Python data, as part of the recording
 

@@ -1,8 +1,10 @@
-"""Optimizer state: the tensors an optimizer keeps beside each parameter, made when the first gradient is there.
+"""Optimizer state: the tensors an optimizer keeps beside each parameter, made when the first
+gradient is there.
 
-In: an optimizer at the start of a step. Out: `optimizer.state[p]` filled for every parameter that has a gradient.
-They are ordinary tensors also while a step is captured, so that they become inputs of its program; making them is
-not part of the program (a replay finds them there), and capture does not watch this file.
+In: an optimizer at the start of a step. Out: `optimizer.state[p]` filled for every parameter that
+has a gradient. They are ordinary tensors also while a step is captured, so that they become inputs
+of its program; making them is not part of the program (a replay finds them there), and capture does
+not watch this file.
 """
 
 from __future__ import annotations
@@ -39,3 +41,5 @@ def create_states(optimizer: Any) -> None:
                     made = optimizer._new_state(p, group)
             if made:
                 optimizer.state[p] = made
+                if p._storage is not None and active.recorder is not None:
+                    active.recorder.settled(optimizer.state)

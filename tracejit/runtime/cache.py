@@ -2,7 +2,7 @@
 
 In: Kernels. Out: addresses of their functions. Called by `executable` and by the command line.
 
-    <cache_dir>/kernels/<digest>.py        the text of each kernel: for pdb, tracebacks and readers
+    <cache_dir>/kernels/<name>_<sum>.py    the text of each kernel: for pdb, tracebacks and readers
     <cache_dir>/native-<key>/<sum>.pack    the objects of kernels that were compiled together
     <cache_dir>/native-<key>/<digest>      a link to the pack that holds the kernel
 
@@ -156,7 +156,9 @@ def source_file(kernel: Kernel) -> str:
     root = root_directory()
     if root is None:
         return f"<kernel {kernel.name}>"
-    path = root / "kernels" / f"{kernel.digest}.py"
+    # Not the digest: comments, which name the user's lines, are no part of that.
+    check = hashlib.sha256(kernel.source.encode()).hexdigest()
+    path = root / "kernels" / f"{kernel.name}_{check[:16]}.py"
     try:
         if not path.exists():
             path.parent.mkdir(mode=0o700, exist_ok=True)

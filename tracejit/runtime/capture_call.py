@@ -7,7 +7,7 @@ Called by `jit.CompiledFunction` when no entry serves a call.
 from __future__ import annotations
 
 import gc
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Callable
 
 from tracejit.autodiff.differentiate import Joint, differentiate
@@ -41,9 +41,11 @@ class CapturedCall:
         self.watch = watch
         self.recorder = Recorder(name, self._run_segment, fullgraph)
         self.state = State(self._unmodelled, self._exempt)
+        self.recorder.refresh = self.state.refresh
         self.names = names
         self.entry: Entry | None = None
         self.segments: list[Segment] = []
+        self.inner: set[CodeType] = set()  # code of functions that executed code defines
 
     @property
     def breaks(self) -> list:
@@ -97,6 +99,7 @@ class CapturedCall:
         saved, active.recorder = active.recorder, None
         try:
             state.mention(names.attributes, names.stored, names.dynamic)
+            self.inner.update(names.nested)
             for name in names.globals:
                 container = frame.f_globals
                 if name in container:
@@ -113,7 +116,9 @@ class CapturedCall:
         function = place.value if place is not None else self.function
         function = getattr(function, "__func__", function)
         if getattr(function, "__code__", None) is not code:
-            return  # made inside the call: what it closes over was made there too
+            if code not in self.inner:  # else made inside the call: what it closes over was made there too
+                self.recorder.note(f"{code.co_qualname} closes over variables and was found nowhere")
+            return
         for name, cell in zip(code.co_freevars, function.__closure__ or ()):
             try:
                 self.state.add_root("cell", cell, cell, cell.cell_contents, name)
@@ -188,6 +193,8 @@ class EntryMaker:
     def _place(self, source: Any) -> Place:
         """Where a graph input is found on replay."""
         if isinstance(source, Tensor):
+            if id(source) in self.recorder.constants:
+                return Place(None, "constant", source, source, "a constant")
             found = self.state.place_of(source) or self._grad_place(source)
             if found is None:
                 raise Unmodelled("a tensor is read that was found through no argument, global, closure or attribute")

@@ -67,7 +67,7 @@ class Entry:
     written: list[tuple[int, int]]  # (graph input, writes): memory the program writes
     draws: list[tuple[int, int]]  # (graph input, draws): generators to advance
     backward: Backward | None = None
-    disjoint_known: dict[tuple, list[int]] = field(default_factory=dict)
+    disjoint_known: set[tuple] = field(default_factory=set)
 
     def replay(self, inputs: Sequence[Any], arguments: tuple, bound: Bound) -> Any:
         """Run natively and return what the plain function would."""
@@ -99,9 +99,9 @@ class Entry:
         """Whether memory this program writes overlaps no other input (checked once per set of addresses)."""
         if not self.written:
             return True
-        key = tuple([id(x._storage) if isinstance(x, Tensor) else 0 for x in inputs])
-        known = self.disjoint_known.get(key)
-        if known is not None and known == [x._storage.ptr if isinstance(x, Tensor) else 0 for x in inputs]:
+        key = tuple([(x._storage.ptr, x._offset, x._shape, x._strides) if isinstance(x, Tensor) else None
+                     for x in inputs])
+        if key in self.disjoint_known:
             return True
         written_inputs = {number for number, _ in self.written}
         spans = sorted((*extent(x), k in written_inputs) for k, x in enumerate(inputs) if isinstance(x, Tensor))
@@ -110,7 +110,7 @@ class Entry:
                 return False
         if len(self.disjoint_known) > 64:
             self.disjoint_known.clear()
-        self.disjoint_known[key] = [x._storage.ptr if isinstance(x, Tensor) else 0 for x in inputs]
+        self.disjoint_known.add(key)
         return True
 
     def miss(self, arguments: tuple) -> Miss:
