@@ -30,7 +30,7 @@ from tracejit.lowering.groups import (
     take_rows,
 )
 from tracejit.lowering.index import product, resolved
-from tracejit.ops.shapes import is_one
+from tracejit.ops.shapes import hint, is_one
 
 CHEAP = 4  # operations worth repeating rather than storing a value
 WORTH_REPEATING = 32  # the same where only one tensor is read anyway
@@ -195,7 +195,9 @@ class Fuser:
             candidates += [g for g in self.groups if g not in candidates and _is_scalar(g)]
         for group in candidates:
             others = [r for r in readers if r is not group]
-            if not reaches(others, group) and accepts(group):
+            delays = _is_scalar(group) and any(
+                not _is_scalar(r) and not reaches(group.after, r) for r in others)
+            if not delays and not reaches(others, group) and accepts(group):
                 return group
         return None
 
@@ -295,7 +297,7 @@ class Fuser:
 
     def _of_rows(self, operand: Value) -> bool:
         """Whether one phase is enough: few elements, or one for each row of something larger."""
-        if type(count(operand)) is int and count(operand) <= 1 << 14:
+        if hint(count(operand)) <= 1 << 14:
             return True
         return len(dense_shape(operand)) == 1 and self._follows_reduction(operand)
 

@@ -83,7 +83,7 @@ def fits(value: Any, group: Group) -> bool:
         return False
     numel = count(value)
     if group.rows is None:
-        return group.numel is not None and same_size(numel, group.numel)
+        return group.numel is not None and (same_size(numel, group.numel) or _one_each_row(value, group))
     if same_size(numel, group.rows):
         return True
     if same_size(group.rows, 1) or group.numel is not None and not same_size(numel, group.numel):
@@ -91,9 +91,18 @@ def fits(value: Any, group: Group) -> bool:
     return prefix_length(dense_shape(value), group.rows) is not None
 
 
+def _one_each_row(value: Any, group: Group) -> bool:
+    """Whether `value` has one element for each row of what the group stores."""
+    numel = count(value)
+    return not is_one(numel) and bool(group.stores) and all(
+        prefix_length(dense_shape(v), numel) is not None for v in group.stores)
+
+
 def admit(value: Any, group: Group) -> None:
     """Store `value` in a group it fits."""
     numel = count(value)
+    if group.rows is None and group.numel is not None and not same_size(numel, group.numel):
+        group.rows = numel
     if group.numel is None and not (group.rows is not None and same_size(numel, group.rows)):
         group.numel = numel
     group.domains.append(numel)

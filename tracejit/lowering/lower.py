@@ -14,7 +14,7 @@ from tracejit.lowering.fuse import Fuser, kind_of
 from tracejit.lowering.groups import Group
 from tracejit.lowering.loops import Nest, lay_out
 from tracejit.lowering.memory import Memory, assign_memory
-from tracejit.lowering.products import Folded, copy_of, fold_products
+from tracejit.lowering.products import Folded, copy_of, fold_products, viewed
 from tracejit.lowering.program import Program
 from tracejit.lowering.schedule import schedule
 
@@ -34,8 +34,10 @@ def lower(graph: Graph, numerics: str = "fast") -> Program:
     guards = len(graph.scope.guards)
     folded = fold_products(graph, lambda node: kind_of(node, numerics) == "product")
     writes = _own_values(graph, folded)
-    groups, nests, partials = _fused(graph, folded, writes, numerics)
-    memory = assign_memory(graph, writes, groups, nests)
+    outputs = [viewed(graph, v) for v in graph.outputs]
+    results = set(outputs) | {v for _, v in writes}
+    groups, nests, partials = _fused(graph, folded, results, numerics)
+    memory = assign_memory(graph, outputs, writes, groups, nests)
     program = schedule(graph, memory, nests, partials, folded, numerics)
     assert len(graph.scope.guards) == guards, (
         f"lowering asked about sizes: {graph.scope.guards[guards:]}")
@@ -49,11 +51,10 @@ def _own_values(graph: Graph, folded: Folded) -> list[tuple[Value, Value]]:
     return [(target, copy_of(v, folded.nodes) if v.node is None else v) for target, v in graph.writes]
 
 
-def _fused(graph: Graph, folded: Folded, writes: list[tuple[Value, Value]], numerics: str
+def _fused(graph: Graph, folded: Folded, results: set[Value], numerics: str
            ) -> tuple[list[Group], dict[Group, Nest], dict[Value, Partial]]:
     """Groups and their loops; reductions that loops would repeat are stored, and all is done again."""
     forced: set[Value] = set()
-    results = set(graph.outputs) | {v for _, v in writes}
     for _ in range(ROUNDS):
         fuser = Fuser(folded.nodes, folded.values(), numerics, results | forced)
         groups = fuser.run()

@@ -40,9 +40,10 @@ class Memory:
 
 
 class _Assignment:
-    def __init__(self, graph: Graph, writes: Sequence[tuple[Value, Value]], groups: list[Group],
-                 nests: dict[Group, Nest]):
+    def __init__(self, graph: Graph, outputs: Sequence[Value], writes: Sequence[tuple[Value, Value]],
+                 groups: list[Group], nests: dict[Group, Nest]):
         self.graph, self.writes, self.groups, self.nests = graph, writes, groups, nests
+        self.outputs = outputs
         self.memory = Memory([])
         self.home = {v: g for g in groups if g.kind != "part" for v in g.stores}
         self.extra: dict[Value, list[Target]] = {}
@@ -76,7 +77,7 @@ class _Assignment:
     def _outputs(self) -> None:
         memory = self.memory
         written = {target for target, _ in self.writes}
-        for k, v in enumerate(self.graph.outputs):
+        for k, v in enumerate(self.outputs):
             known = memory.place.get(v)
             if known is not None and (v.node is not None or v not in written):
                 memory.outputs.append(known)
@@ -160,7 +161,7 @@ class _Assignment:
         return target[1] is None or target[1].contiguous
 
 
-def assign_memory(graph: Graph, writes: Sequence[tuple[Value, Value]], groups: list[Group],
-                  nests: dict[Group, Nest]) -> Memory:
+def assign_memory(graph: Graph, outputs: Sequence[Value], writes: Sequence[tuple[Value, Value]],
+                  groups: list[Group], nests: dict[Group, Nest]) -> Memory:
     """Buffers and targets; adds groups that copy, and order between groups."""
-    return _Assignment(graph, writes, groups, nests).run()
+    return _Assignment(graph, outputs, writes, groups, nests).run()

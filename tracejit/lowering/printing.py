@@ -88,8 +88,8 @@ class Printer:
         body = self._columns() if self.nest.column is not None else self._body()
         loop = "" if not self.nest.outer and self.nest.column is None else self._loop_name()
         pointers = sorted(self.pointers.values(), key=lambda p: p.written)
-        return Text(self.names, pointers, self.stack[0].lines, body, loop, max(self.loops, 1),
-                    self.scratch, tuple(self.emission.messages), tuple(self.locations))
+        loops = 1 if loop else max(self.loops, 1)
+        return Text(self.names, pointers, self.stack[0].lines, body, loop, loops, self.scratch, tuple(self.emission.messages), tuple(self.locations))
 
     def _loop_name(self) -> str:
         return "i" if self.nest.flat else "tile" if self.nest.column is not None else "row"
@@ -113,7 +113,6 @@ class Printer:
         self.prepare(nest.roots())
         block.lines += self._stores(nest.stores)
         self.stack.pop()
-        self.loops += not nest.flat or bool(nest.outer)
         return block.lines
 
     def _decoded(self, flat: str, outer: Sequence[Variable]) -> list[str]:

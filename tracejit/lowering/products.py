@@ -13,7 +13,13 @@ from typing import Any, NamedTuple
 from tracejit.ir.graph import Graph, Node, Value
 from tracejit.ir.sizes import SizeLike, same_size, size_max
 from tracejit.lowering.emit import Emission, Splits
-from tracejit.lowering.index import Variable, contiguous_strides, resolved
+from tracejit.lowering.index import (
+    Variable,
+    contiguous_strides,
+    product,
+    resolved,
+    unravelled,
+)
 from tracejit.lowering.scalars import Scalar
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import is_one
@@ -98,6 +104,22 @@ def _views(value: Value) -> set[Value]:
         found.add(value)
         value = operands[0]
     return found
+
+
+def viewed(graph: Graph, value: Value) -> Value:
+    """The computed value whose memory, read in order, is `value`: itself, or what it reshapes."""
+    views = _views(value)
+    if not views:
+        return value
+    flat = Variable("f", product([resolved(s) for s in value.shape]))
+    splits = Splits()
+    index = unravelled(splits.index(flat), [resolved(s) for s in value.shape])
+    scalar = Emission(graph, views, splits).value(value, index)
+    if scalar.kind != "load" or scalar.data[0].node is None:
+        return value
+    leaf, where = scalar.data
+    same = same_size(product([resolved(s) for s in leaf.shape]), flat.extent)
+    return leaf if same and where.key == splits.index(flat).key else value
 
 
 def _linear(scalar: Scalar, variables: list[Variable]) -> Operand | None:

@@ -158,7 +158,7 @@ class Scheduler:
 
     def _loops(self, unit: Unit) -> None:
         nests = [self.nests[g] for g in unit.groups]
-        nodes = [n for g in unit.groups for n in self._nodes(g)]
+        nodes = self._nodes(unit.groups[0])
         label = _label(nodes)
         if len(unit.groups) == 1:
             kernel, operands, sizes = single(unit.texts[0], label, self.contract)
