@@ -155,6 +155,18 @@ def test_sums_over_some_of_the_repeated_dimensions(dims, keepdim):
     agree(graph, fast, [np.float32([[1, 2]])])
 
 
+def test_sums_that_may_have_no_terms_stay_sums():
+    def program(x, y):
+        none = movement.expand(y, 0, 3)
+        return (reduction.sum(movement.expand(y, x.shape[0], 3), 0), reduction.sum(none, 0))
+
+    graph = capture(program, float32, typed(float32, 3))
+    fast = simplified(graph, "fast")
+    assert ops(fast) == ["expand", "expand", "sum", "sum"]
+    infinite = np.float32([np.inf, -np.inf, np.nan])
+    agree(graph, fast, [np.zeros((0, 7), np.float32), infinite])
+
+
 def test_sums_of_equal_terms_multiply_only_when_rounding_may_differ():
     def total(x):
         return reduction.sum(movement.expand(reduction.sum(x, 1, True), x.shape[0], 5))

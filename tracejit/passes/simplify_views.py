@@ -77,11 +77,12 @@ def sum_of_expand(graph: Graph, node: Node) -> Any:
     lead = len(x.shape) - len(source.shape)
     repeated = [d for d in dims
                 if d < lead or is_one(source.shape[d - lead]) and not is_one(x.shape[d])]
-    if not repeated:
-        return None
+    count = numel(x.shape[d] for d in repeated)
+    if not repeated or type(count) is not int or count == 0:
+        return None  # no terms at all sum to 0, while infinity times 0 is NaN
     rest = tuple(d - lead for d in dims if d not in repeated)
     total = graph.append(node.op, (source,), {"dims": rest, "keepdim": True}) if rest else source
-    total, out = total * numel(x.shape[d] for d in repeated), node.outputs[0].shape
+    total, out = total * count, node.outputs[0].shape
     if same_sizes(total.shape, out):
         return total
     # Dimensions that are repeated but not summed are repeated still.
