@@ -14,9 +14,9 @@ from typing import Any, Callable, Sequence
 from tracejit.eager.modes import no_grad
 from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState, shape_of
-from tracejit.eager.tape import FREED, Edge, Node, Saved, SavedOutput, Unsaved, alias, edge_of, refresh
+from tracejit.eager.tape import FREED, Edge, Node, Saved, SavedOutput, Unsaved, alias, edge_of, grad_fn_of, refresh
 from tracejit.eager.views import View, family_of
-from tracejit.eager.writing import check_writable, set_history
+from tracejit.eager.writing import LEAF, bump_version, check_writable, set_history
 from tracejit.ops import creation
 from tracejit.ops.cotangents import fit
 from tracejit.ops.shapes import broadcast_dims, known_same_shape, shape_text
@@ -82,8 +82,8 @@ class FunctionNode(Node, FunctionCtx):
             raise RuntimeError(FREED)
         if self.materialize_grads:
             like = next(g for g in grads if g is not None)
-            grads = [creation.zeros_of(like, TensorType(t.dtype, t.shape, t.device)) if g is None else g
-                     for g, t in zip(grads, self._outputs)]
+            grads = [creation.zeros_of(like, TensorType(t.dtype, t.shape, t.device))
+                     if g is None and type(t) is Unsaved else g for g, t in zip(grads, self._outputs)]
         found = self.function.backward(self, *grads)
         return self._checked(found if isinstance(found, tuple) else (found,))
 
@@ -200,9 +200,11 @@ class Function(metaclass=FunctionMeta):
 def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
     """Give the outputs their history, and the node what was saved."""
     dirty = node.dirty_tensors
-    if tracked:
-        for x in dirty:
+    for x in dirty:
+        if tracked:
             _check_dirty(x)
+        if active.recorder is None:
+            bump_version(x)  # forward may have written past the tensor, through its array
     results = [_own(x, args, dirty) if isinstance(x, TensorState) else x for x in outputs]
     node._outputs = tuple(Unsaved(x, active.recorder) if isinstance(x, TensorState) else x for x in results)
     node._inputs = tuple(Unsaved(x, active.recorder) if isinstance(x, TensorState) else None for x in args)
@@ -220,6 +222,8 @@ def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
 
 
 def _check_dirty(x: Any) -> None:
+    if x._requires_grad and type(x._view) is not View and grad_fn_of(x) is None:
+        raise RuntimeError(LEAF.replace("is being", "has been"))
     check_writable(x)
     if type(x._view) is View:
         raise RuntimeError("a custom Function wrote to a view in place: that is not supported; write to the base, or "

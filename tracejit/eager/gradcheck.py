@@ -74,7 +74,7 @@ def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float, 
 def _checked_inputs(inputs: tuple) -> list:
     checked = [x for x in inputs if isinstance(x, TensorState) and x.requires_grad]  # type: ignore[attr-defined]
     if not checked:
-        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of the them have "
+        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have "
                          "requires_grad=True.")
     for i, x in enumerate(inputs):
         if isinstance(x, TensorState) and x._requires_grad and x._dtype is not float64:

@@ -34,7 +34,6 @@ class Recorder(Protocol):
     def plain(self, data: Any) -> Any: ...  # nested Python data with runtime numbers made plain
     def settled(self, container: Any) -> None: ...  # its contents were just made for good, not by the program
     def alias(self, tensor: Any) -> Any: ...  # deferred detach(): same memory, no history
-    def constant(self, tensor: Any) -> Any: ...  # a concrete tensor just made from Python data, as part of the recording
 
 
 class Active(threading.local):

@@ -176,8 +176,10 @@ class Saved:
     def __init__(self, tensor: TensorState):
         view = tensor._view
         if view is not None and family_of(tensor).inference:
-            raise RuntimeError("Inference tensors cannot be saved for backward. To work around you can make a "
-                               "clone to use in autograd.")
+            raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+                               "inference mode in computation tracked by autograd. To work around this, you can make "
+                               "a clone to get a normal tensor and use it in autograd, or use `tracejit.no_grad()` "
+                               "instead of `tracejit.inference_mode()`.")
         self.tensor, self.version = tensor, version_of(tensor)
 
     def unpack(self) -> Any:
