@@ -107,6 +107,9 @@ def full(size: Sequence[Any], fill_value: Any, *, dtype: dtype | None = None, de
 
 
 def _filled(sizes: tuple, value: Any, d: dtype | None, device: Any, like: Any) -> Any:
+    if getattr(value, "is_weak", False):  # a runtime number: the default floating dtype, like a Python float
+        return pointwise.copy(value if d is float64 else pointwise.convert(value, d or get_default_dtype())).expand(
+            sizes).clone()
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return pointwise.convert(value, d or value.dtype).expand(sizes).clone()
     return full_of(like, sizes, value, d or dtype_of_number(value), device)

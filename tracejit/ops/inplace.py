@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.ops import pointwise
+from tracejit.ops import gather_scatter, indexing, linalg, pointwise, rearranging, scan
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_record import is_number
 
@@ -30,6 +30,9 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     pointwise.sinh, pointwise.sqrt, pointwise.square, pointwise.sub, pointwise.subtract,
     pointwise.tan, pointwise.tanh, pointwise.true_divide, pointwise.trunc,
     pointwise.eq, pointwise.ne, pointwise.lt, pointwise.le, pointwise.gt, pointwise.ge,
+    gather_scatter.index_add, gather_scatter.index_copy, gather_scatter.index_fill, gather_scatter.scatter,
+    gather_scatter.scatter_add, indexing.index_put, indexing.masked_fill, linalg.addmm, linalg.baddbmm,
+    rearranging.tril, rearranging.triu, scan.cumsum,
 )  # fmt: skip
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
