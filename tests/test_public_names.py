@@ -12,10 +12,30 @@ import tracejit
 from tracejit.ops.operators import Operators
 
 ROOT = Path(__file__).resolve().parent.parent
-OWN = {"CaptureError", "CompiledFunction", "DeviceUnavailable", "RecompileError", "compare", "config",
-       "debug", "jit", "logs", "no_recompile", "script", "trace",
-       # rooms
-       "autodiff", "capture", "eager", "ir", "lowering", "memory", "ops", "passes", "runtime"}  # fmt: skip
+OWN = {
+    "CaptureError",
+    "CompiledFunction",
+    "DeviceUnavailable",
+    "RecompileError",
+    "compare",
+    "config",
+    "debug",
+    "jit",
+    "logs",
+    "no_recompile",
+    "script",
+    "trace",
+    # rooms
+    "autodiff",
+    "capture",
+    "eager",
+    "ir",
+    "lowering",
+    "memory",
+    "ops",
+    "passes",
+    "runtime",
+}
 HEAVY = ("numba", "llvmlite", "scipy", "matplotlib", "cupy", "torch", "sklearn")
 
 
@@ -24,15 +44,21 @@ def public(module):
 
 
 def run_python(code):
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
 def test_importing_brings_in_nothing_heavy():
-    loaded = run_python("import sys, tracejit; print(sorted({m.split('.')[0] for m in sys.modules}))")
+    loaded = run_python(
+        "import sys, tracejit; print(sorted({m.split('.')[0] for m in sys.modules}))"
+    )
     assert [name for name in HEAVY if f"'{name}'" in loaded] == []
-    rooms = run_python("import sys, tracejit; print([m for m in sys.modules if m.startswith('tracejit.')])")
+    rooms = run_python(
+        "import sys, tracejit; print([m for m in sys.modules if m.startswith('tracejit.')])"
+    )
     assert [r for r in ("jit", "lowering", "passes", "runtime") if f"tracejit.{r}" in rooms] == []
 
 
@@ -49,25 +75,36 @@ def test_one_version():
 def test_builtin_names_are_dtypes():
     assert tracejit.bool is tracejit.bool_ and repr(tracejit.bool) == "tracejit.bool"
     assert (tracejit.float, tracejit.double, tracejit.half) == (
-        tracejit.float32, tracejit.float64, tracejit.float16)
-    assert (tracejit.short, tracejit.int, tracejit.long) == (tracejit.int16, tracejit.int32, tracejit.int64)
+        tracejit.float32,
+        tracejit.float64,
+        tracejit.float16,
+    )
+    assert (tracejit.short, tracejit.int, tracejit.long) == (
+        tracejit.int16,
+        tracejit.int32,
+        tracejit.int64,
+    )
 
 
 def test_small_functions():
     assert tracejit.is_tensor(tracejit.nn.Parameter()) and not tracejit.is_tensor([1])
-    assert tracejit.is_floating_point(tracejit.ones(1)) and not tracejit.is_floating_point(tracejit.arange(2))
+    assert tracejit.is_floating_point(tracejit.ones(1)) and not tracejit.is_floating_point(
+        tracejit.arange(2)
+    )
     assert tracejit.numel(tracejit.ones(2, 3)) == 6
     assert tracejit.newaxis is None and tracejit.pi == pytest.approx(3.141592653589793)
 
 
-@pytest.mark.parametrize("name", ["script", "trace", "compile", "compare", "no_recompile"])
+@pytest.mark.parametrize(
+    "name", ["script", "trace", "compile", "compare", "no_recompile", "CaptureError"]
+)
 def test_compiling_names_are_there(name):
     assert callable(getattr(tracejit, name)) and name in dir(tracejit)
 
 
 def test_unknown_names_are_errors():
     with pytest.raises(AttributeError, match="module 'tracejit' has no attribute 'nothing'"):
-        tracejit.nothing
+        _ = tracejit.nothing
     with pytest.raises(ImportError):
         from tracejit import nothing  # noqa: F401
 
@@ -77,14 +114,42 @@ def test_every_public_name_is_pytorch_s():
     torch = pytest.importorskip("torch")
     extra = {"is_tensor", "bool_"}
     assert sorted(public(tracejit) - public(torch) - OWN - extra) == []
-    assert sorted(public(tracejit.nn) - public(torch.nn) - {
-        "activation", "containers", "embedding", "linear", "loss", "module", "module_backward",
-        "module_conversion", "module_hooks", "module_listing", "module_state", "normalization",
-        "attention"}) == []
-    assert sorted(public(tracejit.optim) - public(torch.optim) - {"optimizer", "plateau", "state", "adaptive"}) == []
+    assert (
+        sorted(
+            public(tracejit.nn)
+            - public(torch.nn)
+            - {
+                "activation",
+                "containers",
+                "embedding",
+                "linear",
+                "loss",
+                "module",
+                "module_backward",
+                "module_conversion",
+                "module_hooks",
+                "module_listing",
+                "module_state",
+                "normalization",
+                "attention",
+            }
+        )
+        == []
+    )
+    assert (
+        sorted(
+            public(tracejit.optim)
+            - public(torch.optim)
+            - {"adam", "adaptive", "one_cycle", "optimizer", "scheduler", "plateau", "sgd", "state"}
+        )
+        == []
+    )
     for name in ("functional", "init", "utils"):
-        names = {n for n in public(getattr(tracejit.nn, name))
-                 if inspect.isfunction(getattr(getattr(tracejit.nn, name), n))}
+        names = {
+            n
+            for n in public(getattr(tracejit.nn, name))
+            if inspect.isfunction(getattr(getattr(tracejit.nn, name), n))
+        }
         assert sorted(names - public(getattr(torch.nn, name)) - {"fans"}) == []
 
 
@@ -92,7 +157,13 @@ def test_every_public_name_is_pytorch_s():
 def test_methods_with_a_function_of_their_name_have_it():
     """A method of the op families that is also a function in PyTorch is one here."""
     torch = pytest.importorskip("torch")
-    methods = {name for name in vars(Operators) if not name.startswith("_") and not name.endswith("_")}
-    functions = {name for name in methods if callable(getattr(torch, name, None)) and hasattr(torch.Tensor, name)}
+    methods = {
+        name for name in vars(Operators) if not name.startswith("_") and not name.endswith("_")
+    }
+    functions = {
+        name
+        for name in methods
+        if callable(getattr(torch, name, None)) and hasattr(torch.Tensor, name)
+    }
     assert len(functions) > 100
     assert sorted(functions - public(tracejit)) == []

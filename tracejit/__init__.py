@@ -1,7 +1,8 @@
-"""tracejit: eager tensors and autograd with PyTorch's names, and decorators that compile what uses them.
+"""tracejit: eager tensors and autograd with PyTorch's names, and decorators that compile what uses
+them.
 
-The public names, PyTorch's spelling; nothing else. What compiles (`script`, `trace`, `compare` ...) is loaded when
-it is first asked for, so that importing the package stays cheap.
+The public names, PyTorch's spelling; nothing else. What compiles (`script`, `trace`, `compare` ...)
+is loaded when it is first asked for, so that importing the package stays cheap.
 """
 
 # ruff: noqa: F401, I001
@@ -83,7 +84,16 @@ short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
 newaxis = None
 
-_COMPILING = ("CompiledFunction", "RecompileError", "compare", "compile", "no_recompile", "script", "trace")
+arccos, arcsin, arctan = acos, asin, atan
+
+_COMPILING = {
+    **dict.fromkeys(
+        ("CompiledFunction", "RecompileError", "compile", "no_recompile", "script", "trace"),
+        "tracejit.jit",
+    ),
+    "CaptureError": "tracejit.capture.recorder",
+    "compare": "tracejit.debug.compare",
+}
 _SUBMODULES = ("config", "debug", "jit", "logs")
 
 
@@ -94,7 +104,7 @@ def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"tracejit.{name}")
     if name in _COMPILING:
-        found = globals()[name] = getattr(importlib.import_module("tracejit.jit"), name)
+        found = globals()[name] = getattr(importlib.import_module(_COMPILING[name]), name)
         return found
     raise AttributeError(f"module 'tracejit' has no attribute {name!r}")
 

@@ -1,6 +1,7 @@
 """What this installation can run on; PyTorch's `torch.backends`, as far as it applies here.
 
-In: nothing. Out: `backends.cpu`, `backends.cuda`, `backends.cudnn`, each with the questions scripts ask of it.
+In: nothing. Out: `backends.cpu`, `backends.cuda`, `backends.cudnn`, each with the questions scripts
+ask of it.
 """
 
 from __future__ import annotations
@@ -21,5 +22,10 @@ def _blas() -> str:
 cpu = SimpleNamespace(is_available=lambda: True, blas=_blas)
 cuda = SimpleNamespace(is_available=_cuda.is_available, is_built=lambda: True)
 # Scripts ask before they set its switches; there is no cuDNN here, so the answer is no.
-cudnn = SimpleNamespace(is_available=lambda: False, version=lambda: None, enabled=False,
-                        benchmark=False, deterministic=True)
+cudnn = SimpleNamespace(
+    is_available=lambda: False,
+    version=lambda: None,
+    enabled=False,
+    benchmark=False,
+    deterministic=True,
+)

@@ -1,7 +1,8 @@
 """CUDA devices: what is there; PyTorch's `torch.cuda`.
 
-In: device numbers. Out: facts from the driver, through CuPy, which is imported when the first of them is asked for.
-Without CuPy or a GPU `is_available()` is False and the others raise `DeviceUnavailable`, saying what to install.
+In: device numbers. Out: facts from the driver, through CuPy, which is imported when the first of
+them is asked for. Without CuPy or a GPU `is_available()` is False and the others raise
+`DeviceUnavailable`, saying what to install.
 """
 
 from __future__ import annotations
@@ -13,8 +14,18 @@ from tracejit.memory.devices import DeviceUnavailable, array_module, as_device
 from tracejit.memory.devices import device as Device
 from tracejit.ops.generators import manual_seed as _manual_seed
 
-__all__ = ["DeviceUnavailable", "current_device", "device", "device_count", "get_device_name",
-           "is_available", "manual_seed", "manual_seed_all", "set_device", "synchronize"]  # fmt: skip
+__all__ = [
+    "DeviceUnavailable",
+    "current_device",
+    "device",
+    "device_count",
+    "get_device_name",
+    "is_available",
+    "manual_seed",
+    "manual_seed_all",
+    "set_device",
+    "synchronize",
+]
 
 
 def device_count() -> int:

@@ -44,7 +44,11 @@ def test_module_dict():
     layers = nn.ModuleDict({"a": nn.Linear(1, 1)})
     layers["b"] = nn.Identity()
     layers.update([("c", nn.ReLU())])
-    assert list(layers) == ["a", "b", "c"] == list(layers.keys()) and "b" in layers and len(layers) == 3
+    assert (
+        list(layers) == ["a", "b", "c"] == list(layers.keys())
+        and "b" in layers
+        and len(layers) == 3
+    )
     assert layers.pop("b") is not None and [k for k, _ in layers.items()] == ["a", "c"]
     del layers["c"]
     assert [type(m) for m in layers.values()] == [nn.Linear]
@@ -69,8 +73,12 @@ def test_parameter_containers():
     holder.named["q"] = tracejit.zeros(1)
     assert "q" in holder.named and [k for k, _ in holder.named.items()] == ["p", "q"]
     del holder.named["q"]
-    assert list(holder.named) == ["p"] == list(holder.named.keys()) and len(list(holder.named.values())) == 1
+    assert (
+        list(holder.named) == ["p"] == list(holder.named.keys())
+        and len(list(holder.named.values())) == 1
+    )
     assert repr(holder.named) == (
-        "ParameterDict(\n  (p): Parameter containing: [tracejit.float32 of size 2x3]\n)")
+        "ParameterDict(\n  (p): Parameter containing: [tracejit.float32 of size 2x3]\n)"
+    )
     with pytest.raises(RuntimeError, match="ParameterList should not be called."):
         holder.listed(1)

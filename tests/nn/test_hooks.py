@@ -13,9 +13,15 @@ class Add(nn.Module):
 
 def test_order_and_replacement():
     module, seen = Add(), []
-    module.register_forward_pre_hook(lambda m, args: seen.append("pre") or (args[0] * 10, *args[1:]))
-    module.register_forward_pre_hook(lambda m, args, kwargs: (args, {**kwargs, "z": 5}), with_kwargs=True)
-    module.register_forward_hook(lambda m, args, out: seen.append(("hook", args[0].item())) or out * 2)
+    module.register_forward_pre_hook(
+        lambda m, args: seen.append("pre") or (args[0] * 10, *args[1:])
+    )
+    module.register_forward_pre_hook(
+        lambda m, args, kwargs: (args, {**kwargs, "z": 5}), with_kwargs=True
+    )
+    module.register_forward_hook(
+        lambda m, args, out: seen.append(("hook", args[0].item())) or out * 2
+    )
     module.register_forward_hook(lambda m, args, kwargs, out: seen.append(kwargs), with_kwargs=True)
     module.register_forward_hook(lambda m, args, out: seen.append("first"), prepend=True)
     assert module(tracejit.tensor(1.0), 2).item() == 2 * (10 + 2 + 5)
@@ -96,7 +102,7 @@ def test_backward_hook_with_several_values():
     x, y = tracejit.tensor(1.0, requires_grad=True), tracejit.tensor(2.0, requires_grad=True)
     first, text, second = module(x, 3, y)
     (first + second).backward()
-    (grad_input, grad_output), = seen
+    ((grad_input, grad_output),) = seen
     assert text == "text" and grad_input[1] is None and grad_output[1] is None
     assert [grad_input[0].item(), grad_input[2].item(), x.grad.item()] == [4.0, 1.0, 4.0]
     module.register_full_backward_hook(lambda m, gi, go: (gi[0],))

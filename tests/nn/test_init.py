@@ -25,7 +25,9 @@ FILLS = [
 ]
 
 
-@pytest.mark.parametrize(("fill", "args", "deviation", "bound"), FILLS, ids=lambda x: getattr(x, "__name__", None))
+@pytest.mark.parametrize(
+    ("fill", "args", "deviation", "bound"), FILLS, ids=lambda x: getattr(x, "__name__", None)
+)
 def test_distribution(fill, args, deviation, bound):
     tracejit.manual_seed(0)
     tensor = nn.Parameter(tracejit.empty(SHAPE))

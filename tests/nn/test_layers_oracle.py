@@ -13,7 +13,11 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
 RNG = np.random.default_rng(1)
 X, SQUARE = RNG.normal(size=(5, 4)), RNG.normal(size=(5, 4)) * 3
-P, CLASSES, BITS = RNG.uniform(0.05, 0.95, (5, 4)), np.array([0, 3, 1, -100, 2]), (RNG.random((5, 4)) < 0.5) * 1.0
+P, CLASSES, BITS = (
+    RNG.uniform(0.05, 0.95, (5, 4)),
+    np.array([0, 3, 1, -100, 2]),
+    (RNG.random((5, 4)) < 0.5) * 1.0,
+)
 W4 = RNG.uniform(0.5, 2, 4)
 
 # name, arguments of the layer, options, inputs of the call
@@ -48,8 +52,12 @@ LAYERS = [
     ("Softmax", (-1,), {}, (SQUARE,)),
     ("LogSoftmax", (0,), {}, (SQUARE,)),
     ("CrossEntropyLoss", (), {}, (SQUARE, CLASSES)),
-    ("CrossEntropyLoss", (W4,), {"label_smoothing": 0.2, "ignore_index": 3, "reduction": "sum"},
-     (SQUARE, np.abs(CLASSES % 4))),
+    (
+        "CrossEntropyLoss",
+        (W4,),
+        {"label_smoothing": 0.2, "ignore_index": 3, "reduction": "sum"},
+        (SQUARE, np.abs(CLASSES % 4)),
+    ),
     ("CrossEntropyLoss", (), {"reduction": "none"}, (SQUARE, P)),
     ("NLLLoss", (W4,), {}, (SQUARE, CLASSES)),
     ("MSELoss", (), {}, (X, SQUARE)),
@@ -65,7 +73,9 @@ def made(library, name, args, options):
     def tensors(x):
         return library.tensor(x) if isinstance(x, np.ndarray) else x
 
-    layer = getattr(library.nn, name)(*map(tensors, args), **{k: tensors(v) for k, v in options.items()})
+    layer = getattr(library.nn, name)(
+        *map(tensors, args), **{k: tensors(v) for k, v in options.items()}
+    )
     return layer.double()
 
 
@@ -80,8 +90,11 @@ def called(library, layer, inputs):
     return [out.detach().numpy(), *([first.grad.numpy()] if first.requires_grad else []), *grads]
 
 
-@pytest.mark.parametrize(("name", "args", "options", "inputs"), LAYERS,
-                         ids=[f"{k}-{row[0]}" for k, row in enumerate(LAYERS)])
+@pytest.mark.parametrize(
+    ("name", "args", "options", "inputs"),
+    LAYERS,
+    ids=[f"{k}-{row[0]}" for k, row in enumerate(LAYERS)],
+)
 def test_layer(name, args, options, inputs):
     mine, theirs = made(tracejit, name, args, options), made(torch, name, args, options)
     assert list(mine.state_dict()) == list(theirs.state_dict())
@@ -110,7 +123,7 @@ def test_layers_take_pytorch_arguments_in_their_places():
         mine = inspect.signature(layer.__init__).parameters.values()
         expected = list(inspect.signature(getattr(torch.nn, name).__init__).parameters)
         placed = [p.name for p in mine if p.kind is p.POSITIONAL_OR_KEYWORD]
-        assert placed == expected[:len(placed)], name
+        assert placed == expected[: len(placed)], name
 
 
 def test_functional_has_pytorch_signatures():
@@ -122,7 +135,7 @@ def test_functional_has_pytorch_signatures():
             expected = list(inspect.signature(theirs).parameters)
         except ValueError:
             continue  # written in C
-        # PyTorch's private arguments and those that only matter there come last, or have underscores.
+        # PyTorch's private arguments start with an underscore.
         wanted = [p for p in expected if not p.startswith("_")]
         mine = list(inspect.signature(function).parameters)
         assert mine[:2] == wanted[:2] or name in ("sigmoid", "tanh", "logsigmoid"), name
@@ -135,7 +148,9 @@ def test_clip_grad_norm(order, limit):
     for library in (tracejit, torch):
         params = [library.nn.Parameter(library.zeros(s)) for s in ((3, 2), (4,), (1,))]
         for p, seed in zip(params[:2], (1, 2)):
-            p.grad = library.tensor(np.random.default_rng(seed).normal(size=tuple(p.shape)).astype(np.float32))
+            p.grad = library.tensor(
+                np.random.default_rng(seed).normal(size=tuple(p.shape)).astype(np.float32)
+            )
         total = library.nn.utils.clip_grad_norm_(params, limit, order)
         assert params[2].grad is None
         results.append([total.numpy(), *(p.grad.numpy() for p in params[:2])])

@@ -36,7 +36,8 @@ def test_listing():
     names = ["0.weight", "0.inner.weight", "0.inner.bias"]
     assert [name for name, _ in outer.named_parameters()] == names
     assert [name for name, _ in outer.named_parameters(remove_duplicate=False)] == names + [
-        n.replace("0.", "again.", 1) for n in names]
+        n.replace("0.", "again.", 1) for n in names
+    ]
     assert [name for name, _ in outer.named_parameters("p", recurse=False)] == []
     assert [name for name, _ in outer[0].named_parameters("p")][0] == "p.weight"
     assert [name for name, _ in outer.named_buffers()] == ["0.count", "0.scratch"]
@@ -54,9 +55,11 @@ def test_get_by_dotted_name():
     assert outer.get_submodule("") is outer and outer.get_submodule("0.inner") is block.inner
     assert outer.get_parameter("0.inner.bias") is block.inner.bias
     assert outer.get_buffer("0.count") is block.count
-    for call, text in [(lambda: outer.get_submodule("0.none"), "Block has no attribute `none`"),
-                       (lambda: outer.get_parameter("0.count"), "`count` that is an nn.Parameter"),
-                       (lambda: outer.get_buffer("0.weight"), "`weight` that is a buffer")]:
+    for call, text in [
+        (lambda: outer.get_submodule("0.none"), "Block has no attribute `none`"),
+        (lambda: outer.get_parameter("0.count"), "`count` that is an nn.Parameter"),
+        (lambda: outer.get_buffer("0.weight"), "`weight` that is a buffer"),
+    ]:
         with pytest.raises(AttributeError, match=text):
             call()
 
@@ -77,25 +80,55 @@ def test_attributes_belong_to_one_table():
     assert "scratch" in block._parameters and "scratch" not in block._buffers
     assert {"weight", "count", "inner", "forward"} <= set(dir(block))
     with pytest.raises(AttributeError, match="'Block' object has no attribute 'nothing'"):
-        block.nothing
+        _ = block.nothing
 
 
-@pytest.mark.parametrize(("act", "kind", "text"), [
-    (lambda m: setattr(m, "weight", tracejit.ones(1)), TypeError, "cannot assign 'tracejit.eager.tensor.Tensor' "
-     "as parameter 'weight'"),
-    (lambda m: setattr(m, "inner", 3), TypeError, "cannot assign 'int' as child module 'inner'"),
-    (lambda m: setattr(m, "count", 3), TypeError, "cannot assign 'int' as buffer 'count'"),
-    (lambda m: m.register_parameter("a.b", None), KeyError, "parameter name can.*t contain"),
-    (lambda m: m.register_parameter("", None), KeyError, "can.*t be empty string"),
-    (lambda m: m.register_parameter("plain", None), KeyError, "attribute 'plain' already exists"),
-    (lambda m: m.register_parameter("p", tracejit.ones(1)), TypeError, "Parameter or None required"),
-    (lambda m: m.register_buffer("b", 3), TypeError, "cannot assign 'int' object to buffer 'b'"),
-    (lambda m: m.register_buffer(3, None), TypeError, "buffer name should be a string. Got int"),
-    (lambda m: m.add_module("m", 3), TypeError, "int is not a Module subclass"),
-    (lambda m: m.train("yes"), ValueError, "training mode is expected to be boolean"),
-    (lambda m: nn.Module()(1), NotImplementedError, r'Module \[Module\] is missing the required "forward"'),
-    (lambda m: nn.Parameter(3), TypeError, "expected a Tensor, got int"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("act", "kind", "text"),
+    [
+        (
+            lambda m: setattr(m, "weight", tracejit.ones(1)),
+            TypeError,
+            "cannot assign 'tracejit.eager.tensor.Tensor' as parameter 'weight'",
+        ),
+        (
+            lambda m: setattr(m, "inner", 3),
+            TypeError,
+            "cannot assign 'int' as child module 'inner'",
+        ),
+        (lambda m: setattr(m, "count", 3), TypeError, "cannot assign 'int' as buffer 'count'"),
+        (lambda m: m.register_parameter("a.b", None), KeyError, "parameter name can.*t contain"),
+        (lambda m: m.register_parameter("", None), KeyError, "can.*t be empty string"),
+        (
+            lambda m: m.register_parameter("plain", None),
+            KeyError,
+            "attribute 'plain' already exists",
+        ),
+        (
+            lambda m: m.register_parameter("p", tracejit.ones(1)),
+            TypeError,
+            "Parameter or None required",
+        ),
+        (
+            lambda m: m.register_buffer("b", 3),
+            TypeError,
+            "cannot assign 'int' object to buffer 'b'",
+        ),
+        (
+            lambda m: m.register_buffer(3, None),
+            TypeError,
+            "buffer name should be a string. Got int",
+        ),
+        (lambda m: m.add_module("m", 3), TypeError, "int is not a Module subclass"),
+        (lambda m: m.train("yes"), ValueError, "training mode is expected to be boolean"),
+        (
+            lambda m: nn.Module()(1),
+            NotImplementedError,
+            r'Module \[Module\] is missing the required "forward"',
+        ),
+        (lambda m: nn.Parameter(3), TypeError, "expected a Tensor, got int"),
+    ],
+)
 def test_misuse(act, kind, text):
     with pytest.raises(kind, match=text):
         act(Block())
@@ -106,14 +139,15 @@ def test_assigning_before_init():
         def __init__(self):
             self.layer = nn.Identity()
 
-    with pytest.raises(AttributeError, match=r"cannot assign module before Module.__init__\(\) call"):
+    with pytest.raises(
+        AttributeError, match=r"cannot assign module before Module.__init__\(\) call"
+    ):
         Early()
 
 
 def test_a_parameter_with_history_is_refused():
     with pytest.raises(ValueError, match="Cannot assign non-leaf Tensor"):
         p = nn.Parameter(tracejit.ones(1))
-        p.__dict__  # a Parameter keeps room for attributes
         grown = (p * 2).as_subclass(nn.Parameter)
         grown._node = (p * 2)._node
         nn.Module().register_parameter("p", grown)
@@ -161,9 +195,11 @@ def test_text():
     outer = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.ReLU()))
     assert repr(outer) == (
         "Sequential(\n  (0): Linear(in_features=2, out_features=3, bias=True)\n"
-        "  (1): Sequential(\n    (0): ReLU()\n  )\n)")
+        "  (1): Sequential(\n    (0): ReLU()\n  )\n)"
+    )
     assert repr(nn.Parameter(tracejit.ones(1))) == (
-        "Parameter containing:\ntensor([1.], requires_grad=True)")
+        "Parameter containing:\ntensor([1.], requires_grad=True)"
+    )
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
@@ -197,7 +233,9 @@ def test_parameter():
 
 def test_report_of_a_plain_module_says_what_to_do():
     for ask in (lambda m: m.report(), lambda m: m.graph(), lambda m: m.graphs):
-        with pytest.raises(RuntimeError, match=r"Linear.forward is not compiled: .*tracejit.script\(module\)"):
+        with pytest.raises(
+            RuntimeError, match=r"Linear.forward is not compiled: .*tracejit.script\(module\)"
+        ):
             ask(nn.Linear(1, 1))
 
 

@@ -59,10 +59,13 @@ def test_everything_wrong_is_in_one_message():
         "Error(s) in loading state_dict for Sequential:\n"
         '\tMissing key(s) in state_dict: "1.weight". \n'
         '\tUnexpected key(s) in state_dict: "extra". \n'
-        "\tsize mismatch for 0.bias: copying a param with shape tracejit.Size([4]) from checkpoint, "
+        "\tsize mismatch for 0.bias: copying a param with shape tracejit.Size([4]) from "
+        "checkpoint, "
         "the shape in current model is tracejit.Size([3]).\n"
-        '\tWhile copying the parameter named "1.bias", expected tracejit.Tensor or Tensor-like object '
-        "from checkpoint but received <class 'list'>")
+        '\tWhile copying the parameter named "1.bias", expected tracejit.Tensor or Tensor-like '
+        "object "
+        "from checkpoint but received <class 'list'>"
+    )
 
 
 def test_not_strict():

@@ -23,7 +23,10 @@ SCHEDULES = [
     ("CosineAnnealingLR", {"T_max": 5, "eta_min": 0.01}),
     ("OneCycleLR", {"max_lr": 0.5, "total_steps": 20}),
     ("OneCycleLR", {"max_lr": [0.5, 1.0], "epochs": 4, "steps_per_epoch": 5, "three_phase": True}),
-    ("OneCycleLR", {"max_lr": 0.5, "total_steps": 20, "anneal_strategy": "linear", "cycle_momentum": False}),
+    (
+        "OneCycleLR",
+        {"max_lr": 0.5, "total_steps": 20, "anneal_strategy": "linear", "cycle_momentum": False},
+    ),
 ]
 METRICS = [5, 4, 4, 4, 4, 3.9999, 4, 4, 3, 3, 3, 3, 3, 2.5, 2.5, 2.5, 2.5, 2.5, 2.5]
 
@@ -38,8 +41,14 @@ def numbers(optimizer):
 
 
 def flat(rows):
-    return [x for row in rows for group in row for v in group if v is not None
-            for x in (v if isinstance(v, tuple) else (v,))]
+    return [
+        x
+        for row in rows
+        for group in row
+        for v in group
+        if v is not None
+        for x in (v if isinstance(v, tuple) else (v,))
+    ]
 
 
 def rates(library, kind, name, options, count=19):
@@ -65,10 +74,16 @@ def test_rates(kind, name, options):
     assert len(set(flat(mine))) > 2
 
 
-@pytest.mark.parametrize("options", [
-    {"patience": 2}, {"patience": 0, "factor": 0.5, "cooldown": 2}, {"patience": 1, "min_lr": [0.05, 0.2]},
-    {"patience": 1, "threshold": 0.5, "threshold_mode": "abs"}, {"patience": 3, "mode": "max"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"patience": 2},
+        {"patience": 0, "factor": 0.5, "cooldown": 2},
+        {"patience": 1, "min_lr": [0.05, 0.2]},
+        {"patience": 1, "threshold": 0.5, "threshold_mode": "abs"},
+        {"patience": 3, "mode": "max"},
+    ],
+)
 def test_plateau(options):
     seen = []
     for library in (tracejit, torch):
@@ -112,7 +127,9 @@ def test_state_dict_continues():
 
 def test_resuming_needs_initial_rates():
     with pytest.raises(KeyError, match="initial_lr"):
-        lr_scheduler.StepLR(optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0), 2, last_epoch=4)
+        lr_scheduler.StepLR(
+            optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0), 2, last_epoch=4
+        )
 
 
 def test_one_cycle_ends():

@@ -8,9 +8,14 @@ import pytest
 import tracejit
 from tracejit import nn, optim
 
-KINDS = [(optim.SGD, {"momentum": 0.9}), (optim.SGD, {"momentum": 0.9, "dampening": 0.5}),
-         (optim.Adam, {"amsgrad": True}), (optim.AdamW, {}), (optim.RMSprop, {"momentum": 0.5}),
-         (optim.Adagrad, {})]  # fmt: skip
+KINDS = [
+    (optim.SGD, {"momentum": 0.9}),
+    (optim.SGD, {"momentum": 0.9, "dampening": 0.5}),
+    (optim.Adam, {"amsgrad": True}),
+    (optim.AdamW, {}),
+    (optim.RMSprop, {"momentum": 0.5}),
+    (optim.Adagrad, {}),
+]
 
 
 def model():
@@ -31,27 +36,46 @@ def test_groups_take_defaults_and_options():
     p, q, r = (nn.Parameter(tracejit.zeros(1)) for _ in range(3))
     optimizer = optim.SGD([{"params": p}, {"params": [q], "lr": 5.0}], lr=1.0, momentum=0.5)
     optimizer.add_param_group({"params": [r], "momentum": 0.0})
-    assert [(g["lr"], g["momentum"]) for g in optimizer.param_groups] == [(1.0, 0.5), (5.0, 0.5), (1.0, 0.0)]
+    assert [(g["lr"], g["momentum"]) for g in optimizer.param_groups] == [
+        (1.0, 0.5),
+        (5.0, 0.5),
+        (1.0, 0.0),
+    ]
     named = optim.SGD(nn.Linear(1, 1).named_parameters(), lr=1.0)
     assert named.param_groups[0]["param_names"] == ["weight", "bias"]
 
 
-@pytest.mark.parametrize(("make", "kind", "text"), [
-    (lambda p: optim.SGD([], lr=1), ValueError, "optimizer got an empty parameter list"),
-    (lambda p: optim.SGD(p, lr=1), TypeError, "should be an iterable of Tensors"),
-    (lambda p: optim.SGD([1.0], lr=1), TypeError, "can only optimize Tensors, but one of the params is float"),
-    (lambda p: optim.SGD([p * 2], lr=1), ValueError, "can't optimize a non-leaf Tensor"),
-    (lambda p: optim.SGD([p, p], lr=1), ValueError, "duplicate parameters"),
-    (lambda p: optim.SGD([{"params": p}, {"params": p}], lr=1), ValueError, "more than one parameter group"),
-    (lambda p: optim.SGD([{"params": {p}}], lr=1), TypeError, "ordered collections"),
-    (lambda p: optim.SGD([p], lr=-1), ValueError, "Invalid learning rate: -1"),
-    (lambda p: optim.SGD([p], momentum=-1), ValueError, "Invalid momentum value: -1"),
-    (lambda p: optim.SGD([p], nesterov=True), ValueError, "Nesterov momentum requires"),
-    (lambda p: optim.Adam([p], betas=(1.0, 0.9)), ValueError, "Invalid beta parameter at index 0: 1.0"),
-    (lambda p: optim.AdamW([p], eps=-1.0), ValueError, "Invalid epsilon value: -1.0"),
-    (lambda p: optim.RMSprop([p], alpha=-1.0), ValueError, "Invalid alpha value"),
-    (lambda p: optim.Adagrad([p], lr_decay=-1.0), ValueError, "Invalid lr_decay value"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "kind", "text"),
+    [
+        (lambda p: optim.SGD([], lr=1), ValueError, "optimizer got an empty parameter list"),
+        (lambda p: optim.SGD(p, lr=1), TypeError, "should be an iterable of Tensors"),
+        (
+            lambda p: optim.SGD([1.0], lr=1),
+            TypeError,
+            "can only optimize Tensors, but one of the params is float",
+        ),
+        (lambda p: optim.SGD([p * 2], lr=1), ValueError, "can't optimize a non-leaf Tensor"),
+        (lambda p: optim.SGD([p, p], lr=1), ValueError, "duplicate parameters"),
+        (
+            lambda p: optim.SGD([{"params": p}, {"params": p}], lr=1),
+            ValueError,
+            "more than one parameter group",
+        ),
+        (lambda p: optim.SGD([{"params": {p}}], lr=1), TypeError, "ordered collections"),
+        (lambda p: optim.SGD([p], lr=-1), ValueError, "Invalid learning rate: -1"),
+        (lambda p: optim.SGD([p], momentum=-1), ValueError, "Invalid momentum value: -1"),
+        (lambda p: optim.SGD([p], nesterov=True), ValueError, "Nesterov momentum requires"),
+        (
+            lambda p: optim.Adam([p], betas=(1.0, 0.9)),
+            ValueError,
+            "Invalid beta parameter at index 0: 1.0",
+        ),
+        (lambda p: optim.AdamW([p], eps=-1.0), ValueError, "Invalid epsilon value: -1.0"),
+        (lambda p: optim.RMSprop([p], alpha=-1.0), ValueError, "Invalid alpha value"),
+        (lambda p: optim.Adagrad([p], lr_decay=-1.0), ValueError, "Invalid lr_decay value"),
+    ],
+)
 def test_bad_arguments(make, kind, text):
     with pytest.raises(kind, match=text):
         make(nn.Parameter(tracejit.zeros(1)))

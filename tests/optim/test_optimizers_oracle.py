@@ -23,7 +23,10 @@ OPTIONS = [
     ("RMSprop", {"lr": 0.05}),
     ("RMSprop", {"lr": 0.05, "alpha": 0.8, "momentum": 0.9, "centered": True, "weight_decay": 0.1}),
     ("Adagrad", {"lr": 0.1}),
-    ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "initial_accumulator_value": 0.5, "weight_decay": 0.1}),
+    (
+        "Adagrad",
+        {"lr": 0.1, "lr_decay": 0.1, "initial_accumulator_value": 0.5, "weight_decay": 0.1},
+    ),
 ]
 STEPS = 20
 
@@ -81,7 +84,9 @@ def test_state_dict_has_their_layout(name, options):
     _, theirs = training(torch, torch.nn.Parameter, name, options)
     ours, expected = mine.state_dict(), theirs.state_dict()
     assert set(ours) == set(expected) == {"state", "param_groups"}
-    assert [g["params"] for g in ours["param_groups"]] == [g["params"] for g in expected["param_groups"]]
+    assert [g["params"] for g in ours["param_groups"]] == [
+        g["params"] for g in expected["param_groups"]
+    ]
     for a, b in zip(ours["param_groups"], expected["param_groups"]):
         assert set(a) == set(b)
     assert set(ours["state"]) == set(expected["state"])
@@ -99,10 +104,16 @@ def test_state_dict_has_their_layout(name, options):
 def test_continues_from_their_state_dict(name, options):
     _, theirs = training(torch, torch.nn.Parameter, name, options)
     saved = theirs.state_dict()
-    mine, _ = training(tracejit, tracejit.nn.Parameter, name, options,
-                       lambda optimizer: optimizer.load_state_dict(as_mine(saved)))
-    expected, _ = training(torch, torch.nn.Parameter, name, options,
-                           lambda optimizer: optimizer.load_state_dict(saved))
+    mine, _ = training(
+        tracejit,
+        tracejit.nn.Parameter,
+        name,
+        options,
+        lambda optimizer: optimizer.load_state_dict(as_mine(saved)),
+    )
+    expected, _ = training(
+        torch, torch.nn.Parameter, name, options, lambda optimizer: optimizer.load_state_dict(saved)
+    )
     fresh, _ = training(tracejit, tracejit.nn.Parameter, name, options)
     assert_close(mine, expected)
     if saved["state"] and any(v is not None for v in saved["state"][0].values()):

@@ -2,16 +2,39 @@
 
 from tracejit.nn import functional, init, utils
 from tracejit.nn.activation import (
-    ELU, GELU, SELU, Hardtanh, LeakyReLU, LogSigmoid, LogSoftmax, ReLU, ReLU6, Sigmoid, SiLU,
-    Softmax, Softplus, Tanh,
+    ELU,
+    GELU,
+    SELU,
+    Hardtanh,
+    LeakyReLU,
+    LogSigmoid,
+    LogSoftmax,
+    ReLU,
+    ReLU6,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softplus,
+    Tanh,
 )  # fmt: skip
 from tracejit.nn.containers import (
-    ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential,
+    ModuleDict,
+    ModuleList,
+    ParameterDict,
+    ParameterList,
+    Sequential,
 )  # fmt: skip
 from tracejit.nn.embedding import Dropout, Embedding
 from tracejit.nn.linear import Bilinear, Flatten, Identity, Linear, Unflatten
 from tracejit.nn.loss import (
-    BCELoss, BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, L1Loss, MSELoss, NLLLoss, SmoothL1Loss,
+    BCELoss,
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    HuberLoss,
+    L1Loss,
+    MSELoss,
+    NLLLoss,
+    SmoothL1Loss,
 )  # fmt: skip
 from tracejit.nn.module import Module
 from tracejit.nn.normalization import LayerNorm

@@ -123,7 +123,8 @@ class Hardtanh(Module):
 
     def extra_repr(self) -> str:
         return f"min_val={self.min_val}, max_val={self.max_val}" + (
-            ", inplace=True" if self.inplace else "")
+            ", inplace=True" if self.inplace else ""
+        )
 
 
 class Sigmoid(Module):

@@ -1,6 +1,7 @@
 """Modules that hold modules or parameters: in a sequence, a list or a dict.
 
-In: modules, parameters. Out: containers that the module they are assigned to lists with what they hold.
+In: modules, parameters. Out: containers that the module they are assigned to lists with what they
+hold.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class _Numbered(Module):
 
     def __delitem__(self, index: Any) -> None:
         names = list(self._modules)
-        for name in names[index] if isinstance(index, slice) else [names[_position(len(self), index)]]:
+        for name in (
+            names[index] if isinstance(index, slice) else [names[_position(len(self), index)]]
+        ):
             del self._modules[name]
         self._renumber(list(self._modules.values()))
 
@@ -84,7 +87,8 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """Modules called one after the other: `Sequential(a, b)`, or of an ordered dict of names and modules.
+    """Modules called one after the other: `Sequential(a, b)`, or of an ordered dict of names and
+    modules.
 
     >>> import tracejit
     >>> nn = tracejit.nn
@@ -185,8 +189,13 @@ class _Parameters(Module):
     """Parameters under names, printed like PyTorch's parameter containers."""
 
     def __repr__(self) -> str:
-        lines = ((f"({name})", f"Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]")
-                 for name, p in self._parameters.items())
+        lines = (
+            (
+                f"({name})",
+                f"Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]",
+            )
+            for name, p in self._parameters.items()
+        )
         return module_text(self._get_name(), "", lines)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -205,8 +214,11 @@ class ParameterList(_Parameters):
 
     def __getitem__(self, index: Any) -> Any:
         values = list(self._parameters.values())
-        return type(self)(values[index]) if isinstance(index, slice) else (
-            values[_position(len(self), index)])
+        return (
+            type(self)(values[index])
+            if isinstance(index, slice)
+            else (values[_position(len(self), index)])
+        )
 
     def __setitem__(self, index: int, value: Any) -> None:
         self._parameters[str(_position(len(self), index))] = as_parameter(value)

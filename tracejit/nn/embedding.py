@@ -1,6 +1,7 @@
 """Embedding and dropout: layers that pick, and layers that leave out.
 
-In: integer tensors (Embedding), any tensors (Dropout). Out: rows of a weight; tensors with elements at zero.
+In: integer tensors (Embedding), any tensors (Dropout). Out: rows of a weight; tensors with elements
+at zero.
 """
 
 from __future__ import annotations
@@ -26,8 +27,16 @@ class Embedding(Module):
     Raises ValueError where padding_idx is out of range.
     """
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, *,
-                 _weight: Any = None, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        *,
+        _weight: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         if padding_idx is not None:
@@ -52,8 +61,9 @@ class Embedding(Module):
                 self.weight[self.padding_idx].fill_(0)
 
     @classmethod
-    def from_pretrained(cls, embeddings: Any, freeze: bool = True,
-                        padding_idx: int | None = None) -> Embedding:
+    def from_pretrained(
+        cls, embeddings: Any, freeze: bool = True, padding_idx: int | None = None
+    ) -> Embedding:
         """An Embedding over a given matrix, not trained unless `freeze=False`."""
         if embeddings.dim() != 2:
             raise ValueError("Embeddings parameter is expected to be 2-dimensional")
@@ -70,7 +80,8 @@ class Embedding(Module):
 
 
 class Dropout(Module):
-    """While training, each element is zero with probability p, the others are scaled by 1 / (1 - p).
+    """While training, each element is zero with probability p, the others are scaled by 1 / (1 -
+    p).
 
     Raises ValueError where p is not in [0, 1].
     """

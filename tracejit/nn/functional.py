@@ -1,4 +1,5 @@
-"""Functions of neural networks without state, with PyTorch's names and signatures; usually imported as `F`.
+"""Functions of neural networks without state, with PyTorch's names and signatures; usually imported
+as `F`.
 
 In: tensors. Out: tensors. They are written in the op families; this file only gathers them.
 """

@@ -1,11 +1,12 @@
 """Module: a tree of parameters, buffers and submodules with a `forward`.
 
-In: attributes assigned in `__init__`; calls. Out: what `forward` returns, run between hooks. Users subclass it; the
-layers of this package do too. Listing (`module_listing.py`), conversion (`module_conversion.py`) and the state dict
-(`module_state.py`) are written as mixins over the three tables kept here.
+In: attributes assigned in `__init__`; calls. Out: what `forward` returns, run between hooks. Users
+subclass it; the layers of this package do too. Listing (`module_listing.py`), conversion
+(`module_conversion.py`) and the state dict (`module_state.py`) are written as mixins over the three
+tables kept here.
 
-`_parameters`, `_buffers` and `_modules` are ordinary dicts in `__dict__`, `training` is an ordinary attribute:
-capture guards and lifts what it finds there.
+`_parameters`, `_buffers` and `_modules` are ordinary dicts in `__dict__`, `training` is an ordinary
+attribute: capture guards and lifts what it finds there.
 """
 
 from __future__ import annotations
@@ -55,12 +56,17 @@ class Module(Listing, Conversion, StateDict, Hooks):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What a call computes; subclasses define it."""
         raise NotImplementedError(
-            f'Module [{type(self).__name__}] is missing the required "forward" function')
+            f'Module [{type(self).__name__}] is missing the required "forward" function'
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
-        if not (own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"]
-                or own["_backward_pre_hooks"]):
+        if not (
+            own["_forward_hooks"]
+            or own["_forward_pre_hooks"]
+            or own["_backward_hooks"]
+            or own["_backward_pre_hooks"]
+        ):
             return self.forward(*args, **kwargs)
         return call_with_hooks(self, args, kwargs)
 
@@ -85,18 +91,27 @@ class Module(Listing, Conversion, StateDict, Hooks):
             object.__setattr__(self, name, value)
 
     def _assigned_in_table(self, name: str, value: Any) -> bool:
-        """Put a value where the name is already registered; TypeError where it does not fit there."""
+        """Put a value where the name is already registered; TypeError where it does not fit "
+        "there."""
         own = self.__dict__
-        kinds = {"_parameters": "tracejit.nn.Parameter", "_modules": "tracejit.nn.Module",
-                 "_buffers": "tracejit.Tensor"}
+        kinds = {
+            "_parameters": "tracejit.nn.Parameter",
+            "_modules": "tracejit.nn.Module",
+            "_buffers": "tracejit.Tensor",
+        }
         for table, wanted in kinds.items():
             if name in own.get(table, ()):
                 fits = value is None or table == "_buffers" and isinstance(value, Tensor)
                 if not fits:
-                    noun = {"_parameters": "parameter", "_modules": "child module",
-                            "_buffers": "buffer"}[table]
-                    raise TypeError(f"cannot assign '{_type_name(value)}' as {noun} '{name}' "
-                                    f"({wanted} or None expected)")
+                    noun = {
+                        "_parameters": "parameter",
+                        "_modules": "child module",
+                        "_buffers": "buffer",
+                    }[table]
+                    raise TypeError(
+                        f"cannot assign '{_type_name(value)}' as {noun} '{name}' "
+                        f"({wanted} or None expected)"
+                    )
                 own[table][name] = value
                 return True
         return False
@@ -141,27 +156,34 @@ class Module(Listing, Conversion, StateDict, Hooks):
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter, or None as the place of an absent one.
 
-        Raises KeyError for a name with a dot, an empty or a taken one; TypeError for what is no Parameter;
-        ValueError for a tensor with a history.
+        Raises KeyError for a name with a dot, an empty or a taken one; TypeError for what is no
+        Parameter; ValueError for a tensor with a history.
         """
         table = self._table("_parameters")
         self._check_name(name, "parameter", table)
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"cannot assign '{_type_name(param)}' object to parameter '{name}' "
-                            "(tracejit.nn.Parameter or None required)")
+            raise TypeError(
+                f"cannot assign '{_type_name(param)}' object to parameter '{name}' "
+                "(tracejit.nn.Parameter or None required)"
+            )
         if param is not None and param.grad_fn is not None:
-            raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must "
-                             "be created explicitly. To express '{name}' as a function of another Tensor, "
-                             "compute the value in the forward() method.")
+            raise ValueError(
+                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must "
+                "be created explicitly. To express '{name}' as a function of another Tensor, "
+                "compute the value in the forward() method."
+            )
         table[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a tensor that is state but not trained; `persistent=False` keeps it out of the state dict."""
+        """Add a tensor that is state but not trained; `persistent=False` keeps it out of the "
+        "state dict."""
         table = self._table("_buffers")
         self._check_name(name, "buffer", table)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' "
-                            "(tracejit.Tensor or None required)")
+            raise TypeError(
+                f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' "
+                "(tracejit.Tensor or None required)"
+            )
         table[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -213,8 +235,11 @@ class Module(Listing, Conversion, StateDict, Hooks):
         return type(self).__name__
 
     def __repr__(self) -> str:
-        return module_text(self._get_name(), self.extra_repr(),
-                           ((f"({name})", repr(child)) for name, child in self._modules.items()))
+        return module_text(
+            self._get_name(),
+            self.extra_repr(),
+            ((f"({name})", repr(child)) for name, child in self._modules.items()),
+        )
 
     # -- compiled forward ----------------------------------------------------------------------
     def report(self) -> Any:
@@ -234,10 +259,14 @@ class Module(Listing, Conversion, StateDict, Hooks):
         found = self.__dict__.get("forward") or type(self).forward
         if not hasattr(found, "report"):
             # Not AttributeError: as a property's it would send the caller to __getattr__.
-            raise RuntimeError(f"{type(self).__name__}.forward is not compiled: decorate it, or use "
-                               "tracejit.script(module)")
+            raise RuntimeError(
+                f"{type(self).__name__}.forward is not compiled: decorate it, or use "
+                "tracejit.script(module)"
+            )
         bind = getattr(type(found), "__get__", None)
-        return found if bind is None or "forward" in self.__dict__ else bind(found, self, type(self))
+        return (
+            found if bind is None or "forward" in self.__dict__ else bind(found, self, type(self))
+        )
 
 
 def module_text(name: str, extra: str, children: Iterable[tuple[str, str]]) -> str:
@@ -252,7 +281,9 @@ def module_text(name: str, extra: str, children: Iterable[tuple[str, str]]) -> s
 
 def _type_name(value: Any) -> str:
     kind = type(value)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return (
+        kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    )
 
 
 ModuleFunction = Callable[[Module], None]

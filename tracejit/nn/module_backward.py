@@ -1,7 +1,8 @@
 """Backward hooks of modules: where gradients enter a module's outputs and leave its inputs.
 
-In: one call of a module that has backward hooks. Out: its inputs and outputs passed through identity functions on
-the tape, whose backward calls the hooks. Used by `module_hooks.call_with_hooks` only.
+In: one call of a module that has backward hooks. Out: its inputs and outputs passed through
+identity functions on the tape, whose backward calls the hooks. Used by
+`module_hooks.call_with_hooks` only.
 """
 
 from __future__ import annotations
@@ -72,8 +73,10 @@ class BackwardWatch:
                 continue
             replaced = _as_tuple(replaced)
             if len(replaced) != len(grad_inputs):
-                raise RuntimeError("Backward hook returned an invalid number of grad_input, got "
-                                   f"{len(replaced)}, but expected {len(grad_inputs)}")
+                raise RuntimeError(
+                    "Backward hook returned an invalid number of grad_input, got "
+                    f"{len(replaced)}, but expected {len(grad_inputs)}"
+                )
             grad_inputs = replaced
         return grad_inputs
 
@@ -95,7 +98,9 @@ class _Exit(Function):
     """Identity on the outputs of a module."""
 
     @staticmethod
-    def forward(ctx: Any, watch: BackwardWatch, count: int, places: list[int], *tensors: Any) -> Any:
+    def forward(
+        ctx: Any, watch: BackwardWatch, count: int, places: list[int], *tensors: Any
+    ) -> Any:
         ctx.watch, ctx.count, ctx.places = watch, count, places
         return tuple(t.view_as(t) for t in tensors)
 

@@ -1,6 +1,7 @@
 """Modules in other dtypes and on other devices, and what else is done to all their tensors.
 
-In: a module. Out: the same module; its parameters stay the same objects, so optimizers keep updating them.
+In: a module. Out: the same module; its parameters stay the same objects, so optimizers keep
+updating them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from tracejit.eager.type_names import dtype_of_type_name
 from tracejit.memory.devices import as_device, device
 from tracejit.ops.types import bfloat16, dtype, float16, float32, float64
 
-_FLOATING_ONLY = "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={}"
+_FLOATING_ONLY = (
+    "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={}"
+)
 
 
 class Conversion:
@@ -34,9 +37,11 @@ class Conversion:
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
-        """Move and cast parameters and buffers: `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)`.
+        """Move and cast parameters and buffers: `to(device)`, `to(dtype)`, `to(device, dtype)`,
+        `to(tensor)`.
 
-        Only floating point tensors are cast. Returns the module. TypeError for a dtype that is not floating.
+        Only floating point tensors are cast. Returns the module. TypeError for a dtype that is not
+        floating.
         """
         where, kind = _destination(args, kwargs)
         if kind is not None and not (kind.is_floating_point or kind.is_complex):

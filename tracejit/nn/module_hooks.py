@@ -1,8 +1,9 @@
-"""Hooks of modules: functions that see, and may replace, what goes into a module and what comes out.
+"""Hooks of modules: functions that see, and may replace, what goes into a module and what comes
+out.
 
-In: `module.register_*_hook(function)`, which returns a handle with `remove()`. Out: `call_with_hooks`, the slow path
-of `Module.__call__`, in PyTorch's order: pre-hooks, forward, hooks. Backward hooks are tied to the tape by identity
-functions around the call.
+In: `module.register_*_hook(function)`, which returns a handle with `remove()`. Out:
+`call_with_hooks`, the slow path of `Module.__call__`, in PyTorch's order: pre-hooks, forward,
+hooks. Backward hooks are tied to the tape by identity functions around the call.
 """
 
 from __future__ import annotations
@@ -22,33 +23,45 @@ class Hooks:
     _backward_hooks: dict[int, Callable[..., Any]]
     _backward_pre_hooks: dict[int, Callable[..., Any]]
 
-    def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
-                                  with_kwargs: bool = False) -> RemovableHandle:
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
         """`hook(module, args)` before forward; a result that is not None replaces the arguments.
 
         with_kwargs: `hook(module, args, kwargs)`, which returns None or (args, kwargs).
         """
         return _add(self._forward_pre_hooks, (hook, with_kwargs), prepend)
 
-    def register_forward_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
-                              with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
-        """`hook(module, args, output)` after forward; a result that is not None replaces the output.
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """`hook(module, args, output)` after forward; a result that is not None replaces the
+        output.
 
-        with_kwargs: `hook(module, args, kwargs, output)`; always_call: also when forward raised (output None).
+        with_kwargs: `hook(module, args, kwargs, output)`; always_call: also when forward raised
+        (output None).
         """
         return _add(self._forward_hooks, (hook, with_kwargs, always_call), prepend)
 
-    def register_full_backward_hook(self, hook: Callable[..., Any],
-                                    prepend: bool = False) -> RemovableHandle:
+    def register_full_backward_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
         """`hook(module, grad_input, grad_output)` when the gradients of the inputs are known.
 
         A result that is not None replaces grad_input.
         """
         return _add(self._backward_hooks, hook, prepend)
 
-    def register_full_backward_pre_hook(self, hook: Callable[..., Any],
-                                        prepend: bool = False) -> RemovableHandle:
-        """`hook(module, grad_output)` before the module's backward; a result replaces grad_output."""
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """`hook(module, grad_output)` before the module's backward; a result replaces "
+        "grad_output."""
         return _add(self._backward_pre_hooks, hook, prepend)
 
 
@@ -93,8 +106,10 @@ def _before(module: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, di
             replaced = hook(module, args, kwargs)
             if replaced is not None:
                 if not (isinstance(replaced, tuple) and len(replaced) == 2):
-                    raise RuntimeError("forward pre-hook must return None or a tuple of (new_args, "
-                                       f"new_kwargs), but got {replaced}.")
+                    raise RuntimeError(
+                        "forward pre-hook must return None or a tuple of (new_args, "
+                        f"new_kwargs), but got {replaced}."
+                    )
                 args, kwargs = replaced
         else:
             replaced = hook(module, args)

@@ -1,6 +1,7 @@
 """What a module holds: its parameters, buffers and submodules, with their dotted names.
 
-In: the three tables of a module. Out: iterators in order of registration; each object once, under its first name.
+In: the three tables of a module. Out: iterators in order of registration; each object once, under
+its first name.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ class Listing:
     _buffers: dict[str, Any]
     _modules: dict[str, Any]
 
-    def named_modules(self, memo: set | None = None, prefix: str = "",
-                      remove_duplicate: bool = True) -> Iterator[tuple[str, Any]]:
+    def named_modules(
+        self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
         """(dotted name, module) of this module (name "") and all below it."""
         memo = set() if memo is None else memo
         if self in memo:
@@ -48,12 +50,16 @@ class Listing:
         for _, child in self.named_children():
             yield child
 
-    def _named_members(self, members: Callable[[Any], Any], prefix: str, recurse: bool,
-                       remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
+    def _named_members(
+        self, members: Callable[[Any], Any], prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Any]]:
         """(dotted name, tensor) of each tensor that `members` finds in each module."""
         seen: set[int] = set()
-        modules = (self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse
-                   else [(prefix, self)])
+        modules = (
+            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+            if recurse
+            else [(prefix, self)]
+        )
         for module_name, module in modules:
             for name, tensor in members(module):
                 if tensor is None or id(tensor) in seen:
@@ -62,22 +68,26 @@ class Listing:
                     seen.add(id(tensor))
                 yield (f"{module_name}.{name}" if module_name else name), tensor
 
-    def named_parameters(self, prefix: str = "", recurse: bool = True,
-                         remove_duplicate: bool = True) -> Iterator[tuple[str, Any]]:
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
         """(dotted name, parameter), submodules' included unless `recurse=False`."""
-        return self._named_members(lambda module: module._parameters.items(), prefix, recurse,
-                                   remove_duplicate)
+        return self._named_members(
+            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
+        )
 
     def parameters(self, recurse: bool = True) -> Iterator[Any]:
         """The parameters, submodules' included unless `recurse=False`."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True,
-                      remove_duplicate: bool = True) -> Iterator[tuple[str, Any]]:
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
         """(dotted name, buffer), submodules' included unless `recurse=False`."""
-        return self._named_members(lambda module: module._buffers.items(), prefix, recurse,
-                                   remove_duplicate)
+        return self._named_members(
+            lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
+        )
 
     def buffers(self, recurse: bool = True) -> Iterator[Any]:
         """The buffers, submodules' included unless `recurse=False`."""
@@ -113,5 +123,7 @@ class Listing:
         module = self.get_submodule(path)
         found = (module._parameters if table == "_parameters" else module._buffers).get(name)
         if found is None:
-            raise AttributeError(f"{type(module).__name__} has no attribute `{name}` that is {noun}")
+            raise AttributeError(
+                f"{type(module).__name__} has no attribute `{name}` that is {noun}"
+            )
         return found

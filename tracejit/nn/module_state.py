@@ -1,7 +1,7 @@
 """The state dict: a module's parameters and persistent buffers by dotted name, out and in.
 
-In: a module, or a mapping of tensors. Out: an ordered dict in PyTorch's order, or the module filled from one.
-Loading reports everything that does not fit in one message, PyTorch's, before it raises.
+In: a module, or a mapping of tensors. Out: an ordered dict in PyTorch's order, or the module filled
+from one. Loading reports everything that does not fit in one message, PyTorch's, before it raises.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ class IncompatibleKeys(NamedTuple):
     def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
-        return (f"_IncompatibleKeys(missing_keys={self.missing_keys}, "
-                f"unexpected_keys={self.unexpected_keys})")
+        return (
+            f"_IncompatibleKeys(missing_keys={self.missing_keys}, "
+            f"unexpected_keys={self.unexpected_keys})"
+        )
 
 
 class StateDict:
@@ -36,8 +38,9 @@ class StateDict:
     _modules: dict[str, Any]
     _non_persistent_buffers_set: set[str]
 
-    def state_dict(self, *, destination: Any = None, prefix: str = "",
-                   keep_vars: bool = False) -> OrderedDict[str, Any]:
+    def state_dict(
+        self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> OrderedDict[str, Any]:
         """Parameters and persistent buffers by dotted name; they share memory with the module's.
 
         keep_vars: the parameters themselves instead of detached tensors.
@@ -59,13 +62,15 @@ class StateDict:
             if buffer is not None and name not in self._non_persistent_buffers_set:
                 yield name, buffer
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True,
-                        assign: bool = False) -> IncompatibleKeys:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
         """Copy values in by name; returns the keys that were missing and those nobody took.
 
         strict  missing and unexpected keys are errors
         assign  take the tensors themselves instead of copying their values
-        Raises RuntimeError listing every key and shape that does not fit, TypeError for what is no mapping.
+        Raises RuntimeError listing every key and shape that does not fit, TypeError for what is no
+        mapping.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -75,12 +80,16 @@ class StateDict:
         unexpected = [key for key in state_dict if key not in loading.known]
         errors = loading.errors
         if strict:
-            errors = [f"{noun} key(s) in state_dict: {_quoted(keys)}. "
-                      for noun, keys in (("Missing", missing), ("Unexpected", unexpected))
-                      if keys] + errors
+            errors = [
+                f"{noun} key(s) in state_dict: {_quoted(keys)}. "
+                for noun, keys in (("Missing", missing), ("Unexpected", unexpected))
+                if keys
+            ] + errors
         if errors:
             listed = "\n\t".join(errors)
-            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
+            raise RuntimeError(
+                f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}"
+            )
         return IncompatibleKeys(missing, unexpected)
 
 
@@ -112,11 +121,15 @@ class _Loading:
     def tensor(self, module: Any, name: str, key: str, mine: Any) -> None:
         given = self.state[key]
         if not isinstance(given, Tensor):
-            self.errors.append(f'While copying the parameter named "{key}", expected tracejit.Tensor '
-                               f"or Tensor-like object from checkpoint but received {type(given)}")
+            self.errors.append(
+                f'While copying the parameter named "{key}", expected tracejit.Tensor '
+                f"or Tensor-like object from checkpoint but received {type(given)}"
+            )
         elif tuple(given.shape) != tuple(mine.shape):
-            self.errors.append(f"size mismatch for {key}: copying a param with shape {given.shape} from "
-                               f"checkpoint, the shape in current model is {mine.shape}.")
+            self.errors.append(
+                f"size mismatch for {key}: copying a param with shape {given.shape} from "
+                f"checkpoint, the shape in current model is {mine.shape}."
+            )
         elif self.assign:
             self.replace(module, name, mine, given)
         else:

@@ -1,6 +1,7 @@
 """Parameters: tensors that a Module lists and an optimizer updates.
 
-In: a tensor's data. Out: `Parameter`, a leaf over the same memory that requires grad unless told otherwise.
+In: a tensor's data. Out: `Parameter`, a leaf over the same memory that requires grad unless told
+otherwise.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """RMSprop and Adagrad: steps scaled by the size of past gradients.
 
-In: parameters with gradients. Out: parameters and running squares written in place. PyTorch's formulas.
+In: parameters with gradients. Out: parameters and running squares written in place. PyTorch's
+formulas.
 """
 
 from __future__ import annotations
@@ -23,23 +24,46 @@ class RMSprop(Optimizer):
     Raises ValueError for negative options.
     """
 
-    def __init__(self, params: Iterable[Any], lr: float = 1e-2, alpha: float = 0.99,
-                 eps: float = 1e-8, weight_decay: float = 0, momentum: float = 0,
-                 centered: bool = False, capturable: bool = False, foreach: bool | None = None,
-                 maximize: bool = False, differentiable: bool = False) -> None:
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         require(lr >= 0, "learning rate", lr)
         require(eps >= 0, "epsilon value", eps)
         require(momentum >= 0, "momentum value", momentum)
         require(weight_decay >= 0, "weight_decay value", weight_decay)
         require(alpha >= 0, "alpha value", alpha)
-        super().__init__(params, {
-            "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
-            "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach,
-            "maximize": maximize, "differentiable": differentiable})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "alpha": alpha,
+                "eps": eps,
+                "centered": centered,
+                "weight_decay": weight_decay,
+                "capturable": capturable,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+            },
+        )
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
-        made = {"step": tracejit.zeros((), dtype=tracejit.float32, device=p.device),
-                "square_avg": tracejit.zeros_like(p)}
+        made = {
+            "step": tracejit.zeros((), dtype=tracejit.float32, device=p.device),
+            "square_avg": tracejit.zeros_like(p),
+        }
         if group["momentum"] > 0:
             made["momentum_buffer"] = tracejit.zeros_like(p)
         if group["centered"]:
@@ -71,25 +95,50 @@ class Adagrad(Optimizer):
     Raises ValueError for negative options.
     """
 
-    def __init__(self, params: Iterable[Any], lr: float = 1e-2, lr_decay: float = 0,
-                 weight_decay: float = 0, initial_accumulator_value: float = 0, eps: float = 1e-10,
-                 foreach: bool | None = None, *, maximize: bool = False,
-                 differentiable: bool = False, fused: bool | None = None) -> None:
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
         require(lr >= 0, "learning rate", lr)
         require(lr_decay >= 0, "lr_decay value", lr_decay)
         require(weight_decay >= 0, "weight_decay value", weight_decay)
-        require(initial_accumulator_value >= 0, "initial_accumulator_value value",
-                initial_accumulator_value)
+        require(
+            initial_accumulator_value >= 0,
+            "initial_accumulator_value value",
+            initial_accumulator_value,
+        )
         require(eps >= 0, "epsilon value", eps)
-        super().__init__(params, {
-            "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value, "foreach": foreach,
-            "maximize": maximize, "differentiable": differentiable, "fused": fused})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lr_decay": lr_decay,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "initial_accumulator_value": initial_accumulator_value,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "fused": fused,
+            },
+        )
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         start = group["initial_accumulator_value"]
-        return {"step": tracejit.zeros((), dtype=tracejit.float32, device=p.device),
-                "sum": tracejit.full_like(p, start)}
+        return {
+            "step": tracejit.zeros((), dtype=tracejit.float32, device=p.device),
+            "sum": tracejit.full_like(p, start),
+        }
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
         if group["weight_decay"] != 0:

@@ -1,11 +1,13 @@
-"""What all optimizers share: parameter groups, state, the step around the update, and the state dict.
+"""What all optimizers share: parameter groups, state, the step around the update, and the state
+dict.
 
-In: parameters, or groups of them with options of their own. Out: parameters written in place by `step()`. Subclasses
-define `_new_state(p, group)` and `_update(p, grad, group, state)`; both are plain tensor arithmetic without
-`.item()`, so that a captured training step holds the update too.
+In: parameters, or groups of them with options of their own. Out: parameters written in place by
+`step()`. Subclasses define `_new_state(p, group)` and `_update(p, grad, group, state)`; both are
+plain tensor arithmetic without `.item()`, so that a captured training step holds the update too.
 
-Numbers that change while training (the learning rate, momentum) are read with `read_number`: captured programs take
-them as inputs. Other options are guarded: changing one makes another program.
+Numbers that change while training (the learning rate, momentum) are read with `read_number`:
+captured programs take them as inputs. Other options are guarded: changing one makes another
+program.
 """
 
 from __future__ import annotations
@@ -28,13 +30,16 @@ class Optimizer:
     params    an iterable of tensors, of (name, tensor), or of dicts with "params" and options
     defaults  options of groups that do not set their own
 
-    Raises ValueError for an empty list or a parameter in two groups, TypeError for what is no tensor.
+    Raises ValueError for an empty list or a parameter in two groups, TypeError for what is no
+    tensor.
     """
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
-            raise TypeError("params argument given to the optimizer should be an iterable of Tensors or "
-                            f"dicts, but got {type(params).__name__}")
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or "
+                f"dicts, but got {type(params).__name__}"
+            )
         self.defaults = defaults
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
@@ -52,16 +57,20 @@ class Optimizer:
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         given = param_group["params"]
         if isinstance(given, set):
-            raise TypeError("optimizer parameters need to be organized in ordered collections, but the "
-                            "ordering of tensors in sets will change between runs. Please use a list instead.")
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the "
+                "ordering of tensors in sets will change between runs. Please use a list instead."
+            )
         entries = [given] if isinstance(given, Tensor) else list(given)
         if entries and isinstance(entries[0], tuple):
             param_group["param_names"] = [name for name, _ in entries]
             entries = [p for _, p in entries]
         for p in entries:
             if not isinstance(p, Tensor):
-                raise TypeError("optimizer can only optimize Tensors, but one of the params is "
-                                f"{type(p).__name__}")
+                raise TypeError(
+                    "optimizer can only optimize Tensors, but one of the params is "
+                    f"{type(p).__name__}"
+                )
             if not p.is_leaf:
                 raise ValueError("can't optimize a non-leaf Tensor")
         param_group["params"] = entries
@@ -88,7 +97,8 @@ class Optimizer:
                 clear_gradient(p, set_to_none)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient; returns what `closure`, called first, returns."""
+        """Update every parameter that has a gradient; returns what `closure`, called first, "
+        "returns."""
         loss = None
         if closure is not None:
             with enable_grad():
@@ -118,12 +128,20 @@ class Optimizer:
         return enumerate(chain(*(group["params"] for group in self.param_groups)))
 
     def state_dict(self) -> dict[str, Any]:
-        """`{"state": {number: {...}}, "param_groups": [{..., "params": [numbers]}]}`, as PyTorch's."""
+        """`{"state": {number: {...}}, "param_groups": [{..., "params": [numbers]}]}`, as "
+        "PyTorch's."""
         number_of = {p: number for number, p in self._numbered()}
-        groups = [{**{key: value for key, value in group.items() if key != "params"},
-                   "params": [number_of[p] for p in group["params"]]} for group in self.param_groups]
-        return {"state": {number_of[p]: dict(kept) for p, kept in self.state.items()},
-                "param_groups": groups}
+        groups = [
+            {
+                **{key: value for key, value in group.items() if key != "params"},
+                "params": [number_of[p] for p in group["params"]],
+            }
+            for group in self.param_groups
+        ]
+        return {
+            "state": {number_of[p]: dict(kept) for p, kept in self.state.items()},
+            "param_groups": groups,
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from a `state_dict()`; tensors are copied, in each parameter's dtype and device.
@@ -134,14 +152,18 @@ class Optimizer:
         if len(saved) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
         if any(len(s["params"]) != len(g["params"]) for s, g in zip(saved, self.param_groups)):
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of "
-                             "optimizer's group")
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of "
+                "optimizer's group"
+            )
         numbers = chain(*(group["params"] for group in saved))
         parameter_of = {number: p for number, (_, p) in zip(numbers, self._numbered())}
         self.state = defaultdict(dict)
         for number, kept in state_dict["state"].items():
             p = parameter_of[number]
-            values = {name: _fitted(name, value, p) for name, value in kept.items() if value is not None}
+            values = {
+                name: _fitted(name, value, p) for name, value in kept.items() if value is not None
+            }
             if values:
                 self.state[p] = values
         for mine, theirs in zip(self.param_groups, saved):
@@ -149,7 +171,11 @@ class Optimizer:
             mine.update(loaded)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"defaults": self.defaults, "state": dict(self.state), "param_groups": self.param_groups}
+        return {
+            "defaults": self.defaults,
+            "state": dict(self.state),
+            "param_groups": self.param_groups,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -1,7 +1,7 @@
 """The schedule that watches a metric: the rate goes down when the metric has stopped improving.
 
-In: an optimizer, and a metric at each `step`. Out: new numbers in `optimizer.param_groups`. PyTorch's formulas.
-Users reach it through `optim.lr_scheduler`.
+In: an optimizer, and a metric at each `step`. Out: new numbers in `optimizer.param_groups`.
+PyTorch's formulas. Users reach it through `optim.lr_scheduler`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,28 @@ from typing import Any
 
 
 class ReduceLROnPlateau:
-    """Times `factor` when the metric given to `step` has not improved for more than `patience` epochs.
+    """Times `factor` when the metric given to `step` has not improved for more than `patience`
+    epochs.
 
     mode       "min" or "max": which way the metric improves
-    threshold  the least improvement that counts, relative (`threshold_mode="rel"`) or absolute ("abs")
+    threshold  the least improvement that counts: relative (`threshold_mode="rel"`) or absolute
     cooldown   epochs after a reduction in which nothing is counted
     min_lr     the least rate; one number, or one for each group
     eps        smaller changes are not made
     """
 
-    def __init__(self, optimizer: Any, mode: str = "min", factor: float = 0.1, patience: int = 10,
-                 threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0,
-                 min_lr: float | Sequence[float] = 0, eps: float = 1e-8) -> None:
+    def __init__(
+        self,
+        optimizer: Any,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: float | Sequence[float] = 0,
+        eps: float = 1e-8,
+    ) -> None:
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         if mode not in ("min", "max"):

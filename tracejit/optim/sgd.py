@@ -1,6 +1,7 @@
 """Stochastic gradient descent, with momentum, weight decay and Nesterov's variant.
 
-In: parameters with gradients. Out: parameters and `momentum_buffer`s written in place. PyTorch's formulas.
+In: parameters with gradients. Out: parameters and `momentum_buffer`s written in place. PyTorch's
+formulas.
 """
 
 from __future__ import annotations
@@ -34,19 +35,39 @@ class SGD(Optimizer):
     Raises ValueError for negative options, and for nesterov without momentum or with dampening.
     """
 
-    def __init__(self, params: Iterable[Any], lr: float = 1e-3, momentum: float = 0,
-                 dampening: float = 0, weight_decay: float = 0, nesterov: bool = False, *,
-                 maximize: bool = False, foreach: bool | None = None, differentiable: bool = False,
-                 fused: bool | None = None) -> None:
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
         require(not lr < 0, "learning rate", lr)
         require(momentum >= 0, "momentum value", momentum)
         require(weight_decay >= 0, "weight_decay value", weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        super().__init__(params, {
-            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
-            "nesterov": nesterov, "maximize": maximize, "foreach": foreach,
-            "differentiable": differentiable, "fused": fused})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "dampening": dampening,
+                "weight_decay": weight_decay,
+                "nesterov": nesterov,
+                "maximize": maximize,
+                "foreach": foreach,
+                "differentiable": differentiable,
+                "fused": fused,
+            },
+        )
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         if group["momentum"] == 0:

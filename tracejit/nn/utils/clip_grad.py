@@ -1,7 +1,7 @@
 """Clipping of gradients, between `backward()` and `optimizer.step()`.
 
-In: parameters. Out: their gradients, written in place; the norm they had. No value is read, so that a captured
-training step holds the clipping too.
+In: parameters. Out: their gradients, written in place; the norm they had. No value is read, so that
+a captured training step holds the clipping too.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ def _gradients(parameters: Any) -> list[Any]:
     return [p.grad for p in among if p.grad is not None]
 
 
-def get_total_norm(tensors: Iterable[Any], norm_type: float = 2.0,
-                   error_if_nonfinite: bool = False) -> Any:
+def get_total_norm(
+    tensors: Iterable[Any], norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> Any:
     """The norm of all elements of all tensors, a 0-dim tensor.
 
     Raises RuntimeError for a norm that is not finite, where `error_if_nonfinite`.
@@ -31,9 +32,11 @@ def get_total_norm(tensors: Iterable[Any], norm_type: float = 2.0,
         return tracejit.tensor(0.0)
     total = _norm(tracejit.stack([n.to(norms[0].device) for n in norms]), float(norm_type))
     if error_if_nonfinite and not bool(tracejit.isfinite(total)):
-        raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is "
-                           "non-finite, so it cannot be clipped. To disable this error and scale the "
-                           "gradients by the non-finite norm anyway, set `error_if_nonfinite=False`")
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is "
+            "non-finite, so it cannot be clipped. To disable this error and scale the "
+            "gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
+        )
     return total
 
 
@@ -45,8 +48,13 @@ def _norm(tensor: Any, order: float) -> Any:
     return (tensor.abs() ** order).sum() ** (1.0 / order)
 
 
-def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0,
-                    error_if_nonfinite: bool = False, foreach: bool | None = None) -> Any:
+def clip_grad_norm_(
+    parameters: Any,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Any:
     """Scale all gradients by one factor so that their norm is at most `max_norm`; returns the norm.
 
     >>> import tracejit

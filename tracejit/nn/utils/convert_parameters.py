@@ -1,6 +1,7 @@
 """Parameters as one vector, and back.
 
-In: parameters, or a vector as long as all of them. Out: the vector; the parameters, written in place.
+In: parameters, or a vector as long as all of them. Out: the vector; the parameters, written in
+place.
 """
 
 from __future__ import annotations
@@ -27,5 +28,5 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
     begin = 0
     with no_grad():
         for p in parameters:
-            p.copy_(vec[begin:begin + p.numel()].reshape(p.shape))
+            p.copy_(vec[begin : begin + p.numel()].reshape(p.shape))
             begin += p.numel()
