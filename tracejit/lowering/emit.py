@@ -13,7 +13,7 @@ from typing import Any, Callable, Hashable, Sequence
 import numpy as np
 
 from tracejit.ir.graph import Graph, Node, Value
-from tracejit.ir.sizes import Size, same_size
+from tracejit.ir.sizes import Size
 from tracejit.lowering.index import (
     Condition,
     Index,
@@ -25,6 +25,7 @@ from tracejit.lowering.index import (
     linear,
     product,
     resolved,
+    same_size,
     size_key,
     unravelled,
 )
@@ -294,13 +295,30 @@ def accumulator(node: Node) -> dtype:
     return float32 if register(d) == "float32" else d
 
 
+_BROADCAST: dict[tuple[int, int], tuple[Any, Any, tuple[int, ...] | None]] = {}
+
+
 def broadcast_index(index: Sequence[Any], value: Value, operand: Value) -> list[Any]:
     """The index of the operand's element that meets element `index` of the value."""
-    lead = value.ndim - operand.ndim
-    if lead == 0 and all(same_size(a, b) for a, b in zip(value.shape, operand.shape)):
+    key = (id(value), id(operand))
+    known = _BROADCAST.get(key)
+    if known is None or known[0] is not value or known[1] is not operand:
+        if len(_BROADCAST) > 5000:
+            _BROADCAST.clear()
+        known = _BROADCAST[key] = (value, operand, _repeated(value, operand))
+    repeated = known[2]
+    if repeated is None:
         return list(index)
-    repeated = broadcast_dims(value.shape, operand.shape)
+    lead = value.ndim - operand.ndim
     return [0 if lead + k in repeated else index[lead + k] for k in range(operand.ndim)]
+
+
+def _repeated(value: Value, operand: Value) -> tuple[int, ...] | None:
+    """Dimensions along which the operand is repeated; None: it has the value's own shape."""
+    if value.ndim == operand.ndim and all(
+            same_size(resolved(a), resolved(b)) for a, b in zip(value.shape, operand.shape)):
+        return None
+    return broadcast_dims(value.shape, operand.shape)
 
 
 def _balanced(text: str) -> bool:

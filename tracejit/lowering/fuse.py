@@ -12,7 +12,6 @@ import re
 from typing import Any, Iterable, Sequence
 
 from tracejit.ir.graph import Node, Value
-from tracejit.ir.sizes import same_size
 from tracejit.lowering.groups import (
     MEMBERS_CAP,
     Group,
@@ -29,8 +28,8 @@ from tracejit.lowering.groups import (
     reaches,
     take_rows,
 )
-from tracejit.lowering.index import product, resolved
-from tracejit.ops.shapes import hint, is_one
+from tracejit.lowering.index import is_one, product, resolved, same_size
+from tracejit.ops.shapes import hint
 
 CHEAP = 4  # operations worth repeating rather than storing a value
 WORTH_REPEATING = 32  # the same where only one tensor is read anyway
@@ -183,7 +182,7 @@ class Fuser:
         numel = count(v)
         if any(same_size(numel, d) for d in group.domains):
             return True
-        return any(prefix_length(dense_shape(s), numel) is not None for s in group.stores)
+        return any(prefix_length(s, numel) is not None for s in group.stores)
 
     def _home(self, v: Value, node: Node, readers: list[Group], accepts: Any) -> Group | None:
         """A group that can store `v` without waiting for someone who needs it."""

@@ -12,12 +12,11 @@ who depends on whom. A group of kind
 
 from __future__ import annotations
 
-from typing import Any, Hashable, Iterable
+from typing import Any, Hashable, Iterable, NamedTuple
 
 from tracejit.ir.graph import Node, Value
-from tracejit.ir.sizes import SizeLike, same_size
-from tracejit.lowering.index import product, resolved, size_key
-from tracejit.ops.shapes import is_one
+from tracejit.ir.sizes import SizeLike
+from tracejit.lowering.index import is_one, product, resolved, same_size, size_key
 
 MEMBERS_CAP = 160  # longer chains are cut: texts stay readable, compile time linear
 
@@ -57,23 +56,48 @@ def reaches(start: Iterable[Group], goal: Group, skip: Group | None = None) -> b
     return False
 
 
-def dense_shape(value: Any) -> list[SizeLike]:
+class Extents(NamedTuple):
+    """A shape without its dimensions of 1, and how many elements its leading dimensions have."""
+
+    dense: tuple[SizeLike, ...]
+    leading: tuple[SizeLike, ...]  # 1, dense[0], dense[0] * dense[1] ...
+
+
+_EXTENTS: dict[int, tuple[Any, int, Extents]] = {}  # id of a value -> (it, equalities known, answer)
+
+
+def extents(value: Any) -> Extents:
+    """Of a value (or a partial)."""
+    learnt = len(value.graph.scope.equal) if hasattr(value, "graph") else 0
+    known = _EXTENTS.get(id(value))
+    if known is not None and known[0] is value and known[1] == learnt:
+        return known[2]
+    if len(_EXTENTS) > 5000:
+        _EXTENTS.clear()
+    dense = tuple(s for s in map(resolved, value.shape) if not is_one(s))
+    leading: list[SizeLike] = [1]
+    for size in dense:
+        leading.append(leading[-1] * size)
+    found = Extents(dense, tuple(leading))
+    _EXTENTS[id(value)] = (value, learnt, found)
+    return found
+
+
+def dense_shape(value: Any) -> tuple[SizeLike, ...]:
     """The shape without dimensions known to be 1."""
-    return [resolved(s) for s in value.shape if not is_one(s)]
+    return extents(value).dense
 
 
 def count(value: Any) -> SizeLike:
-    return product(dense_shape(value))
+    """The number of elements."""
+    return extents(value).leading[-1]
 
 
-def prefix_length(shape: list[SizeLike], rows: SizeLike) -> int | None:
-    """How many leading dimensions make up `rows` elements; None where none do."""
-    total: SizeLike = 1
-    for k in range(len(shape) + 1):
+def prefix_length(value: Any, rows: SizeLike) -> int | None:
+    """How many leading dimensions (not of 1) make up `rows` elements; None where none do."""
+    for k, total in enumerate(extents(value).leading):
         if same_size(total, rows):
             return k
-        if k < len(shape):
-            total = total * shape[k]
     return None
 
 
@@ -88,14 +112,14 @@ def fits(value: Any, group: Group) -> bool:
         return True
     if same_size(group.rows, 1) or group.numel is not None and not same_size(numel, group.numel):
         return False
-    return prefix_length(dense_shape(value), group.rows) is not None
+    return prefix_length(value, group.rows) is not None
 
 
 def _one_each_row(value: Any, group: Group) -> bool:
     """Whether `value` has one element for each row of what the group stores."""
     numel = count(value)
     return not is_one(numel) and bool(group.stores) and all(
-        prefix_length(dense_shape(v), numel) is not None for v in group.stores)
+        prefix_length(v, numel) is not None for v in group.stores)
 
 
 def admit(value: Any, group: Group) -> None:
@@ -120,7 +144,7 @@ def take_rows(group: Group, rows: SizeLike, inner: SizeLike, prefix: bool) -> bo
         return True
     if not prefix or same_size(rows, 1) or not same_size(group.numel, rows * inner):
         return False
-    if any(prefix_length(dense_shape(v), rows) is None for v in group.stores):
+    if any(prefix_length(v, rows) is None for v in group.stores):
         return False
     group.rows = rows
     return True
@@ -148,7 +172,7 @@ def _same_loops(a: Group, b: Group) -> bool:
         return True
     return (wide.numel is not None and same_size(wide.numel, flat.numel)
             and not same_size(wide.rows, 1)
-            and all(prefix_length(dense_shape(v), wide.rows) is not None for v in flat.stores))
+            and all(prefix_length(v, wide.rows) is not None for v in flat.stores))
 
 
 def index_alike(a: Group, b: Group) -> bool:

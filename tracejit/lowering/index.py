@@ -9,20 +9,42 @@ Sizes are compared by structure only: nothing here may record a guard.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Hashable, Iterator, Sequence
+from typing import Any, Hashable, Iterator, Sequence
 
-from tracejit.ir.sizes import Size, SizeLike, same_size, size_max, size_min, symbols_of
+from tracejit.ir.sizes import Size, SizeLike
+
+_RESOLVED: dict[int, tuple[Any, int, SizeLike]] = {}  # id of a size -> (it, equalities known, answer)
+_KEPT = 20000
 
 
 def resolved(size: SizeLike) -> SizeLike:
     """`size` in terms of symbols that are not known to equal something else."""
-    return size.scope.resolve(size) if type(size) is Size and size.scope.equal else size
+    if type(size) is not Size or not size.scope.equal:
+        return size
+    known, learnt = _RESOLVED.get(id(size)), len(size.scope.equal)
+    if known is not None and known[0] is size and known[1] == learnt:
+        return known[2]
+    if len(_RESOLVED) > _KEPT:
+        _RESOLVED.clear()
+    answer = size.scope.resolve(size)
+    _RESOLVED[id(size)] = (size, learnt, answer)
+    return answer
 
 
 def size_key(size: SizeLike) -> Hashable:
-    """Equal for sizes of equal structure; records no guard, unlike hash(size)."""
-    known = resolved(size)
-    return known.key if type(known) is Size else known
+    """Equal for resolved sizes of equal structure; records no guard, unlike hash(size)."""
+    return size.key if type(size) is Size else size
+
+
+def same_size(a: SizeLike, b: SizeLike) -> bool:
+    """Whether two resolved sizes have the same structure; records no guard."""
+    return a is b or type(a) is type(b) and size_key(a) == size_key(b)
+
+
+def is_one(size: SizeLike) -> bool:
+    """Whether a size is known to be 1."""
+    size = resolved(size)
+    return type(size) is int and size == 1
 
 
 def is_zero(size: SizeLike) -> bool:
@@ -181,7 +203,7 @@ class Index:
             if other.terms and self.terms:
                 raise TypeError(f"index expressions are linear: ({self}) * ({other})")
             self, other = (self, other.constant) if not other.terms else (other, self.constant)
-        return combined((self, other))
+        return combined((self, resolved(other)))
 
     __rmul__ = __mul__
 
@@ -418,19 +440,3 @@ def unravelled(flat: Any, shape: Sequence[SizeLike]) -> list[Index]:
         rest, last = divided(rest, size)
         index.append(last)
     return [rest, *index[::-1]] if shape else []
-
-
-def mapped(size: SizeLike, symbol: Callable[[str], str]) -> str:
-    """A size as text, its symbols renamed."""
-    text = str(size)
-    for name in sorted(symbols_of(size), key=len, reverse=True):
-        text = text.replace(name, symbol(name))
-    return text
-
-
-def at_most(a: SizeLike, b: SizeLike) -> SizeLike:
-    return size_min(a, b)
-
-
-def at_least(a: SizeLike, b: SizeLike) -> SizeLike:
-    return size_max(a, b)

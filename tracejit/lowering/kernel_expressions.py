@@ -51,8 +51,8 @@ def llvm_type(dtype: str) -> Any:
 
 
 def constant(value: Any, dtype: str) -> Scalar:
-    if dtype in ("float32", "float64"):
-        value = float(value)
+    if dtype != "bool":
+        value = float(value) if is_float(dtype) else int(value)
     return Scalar(ir.Constant(llvm_type(dtype), value), dtype)
 
 
@@ -325,6 +325,8 @@ class Expressions:
         if isinstance(function, np.ufunc) and function is np.isnan:
             a = self.value(node.args[0])
             return Scalar(self.builder.fcmp_unordered("uno", a.value, a.value), "bool")
+        if function is np.fmod:
+            return self.remainder(node)
         if inspect.isfunction(function):
             arguments = [self.value(a) for a in node.args]
             contract = "contract" in self.flags
@@ -401,6 +403,17 @@ class Expressions:
         a, b = self.pair(node, *node.args)
         better = self.compare("<" if least else ">", b, a)
         return Scalar(self.builder.select(better, b.value, a.value), a.dtype)
+
+    def remainder(self, node: ast.Call) -> Scalar:
+        """C's remainder, with the sign of the first; of integers by zero it is 0."""
+        a, b = self.pair(node, *node.args)
+        if is_float(a.dtype):
+            return Scalar(self.builder.frem(a.value, b.value), a.dtype)
+        zero, one = (ir.Constant(b.value.type, n) for n in (0, 1))
+        by_zero = self.builder.icmp_unsigned("==", b.value, zero)
+        divide = self.builder.urem if is_unsigned(a.dtype) else self.builder.srem
+        found = divide(a.value, self.builder.select(by_zero, one, b.value))
+        return Scalar(self.builder.select(by_zero, zero, found), a.dtype)
 
     def rounding(self, name: str, node: ast.Call) -> Scalar:
         a = self.value(node.args[0])

@@ -11,20 +11,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracejit.ir.graph import Graph, Value
-from tracejit.ir.sizes import SizeLike, same_size, size_max
+from tracejit.ir.sizes import SizeLike, size_max
 from tracejit.lowering.emit import Emission, Partial, Splits, accumulator
 from tracejit.lowering.groups import Group, column_extents, dense_shape, prefix_length
 from tracejit.lowering.index import (
     Index,
     Variable,
     as_index,
+    is_one,
     product,
     resolved,
+    same_size,
     size_key,
     unravelled,
 )
-from tracejit.lowering.scalars import Scalar, register, walk
-from tracejit.ops.shapes import is_one
+from tracejit.lowering.scalars import Scalar, walk
 
 PART = 4096  # elements each part of a full reduction adds up
 WORK = 16384  # elements that one chunk of a range handles, about
@@ -113,7 +114,7 @@ def _rows(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest:
     for v in group.stores:
         shape = [resolved(s) for s in v.shape]
         dense = dense_shape(v)
-        lead = prefix_length(dense, rows)
+        lead = prefix_length(v, rows)
         assert lead is not None
         width = product(dense[lead:])
         inner = inners.setdefault(size_key(width), Variable(f"c{len(inners)}", width))
@@ -228,8 +229,3 @@ def _misplaced(nest: Nest) -> set[Value]:
 def same_loops(a: list[Variable], b: list[Variable]) -> bool:
     return len(a) == len(b) and all(x.name == y.name and same_size(x.extent, y.extent)
                                     for x, y in zip(a, b))
-
-
-def element_bytes(leaf: Any) -> int:
-    return leaf.dtype.itemsize if isinstance(leaf, Value) else {"float64": 8, "int64": 8}.get(
-        register(leaf.dtype), leaf.dtype.itemsize)

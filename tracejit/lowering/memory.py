@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Sequence
 
 from tracejit.ir.graph import Graph, Value
-from tracejit.ir.sizes import same_size
 from tracejit.lowering.fuse import in_order
 from tracejit.lowering.groups import Group, count, reaches
-from tracejit.lowering.index import product, resolved
+from tracejit.lowering.index import product, resolved, same_size
 from tracejit.lowering.loops import Nest, lay_out
 from tracejit.lowering.program import Buffer
 from tracejit.lowering.scalars import walk
@@ -94,7 +93,8 @@ class _Assignment:
         """Let the group of `v` store it straight into the input, if that is right."""
         group = self.home[v]
         nest = self.nests.get(group)
-        if nest is None or not all(same_size(a, b) for a, b in zip(target.shape, v.shape)):
+        if nest is None or not all(
+                same_size(resolved(a), resolved(b)) for a, b in zip(target.shape, v.shape)):
             return False
         if v.ndim != target.ndim or not self._same_elements(nest, target, v):
             return False

@@ -9,6 +9,7 @@ as each thread keeps to its own context.
 from __future__ import annotations
 
 import functools
+import linecache
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -32,8 +33,13 @@ def symbol_of(digest: str) -> str:
 
 def namespace_of(kernel: Kernel, filename: str | None = None) -> dict[str, Any]:
     """The names of a kernel's module: its text, run as Python."""
+    if filename is None:
+        # Functions of the module are parsed again from their text, tracebacks quote it.
+        filename = f"<kernel {kernel.name} {kernel.digest}>"
+        lines = kernel.source.splitlines(keepends=True)
+        linecache.cache[filename] = (len(kernel.source), None, lines, filename)
     namespace: dict[str, Any] = {"__name__": f"tracejit.kernels.{kernel.name}"}
-    exec(compile(kernel.source, filename or f"<kernel {kernel.name}>", "exec"), namespace)
+    exec(compile(kernel.source, filename, "exec"), namespace)
     return namespace
 
 

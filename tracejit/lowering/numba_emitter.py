@@ -11,6 +11,7 @@ and two optimiser runs are left out; `native` optimises all kernels of a program
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -39,6 +40,13 @@ class _Target(cpu.CPUContext):
     def post_lowering(self, mod: Any, library: Any) -> None:
         if self.fastmath:
             fastmathpass.rewrite_module(mod, self.fastmath)
+
+
+def _target() -> _Target:
+    """numba's own context, with its table of implementations, under our class."""
+    target = copy.copy(cpu_target.target_context)
+    target.__class__ = _Target
+    return target
 
 
 class _Modules:
@@ -103,11 +111,11 @@ def emit_kernel(source: str, name: str, symbol: str, namespace: dict[str, Any]) 
         types.int64 if element == "size" else types.CPointer(getattr(types, element))
         for _, element, _ in fetched
     )
-    library, body = _compile(function, (*arguments, *_ABI_TYPES), namespace)
+    with global_compiler_lock:
+        library, body = _compile(function, (*arguments, *_ABI_TYPES), namespace)
+        linked = [str(each._get_module_for_linking()) for each in library.linked]
     _emit_entry(library.modules[-1], symbol, body, fetched)
-    return [str(module) for module in library.modules] + [
-        str(module._get_module_for_linking()) for module in library.linked
-    ]
+    return [str(module) for module in library.modules] + linked
 
 
 def _hoisted(
@@ -140,11 +148,10 @@ def _compile(function: Any, arguments: tuple, namespace: dict[str, Any]) -> tupl
     flags.fastmath = FastMathOptions(set(namespace.get("FASTMATH", ("contract",))))
     flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.release_gil = flags.noalias = True
     typing = cpu_target.typing_context
-    target = _Target(typing, "cpu")
+    target = _target()
     library = _Modules(function.__name__, target.codegen())
-    with global_compiler_lock:
-        run = _Compiler(typing, target, library, arguments, types.none, flags, {})
-        description = run.compile_extra(function)
+    run = _Compiler(typing, target, library, arguments, types.none, flags, {})
+    description = run.compile_extra(function)
     return library, library.modules[-1].get_global(description.llvm_func_name)
 
 

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Sequence
 
 from tracejit.ir.graph import Location
-from tracejit.ir.sizes import SizeLike, same_size
-from tracejit.lowering import abi
-from tracejit.lowering.emit import Emission
+from tracejit.ir.sizes import SizeLike
 from tracejit.lowering.index import (
     Condition,
     Index,
@@ -22,6 +20,7 @@ from tracejit.lowering.index import (
     Read,
     Variable,
     product,
+    same_size,
 )
 from tracejit.lowering.loops import TILE, Nest, Store, same_loops
 from tracejit.lowering.names import Names
@@ -452,7 +451,7 @@ class Printer:
                 parts.append(f"{text} * {self.names.size(coefficient)}")
         if not parts or not same_size(index.constant, 0):
             parts.append(self.names.size(index.constant))
-        return " + ".join(parts).replace("+ (-", "- (") if False else " + ".join(parts)
+        return " + ".join(parts)
 
     def _rank(self, term: tuple[Any, SizeLike]) -> tuple:
         atom = term[0]
@@ -467,12 +466,3 @@ class Printer:
             return self.place(atom.scalar)
         assert isinstance(atom, Quotient)
         return f"(({self.index(atom.whole)}) {atom.sign} {self.names.size(atom.divisor)})"
-
-
-def scratch_elements(dtype: str) -> str:
-    return abi.ELEMENTS[dtype]
-
-
-def emission_reads(emission: Emission, roots: Sequence[Scalar]) -> list[tuple[Any, Index]]:
-    """(leaf, index) of every load."""
-    return [s.data for s in walk(roots) if s.kind == "load"]

@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tracejit.ir.graph import Graph, Node, Value
-from tracejit.ir.sizes import SizeLike, same_size, size_max
+from tracejit.ir.sizes import SizeLike, size_max
 from tracejit.lowering.emit import Emission, Splits
 from tracejit.lowering.index import (
     Variable,
     contiguous_strides,
+    is_one,
     product,
     resolved,
+    same_size,
     unravelled,
 )
 from tracejit.lowering.scalars import Scalar
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import is_one
 from tracejit.ops.types import TensorType
 
 materialize = Op(
