@@ -1,11 +1,13 @@
 """`tracejit.autograd`: gradients of recorded computations, under PyTorch's names.
 
-In: tensors that require grad. Out: their gradients, custom Functions, checks. The tape and the engine are in `eager/`.
+In: tensors that require grad. Out: their gradients, custom Functions, checks. The tape and the
+engine are in `eager/`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from tracejit.eager import function
 from tracejit.eager.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
@@ -40,7 +42,8 @@ class functional:
     def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False) -> Any:
         """d func(inputs) / d inputs, of shape output.shape + input.shape.
 
-        For a tuple of inputs a tuple, one Jacobian for each; for a tuple of outputs a tuple of those.
+        For a tuple of inputs a tuple, one Jacobian for each; for a tuple of outputs a tuple of
+        those.
 
         >>> import tracejit
         >>> x = tracejit.tensor([1.0, 2.0])
@@ -51,7 +54,8 @@ class functional:
         single = isinstance(inputs, TensorState)
         given = (inputs,) if single else tuple(inputs)
         with enable_grad():
-            own = tuple(x if create_graph and x.requires_grad else x.detach().requires_grad_() for x in given)
+            own = tuple(x if create_graph and x.requires_grad
+                        else x.detach().requires_grad_() for x in given)
             found = func(*own)
             outputs = (found,) if isinstance(found, TensorState) else tuple(found)
             rows = tuple(_jacobians(y, own, create_graph) for y in outputs)
@@ -85,15 +89,21 @@ def _jacobians(output: Any, inputs: tuple, create_graph: bool) -> tuple:
     from tracejit.ops.joining import stack
 
     flat = output.reshape(-1)
-    rows = [grad(flat[k], inputs, retain_graph=True, create_graph=create_graph, materialize_grads=True)
-            if output.requires_grad else tuple(x.detach() * 0 for x in inputs) for k in range(output.numel())]
+    rows = []
+    for k in range(output.numel()):
+        if output.requires_grad:
+            rows.append(grad(flat[k], inputs, retain_graph=True, create_graph=create_graph,
+                             materialize_grads=True))
+        else:
+            rows.append(tuple(x.detach() * 0 for x in inputs))
     shape = tuple(output.shape)
     return tuple(stack([row[i] for row in rows]).reshape(shape + tuple(x.shape)) if rows
                  else x.new_zeros(shape + tuple(x.shape)) for i, x in enumerate(inputs))
 
 
 __all__ = [
-    "Function", "FunctionCtx", "GradcheckError", "Variable", "backward", "detect_anomaly", "enable_grad",
-    "function", "functional", "grad", "gradcheck", "gradgradcheck", "inference_mode", "is_anomaly_enabled", "is_grad_enabled",
-    "is_inference_mode_enabled", "no_grad", "once_differentiable", "set_detect_anomaly", "set_grad_enabled",
+    "Function", "FunctionCtx", "GradcheckError", "Variable", "backward", "detect_anomaly",
+    "enable_grad", "function", "functional", "grad", "gradcheck", "gradgradcheck",
+    "inference_mode", "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled",
+    "no_grad", "once_differentiable", "set_detect_anomaly", "set_grad_enabled",
 ]  # fmt: skip

@@ -34,7 +34,9 @@ def plain(value):
 def wording(text):
     """A message without what rightly differs: our name, its short forms of node names, advice."""
     text = text.replace("torch.", "tracejit.").split("Hint:")[0]
-    text = re.sub(r"output (\d) of (?:torch::autograd::)?(\w+?)(?:Backward0)?,", r"output \1 of \2,", text)
+    text = re.sub(
+        r"output (\d) of (?:torch::autograd::)?(\w+?)(?:Backward0)?,", r"output \1 of \2,", text
+    )
     return re.sub(r"\s+", " ", text).strip()
 
 

@@ -179,8 +179,26 @@ def create_graph_in_backward(m):
 @program
 def node_names(m):
     x = leaf(m, 1.0, 2.0)
-    nodes = [x + 1, x * 2, x - x, x / 2, x.exp(), x.log(), x.sin(), -x, x.sum(), x**2,
-             x.tanh(), x.sigmoid(), x.sqrt(), x.abs(), x.clone(), x.unsqueeze(0), x.expand(2, 2), x[0]]
+    nodes = [
+        x + 1,
+        x * 2,
+        x - x,
+        x / 2,
+        x.exp(),
+        x.log(),
+        x.sin(),
+        -x,
+        x.sum(),
+        x**2,
+        x.tanh(),
+        x.sigmoid(),
+        x.sqrt(),
+        x.abs(),
+        x.clone(),
+        x.unsqueeze(0),
+        x.expand(2, 2),
+        x[0],
+    ]
     return [n.grad_fn.name() for n in nodes], [type(n.grad_fn).__name__ for n in nodes]
 
 
@@ -191,7 +209,12 @@ def next_functions(m):
     first = z.grad_fn.next_functions
     second = first[0][0].next_functions
     leaves = [node.variable is t for (node, _), t in zip(second, (x, y))]
-    return [n and n.name() for n, _ in first], [type(n).__name__ for n, _ in second], leaves, z.output_nr
+    return (
+        [n and n.name() for n, _ in first],
+        [type(n).__name__ for n, _ in second],
+        leaves,
+        z.output_nr,
+    )
 
 
 @program
@@ -306,8 +329,12 @@ def requires_grad_rules(m):
     x = leaf(m, 1.0)
     y = x * 2
     errors = []
-    for act in (lambda: y.requires_grad_(False), lambda: m.tensor([1]).requires_grad_(),
-                lambda: m.tensor([1], requires_grad=True), lambda: setattr(y, "requires_grad", False)):
+    for act in (
+        lambda: y.requires_grad_(False),
+        lambda: m.tensor([1]).requires_grad_(),
+        lambda: m.tensor([1], requires_grad=True),
+        lambda: setattr(y, "requires_grad", False),
+    ):
         try:
             act()
         except RuntimeError as error:

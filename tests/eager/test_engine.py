@@ -1,4 +1,6 @@
-"""The engine where depth, order, threads and memory matter; compiled calls as one node; anomaly mode."""
+"""The engine where depth, order, threads and memory matter; compiled calls as one node; anomaly
+mode.
+"""
 
 import subprocess
 import sys
@@ -134,7 +136,9 @@ def test_wrong_hook_results():
 
 
 def test_releasing_as_it_goes():
-    """A backward without retain_graph lets go of each node's saved tensors when the node has run."""
+    """A backward without retain_graph lets go of each node's saved tensors when the node has
+    run.
+    """
     x = leaf(1.0, 2.0)
     y = x.exp()
     z = y * y

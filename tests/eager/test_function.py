@@ -89,7 +89,15 @@ def several_inputs_and_outputs(m):
     x, y = leaf(m, 1.0, 2.0), m.ones(2)
     a, b, i, text = Both.apply(x, 3.0, y, True)
     a.sum().backward()
-    return x.grad, a.requires_grad, b.requires_grad, i.requires_grad, text, y.grad is None, seen[0][:2]
+    return (
+        x.grad,
+        a.requires_grad,
+        b.requires_grad,
+        i.requires_grad,
+        text,
+        y.grad is None,
+        seen[0][:2],
+    )
 
 
 @program
@@ -200,7 +208,12 @@ def once(m):
 @program
 def wrong_gradients(m):
     found = []
-    for result in (lambda g: (g, g), lambda g: g.reshape(1, 2).expand(3, 2).reshape(6), lambda g: g[:1].sum()):
+    for result in (
+        lambda g: (g, g),
+        lambda g: g.reshape(1, 2).expand(3, 2).reshape(6),
+        lambda g: g[:1].sum(),
+    ):
+
         class Wrong(m.autograd.Function):
             @staticmethod
             def forward(ctx, x):
@@ -273,9 +286,15 @@ def gradcheck_says(m):
         check(Wrong.apply, (x,))
     except RuntimeError as error:
         text = str(error)[:56]
-    return (check(lambda a: a.exp() * a, (x,)), check(Wrong.apply, (x,), raise_exception=False), text,
-            m.autograd.gradgradcheck(lambda a: a.exp() * a, (x,)), check(exponential(m).apply, (x,)),
-            m.autograd.gradgradcheck(exponential(m).apply, (x,)), x)
+    return (
+        check(lambda a: a.exp() * a, (x,)),
+        check(Wrong.apply, (x,), raise_exception=False),
+        text,
+        m.autograd.gradgradcheck(lambda a: a.exp() * a, (x,)),
+        check(exponential(m).apply, (x,)),
+        m.autograd.gradgradcheck(exponential(m).apply, (x,)),
+        x,
+    )
 
 
 @program
@@ -295,9 +314,13 @@ def gradcheck_needs_inputs(m):
 def jacobian_and_hessian(m):
     x, y = m.tensor([1.0, 2.0]), m.tensor([3.0])
     f = m.autograd.functional
-    return (f.jacobian(lambda a: a * a.sum(), x), f.jacobian(lambda a, b: a * b, (x, y)),
-            f.hessian(lambda a: (a**3).sum(), x), f.jacobian(lambda a: (a, a * 2), x),
-            f.hessian(lambda a, b: (a * a * b).sum(), (x, y)))
+    return (
+        f.jacobian(lambda a: a * a.sum(), x),
+        f.jacobian(lambda a, b: a * b, (x, y)),
+        f.hessian(lambda a: (a**3).sum(), x),
+        f.jacobian(lambda a: (a, a * 2), x),
+        f.hessian(lambda a, b: (a * a * b).sum(), (x, y)),
+    )
 
 
 @pytest.mark.oracle

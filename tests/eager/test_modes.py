@@ -130,8 +130,15 @@ def inference(m):
         y = x * 2
         v = y[0]
         n = m.ones(2)
-    return y.requires_grad, y.is_inference(), v.is_inference(), n.is_inference(), x.is_inference(), \
-        (n + 1).is_inference(), m.is_inference_mode_enabled()
+    return (
+        y.requires_grad,
+        y.is_inference(),
+        v.is_inference(),
+        n.is_inference(),
+        x.is_inference(),
+        (n + 1).is_inference(),
+        m.is_inference_mode_enabled(),
+    )
 
 
 @program
@@ -139,8 +146,16 @@ def inference_tensors_outside(m):
     x = m.ones(2, requires_grad=True)
     with m.inference_mode():
         n = m.ones(2)
-    return [e if isinstance(e, str) else (e[0], e[1][:60]) for e in errors_of(
-        lambda: n.add_(1), lambda: n * x, lambda: n + x, lambda: n.requires_grad_(), lambda: n.clone() * x)]
+    return [
+        e if isinstance(e, str) else (e[0], e[1][:60])
+        for e in errors_of(
+            lambda: n.add_(1),
+            lambda: n * x,
+            lambda: n + x,
+            lambda: n.requires_grad_(),
+            lambda: n.clone() * x,
+        )
+    ]
 
 
 @program

@@ -52,8 +52,17 @@ def test_repr(array):
 
 
 @pytest.mark.parametrize("array", ARRAYS[-8:-2], ids=lambda a: f"{a.dtype}{list(a.shape)}")
-@pytest.mark.parametrize("given", [{"precision": 2}, {"sci_mode": True}, {"linewidth": 40},
-                                   {"threshold": 5, "edgeitems": 1}, {"profile": "short"}], ids=str)
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"precision": 2},
+        {"sci_mode": True},
+        {"linewidth": 40},
+        {"threshold": 5, "edgeitems": 1},
+        {"profile": "short"},
+    ],
+    ids=str,
+)
 def test_repr_with_options(array, given):
     ours, theirs = both(array)
     try:
@@ -69,8 +78,15 @@ def test_repr_says_what_autograd_knows():
     def texts(m):
         x = m.tensor([1.0, 2.0], requires_grad=True)
         d = m.tensor([[1.0] * 8] * 2, dtype=m.float64, requires_grad=True)
-        return [repr(x), repr(x * 2), repr((x * x).sum()), repr(x.detach()), repr(d), repr(d.exp()),
-                repr(x[0])]
+        return [
+            repr(x),
+            repr(x * 2),
+            repr((x * x).sum()),
+            repr(x.detach()),
+            repr(d),
+            repr(d.exp()),
+            repr(x[0]),
+        ]
 
     assert texts(tracejit) == [as_ours(t) for t in texts(torch)]
 

@@ -31,25 +31,63 @@ def errors_of(*actions):
 
 @program
 def data_and_dtypes(m):
-    return [m.tensor(d) for d in (
-        1, 1.5, True, [1, 2], [1, 2.5], [True, False], [True, 2], [[1.0], [2.0]], [], [[]], [[], []],
-        np.float32(1), np.float64(1), np.int32(1), [np.float64(1)], np.arange(3), np.ones((2, 2)),
-        np.ones(2, np.float16), [np.ones(2), np.zeros(2)], (1, 2), range(0), 2**40, -1, [1j, 2],
-        np.arange(6).reshape(2, 3).T, [m.tensor(1.0), m.tensor(2.0)], [m.tensor(1), 2])]
+    return [
+        m.tensor(d)
+        for d in (
+            1,
+            1.5,
+            True,
+            [1, 2],
+            [1, 2.5],
+            [True, False],
+            [True, 2],
+            [[1.0], [2.0]],
+            [],
+            [[]],
+            [[], []],
+            np.float32(1),
+            np.float64(1),
+            np.int32(1),
+            [np.float64(1)],
+            np.arange(3),
+            np.ones((2, 2)),
+            np.ones(2, np.float16),
+            [np.ones(2), np.zeros(2)],
+            (1, 2),
+            range(0),
+            2**40,
+            -1,
+            [1j, 2],
+            np.arange(6).reshape(2, 3).T,
+            [m.tensor(1.0), m.tensor(2.0)],
+            [m.tensor(1), 2],
+        )
+    ]
 
 
 @program
 def asked_dtype(m):
-    return [m.tensor([1.7, -1.7], dtype=d) for d in (m.int32, m.float64, m.bool, m.float16)], \
-        m.tensor(3, dtype=m.float32), m.tensor(np.ones(2), dtype=m.int64)
+    return (
+        [m.tensor([1.7, -1.7], dtype=d) for d in (m.int32, m.float64, m.bool, m.float16)],
+        m.tensor(3, dtype=m.float32),
+        m.tensor(np.ones(2), dtype=m.int64),
+    )
 
 
 @program
 def bad_data(m):
-    return [e[0] for e in errors_of(
-        lambda: m.tensor([[1, 2], [3]]), lambda: m.tensor("a"), lambda: m.tensor([None]),
-        lambda: m.tensor(np.array(["a"])), lambda: m.from_numpy([1]), lambda: m.tensor([1, [2]]),
-        lambda: m.from_numpy(np.arange(3)[::-1]))]
+    return [
+        e[0]
+        for e in errors_of(
+            lambda: m.tensor([[1, 2], [3]]),
+            lambda: m.tensor("a"),
+            lambda: m.tensor([None]),
+            lambda: m.tensor(np.array(["a"])),
+            lambda: m.from_numpy([1]),
+            lambda: m.tensor([1, [2]]),
+            lambda: m.from_numpy(np.arange(3)[::-1]),
+        )
+    ]
 
 
 @program
@@ -60,8 +98,15 @@ def ragged(m):
 @program
 def copies_and_sharing(m):
     a = np.arange(4.0)
-    made = [m.tensor(a), m.as_tensor(a), m.from_numpy(a), m.asarray(a), m.from_numpy(a[::2]),
-            m.as_tensor(a, dtype=m.float32), m.from_numpy(a.reshape(2, 2).T)]
+    made = [
+        m.tensor(a),
+        m.as_tensor(a),
+        m.from_numpy(a),
+        m.asarray(a),
+        m.from_numpy(a[::2]),
+        m.as_tensor(a, dtype=m.float32),
+        m.from_numpy(a.reshape(2, 2).T),
+    ]
     a[0] = 9
     return made
 
@@ -69,42 +114,110 @@ def copies_and_sharing(m):
 @program
 def metadata(m):
     x = m.zeros(2, 3)
-    return (list(x.shape), list(x.size()), x.size(1), x.size(-1), x.dim(), x.ndim, x.numel(), x.nelement(),
-            x.element_size(), x.itemsize, x.nbytes, x.stride(), x.stride(0), x.storage_offset(),
-            x.is_contiguous(), x.is_floating_point(), x.is_complex(), x.is_cuda, str(x.layout),
-            str(x.device), len(x), x.type(), x.is_leaf, x.output_nr, x._version, x.get_device(),
-            x.shape.numel(), x.shape[1:] == (3,), x.shape == (2, 3), repr(x.shape + (1,)), x.long().type())
+    return (
+        list(x.shape),
+        list(x.size()),
+        x.size(1),
+        x.size(-1),
+        x.dim(),
+        x.ndim,
+        x.numel(),
+        x.nelement(),
+        x.element_size(),
+        x.itemsize,
+        x.nbytes,
+        x.stride(),
+        x.stride(0),
+        x.storage_offset(),
+        x.is_contiguous(),
+        x.is_floating_point(),
+        x.is_complex(),
+        x.is_cuda,
+        str(x.layout),
+        str(x.device),
+        len(x),
+        x.type(),
+        x.is_leaf,
+        x.output_nr,
+        x._version,
+        x.get_device(),
+        x.shape.numel(),
+        x.shape[1:] == (3,),
+        x.shape == (2, 3),
+        repr(x.shape + (1,)),
+        x.long().type(),
+    )
 
 
 @program
 def scalars(m):
     x = m.tensor([2.5])
-    return (x.item(), float(x), int(x), bool(x), complex(x), m.tensor(3).item(), m.tensor(True).item(),
-            int(m.tensor(7)), [10, 20, 30][m.tensor(1)], x.tolist(), m.ones(2, 2).tolist(),
-            m.tensor(1.5).tolist(), m.tensor([1.5], dtype=m.bfloat16).item(), round(m.tensor(2.6).item()))
+    return (
+        x.item(),
+        float(x),
+        int(x),
+        bool(x),
+        complex(x),
+        m.tensor(3).item(),
+        m.tensor(True).item(),
+        int(m.tensor(7)),
+        [10, 20, 30][m.tensor(1)],
+        x.tolist(),
+        m.ones(2, 2).tolist(),
+        m.tensor(1.5).tolist(),
+        m.tensor([1.5], dtype=m.bfloat16).item(),
+        round(m.tensor(2.6).item()),
+    )
 
 
 @program
 def not_scalars(m):
     return errors_of(
-        lambda: m.ones(2).item(), lambda: bool(m.ones(2)), lambda: bool(m.ones(0)), lambda: len(m.tensor(1.0)),
-        lambda: list(m.tensor(1.0)), lambda: [1][m.tensor(0.0)], lambda: [1][m.ones(2).long()],
-        lambda: m.ones(1, requires_grad=True).numpy(), lambda: m.ones(2).size(5))
+        lambda: m.ones(2).item(),
+        lambda: bool(m.ones(2)),
+        lambda: bool(m.ones(0)),
+        lambda: len(m.tensor(1.0)),
+        lambda: list(m.tensor(1.0)),
+        lambda: [1][m.tensor(0.0)],
+        lambda: [1][m.ones(2).long()],
+        lambda: m.ones(1, requires_grad=True).numpy(),
+        lambda: m.ones(2).size(5),
+    )
 
 
 @program
 def iteration(m):
     x = m.arange(6).reshape(3, 2)
-    return list(x), [int(v) for row in x for v in row], 3 in x, 9 in x, [a.tolist() for a, b in zip(x, x)]
+    return (
+        list(x),
+        [int(v) for row in x for v in row],
+        3 in x,
+        9 in x,
+        [a.tolist() for a, b in zip(x, x)],
+    )
 
 
 @program
 def conversions(m):
     x = m.tensor([1.5, -2.5])
     y = m.tensor([1], dtype=m.float64)
-    return (x.to(m.float64), x.to("cpu"), x.to(m.device("cpu"), m.int32), x.to(y), x.to(x) is x,
-            x.to(m.float32) is x, x.to(m.float32, copy=True) is x, x.to(dtype=m.float16), x.cpu() is x,
-            x.type_as(y), x.type(m.float64), x.double(), x.int(), x.bool(), x.new_tensor([1, 2]))
+    return (
+        x.to(m.float64),
+        x.to("cpu"),
+        x.to(m.device("cpu"), m.int32),
+        x.to(y),
+        x.to(x) is x,
+        x.to(m.float32) is x,
+        x.to(m.float32, copy=True) is x,
+        x.to(dtype=m.float16),
+        x.cpu() is x,
+        x.type_as(y),
+        x.type(m.float64),
+        x.double(),
+        x.int(),
+        x.bool(),
+        x.new_tensor([1, 2]),
+    )
 
 
 @program
@@ -159,7 +272,9 @@ def test_as_in_torch(program):
     check(program)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int64", "uint8", "bool", "float16"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "int8", "int64", "uint8", "bool", "float16"]
+)
 def test_dlpack_both_ways(dtype):
     torch = pytest.importorskip("torch")
     x = tracejit.ones(3, dtype=getattr(tracejit, dtype))
@@ -168,7 +283,10 @@ def test_dlpack_both_ways(dtype):
     there[0] = 0
     assert x.tolist() == there.tolist()
     back = tracejit.from_dlpack(torch.arange(6).to(there.dtype).reshape(2, 3).t())
-    assert back.stride() == (1, 3) and back.tolist() == torch.arange(6).to(there.dtype).view(2, 3).t().tolist()
+    assert (
+        back.stride() == (1, 3)
+        and back.tolist() == torch.arange(6).to(there.dtype).view(2, 3).t().tolist()
+    )
     assert np.from_dlpack(x).dtype == x.dtype.numpy
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 import tracejit
-
 from tests.eager.programs import check
 
 pytestmark = pytest.mark.oracle
@@ -33,8 +32,13 @@ def errors_of(*actions):
 @program
 def leaf_in_place(m):
     x = leaf(m, 1.0, 2.0)
-    return errors_of(lambda: x.add_(1), lambda: x[0].mul_(2), lambda: x.zero_(),
-                     lambda: x.view(2).fill_(1), lambda: x.copy_(m.ones(2)))
+    return errors_of(
+        lambda: x.add_(1),
+        lambda: x[0].mul_(2),
+        lambda: x.zero_(),
+        lambda: x.view(2).fill_(1),
+        lambda: x.copy_(m.ones(2)),
+    )
 
 
 @program
@@ -233,19 +237,30 @@ def fill_and_zero(m):
 
 @program
 def fill_converts(m):
-    return m.zeros(2, dtype=m.int64).fill_(2.7), m.zeros(2, dtype=m.bool).fill_(3), m.ones(2).fill_(True)
+    return (
+        m.zeros(2, dtype=m.int64).fill_(2.7),
+        m.zeros(2, dtype=m.bool).fill_(3),
+        m.ones(2).fill_(True),
+    )
 
 
 @program
 def copy_between_dtypes(m):
-    return m.zeros(2, dtype=m.int32).copy_(m.tensor([1.9, -1.9])), m.zeros(2, 2).copy_(m.tensor([1, 2]))
+    return m.zeros(2, dtype=m.int32).copy_(m.tensor([1.9, -1.9])), m.zeros(2, 2).copy_(
+        m.tensor([1, 2])
+    )
 
 
 @program
 def result_does_not_fit(m):
     i, f = m.ones(2, dtype=m.int64), m.ones(2)
-    return errors_of(lambda: i.add_(1.5), lambda: i.mul_(f), lambda: f.add_(m.ones(3, 2)),
-                     lambda: m.ones(2, dtype=m.bool).add_(1), lambda: f.copy_(m.ones(3, 2)) and None)[:4]
+    return errors_of(
+        lambda: i.add_(1.5),
+        lambda: i.mul_(f),
+        lambda: f.add_(m.ones(3, 2)),
+        lambda: m.ones(2, dtype=m.bool).add_(1),
+        lambda: f.copy_(m.ones(3, 2)) and None,
+    )[:4]
 
 
 @program
@@ -304,8 +319,17 @@ def views_share_memory(m):
     v = x.view(2, 3)
     v[0, 0] = 9
     x[5] = 8
-    return x, v, v.stride(), v.t().stride(), v[1].storage_offset(), v.data_ptr() == x.data_ptr(), \
-        v.t().is_contiguous(), v[:, 1:].is_contiguous(), v.t().contiguous().is_contiguous()
+    return (
+        x,
+        v,
+        v.stride(),
+        v.t().stride(),
+        v[1].storage_offset(),
+        v.data_ptr() == x.data_ptr(),
+        v.t().is_contiguous(),
+        v[:, 1:].is_contiguous(),
+        v.t().contiguous().is_contiguous(),
+    )
 
 
 @program

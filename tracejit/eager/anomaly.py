@@ -1,18 +1,18 @@
 """Anomaly mode: a backward that makes NaN says which line of the forward computation it belongs to.
 
-In: `with detect_anomaly():` around forward and backward. Out: a warning with the forward traceback, and an error.
-Called by the engine for every node while the mode is on.
+In: `with detect_anomaly():` around forward and backward. Out: a warning with the forward traceback,
+and an error. Called by the engine for every node while the mode is on.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any
 
 from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState
-
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
@@ -71,7 +71,8 @@ def apply(node: Any, grads: list) -> Sequence[Any]:
         for k, grad in enumerate(results):
             if isinstance(grad, TensorState) and bool((grad != grad).any()):
                 _warn(node)
-                raise RuntimeError(f"Function '{node.name()}' returned nan values in its {k}th output.")
+                raise RuntimeError(f"Function '{node.name()}' returned nan values in its {k}th "
+                                   "output.")
     return results
 
 
@@ -79,9 +80,11 @@ def _warn(node: Any) -> None:
     lines = node.extras.traceback if node.extras is not None else None
     if lines is None:
         warnings.warn(
-            f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during "
+            f"Error detected in {node.name()}. No forward pass information available. Enable "
+            "detect anomaly during "
             "forward pass for more information.", stacklevel=2)
         return
     own = [line for line in lines if f'"{_PACKAGE}' not in line] or lines
-    warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
+    warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the "
+                  "error:\n"
                   + "".join(own), stacklevel=2)

@@ -1,7 +1,7 @@
 """The Storage of an op's result, which NumPy allocated.
 
-In: a fresh contiguous array. Out: a Storage; its flat block is made when somebody asks for it, since most results of
-small ops die before anybody does.
+In: a fresh contiguous array. Out: a Storage; its flat block is made when somebody asks for it,
+since most results of small ops die before anybody does.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """`backward` and `grad`: PyTorch's arguments and errors in front of the engine.
 
-In: tensors and the gradients they start with. Out: `.grad` of leaves; or a tuple of gradients. Called by users as
-`tensor.backward()`, `autograd.backward` and `autograd.grad`.
+In: tensors and the gradients they start with. Out: `.grad` of leaves; or a tuple of gradients.
+Called by users as `tensor.backward()`, `autograd.backward` and `autograd.grad`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from tracejit.eager.engine import Place, Root, Task, accumulate
 from tracejit.eager.state import TensorState, shape_of
@@ -15,13 +16,15 @@ from tracejit.ops import creation
 from tracejit.ops.shapes import known_same_shape, numel, shape_text
 from tracejit.ops.types import FLOATING, TensorType
 
+
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None,
              create_graph: bool = False, grad_variables: Any = None, inputs: Any = None) -> None:
     """Add the gradients of `tensors` to `.grad` of the leaves they were made from.
 
-    grad_tensors gives the gradient of each tensor, needed for those of more than one element; create_graph records
-    the backward pass itself. With `inputs`, only these get gradients. Raises RuntimeError where a tensor does not
-    require grad, or the graph was freed by an earlier backward.
+    grad_tensors gives the gradient of each tensor, needed for those of more than one element;
+    create_graph records the backward pass itself. With `inputs`, only these get gradients. Raises
+    RuntimeError where a tensor does not require grad, or the graph was freed by an earlier
+    backward.
 
     >>> import tracejit
     >>> x = tracejit.tensor([1.0, 2.0], requires_grad=True)
@@ -50,10 +53,11 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
          create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
          is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple:
-    """Gradients of the sum of `outputs` (weighted by `grad_outputs`) with respect to `inputs`; no `.grad` changes.
+    """Gradients of the sum of `outputs` (weighted by `grad_outputs`) with respect to `inputs`; no
+    `.grad` changes.
 
-    allow_unused gives None for inputs that outputs do not depend on, materialize_grads zeros; otherwise they are
-    an error (RuntimeError).
+    allow_unused gives None for inputs that outputs do not depend on, materialize_grads zeros;
+    otherwise they are an error (RuntimeError).
 
     >>> import tracejit
     >>> x = tracejit.tensor(3.0, requires_grad=True)
@@ -61,9 +65,11 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     (tensor(6.),)
     """
     if is_grads_batched:
-        raise NotImplementedError("autograd.grad: is_grads_batched=True is not supported; call grad once for each row")
+        raise NotImplementedError("autograd.grad: is_grads_batched=True is not supported; call "
+                                  "grad once for each row")
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+        raise ValueError("Expected allow_unused to be True or not passed when "
+                         "materialize_grads=True, but got: "
                          "allow_unused=False.")
     wanted = _tuple(inputs)
     for x in wanted:
@@ -78,11 +84,13 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     Task(roots, create_graph if retain_graph is None else retain_graph, create_graph, targets).run()
     found = [targets[place] for place in places]
     if materialize_grads:
-        return tuple(creation.zeros_of(x, TensorType(x._dtype, shape_of(x), x._device)) if g is None else g
+        return tuple(creation.zeros_of(x, TensorType(x._dtype, shape_of(x), x._device))
+                     if g is None else g
                      for x, g in zip(wanted, found))
     unused = [k for k, g in enumerate(found) if g is None]
     if unused and not allow_unused:
-        raise RuntimeError(f"The differentiated Tensor at index {unused[0]} appears to not have been used in the "
+        raise RuntimeError(f"The differentiated Tensor at index {unused[0]} appears to not have "
+                           "been used in the "
                            "graph. Set allow_unused=True if this is the desired behavior.")
     return tuple(found)
 
@@ -111,7 +119,8 @@ def _roots(tensors: Sequence[Any], grads: Sequence[Any] | None) -> list[Root]:
     roots = []
     for k, (x, g) in enumerate(zip(tensors, grads)):
         if not _refreshed(x)._requires_grad:
-            raise RuntimeError(f"element {k} of tensors does not require grad and does not have a grad_fn")
+            raise RuntimeError(f"element {k} of tensors does not require grad and does not have a "
+                               "grad_fn")
         node, number = edge_of(x)
         roots.append((node, number, _first_gradient(k, x, g)))
     return roots
@@ -129,6 +138,7 @@ def _first_gradient(k: int, x: Any, given: Any) -> Any:
         raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__}")
     if not known_same_shape(shape_of(given), shape) and shape_of(given) != shape:
         raise RuntimeError(f"Mismatch in shape: grad_output[{k}] has a shape of tracejit.Size("
-                           f"{shape_text(shape_of(given))}) and output[{k}] has a shape of tracejit.Size("
+                           f"{shape_text(shape_of(given))}) and output[{k}] has a shape of "
+                           "tracejit.Size("
                            f"{shape_text(shape)}).")
     return given

@@ -1,6 +1,7 @@
 """Tensors from Python data, NumPy arrays, other tensors and DLPack.
 
-In: numbers, nested lists, arrays. Out: leaves. Called by users (`tracejit.tensor` and its relatives) and by `Tensor(...)`.
+In: numbers, nested lists, arrays. Out: leaves. Called by users (`tracejit.tensor` and its
+relatives) and by `Tensor(...)`.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ from tracejit.ops.types import (
 NOT_FLOATING = "Only Tensors of floating point and complex dtype can require gradients"
 
 
-def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False,
+def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None,
+           requires_grad: bool = False,
            pin_memory: bool = False) -> Any:
     """A new leaf that holds a copy of `data`: a number, nested sequences, an array or a tensor.
 
-    Without `dtype`: bool, int64 or the default floating dtype for Python numbers, the data's own for arrays.
-    Raises ValueError for ragged sequences, RuntimeError where a dtype that cannot is to require grad.
+    Without `dtype`: bool, int64 or the default floating dtype for Python numbers, the data's own
+    for arrays. Raises ValueError for ragged sequences, RuntimeError where a dtype that cannot is to
+    require grad.
 
     >>> import tracejit
     >>> tracejit.tensor([[1, 2], [3, 4]])
@@ -42,8 +45,10 @@ def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None, require
             [3, 4]])
     """
     if isinstance(data, TensorState):
-        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                      "sourceTensor.detach().clone().requires_grad_(True), rather than tracejit.tensor(sourceTensor).",
+        warnings.warn("To copy construct from a tensor, it is recommended to use "
+                      "sourceTensor.detach().clone() or "
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than "
+                      "tracejit.tensor(sourceTensor).",
                       UserWarning, stacklevel=2)
     return _marked(new_tensor(data, dtype, device), requires_grad)
 
@@ -114,7 +119,7 @@ def _checked(data: Any) -> np.ndarray:
     except ValueError:
         _explain_ragged(data)
         raise
-    if array.dtype.kind not in "biufc" and array.dtype.names is None and str(array.dtype) != "bfloat16":
+    if array.dtype.kind not in "biufc" and str(array.dtype) != "bfloat16":
         leaf = _first(data)
         if array.dtype.kind == "O" and isinstance(leaf, int):
             raise RuntimeError("Overflow when unpacking long long")
@@ -131,7 +136,8 @@ def _explain_ragged(data: Any, dim: int = 0) -> None:
         expected = len(level[0])
         for x in level:
             if len(x) != expected:
-                raise ValueError(f"expected sequence of length {expected} at dim {dim} (got {len(x)})")
+                raise ValueError(f"expected sequence of length {expected} at dim {dim} (got "
+                                 f"{len(x)})")
         level, dim = [y for x in level for y in x], dim + 1
         if not level:
             return
@@ -170,19 +176,23 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Any:
 
 def asarray(obj: Any, *, dtype: dtype | None = None, device: Any = None, copy: bool | None = None,
             requires_grad: bool = False) -> Any:
-    """`obj` (a tensor, an array, a DLPack producer, numbers) as a tensor; shares memory unless `copy`."""
+    """`obj` (a tensor, an array, a DLPack producer, numbers) as a tensor; shares memory unless
+    `copy`.
+    """
     if copy:
         return _marked(new_tensor(obj, dtype, device), requires_grad)
     if not isinstance(obj, (TensorState, np.ndarray)) and hasattr(obj, "__dlpack__"):
         obj = from_dlpack(obj)
     made = as_tensor(obj, dtype, device)
-    return _marked(made.detach() if made.requires_grad and not requires_grad else made, requires_grad)
+    return _marked(made.detach() if made.requires_grad and not requires_grad else made,
+                   requires_grad)
 
 
 def from_numpy(array: np.ndarray) -> Any:
     """A tensor over an array's memory: writes to either show in both.
 
-    Raises TypeError for what is no array or has a dtype that tensors do not have, ValueError for negative strides.
+    Raises TypeError for what is no array or has a dtype that tensors do not have, ValueError for
+    negative strides.
 
     >>> import numpy as np, tracejit
     >>> a = np.arange(3)
@@ -194,13 +204,16 @@ def from_numpy(array: np.ndarray) -> Any:
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     if not array.flags.writeable:
-        warnings.warn("The given NumPy array is not writable: writing to this tensor will raise. Copy the array if you "
+        warnings.warn("The given NumPy array is not writable: writing to this tensor will raise. "
+                      "Copy the array if you "
                       "want to protect its data or write to the tensor.", UserWarning, stacklevel=2)
     return from_array(array)
 
 
 def from_array(array: np.ndarray) -> Any:
-    """A tensor over an array's memory; a recorder is told, since the array may change between calls."""
+    """A tensor over an array's memory; a recorder is told, since the array may change between
+    calls.
+    """
     made = of_array(array)
     return made if active.recorder is None else active.recorder.constant(made)
 

@@ -1,7 +1,7 @@
 """Changing dtype and device: `to`, `cpu`, `cuda`, `type`.
 
-In: PyTorch's spellings of a dtype, a device or another tensor. Out: tensors, made by the ops `convert` and
-`to_device`, the tensor itself where nothing changes. Mixed into Tensor.
+In: PyTorch's spellings of a dtype, a device or another tensor. Out: tensors, made by the ops
+`convert` and `to_device`, the tensor itself where nothing changes. Mixed into Tensor.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class Conversion(TensorState):
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """The tensor as another dtype, on another device, or as another tensor is in both.
 
-        `to(dtype)`, `to(device, dtype=None)`, `to(other)`; keywords dtype, device, non_blocking, copy, memory_format.
+        `to(dtype)`, `to(device, dtype=None)`, `to(other)`; keywords dtype, device, non_blocking,
+        copy, memory_format.
 
         >>> import tracejit
         >>> tracejit.tensor([1, 2]).to(tracejit.float64)
@@ -40,8 +41,11 @@ class Conversion(TensorState):
         """The tensor in main memory."""
         return to_device(self, as_device("cpu"))
 
-    def cuda(self, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:
-        """The tensor on a CUDA device; DeviceUnavailable, saying what to install, where there is none."""
+    def cuda(self, device: Any = None, non_blocking: bool = False,
+             memory_format: Any = None) -> Any:
+        """The tensor on a CUDA device; DeviceUnavailable, saying what to install, where there is
+        none.
+        """
         return to_device(self, as_device("cuda" if device is None else device))
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
@@ -71,7 +75,8 @@ def parse_to(args: tuple, kwargs: dict) -> tuple[Any, Any, bool]:
     """(device or None, dtype or None, copy) from the arguments of `to`."""
     known = {"dtype", "device", "other", "non_blocking", "copy", "memory_format"}
     if set(kwargs) - known:
-        raise TypeError(f"to() got an unexpected keyword argument {sorted(set(kwargs) - known)[0]!r}")
+        raise TypeError("to() got an unexpected keyword argument "
+                        f"{sorted(set(kwargs) - known)[0]!r}")
     place, kind = kwargs.get("device"), kwargs.get("dtype")
     flags = []
     for x in (*args, *([kwargs["other"]] if "other" in kwargs else [])):
@@ -84,6 +89,7 @@ def parse_to(args: tuple, kwargs: dict) -> tuple[Any, Any, bool]:
         elif isinstance(x, (str, int, device)):
             place = x
         elif x is not None:
-            raise TypeError(f"to() received an invalid argument {x!r}: expected a dtype, a device or a tensor")
+            raise TypeError(f"to() received an invalid argument {x!r}: expected a dtype, a device "
+                            "or a tensor")
     copy = kwargs.get("copy", flags[1] if len(flags) > 1 else False)
     return None if place is None else numbered(as_device(place)), kind, bool(copy)

@@ -1,12 +1,14 @@
 """What autograd shows of a tensor: requires_grad, grad, grad_fn, hooks, backward, detach, data.
 
-In: user code. Out: the tape and the engine behind PyTorch's names, with its errors. Mixed into Tensor.
+In: user code. Out: the tape and the engine behind PyTorch's names, with its errors. Mixed into
+Tensor.
 """
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from tracejit.eager import backward as backward_pass
 from tracejit.eager import hooks
@@ -20,14 +22,18 @@ from tracejit.ops.types import FLOATING
 
 NOT_FLOATING = "only Tensors of floating point dtype can require gradients"
 NOT_LEAF = (
-    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
+    "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+    "variable "
     "in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
 )
 INFERENCE = "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
 NON_LEAF_GRAD = (
-    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
-    "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated "
-    "for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor "
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+    "attribute "
+    "won't be populated during autograd.backward(). If you indeed want the .grad field to be "
+    "populated "
+    "for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf "
+    "Tensor "
     "by mistake, make sure you access the leaf Tensor instead."
 )
 
@@ -123,9 +129,12 @@ class Differentiable(TensorState):
     def detach_(self) -> Any:
         """Forget the history of this tensor: it becomes a leaf."""
         if type(self._view) is View:
-            raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel"
-                               " (DDP) for training, and gradient_as_bucket_view is set as True, gradients are views of "
-                               "DDP buckets, and hence detach_() cannot be called on these gradients.")
+            raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are "
+                               "using DistributedDataParallel"
+                               " (DDP) for training, and gradient_as_bucket_view is set as True, "
+                               "gradients are views of "
+                               "DDP buckets, and hence detach_() cannot be called on these "
+                               "gradients.")
         self._node, self._output_nr, self._requires_grad = None, 0, False
         if self._view is not None:
             self._view.generation += 1
@@ -133,7 +142,9 @@ class Differentiable(TensorState):
 
     def backward(self, gradient: Any = None, retain_graph: bool | None = None,
                  create_graph: bool = False, inputs: Any = None) -> None:
-        """Add the gradients of this tensor to `.grad` of the leaves it was made from; see `autograd.backward`."""
+        """Add the gradients of this tensor to `.grad` of the leaves it was made from; see
+        `autograd.backward`.
+        """
         grads = None if gradient is None else (gradient,)
         backward_pass.backward((self,), grads, retain_graph, create_graph, inputs=inputs)
 
@@ -152,16 +163,20 @@ class Differentiable(TensorState):
 
 def _check_grad(x: TensorState, value: Any) -> None:
     if not isinstance(value, TensorState):
-        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+        raise TypeError("assigned grad expected to be a Tensor or None but got grad of type "
+                        f"{type(value).__name__}")
     if value is x:
         raise RuntimeError("can't assign Variable as its own grad")
     if value._dtype is not x._dtype:
-        raise RuntimeError(f"assigned grad has data of a different type: expected {x._dtype}, got {value._dtype}")
+        raise RuntimeError(f"assigned grad has data of a different type: expected {x._dtype}, got "
+                           f"{value._dtype}")
     if value._device != x._device:
         raise RuntimeError("assigned grad has data located on a different device")
     if shape_of(value) != shape_of(x):
-        raise RuntimeError(f"attempting to assign a gradient of size '{shape_text(shape_of(value))}' to a tensor of "
-                           f"size '{shape_text(shape_of(x))}'. Please ensure that the gradient and the tensor are the "
+        raise RuntimeError("attempting to assign a gradient of size "
+                           f"'{shape_text(shape_of(value))}' to a tensor of "
+                           f"size '{shape_text(shape_of(x))}'. Please ensure that the gradient and "
+                           "the tensor are the "
                            "same size")
 
 

@@ -1,6 +1,7 @@
 """Running ops on tensors: record, or compute with NumPy or CuPy, then put the result on the tape.
 
-In: an op, its operands and attributes, from `ops.record.apply`. Out: tensors. This is the one way every op goes.
+In: an op, its operands and attributes, from `ops.record.apply`. Out: tensors. This is the one way
+every op goes.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import numpy as np
 from tracejit.eager.quiet import quietly
 from tracejit.eager.recording import active
 from tracejit.eager.state import LEAKED, TensorState, make, of_result
-from tracejit.eager.transfer import TO_DEVICE
 from tracejit.eager.tape import attach, attach_view, refresh
+from tracejit.eager.transfer import TO_DEVICE
 from tracejit.eager.views import Family
 from tracejit.memory import CPU, address, array_module
 from tracejit.ops.record import Op, install_default
@@ -28,7 +29,8 @@ _QUIET = frozenset({"movement", "creation"})  # kinds whose arithmetic cannot ov
 def dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
     """Run one op: Tensor.dispatch, and the executor of ops without tensor operands."""
     recorder = active.recorder
-    result = _run(op, operands, attributes) if recorder is None else recorder.run(op, operands, attributes)
+    run = _run if recorder is None else recorder.run
+    result = run(op, operands, attributes)
     if active.inference:
         for t in result if type(result) is tuple else (result,):
             t._view = INFERENCE
@@ -95,7 +97,9 @@ def _compute(xp: Any, op: Op, arrays: list, attributes: dict) -> Any:
 
 
 def _run_body(op: Op, operands: tuple, attributes: dict) -> Any:
-    """A composite without an eager form runs the body it is written in; its own rules differentiate it."""
+    """A composite without an eager form runs the body it is written in; its own rules differentiate
+    it.
+    """
     before = active.grad_enabled
     active.grad_enabled = False
     try:
@@ -186,7 +190,8 @@ def _common_device(operands: tuple) -> Any:
     devices = list(dict.fromkeys(x._device for x in tensors))
     strong = list(dict.fromkeys(x._device for x in tensors if x._shape or x._device.type != "cpu"))
     if len(devices) > 1 and len(strong) > 1:
-        raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
+        raise RuntimeError("Expected all tensors to be on the same device, but found at least two "
+                           "devices, "
                            f"{strong[0]} and {strong[1]}!")
     return strong[0] if strong else devices[0]
 

@@ -1,15 +1,17 @@
 """The engine: walks the tape backward from some results and delivers gradients.
 
-In: roots with their gradients, from `backward()` and `grad()`. Out: `.grad` of leaves, or the gradients asked for.
-Nodes run in order of their making, newest first, each when all its consumers have run; there is no recursion. Only
-ops on tensors are used, so a backward pass inside a captured function is recorded like everything else.
+In: roots with their gradients, from `backward()` and `grad()`. Out: `.grad` of leaves, or the
+gradients asked for. Nodes run in order of their making, newest first, each when all its consumers
+have run; there is no recursion. Only ops on tensors are used, so a backward pass inside a captured
+function is recorded like everything else.
 """
 
 from __future__ import annotations
 
 import heapq
 import sys
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from tracejit.eager import anomaly
 from tracejit.eager.recording import active
@@ -99,7 +101,8 @@ class Task:
         if node.extras is not None:
             run_tensor_hooks(node, grads)
         if not runs:
-            self._capture(node, grads)  # as PyTorch: after hooks only where the node itself does not run
+            # as PyTorch: after hooks only where the node itself does not run
+            self._capture(node, grads)
             return
         results = self._apply(node, grads)
         if not self.retain_graph:
@@ -161,7 +164,9 @@ class Task:
 
 
 def _age(node: Node) -> int:
-    """Operands before results: leaves' sinks were given the largest numbers, but have no operands."""
+    """Operands before results: leaves' sinks were given the largest numbers, but have no
+    operands.
+    """
     return -1 if type(node) is AccumulateGrad else node.sequence
 
 
@@ -225,7 +230,8 @@ def _replaced(grad: Any, hook: Callable[[Any], Any]) -> Any:
     if new.shape != grad.shape:
         raise RuntimeError(f"hook '{_name(hook)}' has changed the size of value")
     if new._dtype is not grad._dtype:
-        raise RuntimeError(f"hook '{_name(hook)}' has changed the type of value (was {grad.type()} got {new.type()})")
+        raise RuntimeError(f"hook '{_name(hook)}' has changed the type of value (was {grad.type()} "
+                           f"got {new.type()})")
     return new
 
 
@@ -269,6 +275,7 @@ def run_hooks(node: Node, results: Sequence[Any], grads: list) -> Sequence[Any]:
 def _as_tuple(new: Any, count: int) -> tuple:
     new = new if isinstance(new, tuple) else (new,)
     if len(new) != count:
-        raise RuntimeError(f"hook has returned an incorrect number of values (got {len(new)}, expected {count})")
+        raise RuntimeError(f"hook has returned an incorrect number of values (got {len(new)}, "
+                           f"expected {count})")
     return new
 

@@ -1,20 +1,32 @@
 """`autograd.Function`: ops whose forward and backward the user writes.
 
-In: subclasses with static `forward` and `backward` (and maybe `setup_context`). Out: `apply`, which runs forward off
-the tape and puts one node there; the node is the `ctx` that both methods see. Backward runs on the tape when a
-graph of it is asked for, so double backward works without more.
+In: subclasses with static `forward` and `backward` (and maybe `setup_context`). Out: `apply`, which
+runs forward off the tape and puts one node there; the node is the `ctx` that both methods see.
+Backward runs on the tape when a graph of it is asked for, so double backward works without more.
 """
 
 from __future__ import annotations
 
 import functools
 import warnings
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from tracejit.eager.modes import no_grad
 from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState, shape_of
-from tracejit.eager.tape import FREED, Edge, Node, Saved, SavedOutput, Unsaved, alias, edge_of, grad_fn_of, refresh
+from tracejit.eager.tape import (
+    FREED,
+    Edge,
+    Node,
+    Saved,
+    SavedOutput,
+    Unsaved,
+    alias,
+    edge_of,
+    grad_fn_of,
+    refresh,
+)
 from tracejit.eager.views import View, family_of
 from tracejit.eager.writing import LEAF, bump_version, check_writable, set_history
 from tracejit.ops import creation
@@ -32,10 +44,13 @@ class FunctionCtx:
     materialize_grads = True
 
     def save_for_backward(self, *tensors: Any) -> None:
-        """Keep tensors (inputs, outputs, intermediates or None) for backward; writes to them are noticed."""
+        """Keep tensors (inputs, outputs, intermediates or None) for backward; writes to them are
+        noticed.
+        """
         for x in tensors:
             if x is not None and not isinstance(x, TensorState):
-                raise TypeError("save_for_backward can only save variables, but argument is of type "
+                raise TypeError("save_for_backward can only save variables, but argument is of "
+                                "type "
                                 f"{type(x).__name__}")
         self.saved_for_backward = tensors
 
@@ -82,8 +97,9 @@ class FunctionNode(Node, FunctionCtx):
             raise RuntimeError(FREED)
         if self.materialize_grads:
             like = next(g for g in grads if g is not None)
-            grads = [creation.zeros_of(like, TensorType(t.dtype, t.shape, t.device))
-                     if g is None and type(t) is Unsaved else g for g, t in zip(grads, self._outputs)]
+            grads = [g if g is not None or type(t) is not Unsaved
+                     else creation.zeros_of(like, TensorType(t.dtype, t.shape, t.device))
+                     for g, t in zip(grads, self._outputs)]
         found = self.function.backward(self, *grads)
         return self._checked(found if isinstance(found, tuple) else (found,))
 
@@ -91,7 +107,8 @@ class FunctionNode(Node, FunctionCtx):
         """Gradients in the inputs' shapes and dtypes; RuntimeError where that cannot be."""
         count = len(self.edges)
         if len(found) > count and any(g is not None for g in found[count:]) or len(found) < count:
-            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {count}, "
+            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients "
+                               f"(expected {count}, "
                                f"got {len(found)})")
         results = []
         for k, (grad, kind) in enumerate(zip(found, self._inputs)):
@@ -99,10 +116,13 @@ class FunctionNode(Node, FunctionCtx):
                 results.append(None)
                 continue
             if not isinstance(grad, TensorState):
-                raise TypeError(f"function {self.name()}: expected Variable or None (got {type(grad).__name__})")
+                raise TypeError(f"function {self.name()}: expected Variable or None (got "
+                                f"{type(grad).__name__})")
             if not _expandable(kind.shape, shape_of(grad)):
-                raise RuntimeError(f"Function {self.name()} returned an invalid gradient at index {k} - got "
-                                   f"{shape_text(shape_of(grad))} but expected shape compatible with "
+                raise RuntimeError(f"Function {self.name()} returned an invalid gradient at index "
+                                   f"{k} - got "
+                                   f"{shape_text(shape_of(grad))} but expected shape compatible "
+                                   "with "
                                    f"{shape_text(kind.shape)}")
             results.append(fit(grad, kind))
         return results
@@ -151,14 +171,17 @@ class Function(metaclass=FunctionMeta):
     _node_class: type
 
     def __init__(self, *args: Any, **kwargs: Any):
-        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you "
-                      "should invoke them on the class itself. Instantiating an autograd function will raise an error "
+        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are "
+                      "all static, so you "
+                      "should invoke them on the class itself. Instantiating an autograd function "
+                      "will raise an error "
                       "in a future version.", DeprecationWarning, stacklevel=2)
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """The op: (ctx, *inputs), or (*inputs) where `setup_context` is defined."""
-        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+        raise NotImplementedError("You must implement the forward function for custom "
+                                  "autograd.Function.")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: Any) -> Any:
@@ -168,7 +191,8 @@ class Function(metaclass=FunctionMeta):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Gradients of the inputs (None where there is none) from gradients of the outputs."""
-        raise NotImplementedError("You must implement either the backward or vjp method for your custom "
+        raise NotImplementedError("You must implement either the backward or vjp method for your "
+                                  "custom "
                                   "autograd.Function to use it with backward mode AD.")
 
     @classmethod
@@ -179,7 +203,8 @@ class Function(metaclass=FunctionMeta):
                 refresh(x)
         needs = tuple(isinstance(x, TensorState) and x._requires_grad for x in args)
         tracked = active.grad_enabled and any(needs)
-        edges: list[Edge] = [edge_of(x) if tracked and need else None for x, need in zip(args, needs)]
+        edges: list[Edge] = [edge_of(x) if tracked and need else None
+                             for x, need in zip(args, needs)]
         node = cls._node_class(tuple(edges))
         node.needs_input_grad = needs
         with no_grad():
@@ -206,13 +231,16 @@ def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
         if active.recorder is None:
             bump_version(x)  # forward may have written past the tensor, through its array
     results = [_own(x, args, dirty) if isinstance(x, TensorState) else x for x in outputs]
-    node._outputs = tuple(Unsaved(x, active.recorder) if isinstance(x, TensorState) else x for x in results)
-    node._inputs = tuple(Unsaved(x, active.recorder) if isinstance(x, TensorState) else None for x in args)
+    node._outputs = tuple(Unsaved(x, active.recorder) if isinstance(x, TensorState)
+                          else x for x in results)
+    node._inputs = tuple(Unsaved(x, active.recorder) if isinstance(x, TensorState)
+                         else None for x in args)
     if tracked:
         node._kept = _save(node, args, outputs, results)
         fixed = {id(x) for x in node.non_differentiable}
         for k, (x, given) in enumerate(zip(results, outputs)):
-            if isinstance(x, TensorState) and x._dtype.category >= FLOATING and id(given) not in fixed:
+            if isinstance(x,
+                          TensorState) and x._dtype.category >= FLOATING and id(given) not in fixed:
                 set_history(x, node, k)
         for x in dirty:
             if x._view is not None:
@@ -226,7 +254,8 @@ def _check_dirty(x: Any) -> None:
         raise RuntimeError(LEAF.replace("is being", "has been"))
     check_writable(x)
     if type(x._view) is View:
-        raise RuntimeError("a custom Function wrote to a view in place: that is not supported; write to the base, or "
+        raise RuntimeError("a custom Function wrote to a view in place: that is not supported; "
+                           "write to the base, or "
                            "return a new tensor")
 
 
@@ -258,7 +287,8 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     def run(ctx: Any, *grads: Any) -> Any:
         with no_grad():
             found = backward(ctx, *grads)
-        if not active.grad_enabled or not any(isinstance(g, TensorState) and g._requires_grad for g in grads):
+        if not active.grad_enabled or not any(isinstance(g, TensorState)
+                                              and g._requires_grad for g in grads):
             return found
         results = found if isinstance(found, tuple) else (found,)
         error = _DoubleBackwardError(tuple(edge_of(g) for g in grads
@@ -278,6 +308,7 @@ class _DoubleBackwardError(Node):
     __slots__ = ()
 
     def apply(self, grads: list) -> list:
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+        raise RuntimeError("trying to differentiate twice a function that was marked with "
+                           "@once_differentiable")
 
 

@@ -1,13 +1,14 @@
 """gradcheck: compare gradients of the tape with finite differences.
 
-In: a function of tensors and its inputs (float64). Out: True, or a GradcheckError that shows both Jacobians. Called
-by users and by the tests of every op.
+In: a function of tensors and its inputs (float64). Out: True, or a GradcheckError that shows both
+Jacobians. Called by users and by the tests of every op.
 """
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -23,13 +24,14 @@ class GradcheckError(RuntimeError):
     """Numerical and analytical gradients differ, or a gradient is missing or not reproducible."""
 
 
-def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
-              raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
-              check_grad_dtypes: bool = False, **ignored: Any) -> bool:
+def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5,
+              rtol: float = 1e-3,
+              raise_exception: bool = True, nondet_tol: float = 0.0,
+              check_undefined_grad: bool = True, check_grad_dtypes: bool = False, **ignored: Any) -> bool:
     """Whether the gradients of `func` at `inputs` agree with central differences.
 
-    func returns one tensor or a tuple; inputs that require grad are checked, and should be float64. With
-    raise_exception=False the answer is False instead of a GradcheckError.
+    func returns one tensor or a tuple; inputs that require grad are checked, and should be float64.
+    With raise_exception=False the answer is False instead of a GradcheckError.
 
     >>> import tracejit
     >>> x = tracejit.tensor([1.0, 2.0], dtype=tracejit.float64, requires_grad=True)
@@ -38,7 +40,8 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
     """
     inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
     try:
-        _check(func, tuple(inputs), eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes)
+        _check(func, tuple(inputs), eps, atol, rtol, nondet_tol, check_undefined_grad,
+               check_grad_dtypes)
     except GradcheckError:
         if raise_exception:
             raise
@@ -58,12 +61,15 @@ def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float, 
         again = _analytical(_differentiable(func(*inputs))[j], checked)
         for i, x in enumerate(checked):
             if np.abs(analytical[i] - again[i]).max(initial=0.0) > nondet_tol:
-                raise GradcheckError("Backward is not reentrant, i.e., running backward with same input and "
-                                     f"grad_output multiple times gives different values (output {j}, input {i}; "
+                raise GradcheckError("Backward is not reentrant, i.e., running backward with same "
+                                     "input and "
+                                     "grad_output multiple times gives different values (output "
+                                     f"{j}, input {i}; "
                                      f"nondet_tol = {nondet_tol})")
             numerical = _numerical(func, inputs, x, j, eps)
             if not np.allclose(analytical[i], numerical, rtol, atol, equal_nan=True):
-                raise GradcheckError(f"Jacobian mismatch for output {j} with respect to input {i},\n"
+                raise GradcheckError(f"Jacobian mismatch for output {j} with respect to input "
+                                     f"{i},\n"
                                      f"numerical:{numerical}\nanalytical:{analytical[i]}\n")
         if dtypes:
             _check_dtypes(output, checked)
@@ -72,20 +78,25 @@ def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float, 
 
 
 def _checked_inputs(inputs: tuple) -> list:
-    checked = [x for x in inputs if isinstance(x, TensorState) and x.requires_grad]  # type: ignore[attr-defined]
+    # type: ignore[attr-defined]
+    checked = [x for x in inputs if isinstance(x, TensorState) and x.requires_grad]
     if not checked:
-        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have "
+        raise ValueError("gradcheck expects at least one input tensor to require gradient, but "
+                         "none of them have "
                          "requires_grad=True.")
     for i, x in enumerate(inputs):
         if isinstance(x, TensorState) and x._requires_grad and x._dtype is not float64:
-            warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point or complex. "
-                          "This check will likely fail if all the inputs are not of double precision floating point "
+            warnings.warn(f"Input #{i} requires gradient and is not a double precision floating "
+                          "point or complex. "
+                          "This check will likely fail if all the inputs are not of double "
+                          "precision floating point "
                           "or complex.", stacklevel=4)
     return checked
 
 
 def _all_outputs(found: Any) -> list:
-    return [y for y in (found if isinstance(found, (tuple, list)) else (found,)) if isinstance(y, TensorState)]
+    outputs = found if isinstance(found, (tuple, list)) else (found,)
+    return [y for y in outputs if isinstance(y, TensorState)]
 
 
 def _differentiable(found: Any) -> list:
@@ -103,7 +114,8 @@ def _analytical(output: Any, inputs: Sequence[Any]) -> list[np.ndarray]:
         for jacobian, g, x in zip(jacobians, found, inputs):
             if g is not None:
                 if tuple(g.shape) != tuple(x.shape):
-                    raise GradcheckError(f"grad has shape {tuple(g.shape)}, its input {tuple(x.shape)}")
+                    raise GradcheckError(f"grad has shape {tuple(g.shape)}, its input "
+                                         f"{tuple(x.shape)}")
                 jacobian[:, k] = g.detach().numpy().astype(np.float64).ravel()
     return jacobians
 
@@ -146,7 +158,8 @@ def _expect_constant(func: Callable, inputs: tuple, checked: list, eps: float) -
 
 def _check_dtypes(output: Any, inputs: Sequence[Any]) -> None:
     start = creation.full_of(output, tuple(output.shape), 1, output._dtype)
-    for x, g in zip(inputs, gradients((output,), inputs, (start,), retain_graph=True, allow_unused=True)):
+    for x, g in zip(inputs, gradients((output,), inputs, (start,), retain_graph=True,
+                                      allow_unused=True)):
         if g is not None and g._dtype is not x._dtype:
             raise GradcheckError(f"grad has dtype {g._dtype}, its input {x._dtype}")
 
@@ -154,17 +167,21 @@ def _check_dtypes(output: Any, inputs: Sequence[Any]) -> None:
 def _check_undefined(func: Callable, inputs: tuple, checked: list) -> None:
     """Zero gradients in must give zero (or no) gradients out."""
     outputs = _differentiable(func(*inputs))
-    zeros = tuple(creation.zeros_of(y, TensorType(y._dtype, tuple(y.shape), y._device)) for y in outputs)
+    zeros = tuple(creation.zeros_of(y, TensorType(y._dtype, tuple(y.shape),
+                                                  y._device)) for y in outputs)
     for g in gradients(outputs, checked, zeros, allow_unused=True):
         if g is not None and np.any(np.nan_to_num(g.detach().numpy(), nan=0.0) != 0):
-            raise GradcheckError("Expected backward function to handle undefined output grads. Please look at 'Notes "
-                                 "about undefined output gradients' in 'tools/autograd/derivatives.yaml'")
+            raise GradcheckError("Expected backward function to handle undefined output grads. "
+                                 "Please look at 'Notes "
+                                 "about undefined output gradients' in "
+                                 "'tools/autograd/derivatives.yaml'")
 
 
-def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6,
+def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *,
+                  eps: float = 1e-6,
                   atol: float = 1e-5, rtol: float = 1e-3, gen_non_contig_grad_outputs: bool = False,
-                  raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
-                  check_grad_dtypes: bool = False, **ignored: Any) -> bool:
+                  raise_exception: bool = True, nondet_tol: float = 0.0,
+                  check_undefined_grad: bool = True, check_grad_dtypes: bool = False, **ignored: Any) -> bool:
     """Whether second derivatives agree with differences of first ones; see `gradcheck`.
 
     >>> import tracejit
@@ -176,22 +193,26 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
     outputs = _differentiable(func(*inputs))
     if grad_outputs is None:
         grad_outputs = [_random_like(y, k) for k, y in enumerate(outputs)]
-    grad_outputs = tuple(grad_outputs) if isinstance(grad_outputs, (tuple, list)) else (grad_outputs,)
+    several = isinstance(grad_outputs, (tuple, list))
+    grad_outputs = tuple(grad_outputs) if several else (grad_outputs,)
     count = len(grad_outputs)
 
     def first(*args: Any) -> tuple:
-        own = tuple(x.detach().requires_grad_() if isinstance(x, TensorState) and x._dtype.category >= FLOATING
+        own = tuple(x.detach().requires_grad_() if isinstance(x, TensorState)
+                    and x._dtype.category >= FLOATING
                     and not x.requires_grad else x for x in args)  # type: ignore[attr-defined]
         given = args[:-count]
         from tracejit.eager.modes import enable_grad
 
         with enable_grad():
             found = _differentiable(func(*given))
-            wanted = [x for x in given if isinstance(x, TensorState) and x.requires_grad]  # type: ignore[attr-defined]
+            # type: ignore[attr-defined]
+            wanted = [x for x in given if isinstance(x, TensorState) and x.requires_grad]
             result = gradients(found, wanted, own[-count:], create_graph=True, allow_unused=True)
         return tuple(g for g in result if g is not None and g.requires_grad)
 
-    return gradcheck(first, (*inputs, *grad_outputs), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
+    return gradcheck(first, (*inputs, *grad_outputs), eps=eps, atol=atol, rtol=rtol,
+                     raise_exception=raise_exception,
                      nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
                      check_grad_dtypes=check_grad_dtypes)
 

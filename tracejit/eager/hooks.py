@@ -1,19 +1,23 @@
 """Hooks that live on a tensor: those of leaves, which have no node of their own to carry them.
 
-In: `register_hook`, `register_post_accumulate_grad_hook`. Out: callables that the engine calls at the leaf's sink.
+In: `register_hook`, `register_post_accumulate_grad_hook`. Out: callables that the engine calls at
+the leaf's sink.
 """
 
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from tracejit.eager.state import TensorState
 from tracejit.eager.tape import RemovableHandle, grad_fn_of
 
 
 class TensorHooks:
-    """`before`: may replace a gradient before it is added to `.grad`; `accumulated`: called after."""
+    """`before`: may replace a gradient before it is added to `.grad`; `accumulated`: called
+    after.
+    """
 
     __slots__ = ("before", "accumulated")
 
@@ -42,7 +46,8 @@ def register_hook(x: TensorState, hook: Callable[[Any], Any]) -> RemovableHandle
     return handle
 
 
-def register_post_accumulate_grad_hook(x: TensorState, hook: Callable[[Any], None]) -> RemovableHandle:
+def register_post_accumulate_grad_hook(x: TensorState,
+                                       hook: Callable[[Any], None]) -> RemovableHandle:
     """Call `hook(tensor)` after a gradient was added to the leaf's `.grad`."""
     if not x.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")

@@ -1,12 +1,14 @@
 """Elements out of a tensor: Python numbers, lists, NumPy, DLPack, pickles and copies.
 
-In: tensors. Out: values. A recorder is told first, since elements are needed now. Mixed into Tensor.
+In: tensors. Out: values. A recorder is told first, since elements are needed now. Mixed into
+Tensor.
 """
 
 from __future__ import annotations
 
 import copyreg
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +21,15 @@ from tracejit.ops.shapes import numel
 from tracejit.ops.types import bfloat16, dtype
 
 NOT_A_LEAF = (
-    "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+    "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at "
+    "the moment."
 )
 
 
 def host_array(x: TensorState, reason: str) -> np.ndarray:
-    """The elements as a NumPy array: the tensor's memory, or a copy of it when that is not on the CPU."""
+    """The elements as a NumPy array: the tensor's memory, or a copy of it when that is not on the
+    CPU.
+    """
     if active.recorder is not None:
         active.recorder.need(x, reason)
     array = x.array
@@ -60,15 +65,17 @@ class Interchange(TensorState):
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """A NumPy array over the same memory.
 
-        `force=True` detaches and copies to the CPU as needed; without it, RuntimeError for a tensor that requires
-        grad and TypeError for one that is not on the CPU.
+        `force=True` detaches and copies to the CPU as needed; without it, RuntimeError for a tensor
+        that requires grad and TypeError for one that is not on the CPU.
         """
         if not force:
             if self.requires_grad:  # type: ignore[attr-defined]
-                raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
+                raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use "
+                                   "tensor.detach().numpy() "
                                    "instead.")
             if self._device.type != "cpu":
-                raise TypeError(f"can't convert {self._device} device type tensor to numpy. Use Tensor.cpu() to copy "
+                raise TypeError(f"can't convert {self._device} device type tensor to numpy. Use "
+                                "Tensor.cpu() to copy "
                                 "the tensor to host memory first.")
         array = host_array(self, "numpy() was called")
         return array.view() if self._device.type == "cpu" else array
@@ -100,7 +107,8 @@ class Interchange(TensorState):
         count = numel(shape_of(self))
         if count != 1:
             raise RuntimeError("Boolean value of Tensor with "
-                               f"{'no values' if count == 0 else 'more than one value'} is ambiguous")
+                               f"{'no values' if count == 0 else 'more than one value'} is "
+                               "ambiguous")
         return bool(host_array(self, "its truth decided a branch").item())
 
     def __int__(self) -> int:
@@ -125,7 +133,8 @@ class Interchange(TensorState):
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, (TensorState, int, float, complex)):
             return bool((self == element).any().item())  # type: ignore[attr-defined]
-        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+        raise RuntimeError("Tensor.__contains__ only supports Tensor or scalar, but you passed in "
+                           f"a {type(element)}.")
 
     def __format__(self, spec: str) -> str:
         if not shape_of(self) and type(self) is not str and spec:
@@ -160,7 +169,8 @@ class Interchange(TensorState):
         storage = memo.get(id(self._storage))
         if storage is None:
             storage = memo[id(self._storage)] = _copy_storage(self._storage)
-        made = rebuild(type(self), storage, self._offset, self._shape, self._strides, self._dtype, self._device,
+        made = rebuild(type(self), storage, self._offset, self._shape, self._strides, self._dtype,
+                       self._device,
                        self._requires_grad, {})
         memo[id(self)] = made
         made._grad = deepcopy(self._grad, memo)
@@ -168,7 +178,8 @@ class Interchange(TensorState):
         return made
 
 
-def rebuild(cls: type, storage: Storage, offset: int, shape: tuple, strides: tuple | None, kind: dtype, place: device,
+def rebuild(cls: type, storage: Storage, offset: int, shape: tuple, strides: tuple | None,
+            kind: dtype, place: device,
             requires_grad: bool, attributes: dict) -> Any:
     """A leaf from its fields: what pickles and deep copies call."""
     made = make(storage, offset, shape, strides, kind, place)
@@ -197,7 +208,8 @@ def _storage_of_bytes(data: bytes, place: device) -> Storage:
 
 def _reduce_storage(storage: Storage) -> tuple:
     block = storage.block[: storage.nbytes]
-    return _storage_of_bytes, ((block if storage.device.type == "cpu" else block.get()).tobytes(), storage.device)
+    return _storage_of_bytes, ((block if storage.device.type == "cpu" else block.get()).tobytes(),
+                               storage.device)
 
 
 copyreg.pickle(Storage, _reduce_storage)  # type: ignore[arg-type]

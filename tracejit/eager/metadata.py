@@ -1,7 +1,7 @@
 """What a tensor says about itself without looking at its elements.
 
-In: the tensor's fields, or the recorder's answers while a function is recorded. Out: PyTorch's properties and methods.
-Mixed into Tensor.
+In: the tensor's fields, or the recorder's answers while a function is recorded. Out: PyTorch's
+properties and methods. Mixed into Tensor.
 """
 
 from __future__ import annotations

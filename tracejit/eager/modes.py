@@ -1,14 +1,16 @@
 """Grad modes: whether ops are put on the tape, per thread.
 
-In: `with no_grad():`, `@no_grad()`, `set_grad_enabled(flag)`. Out: `active.grad_enabled`, read by dispatch, and
-restored when the block or the decorated call ends. Called by users, the engine and capture.
+In: `with no_grad():`, `@no_grad()`, `set_grad_enabled(flag)`. Out: `active.grad_enabled`, read by
+dispatch, and restored when the block or the decorated call ends. Called by users, the engine and
+capture.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from tracejit.eager.recording import active
 
@@ -65,7 +67,8 @@ class _Mode:
         return inside
 
 
-def _decorated_generator(again: Callable[[], _Mode], function: Callable[..., Any]) -> Callable[..., Any]:
+def _decorated_generator(again: Callable[[], _Mode],
+                         function: Callable[..., Any]) -> Callable[..., Any]:
     """A generator that runs in the mode, and is left by it at every yield."""
 
     @functools.wraps(function)
@@ -136,7 +139,8 @@ class enable_grad(_PlainMode):
 
 
 class set_grad_enabled(_Mode):
-    """Set grad mode: from now on as a call, for a block as a context manager, for calls as a decorator.
+    """Set grad mode: from now on as a call, for a block as a context manager, for calls as a
+    decorator.
 
     >>> import tracejit
     >>> with tracejit.set_grad_enabled(False):

@@ -1,7 +1,7 @@
 """Printing tensors the way torch does.
 
-In: a concrete tensor. Out: text such as `tensor([1., 2.], requires_grad=True)`. Computed with NumPy only, so that
-printing never records anything. Called by `Tensor.__repr__`.
+In: a concrete tensor. Out: text such as `tensor([1., 2.], requires_grad=True)`. Computed with NumPy
+only, so that printing never records anything. Called by `Tensor.__repr__`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from tracejit.ops.types import bool_, dtype_of_number, get_default_dtype, int64
 
 @dataclass
 class Options:
-    """`precision` digits after the point; longer than `threshold` is summarised to `edgeitems` at each end."""
+    """`precision` digits after the point; longer than `threshold` is summarised to `edgeitems` at
+    each end.
+    """
 
     precision: int = 4
     threshold: float = 1000
@@ -29,18 +31,23 @@ class Options:
 
 
 options = Options()
-_PROFILES = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, math.inf, 3, 80)}
+_PROFILES: dict[str, Any] = {
+    "default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, math.inf, 3, 80),
+}  # fmt: skip
 
 
-def set_printoptions(precision: int | None = None, threshold: float | None = None, edgeitems: int | None = None,
-                     linewidth: int | None = None, profile: str | None = None, sci_mode: bool | None = None) -> None:
+def set_printoptions(precision: int | None = None, threshold: float | None = None,
+                     edgeitems: int | None = None,
+                     linewidth: int | None = None, profile: str | None = None,
+                     sci_mode: bool | None = None) -> None:
     """Set how tensors print; `profile` is "default", "short" or "full".
 
     >>> import tracejit
     >>> tracejit.set_printoptions(profile="default")
     """
     if profile is not None:
-        options.precision, options.threshold, options.edgeitems, options.linewidth = _PROFILES[profile]
+        options.precision, options.threshold = _PROFILES[profile][:2]
+        options.edgeitems, options.linewidth = _PROFILES[profile][2:]
     options.precision = options.precision if precision is None else precision
     options.threshold = options.threshold if threshold is None else threshold
     options.edgeitems = options.edgeitems if edgeitems is None else edgeitems
@@ -127,7 +134,8 @@ def _block(array: np.ndarray, indent: int, formatter: Any, summarize: bool) -> s
     if array.ndim == 1:
         return _row(array, indent, formatter, summarize)
     edge = options.edgeitems
-    parts = [_block(array[k], indent + 1, formatter, summarize) for k in _shown(len(array), summarize)]
+    parts = [_block(array[k], indent + 1, formatter, summarize)
+             for k in _shown(len(array), summarize)]
     if summarize and len(array) > 2 * edge:
         parts.insert(edge, "...")
     return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(parts) + "]"

@@ -1,12 +1,14 @@
 """Floating point without NumPy's warnings: tensors give inf and NaN silently, as PyTorch's do.
 
-In: a call. Out: its result, computed with all of NumPy's floating point warnings off. Called for every op that
-computes. NumPy's public `errstate` costs more than a small op; setting its context variable is a third of that.
+In: a call. Out: its result, computed with all of NumPy's floating point warnings off. Called for
+every op that computes. NumPy's public `errstate` costs more than a small op; setting its context
+variable is a third of that.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 

@@ -1,8 +1,9 @@
 """The switch between running and recording, and what a recorder must be able to do.
 
-The eager room asks `active.recorder` wherever a deferred tensor behaves differently; capture installs itself there
-for the thread that records. The tape is not different: it records over deferred tensors as over any other.
-The other thread-local switches (grad mode, inference mode, anomaly detection) live in the same object.
+The eager room asks `active.recorder` wherever a deferred tensor behaves differently; capture
+installs itself there for the thread that records. The tape is not different: it records over
+deferred tensors as over any other. The other thread-local switches (grad mode, inference mode,
+anomaly detection) live in the same object.
 """
 
 from __future__ import annotations
@@ -16,23 +17,30 @@ from tracejit.ops.record import Op
 class Recorder(Protocol):
     """What `capture.recorder.Recorder` offers to Tensor.
 
-    The `_traced` of a deferred tensor has `views`: not empty where the tensor is a view of another one's memory.
+    The `_traced` of a deferred tensor has `views`: not empty where the tensor is a view of another
+    one's memory.
     """
 
-    def run(self, op: Op, operands: tuple, attributes: dict) -> Any: ...  # deferred Tensor(s), no tape
+    # deferred Tensor(s), no tape
+    def run(self, op: Op, operands: tuple, attributes: dict) -> Any: ...
     def shape(self, tensor: Any) -> tuple: ...  # ints and symbolic sizes
     def strides(self, tensor: Any) -> tuple: ...
     def is_contiguous(self, tensor: Any) -> bool: ...
     def offset(self, tensor: Any) -> Any: ...
     def version(self, tensor: Any) -> int: ...
-    def write(self, tensor: Any, value: Any) -> None: ...  # tensor's memory now holds value (same shape, dtype)
+    # tensor's memory now holds value (same shape, dtype)
+    def write(self, tensor: Any, value: Any) -> None: ...
     def need(self, tensor: Any, reason: str) -> None: ...  # make it concrete: ends the segment
-    def random_state(self, generator: Any) -> tuple[Any, int]: ...  # (state tensor, draws made before)
-    def grad_read(self, tensor: Any) -> None: ...  # whether the tensor has a gradient is about to matter
+    # (state tensor, draws made before)
+    def random_state(self, generator: Any) -> tuple[Any, int]: ...
+    # whether the tensor has a gradient is about to matter
+    def grad_read(self, tensor: Any) -> None: ...
     def grad_written(self, tensor: Any) -> None: ...  # what its gradient was no longer matters
-    def constant(self, tensor: Any) -> Any: ...  # a tensor just made of Python data, as a deferred one
+    # a tensor just made of Python data, as a deferred one
+    def constant(self, tensor: Any) -> Any: ...
     def plain(self, data: Any) -> Any: ...  # nested Python data with runtime numbers made plain
-    def settled(self, container: Any) -> None: ...  # its contents were just made for good, not by the program
+    # its contents were just made for good, not by the program
+    def settled(self, container: Any) -> None: ...
     def alias(self, tensor: Any) -> Any: ...  # deferred detach(): same memory, no history
 
 

@@ -1,6 +1,7 @@
 """`tracejit.Size`: the tuple that `tensor.shape` is.
 
-In: ints, and symbolic sizes while a function is recorded. Out: a tuple with `numel()` that prints like torch's.
+In: ints, and symbolic sizes while a function is recorded. Out: a tuple with `numel()` that prints
+like torch's.
 """
 
 from __future__ import annotations

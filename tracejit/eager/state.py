@@ -1,7 +1,8 @@
 """What a tensor is made of: its fields, and the cheapest way to make one.
 
-In: a Storage and a layout. Out: Tensors. `make` is called for every result of every op and by compiled programs, so
-it only fills slots; what is rarely needed (strides of contiguous tensors, the NumPy array) is worked out on demand.
+In: a Storage and a layout. Out: Tensors. `make` is called for every result of every op and by
+compiled programs, so it only fills slots; what is rarely needed (strides of contiguous tensors, the
+NumPy array) is worked out on demand.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from tracejit.ops.operators import Operators
 from tracejit.ops.types import dtype, dtype_of_numpy
 
 LEAKED = (
-    "this tensor was made while a function was captured and never computed: it outlived the recording that made it; "
+    "this tensor was made while a function was captured and never computed: it outlived the "
+    "recording that made it; "
     "return it from the captured function instead of storing it elsewhere"
 )
 
@@ -27,16 +29,18 @@ class TensorState(Operators):
     """The fields of a tensor.
 
     _storage, _offset, _shape, _strides, _dtype, _device
-                    where and how its elements lie; offset and strides count elements; strides None: contiguous.
-                    _storage None: deferred, `_traced` is the recorder's state for it
+                    where and how its elements lie; offset and strides count elements; strides None:
+                    contiguous. _storage None: deferred, `_traced` is the recorder's state for it
     _requires_grad  also of results; those have a `_node` (grad_fn) and `_output_nr`
     _node           leaves: None, or a weak reference to their AccumulateGrad node
-    _view           None; `Family` where views of this tensor exist; `View` where it is one itself (views.py)
+    _view           None; `Family` where views of this tensor exist; `View` where it is one itself
+                    (views.py)
     _hooks          None or `TensorHooks` (hooks.py)
     _array          None, or the NumPy (CuPy) array over the storage
     """
 
-    __slots__ = ("_storage", "_offset", "_shape", "_strides", "_dtype", "_device", "_requires_grad", "_grad", "_node",
+    __slots__ = ("_storage", "_offset", "_shape", "_strides", "_dtype", "_device",
+                 "_requires_grad", "_grad", "_node",
                  "_output_nr", "_view", "_hooks", "_array", "_traced", "__dict__", "__weakref__")
 
     _storage: Storage | None
@@ -74,8 +78,11 @@ def install_class(tensor_class: type) -> None:
     _class[0] = tensor_class
 
 
-def make(storage: Storage | None, offset: int, shape: tuple, strides: tuple | None, dtype: dtype, device: Any) -> Any:
-    """A tensor over `storage`; offset and strides in elements, strides None where it is contiguous."""
+def make(storage: Storage | None, offset: int, shape: tuple, strides: tuple | None, dtype: dtype,
+         device: Any) -> Any:
+    """A tensor over `storage`; offset and strides in elements, strides None where it is
+    contiguous.
+    """
     t = _new(_class[0])
     t._storage = storage
     t._offset = offset
@@ -109,8 +116,10 @@ def of_array(array: Any, device: Any = CPU) -> Any:
     storage = storage_of_array(array, device)
     strides = tuple(s // array.itemsize for s in array.strides)
     if any(s < 0 for s in strides):
-        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative "
-                         "strides are not currently supported. (You can probably work around this by making a "
+        raise ValueError("At least one stride in the given numpy array is negative, and tensors "
+                         "with negative "
+                         "strides are not currently supported. (You can probably work around this "
+                         "by making a "
                          "copy of your array with array.copy().)")
     t = make(storage, 0, array.shape, strides, kind, device)
     t._array = array

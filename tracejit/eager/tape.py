@@ -1,7 +1,8 @@
 """The tape: nodes of the autograd graph, and what they keep of the forward computation.
 
-In: ops just run, from dispatch (`attach`), and compiled calls (`record_custom`). Out: `tensor.grad_fn` and the graph
-behind it, which the engine walks. Nothing here looks at elements, so deferred tensors are recorded over like others.
+In: ops just run, from dispatch (`attach`), and compiled calls (`record_custom`). Out:
+`tensor.grad_fn` and the graph behind it, which the engine walks. Nothing here looks at elements, so
+deferred tensors are recorded over like others.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import itertools
 import traceback
 import weakref
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState, make, shape_of
@@ -86,7 +88,9 @@ class Node:
         return self.extra().metadata
 
     def register_hook(self, hook: Callable) -> Any:
-        """Call `hook(grad_inputs, grad_outputs)` after the node ran; it may return new grad_inputs."""
+        """Call `hook(grad_inputs, grad_outputs)` after the node ran; it may return new
+        grad_inputs.
+        """
         return RemovableHandle(self.extra().hooks, hook)
 
     def register_prehook(self, hook: Callable) -> Any:
@@ -176,9 +180,12 @@ class Saved:
     def __init__(self, tensor: TensorState):
         view = tensor._view
         if view is not None and family_of(tensor).inference:
-            raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in "
-                               "inference mode in computation tracked by autograd. To work around this, you can make "
-                               "a clone to get a normal tensor and use it in autograd, or use `tracejit.no_grad()` "
+            raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use "
+                               "Tensors created in "
+                               "inference mode in computation tracked by autograd. To work around "
+                               "this, you can make "
+                               "a clone to get a normal tensor and use it in autograd, or use "
+                               "`tracejit.no_grad()` "
                                "instead of `tracejit.inference_mode()`.")
         self.tensor, self.version = tensor, version_of(tensor)
 
@@ -188,7 +195,9 @@ class Saved:
 
 
 class SavedOutput:
-    """A result kept by the node that made it: as an alias, so that node and tensor form no cycle."""
+    """A result kept by the node that made it: as an alias, so that node and tensor form no
+    cycle.
+    """
 
     __slots__ = ("alias", "version", "node", "number")
 
@@ -213,12 +222,16 @@ def check_version(x: TensorState, expected: int, node: Node | None, number: int)
         return
     what = f"[{tensor_type_name(x._dtype, x._device)} {list(shape_of(x))}]"
     made = f", which is output {number} of {node.name()}," if node is not None else ""
-    hint = ("Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable "
+    hint = ("Hint: the backtrace further above shows the operation that failed to compute its "
+            "gradient. The variable "
             "in question was changed in there or anywhere later. Good luck!" if active.anomaly else
-            "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+            "Hint: enable anomaly detection to find the operation that failed to compute its "
+            "gradient, with "
             "tracejit.autograd.set_detect_anomaly(True).")
-    raise RuntimeError("one of the variables needed for gradient computation has been modified by an inplace "
-                       f"operation: {what}{made} is at version {version}; expected version {expected} instead. {hint}")
+    raise RuntimeError("one of the variables needed for gradient computation has been modified by "
+                       "an inplace "
+                       f"operation: {what}{made} is at version {version}; expected version "
+                       f"{expected} instead. {hint}")
 
 
 class Unsaved:
@@ -346,7 +359,8 @@ class CustomNode(Node):
 
     __slots__ = ("backward", "saved", "output_types")
 
-    def __init__(self, edges: tuple[Edge, ...], backward: Callable | None, saved: tuple, output_types: tuple):
+    def __init__(self, edges: tuple[Edge, ...], backward: Callable | None, saved: tuple,
+                 output_types: tuple):
         super().__init__(edges)
         self.backward, self.saved, self.output_types = backward, saved, output_types
 
@@ -372,13 +386,15 @@ def record_custom(name: str, inputs: Sequence[Any], outputs: Sequence[Any], back
                   saved: Sequence[Any] = ()) -> Node | None:
     """Make `outputs` the results of one node called `name` with edges to `inputs`.
 
-    backward(grads, create_graph) gets one gradient (or None) for each output and returns one (or None) for each
-    input; with create_graph it must run differentiable ops. Tensors in `saved` must not be written before it runs:
-    that is checked. Floating outputs require grad afterwards. Returns None when no input requires grad.
+    backward(grads, create_graph) gets one gradient (or None) for each output and returns one (or
+    None) for each input; with create_graph it must run differentiable ops. Tensors in `saved` must
+    not be written before it runs: that is checked. Floating outputs require grad afterwards.
+    Returns None when no input requires grad.
     """
     if not active.grad_enabled:
         return None
-    edges = tuple([edge_of(x) if isinstance(x, TensorState) and x._requires_grad else None for x in inputs])
+    edges = tuple([edge_of(x) if isinstance(x, TensorState) and x._requires_grad
+                   else None for x in inputs])
     if not any(edges):
         return None
     cls = _custom_classes.get(name)
@@ -392,11 +408,13 @@ def record_custom(name: str, inputs: Sequence[Any], outputs: Sequence[Any], back
     return node
 
 
-def attach_view(op: Op, parent: TensorState, operands: tuple, attributes: dict, result: TensorState) -> None:
+def attach_view(op: Op, parent: TensorState, operands: tuple, attributes: dict,
+                result: TensorState) -> None:
     """Remember that `result` is `op` of `parent`'s own memory."""
     if parent._view is None:
         parent._view = Family()
-    result._view = View(parent, op, operands, attributes, family_of(parent), not active.grad_enabled)
+    result._view = View(parent, op, operands, attributes, family_of(parent),
+                        not active.grad_enabled)
 
 
 def refresh(x: TensorState) -> None:

@@ -1,7 +1,9 @@
-"""`Tensor`: the class that users see, put together from what the other files of this room say about it.
+"""`Tensor`: the class that users see, put together from what the other files of this room say about
+it.
 
-In: a Storage and a layout (`state.make`), data (`construction.py`), or a recorder's state (`Tensor.deferred`). Out: a
-tensor with PyTorch's names. Ops reach it through `Tensor.dispatch`, and write through `_assign`.
+In: a Storage and a layout (`state.make`), data (`construction.py`), or a recorder's state
+(`Tensor.deferred`). Out: a tensor with PyTorch's names. Ops reach it through `Tensor.dispatch`, and
+write through `_assign`.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange):
         """Fill with zeros."""
         return writing.fill_(self, 0)
 
-    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None,
+                   requires_grad: bool = False) -> Any:
         """A new leaf from data, of this tensor's dtype and on its device."""
         made = new_tensor(data, dtype or self._dtype, device or self._device)
         return made.requires_grad_(requires_grad)
@@ -74,7 +77,9 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange):
 
     @staticmethod
     def deferred(traced: Any, dtype: Any, device: Any) -> Any:
-        """A tensor whose elements a recorder will compute; `traced` is the recorder's state for it."""
+        """A tensor whose elements a recorder will compute; `traced` is the recorder's state for
+        it.
+        """
         made = make(None, 0, (), None, dtype, device)
         made._traced = traced
         return made

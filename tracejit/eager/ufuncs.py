@@ -1,7 +1,8 @@
 """NumPy functions that meet tensors.
 
-In: `np.exp(tensor)`, `array * tensor`. Out: arrays from functions; a tensor where an array and a tensor meet in an
-operator, whichever comes first, since then the tensor's rules and the tape must apply. `Tensor.__array_ufunc__`.
+In: `np.exp(tensor)`, `array * tensor`. Out: arrays from functions; a tensor where an array and a
+tensor meet in an operator, whichever comes first, since then the tensor's rules and the tape must
+apply. `Tensor.__array_ufunc__`.
 """
 
 from __future__ import annotations

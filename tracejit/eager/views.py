@@ -1,7 +1,7 @@
 """Views: which tensors look at the same memory, and how each came to look where it does.
 
-In: results of view ops, from dispatch. Out: records in `tensor._view`, from which in-place writes rebase histories
-(writing.py) and stale views regenerate theirs (`tape.refresh`).
+In: results of view ops, from dispatch. Out: records in `tensor._view`, from which in-place writes
+rebase histories (writing.py) and stale views regenerate theirs (`tape.refresh`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class View:
 
     __slots__ = ("parent", "op", "operands", "attributes", "family", "generation", "untracked")
 
-    def __init__(self, parent: Any, op: Op, operands: tuple, attributes: dict, family: Family, untracked: bool):
+    def __init__(self, parent: Any, op: Op, operands: tuple, attributes: dict, family: Family,
+                 untracked: bool):
         self.parent, self.op, self.operands, self.attributes = parent, op, operands, attributes
         self.family, self.generation, self.untracked = family, family.generation, untracked
 

@@ -1,7 +1,8 @@
 """Writing to tensors in place: checks, memory, version, history.
 
-In: `self._assign(result)` from every in-place op, `copy_`, `fill_`, `zero_`, `tensor.data = x`. Out: the tensor's
-memory holds the result; its version moved on; the tape knows that it does, also when the tensor is a view.
+In: `self._assign(result)` from every in-place op, `copy_`, `fill_`, `zero_`, `tensor.data = x`.
+Out: the tensor's memory holds the result; its version moved on; the tape knows that it does, also
+when the tensor is a view.
 """
 
 from __future__ import annotations
@@ -35,17 +36,22 @@ from tracejit.ops.types import FLOATING, TensorType, can_cast
 LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
 LEAF_VIEW = "a view of a leaf Variable that requires grad is being used in an in-place operation."
 NO_GRAD_VIEW = (
-    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given "
-    "that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
-    "moving both the view and the inplace either both inside the no_grad block (if you don't want the "
+    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
+    "Given "
+    "that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code "
+    "by "
+    "moving both the view and the inplace either both inside the no_grad block (if you don't want "
+    "the "
     "inplace to be tracked) or both outside (if you want the inplace to be tracked)."
 )
 OVERLAP = (
-    "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+    "unsupported operation: more than one element of the written-to tensor refers to a single "
+    "memory "
     "location. Please clone() the tensor before performing the operation."
 )
 INFERENCE_WRITE = (
-    "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
+    "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone "
+    "to "
     "get a normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 "
     "for more details."
 )
@@ -54,12 +60,13 @@ INFERENCE_WRITE = (
 def assign(self: TensorState, result: Any) -> Any:
     """Store `result` in the memory of `self`; what every in-place op ends with.
 
-    Raises RuntimeError for leaves that require grad (in grad mode), for results that are larger than `self` or of a
-    dtype of a higher kind, and for tensors whose elements share memory.
+    Raises RuntimeError for leaves that require grad (in grad mode), for results that are larger
+    than `self` or of a dtype of a higher kind, and for tensors whose elements share memory.
     """
     check_writable(self)
     if not can_cast(result._dtype, self._dtype):
-        raise RuntimeError(f"result type {scalar_name(result._dtype)} can't be cast to the desired output type "
+        raise RuntimeError(f"result type {scalar_name(result._dtype)} can't be cast to the desired "
+                           "output type "
                            f"{scalar_name(self._dtype)}")
     return store(self, result)
 
@@ -104,7 +111,8 @@ def store(self: TensorState, result: Any) -> Any:
 def _broadcast_to(result: Any, shape: tuple) -> Any:
     given = shape_of(result)
     if len(given) > len(shape) or any(n != m and n != 1 for n, m in zip(given[::-1], shape[::-1])):
-        raise RuntimeError(f"output with shape {shape_text(shape)} doesn't match the broadcast shape "
+        raise RuntimeError(f"output with shape {shape_text(shape)} doesn't match the broadcast "
+                           "shape "
                            f"{shape_text(given)}")
     return result.expand(shape)
 
@@ -118,7 +126,8 @@ def write_memory(self: TensorState, result: Any) -> None:
     if self._storage is None:
         raise RuntimeError(LEAKED)
     if self._storage.readonly:
-        raise ValueError("assignment destination is read-only: the memory belongs to an array that may not be written")
+        raise ValueError("assignment destination is read-only: the memory belongs to an array that "
+                         "may not be written")
     if self._device.type == "cpu":
         np.copyto(_writable_array(self), result.array)
     else:
@@ -146,7 +155,8 @@ def bump_version(self: TensorState) -> None:
 def check_rebase(self: TensorState) -> None:
     """RuntimeError where a write needs a history that cannot be given."""
     if self._dtype.category < FLOATING:
-        raise RuntimeError(f"cannot record a write to a tensor of dtype {self._dtype.name}: no gradient")
+        raise RuntimeError(f"cannot record a write to a tensor of dtype {self._dtype.name}: no "
+                           "gradient")
     if type(self._view) is View:
         base, steps = chain_of(self)
         if any(step.untracked for step in steps):
@@ -155,11 +165,14 @@ def check_rebase(self: TensorState) -> None:
             raise RuntimeError(LEAF_VIEW)
 
 
-_DEPTH_OF_AN_OP = 3  # nodes between what an in-place op read and its result: casts, the parts of a composite
+# nodes between what an in-place op read and its result: casts, the parts of a composite
+_DEPTH_OF_AN_OP = 3
 
 
 def keep_original(self: TensorState, node: Node) -> None:
-    """Where the op that writes `self` saved it, save a copy instead: its old value is needed, by right."""
+    """Where the op that writes `self` saved it, save a copy instead: its old value is needed, by
+    right.
+    """
     original = None
     level = [node]
     for _ in range(_DEPTH_OF_AN_OP):
@@ -204,7 +217,9 @@ def rebase(self: TensorState, result: Any) -> None:
 
 
 def _keep_written(node: OpNode, number: int, self: TensorState, result: Any) -> None:
-    """What the node saved of its result is now `self`: later writes to it are noticed, its copy is freed."""
+    """What the node saved of its result is now `self`: later writes to it are noticed, its copy is
+    freed.
+    """
     kept = node.outputs[number] if node.outputs is not None else None
     if type(kept) is SavedOutput and active.recorder is None and result._view is None:
         outputs = list(node.outputs)
@@ -240,11 +255,14 @@ class Overwrite(Node):
 
 
 class CopySlices(Node):
-    """A write through a view: the base's gradient outside the view goes on, inside it goes to what was written."""
+    """A write through a view: the base's gradient outside the view goes on, inside it goes to what
+    was written.
+    """
 
     __slots__ = ("steps", "base_type", "source_type")
 
-    def __init__(self, base: Edge, source: Edge, steps: list[View], base_type: TensorType, source_type: TensorType):
+    def __init__(self, base: Edge, source: Edge, steps: list[View], base_type: TensorType,
+                 source_type: TensorType):
         super().__init__((base, source))
         self.steps = [(s.op, s.operands, s.attributes) for s in steps]
         self.base_type, self.source_type = base_type, source_type
@@ -266,11 +284,14 @@ class CopySlices(Node):
 
 
 def set_data(self: TensorState, value: Any) -> None:
-    """`self.data = value`: the tensor looks at the memory of `value` from now on; its history stays."""
+    """`self.data = value`: the tensor looks at the memory of `value` from now on; its history
+    stays.
+    """
     if not isinstance(value, TensorState):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     if value._dtype.category < FLOATING and self._requires_grad:
-        raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        raise RuntimeError("data set to a tensor that requires gradients must be floating point or "
+                           "complex dtype")
     recorder = active.recorder
     if recorder is not None:
         if value._dtype is self._dtype and recorder.shape(value) == recorder.shape(self):
@@ -290,7 +311,9 @@ def take_memory(self: TensorState, other: TensorState) -> None:
 
 
 def get_data(self: TensorState) -> Any:
-    """`self.data`: the same memory without history; writes through it are not counted against saved tensors."""
+    """`self.data`: the same memory without history; writes through it are not counted against saved
+    tensors.
+    """
     if active.recorder is not None:
         return active.recorder.alias(self)
     t = make(self._storage, self._offset, self._shape, self._strides, self._dtype, self._device)
@@ -302,7 +325,8 @@ def get_data(self: TensorState) -> Any:
 def copy_(self: TensorState, source: Any, non_blocking: bool = False) -> Any:
     """Write `source`, cast, moved and broadcast as needed; gradients flow to it."""
     if not isinstance(source, TensorState):
-        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(source).__name__}")
+        raise TypeError("copy_(): argument 'other' (position 1) must be Tensor, not "
+                        f"{type(source).__name__}")
     check_writable(self)
     moved = source.to(self._device) if source._device != self._device else source
     if moved._dtype is not self._dtype:
