@@ -1,0 +1,127 @@
+"""Random programs: a seed, or hypothesis' draws, become a `Program`.
+
+In: Choices. Out: a Program whose steps ran eagerly at every size. Called by the runner's processes and by the tests.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.random_programs import movements, operations
+from tests.random_programs.builder import DTYPES, Builder
+from tests.random_programs.choices import Choices
+from tests.random_programs.program import Call, Program
+
+KINDS: dict[Any, tuple[str, ...]] = {**operations.OPERATIONS, **movements.MOVEMENTS}
+WEIGHTS = {**operations.WEIGHTS, **movements.WEIGHTS}
+_DRAWN = [kind for kind in KINDS for _ in range(WEIGHTS.get(kind, 1))]
+RARE = (movements.masked_select, movements.branch, movements.item)
+OPS = sorted({op for ops in KINDS.values() for op in ops} - {"masked", "setitem", "iadd", "imul"}
+             | {"masked", "setitem", "iadd", "imul"})
+_SHAPES = (("n", "m"), ("n",), ("n", "m"), ("m",), ("n", 1), (1, "m"), (), ("n", "m", "k"), (3,), (2, "n", 4), (1, 1))
+
+
+def generate(choices: Choices) -> Program:
+    """A program of up to eight steps; the same choices give the same program."""
+    b = Builder(choices)
+    for _ in range(choices.between(1, 3)):
+        _arguments(b)
+    wanted = choices.between(2, 8)
+    for _ in range(3 * wanted):
+        kind = choices.pick(_DRAWN)
+        if kind in RARE and not choices.chance(40):
+            continue
+        draft = kind(b)
+        if draft is not None:
+            b.add(draft)
+        if len(b.steps) == wanted:
+            break
+    return _finished(b)
+
+
+# -- memory --------------------------------------------------------------------------------------------
+def _arguments(b: Builder) -> None:
+    """One piece of memory and the arguments that look at it."""
+    choices = b.choices
+    dtype, dims = choices.pick(DTYPES), choices.pick(_SHAPES)
+    floating = "float" in dtype
+    kind = choices.pick(("plain", "plain", "special", "ties")) if floating else "plain"
+    history = choices.pick(("", "", "leaf", "computed")) if floating else ""
+    way = choices.below(12)
+    whole = b.shape(*dims)
+
+    def memory(shapes: Any) -> Any:
+        return b.memory(dtype, shapes, kind, history=history)
+
+    if way < 4 or not dims:
+        found = memory(whole)
+        b.argument(found)
+        if way == 3:
+            b.argument(found)  # the same tensor twice
+        return
+    name = f"m{len(b.memories)}"
+    layouts = {
+        4: (tuple(s[::-1] for s in whole), f"{name}.permute({', '.join(map(str, range(len(dims))[::-1]))})"),
+        5: (tuple((s[0] + 2, *s[1:]) for s in whole), f"{name}[1:-1]"),
+        6: (tuple((*s[:-1], 2 * s[-1] + 1) for s in whole), f"{name}[..., 1::2]"),
+        7: (tuple((*s, 3) for s in whole), f"{name}[..., 1]"),
+        8: (tuple((1, *s[1:]) for s in whole), ""),
+    }
+    if way in layouts:
+        shapes, view = layouts[way]
+        found = memory(shapes)
+        b.argument(found, [view or f"{name}.expand({', '.join(map(str, s))})" for s in whole] if not view
+                   else [view] * b.count)
+        return
+    found = memory(tuple((s[0] + 1, *s[1:]) for s in whole))
+    if way == 9:  # overlapping
+        b.argument(found, [f"{name}[:-1]"] * b.count)
+        b.argument(found, [f"{name}[1:]"] * b.count)
+    elif way == 10:  # other shapes of the same memory
+        b.argument(found)
+        b.argument(found, [f"{name}.view(-1)"] * b.count)
+    else:  # disjoint parts of the same memory
+        b.argument(found, [f"{name}[1:]"] * b.count)
+        b.argument(found, [f"{name}[:1]"] * b.count)
+
+
+# -- ending --------------------------------------------------------------------------------------------
+def _finished(b: Builder) -> Program:
+    choices = b.choices
+    backward = _backward(b)
+    computed = [n for n in b.live if n.startswith("v")] or b.live
+    used = {name for step in b.steps for name in step.uses}
+    ends = [n for n in computed if n not in used][-3:]  # what nothing reads would be dropped as dead code
+    outputs = list(dict.fromkeys([*ends[::-1], computed[-1], *[choices.pick(b.live) for _ in range(choices.below(3))]]))
+    container = choices.pick(("tuple", "dict", "single"))
+    if container == "single":
+        outputs = outputs[:1]
+    return Program(tuple(b.memories), tuple(b.arguments), tuple(b.steps), tuple(outputs), _calls(b), backward, container,
+                   tuple(b.rejected))
+
+
+def _calls(b: Builder) -> tuple[Call, ...]:
+    """Every size once, then the first one again: other values, and the same memory as left behind."""
+    calls = [Call(k) for k in range(b.count)]
+    if b.choices.chance(60):
+        calls.append(Call(0, values=1))
+    if b.choices.chance(50):
+        calls.append(Call(calls[-1].sizes, again=True))
+    return tuple(calls)
+
+
+def _backward(b: Builder) -> str:
+    """Who calls backward; inside the function it is a last step."""
+    from tests.random_programs.program import Step
+
+    tracked = [n for n in b.live if all(space[n].requires_grad and space[n].dtype.is_floating_point
+                                        for space in b.spaces)]
+    if not tracked:
+        return ""
+    way = b.choices.pick(("outside", "inside", "", "outside"))
+    if way == "inside":
+        terms = list(dict.fromkeys([tracked[-1], b.choices.pick(tracked)]))
+        text = " + ".join(f"({n} * {n}).sum()" if b.choices.chance(50) else f"{n}.mean()" for n in terms)
+        cell = ("backward", b.dtype(terms[0]), "-", "-")
+        b.steps.append(Step((f"({text}).backward()",), (), frozenset(terms), cells=frozenset([cell])))
+    return way

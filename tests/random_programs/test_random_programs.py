@@ -1,0 +1,116 @@
+"""Random programs show the same plainly and captured. The long run: `python -m tests.random_programs` (docs/testing.md)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.random_programs.builder import tensor_of
+from tests.random_programs.choices import Choices
+from tests.random_programs.coverage import Coverage
+from tests.random_programs.generator import OPS, generate
+from tests.random_programs.minimise import minimise
+from tests.random_programs.program import Argument, Call, Memory, Program, Step
+from tests.random_programs.runner import Way, check, function_of, observe
+
+GRAPH = range(400)
+COMPILED = range(1000, 1060)
+PYTHON = range(2000, 2020)
+EXACT = range(3000, 3020)
+MANY = settings(max_examples=60, deadline=None, derandomize=True, database=None,
+                suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def assert_agrees(seeds: range, way: Way) -> None:
+    found = []
+    for seed in seeds:
+        mismatch = check(generate(Choices.seeded(seed)), way)
+        if mismatch is not None:
+            found.append(f"seed {seed}: {mismatch}")
+    assert not found, f"{len(found)} of {len(seeds)} programs differ\n" + "\n".join(found[:3])
+
+
+def test_graph_mode_agrees_bit_for_bit() -> None:
+    assert_agrees(GRAPH, Way("graph"))
+
+
+def test_compiled_programs_agree() -> None:
+    assert_agrees(COMPILED, Way("compiled"))
+
+
+def test_kernels_run_as_python_agree() -> None:
+    assert_agrees(PYTHON, Way("python"))
+
+
+def test_eager_numerics_agree_bit_for_bit() -> None:
+    assert_agrees(EXACT, Way("compiled", "eager"))
+
+
+@MANY
+@given(st.data())
+def test_programs_that_hypothesis_finds_agree(data: st.DataObject) -> None:
+    program = generate(Choices(lambda bound: data.draw(st.integers(0, bound - 1))))
+    mismatch = check(program, Way("graph"))
+    assert mismatch is None, mismatch
+
+
+# -- the test of the test ------------------------------------------------------------------------------
+
+
+def small(*lines: str, output: str = "v0", dtype: str = "float32", view: str = "m0") -> Program:
+    """A program of one argument, x0, of six elements."""
+    steps = tuple(Step((line,), (line.split(" ")[0],) if "=" in line else (), frozenset({"x0"})) for line in lines)
+    return Program((Memory("m0", dtype, ((6,),)),), (Argument("x0", (view,), "m0"),), steps, (output,), (Call(0),))
+
+
+@pytest.mark.parametrize("wrong", [
+    "v0 = x0 * 1.0001", "v0 = (x0 * 2).detach()", "v0 = x0.double() * 2", "v0 = x0 * 2; x0.add_(1)", "v0 = x0.add_(x0)",
+    "v0 = tj.stack([x0, x0]).t().sum(1)[::2]",
+])
+def test_a_difference_is_seen(wrong: str) -> None:
+    right = small("v0 = <x0> * 2")
+    import dataclasses
+
+    history = (dataclasses.replace(right.memories[0], history="computed"),)
+    right = dataclasses.replace(right, memories=history)
+    other = dataclasses.replace(right, steps=small(wrong).steps)
+    expected = observe(other, function_of(other))
+    assert check(right, Way("graph"), expected) is not None
+    assert check(right, Way("compiled"), expected) is not None
+    assert check(right, Way("compiled"), observe(right, function_of(right))) is None
+
+
+def test_the_same_seed_gives_the_same_program() -> None:
+    programs = [generate(Choices.seeded(5)) for _ in range(2)]
+    assert programs[0] == programs[1]
+    call = programs[0].calls[0]
+    for m in programs[0].memories:
+        a, b = tensor_of(m, call), tensor_of(m, call)
+        assert np.array_equal(a.detach().array, b.detach().array, equal_nan=m.dtype.startswith("float"))
+
+
+def test_programs_become_small() -> None:
+    program = small("v0 = x0 * 2", "v1 = x0 + 1", "v2 = tj.exp(x0)", output="v2")
+    found = minimise(program, lambda p: "exp" in p.text())
+    assert [s.lines[0] for s in found.steps] == ["v2 = tj.exp(x0)"]
+
+
+def test_two_thousand_programs_have_every_op() -> None:
+    covered = Coverage()
+    for seed in range(2000):
+        covered.add(generate(Choices.seeded(seed)))
+    assert covered.missing() == []
+    assert len(OPS) >= 100
+    kinds = {(shape, alias) for _, _, shape, alias in covered.cells}
+    assert {s for s, _ in kinds} >= {"0", "1", "0-dim", "many", "broadcast"}
+    assert {a for _, a in kinds} >= {f"{w}{a}" for w in ("", "write ")
+                                     for a in ("fresh", "input", "view", "strided", "expanded", "shared")}
+
+
+def test_reports_run_as_scripts() -> None:
+    program = generate(Choices.seeded(3))
+    space: dict = {}
+    exec(program.script("graph"), space)
+    assert space["program"].text() == program.text()

@@ -1,0 +1,117 @@
+"""How far compiled numbers may be from eager ones, measured instead of guessed.
+
+numerics="fast" may contract, reorder and use its own functions, so every op has a rounding error of a few units in the last
+place, which the rest of the program magnifies as it likes. `Noise` runs the program plainly with the operands and results of
+every inexact op moved by up to `NOISE` eps at random. An element may differ from eager's by `FACTOR` times what such
+runs moved it, and by `ULP` eps of its size. Where noise changes an integer, a boolean, a NaN or an infinity, the element is
+undecided, and not compared.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import tracejit as tj
+
+NOISE = 4  # eps; the documented bound of most functions is 2 ulp, gradients add a few operations
+FACTOR = 4
+ULP = 8
+
+
+def eps(dtype: Any) -> float:
+    return float(ml_dtypes.finfo(dtype).eps)
+
+
+class Noise:
+    """`near(x)`: x with every element moved a little; `near_(x)` does so in place. One seed, one run."""
+
+    def __init__(self, seed: int):
+        self.rng = np.random.default_rng([seed, 0x6E])
+        self.extreme = seed % 3 == 0  # the largest moves, in random directions
+
+    def _factors(self, x: Any) -> Any:
+        moves = self.rng.uniform(-1, 1, tuple(x.shape))
+        moves = np.sign(moves) if self.extreme else moves
+        made = np.asarray(1 + NOISE * eps(x.dtype.numpy) * moves)
+        return tj.Tensor.of_array(made.astype(x.dtype.numpy))
+
+    def near(self, x: Any) -> Any:
+        return x * self._factors(x) if _rounds(x) else x
+
+    def near_(self, x: Any) -> None:
+        if _rounds(x):
+            x.mul_(self._factors(x))
+
+
+def _rounds(x: Any) -> bool:
+    return isinstance(x, tj.Tensor) and x.dtype.is_floating_point
+
+
+def exact(path: str, got: np.ndarray, want: np.ndarray) -> str | None:
+    """The same bits, but for the bits of a NaN."""
+    if got.dtype.kind in "biu":
+        return None if np.array_equal(got, want) else _shown(got, want, got != want)
+    g, w = got.astype(np.float64), want.astype(np.float64)
+    same = (g == w) & (np.signbit(g) == np.signbit(w)) | np.isnan(g) & np.isnan(w)
+    return None if same.all() else _shown(got, want, ~same)
+
+
+def _shown(got: np.ndarray, want: np.ndarray, where: np.ndarray) -> str:
+    place = tuple(int(i) for i in np.argwhere(where)[0])
+    return f"{int(where.sum())} of {want.size} elements; at {place}: {got[place]!r}, plainly {want[place]!r}"
+
+
+class Tolerance:
+    """Compares what a captured run showed with eager's, given what noisy runs showed."""
+
+    def __init__(self, expected: list[tuple[str, Any]], noisy: list[list[tuple[str, Any]]]):
+        self.spread: dict[str, np.ndarray] = {}
+        self.undecided: dict[str, np.ndarray | None] = {}
+        self.compared = self.skipped = 0
+        runs = [dict(run) for run in noisy]
+        for path, want in expected:
+            if isinstance(want, np.ndarray):
+                self._measure(path, want, [run.get(path) for run in runs])
+
+    def _measure(self, path: str, want: np.ndarray, moved: list[Any]) -> None:
+        fit = [m for m in moved if isinstance(m, np.ndarray) and m.shape == want.shape and m.dtype == want.dtype]
+        if len(fit) < len(moved):  # another branch, another size: nothing can be said
+            self.undecided[path] = None
+            return
+        if want.dtype.kind in "biu":
+            self.undecided[path] = np.any([m != want for m in fit], axis=0)
+            return
+        w = want.astype(np.float64)
+        runs = [m.astype(np.float64) for m in fit]
+        odd = ~np.isfinite(w)
+        self.undecided[path] = np.any([(np.isnan(m) != np.isnan(w)) | (~np.isfinite(m) | odd) & (m != w)
+                                       & ~np.isnan(m) for m in runs], axis=0)
+        self.spread[path] = np.max([np.abs(np.where(np.isfinite(m) & ~odd, m - w, 0)) for m in runs], axis=0)
+
+    def __call__(self, path: str, got: np.ndarray, want: np.ndarray) -> str | None:
+        undecided = self.undecided[path]
+        if undecided is None:
+            self.skipped += want.size
+            return None
+        self.skipped += int(np.sum(undecided))
+        self.compared += want.size
+        wrong = self._wrong(path, got, want) & ~undecided
+        return _shown(got, want, wrong) + self._allowed(path, wrong) if wrong.any() else None
+
+    def _wrong(self, path: str, got: np.ndarray, want: np.ndarray) -> np.ndarray:
+        if got.dtype.kind in "biu":
+            return np.asarray(got != want)
+        g, w = got.astype(np.float64), want.astype(np.float64)
+        finite = np.isfinite(w)
+        tiny = float(ml_dtypes.finfo(want.dtype).smallest_normal)
+        allowed = FACTOR * self.spread[path] + ULP * eps(want.dtype) * np.maximum(np.where(finite, np.abs(w), 0), tiny)
+        apart = np.abs(np.where(finite & np.isfinite(g), g - w, 0)) > allowed
+        return np.where(finite, apart | ~np.isfinite(g), ~((g == w) | np.isnan(g) & np.isnan(w)))
+
+    def _allowed(self, path: str, wrong: np.ndarray) -> str:
+        if path not in self.spread:
+            return ""
+        return f"; noise moves it by {self.spread[path][tuple(np.argwhere(wrong)[0])]:.3g}"
