@@ -8,6 +8,7 @@ room after it (which reads, compares and evaluates them). A constant is always a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from numbers import Number
 from typing import Any, Callable, Mapping, Union
 
 Atom = Union[str, tuple]  # "s0", or ("floordiv" | "mod" | "max" | "min", Size | int, Size | int)
@@ -171,18 +172,20 @@ class Size:
     # -- arithmetic -------------------------------------------------------
     def __add__(self, other: SizeLike) -> SizeLike:
         if type(other) is not Size and not _is_int(other):
-            return self.concrete() + other
+            return self.concrete() + other if isinstance(other, Number) else NotImplemented
         return _sum(self.scope, (self, 1), (other, 1))
 
     __radd__ = __add__
 
     def __sub__(self, other: SizeLike) -> SizeLike:
         if type(other) is not Size and not _is_int(other):
-            return self.concrete() - other
+            return self.concrete() - other if isinstance(other, Number) else NotImplemented
         return _sum(self.scope, (self, 1), (other, -1))
 
     def __rsub__(self, other: SizeLike) -> SizeLike:
-        return _sum(self.scope, (other, 1), (self, -1)) if _is_int(other) else other - self.concrete()
+        if not _is_int(other):
+            return other - self.concrete() if isinstance(other, Number) else NotImplemented
+        return _sum(self.scope, (other, 1), (self, -1))
 
     def __neg__(self) -> SizeLike:
         return _sum(self.scope, (self, -1))
@@ -192,7 +195,7 @@ class Size:
 
     def __mul__(self, other: SizeLike) -> SizeLike:
         if type(other) is not Size and not _is_int(other):
-            return self.concrete() * other
+            return self.concrete() * other if isinstance(other, Number) else NotImplemented
         product: dict[tuple[Atom, ...], int] = {}
         for m, c in self.terms.items():
             for n, d in _terms(other).items():
@@ -204,7 +207,7 @@ class Size:
 
     def __floordiv__(self, other: SizeLike) -> SizeLike:
         if type(other) is not Size and not _is_int(other):
-            return self.concrete() // other
+            return self.concrete() // other if isinstance(other, Number) else NotImplemented
         exact = _divide(self, other)
         return exact if exact is not None else _atom("floordiv", self, other, self.scope)
 
@@ -213,7 +216,7 @@ class Size:
 
     def __mod__(self, other: SizeLike) -> SizeLike:
         if type(other) is not Size and not _is_int(other):
-            return self.concrete() % other
+            return self.concrete() % other if isinstance(other, Number) else NotImplemented
         if _divide(self, other) is not None:
             return 0
         return _atom("mod", self, other, self.scope)
