@@ -66,7 +66,8 @@ def _reduction_kind(node: Node) -> str:
         return "element"
     if len(reduced) == len(dense):
         return "full"
-    return "row" if dense[-1] in reduced else "column"
+    assert node.op.reduce is not None
+    return "row" if dense[-1] in reduced or node.op.reduce.position else "column"
 
 
 class Fuser:

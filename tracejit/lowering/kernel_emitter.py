@@ -21,7 +21,6 @@ from tracejit.lowering import abi
 from tracejit.lowering.kernel_expressions import (
     LITERAL,
     Pointer,
-    UnsupportedSyntax,
     constant,
     is_float,
     llvm_type,
@@ -60,9 +59,8 @@ def _fetch(statement: ast.stmt, namespace: dict[str, Any]) -> tuple[str, str, in
         return None
     value, element = statement.value, "size"
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and len(value.args) == 2:
-        element, of_operands = abi.POINTER_FUNCTIONS.get(
-            namespace.get(value.func.id), ("", False)
-        )
+        function: Any = namespace.get(value.func.id)
+        element, of_operands = abi.POINTER_FUNCTIONS.get(function, ("", False))
         if not of_operands or ast.unparse(value.args[0]) != "buffers":
             return None
         value = value.args[1]

@@ -32,6 +32,7 @@ _INT_OPS = {
 _COMPARE = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
+_BUILTINS = {"abs": abs, "min": min, "max": max, "int": int, "float": float, "bool": bool}
 _ROUNDING = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint",
              "abs": "fabs", "fabs": "fabs"}  # fmt: skip
 
@@ -135,8 +136,10 @@ class Expressions:
         return found if found is not None else self.of_python(self.globals.get(node.id), node)
 
     def of_python(self, value: Any, node: Any) -> Any:
-        if isinstance(value, np.generic) and (value.dtype.name in WIDTHS or is_float(value.dtype.name)):
-            return constant(value.item(), value.dtype.name)
+        if isinstance(value, np.generic):
+            dtype = value.dtype.name
+            if dtype in WIDTHS or is_float(dtype):
+                return constant(value.item(), dtype)
         if isinstance(value, (bool, int, float)):
             return Scalar(value, LITERAL)
         raise self.error(node, "is neither a local nor a number of the module")
@@ -217,7 +220,8 @@ class Expressions:
                 result = build.select(lower, build.add(rest, divisor), rest)
             else:
                 quotient = build.sdiv(a.value, divisor)
-                result = build.select(lower, build.sub(quotient, ir.Constant(zero.type, 1)), quotient)
+                below = build.sub(quotient, ir.Constant(zero.type, 1))
+                result = build.select(lower, below, quotient)
         return build.select(by_zero, zero, result)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Scalar:
@@ -300,11 +304,11 @@ class Expressions:
         if isinstance(called, ast.Attribute):
             if called.attr == "view":
                 return self.view(self.value(called.value), node)
-            owner = self.globals.get(called.value.id) if isinstance(called.value, ast.Name) else None
-            function = getattr(owner, called.attr, None) if inspect.ismodule(owner) else None
+            owner = called.value.id if isinstance(called.value, ast.Name) else ""
+            module = self.globals.get(owner)
+            function = getattr(module, called.attr, None) if inspect.ismodule(module) else None
         elif isinstance(called, ast.Name):
-            builtins = {"abs": abs, "min": min, "max": max, "int": int, "float": float, "bool": bool}
-            function = self.globals.get(called.id, builtins.get(called.id))
+            function = self.globals.get(called.id, _BUILTINS.get(called.id))
         else:
             raise self.error(node, "is not in the subset")
         return self.call(function, node)
@@ -421,6 +425,7 @@ class Expressions:
             if name != "abs" or is_unsigned(a.dtype):
                 raise self.error(node, f"{name} takes floats here")
             negative = self.compare("<", a, constant(0, a.dtype))
-            return Scalar(self.builder.select(negative, self.builder.neg(a.value), a.value), a.dtype)
+            opposite = self.builder.neg(a.value)
+            return Scalar(self.builder.select(negative, opposite, a.value), a.dtype)
         intrinsic = self.builder.module.declare_intrinsic("llvm." + _ROUNDING[name], [a.value.type])
         return Scalar(self.builder.call(intrinsic, [a.value]), a.dtype)

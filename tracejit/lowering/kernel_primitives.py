@@ -79,7 +79,8 @@ class Primitives(Expressions):
 
     def atomic_swap_if(self, pointer: Any, index: Any, expected: Any, new: Any) -> Scalar:
         where = self._word(pointer, index)
-        pair = self.builder.cmpxchg(where, self.index(expected), self.index(new), "seq_cst", "seq_cst")
+        before, after = self.index(expected), self.index(new)
+        pair = self.builder.cmpxchg(where, before, after, "seq_cst", "seq_cst")
         return Scalar(self.builder.extract_value(pair, 1), "bool")
 
     def pause(self) -> Scalar:

@@ -62,6 +62,7 @@ def compile_kernels(kernels: Sequence[Kernel], threads: int = 1) -> list[bytes]:
 def emit_kernel(kernel: Kernel) -> list[str]:
     """LLVM IR, not optimised, of modules that define the kernel's symbol."""
     from tracejit.lowering import kernel_emitter
+    from tracejit.lowering.vector_math_intrinsics import UnsupportedSyntax
 
     namespace = namespace_of(kernel)
     try:
@@ -69,7 +70,7 @@ def emit_kernel(kernel: Kernel) -> list[str]:
             kernel.source, kernel.name, symbol_of(kernel.digest), namespace
         )
         return [text]
-    except kernel_emitter.UnsupportedSyntax as why:
+    except UnsupportedSyntax as why:
         logs.emit("kernels", f"{kernel.name}: numba compiles it ({why})")
     except (ValueError, SyntaxError) as error:
         raise KernelError(f"kernel {kernel.name}: {error}") from error
@@ -92,8 +93,10 @@ def _emit_with_numba(kernel: Kernel, namespace: dict[str, Any]) -> list[str]:
 def optimized_ir(kernels: Sequence[Kernel]) -> str:
     """LLVM IR after the optimiser: for tests that loops are vectorised, and for the curious."""
     _initialize()
-    module = _parsed([t for k in kernels for t in emit_kernel(k)], _machine(), llvm.create_context())
-    _optimize(module, _machine())
+    texts = [text for kernel in kernels for text in emit_kernel(kernel)]
+    machine, context = _machine(), llvm.create_context()
+    module = _parsed(texts, machine, context)
+    _optimize(module, machine)
     return str(module)
 
 

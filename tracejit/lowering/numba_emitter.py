@@ -17,8 +17,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
-from numba.core import compiler, cpu, fastmathpass, funcdesc, lowering, types
+from numba.core import compiler, cpu, fastmathpass, funcdesc, lowering
 from numba.core import typed_passes as typed
+from numba.core import types as numba_types
 from numba.core import untyped_passes as untyped
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import LoweringPass, PassManager, register_pass
@@ -30,6 +31,7 @@ from tracejit.lowering import abi
 from tracejit.lowering.kernel_emitter import function_definition, split_prologue
 from tracejit.lowering.kernel_primitives import I64, KERNEL_TYPE
 
+types: Any = numba_types  # it takes most of its names from elsewhere at run time
 _WORDS = types.CPointer(types.int64)
 _ABI_TYPES = (_WORDS, _WORDS, _WORDS, types.CPointer(types.uint8), _WORDS, types.int64, types.int64)
 
@@ -180,8 +182,8 @@ def _pointer_intrinsic(element: str, of_operands: bool) -> Any:
     kind = types.CPointer(getattr(types, element))
 
     @intrinsic
-    def pointer(context, table, k):  # type: ignore[no-untyped-def]
-        def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def pointer(context, table, k):
+        def codegen(context, builder, signature, arguments):
             where = builder.gep(arguments[0], [arguments[1]])
             result = context.get_value_type(kind)
             if of_operands:
@@ -199,7 +201,7 @@ def _scalar_intrinsic(function: Callable[..., Any]) -> Any:
 
     names = ", ".join(f"a{i}" for i in range(function.__code__.co_argcount))
 
-    def typed_call(context, *found):  # type: ignore[no-untyped-def]
+    def typed_call(context, *found):
         kinds = [types.unliteral(kind) for kind in found]
         dtypes = ["bool" if kind == types.boolean else str(kind) for kind in kinds]
         return as_intrinsic(function, dtypes)._defn(context, *kinds)
