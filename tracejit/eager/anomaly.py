@@ -69,7 +69,7 @@ def apply(node: Any, grads: list) -> Sequence[Any]:
         raise
     if active.anomaly_check_nan:
         for k, grad in enumerate(results):
-            if isinstance(grad, TensorState) and bool((grad != grad).any()):
+            if isinstance(grad, TensorState) and bool(grad.isnan().any()):
                 _warn(node)
                 raise RuntimeError(f"Function '{node.name()}' returned nan values in its {k}th "
                                    "output.")

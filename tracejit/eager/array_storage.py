@@ -25,7 +25,7 @@ class ArrayStorage(Storage):
         self._ptr = None
 
     @property
-    def block(self) -> Any:  # type: ignore[override]
+    def block(self) -> Any:
         """The bytes, one-dimensional."""
         if self._flat is None:
             self._flat = self._array.reshape(-1).view("uint8")

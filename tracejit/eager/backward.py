@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.eager.engine import Place, Root, Task, accumulate
+from tracejit.eager.nodes import AccumulateGrad, Node, edge_of
 from tracejit.eager.state import TensorState, shape_of
-from tracejit.eager.tape import AccumulateGrad, Node, edge_of, refresh
+from tracejit.eager.tape import refresh
 from tracejit.ops import creation
 from tracejit.ops.shapes import known_same_shape, numel, shape_text
 from tracejit.ops.types import FLOATING, TensorType

@@ -12,9 +12,11 @@ from typing import Any
 
 from tracejit.eager import backward as backward_pass
 from tracejit.eager import hooks
+from tracejit.eager.nodes import Node, RemovableHandle, grad_fn_of
 from tracejit.eager.recording import active
+from tracejit.eager.saved import alias
 from tracejit.eager.state import TensorState, shape_of
-from tracejit.eager.tape import Node, RemovableHandle, alias, grad_fn_of, refresh
+from tracejit.eager.tape import refresh
 from tracejit.eager.views import View, family_of
 from tracejit.eager.writing import get_data, set_data
 from tracejit.ops.shapes import shape_text

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.eager import anomaly
+from tracejit.eager.nodes import AccumulateGrad, Node
 from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState
-from tracejit.eager.tape import AccumulateGrad, Node
 from tracejit.eager.views import View
 from tracejit.eager.writing import assign
 

@@ -12,23 +12,15 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tracejit.eager.history import set_history
 from tracejit.eager.modes import no_grad
+from tracejit.eager.nodes import FREED, Edge, Node, edge_of, grad_fn_of
 from tracejit.eager.recording import active
+from tracejit.eager.saved import Saved, SavedOutput, Unsaved, alias
 from tracejit.eager.state import TensorState, shape_of
-from tracejit.eager.tape import (
-    FREED,
-    Edge,
-    Node,
-    Saved,
-    SavedOutput,
-    Unsaved,
-    alias,
-    edge_of,
-    grad_fn_of,
-    refresh,
-)
+from tracejit.eager.tape import refresh
 from tracejit.eager.views import View, family_of
-from tracejit.eager.writing import LEAF, bump_version, check_writable, set_history
+from tracejit.eager.writing import LEAF, bump_version, check_writable
 from tracejit.ops import creation
 from tracejit.ops.cotangents import fit
 from tracejit.ops.shapes import broadcast_dims, known_same_shape, shape_text
@@ -110,7 +102,7 @@ class FunctionNode(Node, FunctionCtx):
             raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients "
                                f"(expected {count}, "
                                f"got {len(found)})")
-        results = []
+        results: list[Any] = []
         for k, (grad, kind) in enumerate(zip(found, self._inputs)):
             if grad is None or self.edges[k] is None:
                 results.append(None)

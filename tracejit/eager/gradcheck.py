@@ -27,7 +27,8 @@ class GradcheckError(RuntimeError):
 def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5,
               rtol: float = 1e-3,
               raise_exception: bool = True, nondet_tol: float = 0.0,
-              check_undefined_grad: bool = True, check_grad_dtypes: bool = False, **ignored: Any) -> bool:
+              check_undefined_grad: bool = True, check_grad_dtypes: bool = False,
+              **ignored: Any) -> bool:
     """Whether the gradients of `func` at `inputs` agree with central differences.
 
     func returns one tensor or a tuple; inputs that require grad are checked, and should be float64.
@@ -78,7 +79,7 @@ def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float, 
 
 
 def _checked_inputs(inputs: tuple) -> list:
-    # type: ignore[attr-defined]
+  
     checked = [x for x in inputs if isinstance(x, TensorState) and x.requires_grad]
     if not checked:
         raise ValueError("gradcheck expects at least one input tensor to require gradient, but "
@@ -100,7 +101,7 @@ def _all_outputs(found: Any) -> list:
 
 
 def _differentiable(found: Any) -> list:
-    return [y for y in _all_outputs(found) if y.requires_grad]  # type: ignore[attr-defined]
+    return [y for y in _all_outputs(found) if y.requires_grad]
 
 
 def _analytical(output: Any, inputs: Sequence[Any]) -> list[np.ndarray]:
@@ -181,7 +182,8 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
                   eps: float = 1e-6,
                   atol: float = 1e-5, rtol: float = 1e-3, gen_non_contig_grad_outputs: bool = False,
                   raise_exception: bool = True, nondet_tol: float = 0.0,
-                  check_undefined_grad: bool = True, check_grad_dtypes: bool = False, **ignored: Any) -> bool:
+                  check_undefined_grad: bool = True, check_grad_dtypes: bool = False,
+                  **ignored: Any) -> bool:
     """Whether second derivatives agree with differences of first ones; see `gradcheck`.
 
     >>> import tracejit
@@ -200,13 +202,13 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
     def first(*args: Any) -> tuple:
         own = tuple(x.detach().requires_grad_() if isinstance(x, TensorState)
                     and x._dtype.category >= FLOATING
-                    and not x.requires_grad else x for x in args)  # type: ignore[attr-defined]
+                    and not x.requires_grad else x for x in args)
         given = args[:-count]
         from tracejit.eager.modes import enable_grad
 
         with enable_grad():
             found = _differentiable(func(*given))
-            # type: ignore[attr-defined]
+          
             wanted = [x for x in given if isinstance(x, TensorState) and x.requires_grad]
             result = gradients(found, wanted, own[-count:], create_graph=True, allow_unused=True)
         return tuple(g for g in result if g is not None and g.requires_grad)

@@ -10,8 +10,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from tracejit.eager.nodes import RemovableHandle, grad_fn_of
 from tracejit.eager.state import TensorState
-from tracejit.eager.tape import RemovableHandle, grad_fn_of
 
 
 class TensorHooks:

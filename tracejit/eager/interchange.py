@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from tracejit.eager.array_storage import ArrayStorage
+from tracejit.eager.nodes import grad_fn_of
 from tracejit.eager.recording import active
+from tracejit.eager.saved import alias
 from tracejit.eager.state import TensorState, make, shape_of
-from tracejit.eager.tape import alias, grad_fn_of
 from tracejit.memory import Storage, allocate, device
 from tracejit.ops.shapes import numel
 from tracejit.ops.types import bfloat16, dtype
@@ -69,7 +70,7 @@ class Interchange(TensorState):
         that requires grad and TypeError for one that is not on the CPU.
         """
         if not force:
-            if self.requires_grad:  # type: ignore[attr-defined]
+            if self.requires_grad:
                 raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use "
                                    "tensor.detach().numpy() "
                                    "instead.")
@@ -91,7 +92,7 @@ class Interchange(TensorState):
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
                    copy: bool | None = None) -> Any:
         """The memory as a DLPack capsule; BufferError for a tensor that requires grad."""
-        if self.requires_grad:  # type: ignore[attr-defined]
+        if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         if active.recorder is not None:
             active.recorder.need(self, "the tensor was exported by DLPack")
@@ -128,7 +129,7 @@ class Interchange(TensorState):
     def __iter__(self) -> Iterator[Any]:
         if not shape_of(self):
             raise TypeError("iteration over a 0-d tensor")
-        return iter([self[k] for k in range(len(self))])  # type: ignore[index,arg-type]
+        return iter([self[k] for k in range(len(self))])  # type: ignore[index]
 
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, (TensorState, int, float, complex)):
@@ -137,8 +138,6 @@ class Interchange(TensorState):
                            f"a {type(element)}.")
 
     def __format__(self, spec: str) -> str:
-        if not shape_of(self) and type(self) is not str and spec:
-            return format(self.item(), spec)
         return format(self.item(), spec) if not shape_of(self) else object.__format__(self, spec)
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
@@ -212,5 +211,5 @@ def _reduce_storage(storage: Storage) -> tuple:
                                storage.device)
 
 
-copyreg.pickle(Storage, _reduce_storage)  # type: ignore[arg-type]
-copyreg.pickle(ArrayStorage, _reduce_storage)  # type: ignore[arg-type]
+copyreg.pickle(Storage, _reduce_storage)
+copyreg.pickle(ArrayStorage, _reduce_storage)

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from tracejit.eager.recording import active
+from tracejit.eager.saved import version_of
 from tracejit.eager.size import Size
 from tracejit.eager.state import (
     TensorState,
@@ -18,7 +19,6 @@ from tracejit.eager.state import (
     shape_of,
     strides_of,
 )
-from tracejit.eager.tape import version_of
 from tracejit.eager.views import View, chain_of, family_of
 from tracejit.ops.shapes import normalize_dim, numel
 
@@ -131,7 +131,8 @@ class Metadata(TensorState):
     def data_ptr(self) -> int:
         """The address of the first element."""
         self._needed("data_ptr() was read")
-        return self._storage.ptr + self._offset * self._dtype.itemsize if self.numel() else 0
+        storage: Any = self._storage
+        return storage.ptr + self._offset * self._dtype.itemsize if self.numel() else 0
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Whether elements lie in row-major order without gaps."""

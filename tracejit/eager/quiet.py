@@ -7,26 +7,25 @@ variable is a third of that.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-try:
-    from numpy._core.umath import _extobj_contextvar, _make_extobj  # type: ignore[attr-defined]
-except ImportError:  # a NumPy that keeps this state elsewhere
-    _extobj_contextvar = _make_extobj = None
+_umath: Any = importlib.import_module("numpy._core.umath")
+_state: Any = getattr(_umath, "_extobj_contextvar", None)  # None: a NumPy that keeps it elsewhere
 
-if _make_extobj is not None:
-    _QUIET = _make_extobj(all="ignore")
+if _state is not None:
+    _QUIET = _umath._make_extobj(all="ignore")
 
     def quietly(function: Callable[..., Any], xp: Any, arrays: list, attributes: dict) -> Any:
         """`function(xp, *arrays, **attributes)` without floating point warnings."""
-        token = _extobj_contextvar.set(_QUIET)
+        token = _state.set(_QUIET)
         try:
             return function(xp, *arrays, **attributes)
         finally:
-            _extobj_contextvar.reset(token)
+            _state.reset(token)
 
 else:
 

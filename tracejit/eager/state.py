@@ -7,7 +7,7 @@ NumPy array) is worked out on demand.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -58,6 +58,10 @@ class TensorState(Operators):
     _array: Any
     _traced: Any
 
+    if TYPE_CHECKING:  # the other files of this room, and ops, hang their methods on subclasses
+
+        def __getattr__(self, name: str) -> Any: ...
+
     @property
     def array(self) -> Any:
         """The elements as an array over the tensor's own memory (NumPy; CuPy for CUDA)."""
@@ -83,7 +87,7 @@ def make(storage: Storage | None, offset: int, shape: tuple, strides: tuple | No
     """A tensor over `storage`; offset and strides in elements, strides None where it is
     contiguous.
     """
-    t = _new(_class[0])
+    t: Any = _new(_class[0])
     t._storage = storage
     t._offset = offset
     t._shape = shape

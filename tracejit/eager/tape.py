@@ -1,4 +1,4 @@
-"""The tape: nodes of the autograd graph, and what they keep of the forward computation.
+"""The tape: every op that ran on tensors that require grad, as a node.
 
 In: ops just run, from dispatch (`attach`), and compiled calls (`record_custom`). Out:
 `tensor.grad_fn` and the graph behind it, which the engine walks. Nothing here looks at elements, so
@@ -7,241 +7,22 @@ deferred tensors are recorded over like others.
 
 from __future__ import annotations
 
-import itertools
-import traceback
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tracejit.eager.nodes import FREED, Edge, Node, RemovableHandle, edge_of, grad_fn_of
 from tracejit.eager.recording import active
-from tracejit.eager.state import TensorState, make, shape_of
-from tracejit.eager.type_names import tensor_type_name
+from tracejit.eager.saved import Saved, SavedOutput, Unsaved, alias
+from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.views import Family, View, family_of
 from tracejit.ops.cotangents import cotangents, saved
 from tracejit.ops.record import Op
 from tracejit.ops.types import FLOATING, TensorType
 
-Edge = tuple["Node", int] | None
-_sequence = itertools.count()
-_LEAF_PRIORITY = 1 << 60  # AccumulateGrad nodes run as soon as they can
-
-FREED = (
-    "Trying to backward through the graph a second time (or directly access saved tensors after "
-    "they have already been freed). Saved intermediate values of the graph are freed when you call "
-    ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
-    "graph a second time or if you need to access saved tensors after calling backward."
-)
-
-
-class Extras:
-    """What few nodes have: hooks, metadata, the forward traceback."""
-
-    __slots__ = ("metadata", "hooks", "prehooks", "tensor_hooks", "retained", "traceback")
-
-    def __init__(self) -> None:
-        self.metadata: dict[str, Any] = {}
-        self.hooks: dict[int, Callable] = {}
-        self.prehooks: dict[int, Callable] = {}
-        self.tensor_hooks: dict[int, tuple[int, Callable]] = {}
-        self.retained: dict[int, weakref.ref] = {}
-        self.traceback: list[str] | None = None
-
-
-class Node:
-    """A function of the autograd graph; `edges[k]` says where the gradient of operand k goes."""
-
-    __slots__ = ("edges", "sequence", "extras", "__weakref__")
-    edges: tuple[Edge, ...]
-    output_count = 1
-
-    def __init__(self, edges: tuple[Edge, ...]):
-        self.edges = edges
-        self.sequence = next(_sequence)
-        self.extras: Extras | None = None
-        if active.anomaly:
-            self.extra().traceback = traceback.format_list(traceback.extract_stack()[:-1])
-
-    def apply(self, grads: list) -> Sequence[Any]:
-        """Gradients along `edges` from gradients of the outputs (None where undefined)."""
-        raise NotImplementedError
-
-    def release(self) -> None:
-        """Let go of what was saved."""
-
-    def extra(self) -> Extras:
-        if self.extras is None:
-            self.extras = Extras()
-        return self.extras
-
-    def name(self) -> str:
-        """PyTorch's name of the node, e.g. "AddBackward0"."""
-        return type(self).__name__
-
-    @property
-    def next_functions(self) -> tuple:
-        """(node, output number) for each operand; (None, 0) for those without gradient."""
-        return tuple((None, 0) if edge is None else edge for edge in self.edges)
-
-    @property
-    def metadata(self) -> dict:
-        """A dictionary for the user's own notes on this node."""
-        return self.extra().metadata
-
-    def register_hook(self, hook: Callable) -> Any:
-        """Call `hook(grad_inputs, grad_outputs)` after the node ran; it may return new
-        grad_inputs.
-        """
-        return RemovableHandle(self.extra().hooks, hook)
-
-    def register_prehook(self, hook: Callable) -> Any:
-        """Call `hook(grad_outputs)` before the node runs; it may return new grad_outputs."""
-        return RemovableHandle(self.extra().prehooks, hook)
-
-    def _sequence_nr(self) -> int:
-        return self.sequence
-
-
-class RemovableHandle:
-    """What registering a hook returns; `remove()` takes the hook out, also as a context manager."""
-
-    _next = itertools.count()
-
-    def __init__(self, hooks: dict, hook: Any):
-        self.hooks, self.id = hooks, next(RemovableHandle._next)
-        hooks[self.id] = hook
-
-    def remove(self) -> None:
-        self.hooks.pop(self.id, None)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
-
-
-class AccumulateGrad(Node):
-    """The sink of a leaf: adds what arrives to `variable.grad`."""
-
-    __slots__ = ("variable",)
-
-    def __init__(self, variable: TensorState):
-        super().__init__(())
-        self.sequence += _LEAF_PRIORITY
-        self.variable = variable
-
-
-def edge_of(x: TensorState) -> tuple[Node, int]:
-    """Where the gradient of a tensor that requires grad goes."""
-    node = x._node
-    if type(node) is weakref.ref:
-        node = node()
-    if node is None:
-        node = AccumulateGrad(x)
-        x._node = weakref.ref(node)
-    return node, x._output_nr
-
-
-def grad_fn_of(x: TensorState) -> Node | None:
-    """The node that made x; None for leaves."""
-    node = x._node
-    return None if type(node) is weakref.ref else node
-
-
-def version_of(x: TensorState) -> int:
-    """How often the memory behind x was written."""
-    recorder = active.recorder
-    if recorder is not None:
-        return recorder.version(x)
-    if x._view is not None:
-        family = family_of(x)
-        if family.version is not None:
-            return family.version
-    return 0 if x._storage is None else x._storage.version
-
-
-def alias(x: TensorState) -> Any:
-    """A tensor over the same memory without history: `detach()`, off the tape."""
-    if active.recorder is not None:
-        return active.recorder.alias(x)
-    t = make(x._storage, x._offset, x._shape, x._strides, x._dtype, x._device)
-    t._array, t._traced = x._array, x._traced
-    view = x._view
-    if view is not None and (family_of(x).version is not None or family_of(x).inference):
-        t._view = family_of(x)
-    return t
-
-
-class Saved:
-    """An operand kept for backward, with the version it had."""
-
-    __slots__ = ("tensor", "version")
-
-    def __init__(self, tensor: TensorState):
-        view = tensor._view
-        if view is not None and family_of(tensor).inference:
-            raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use "
-                               "Tensors created in "
-                               "inference mode in computation tracked by autograd. To work around "
-                               "this, you can make "
-                               "a clone to get a normal tensor and use it in autograd, or use "
-                               "`tracejit.no_grad()` "
-                               "instead of `tracejit.inference_mode()`.")
-        self.tensor, self.version = tensor, version_of(tensor)
-
-    def unpack(self) -> Any:
-        check_version(self.tensor, self.version, grad_fn_of(self.tensor), self.tensor._output_nr)
-        return self.tensor
-
-
-class SavedOutput:
-    """A result kept by the node that made it: as an alias, so that node and tensor form no
-    cycle.
-    """
-
-    __slots__ = ("alias", "version", "node", "number")
-
-    def __init__(self, output: TensorState, node: Node, number: int):
-        self.alias, self.version, self.number = alias(output), version_of(output), number
-        self.node = weakref.ref(node)
-
-    def unpack(self) -> Any:
-        node = self.node()
-        check_version(self.alias, self.version, node, self.number)
-        if not active.grad_enabled or node is None:
-            return self.alias
-        t = alias(self.alias)
-        t._node, t._output_nr, t._requires_grad = node, self.number, True
-        return t
-
-
-def check_version(x: TensorState, expected: int, node: Node | None, number: int) -> None:
-    """RuntimeError when a saved tensor was written since."""
-    version = version_of(x)
-    if version == expected:
-        return
-    what = f"[{tensor_type_name(x._dtype, x._device)} {list(shape_of(x))}]"
-    made = f", which is output {number} of {node.name()}," if node is not None else ""
-    hint = ("Hint: the backtrace further above shows the operation that failed to compute its "
-            "gradient. The variable "
-            "in question was changed in there or anywhere later. Good luck!" if active.anomaly else
-            "Hint: enable anomaly detection to find the operation that failed to compute its "
-            "gradient, with "
-            "tracejit.autograd.set_detect_anomaly(True).")
-    raise RuntimeError("one of the variables needed for gradient computation has been modified by "
-                       "an inplace "
-                       f"operation: {what}{made} is at version {version}; expected version "
-                       f"{expected} instead. {hint}")
-
-
-class Unsaved:
-    """What is remembered of an operand or result that no rule reads: its type."""
-
-    __slots__ = ("dtype", "shape", "device")
-
-    def __init__(self, x: TensorState, recorder: Any):
-        self.dtype, self.device = x._dtype, x._device
-        self.shape = x._shape if recorder is None else recorder.shape(x)
+__all__ = [
+    "FREED", "OpNode", "RemovableHandle", "alias", "attach", "attach_view", "grad_fn_of",
+    "record_custom", "refresh", "type_of",
+]  # fmt: skip
 
 
 class OpNode(Node):

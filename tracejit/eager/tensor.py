@@ -19,8 +19,8 @@ from tracejit.eager.interchange import Interchange
 from tracejit.eager.metadata import Metadata
 from tracejit.eager.printing import text
 from tracejit.eager.recording import active
+from tracejit.eager.saved import alias
 from tracejit.eager.state import install_class, make, of_array
-from tracejit.eager.tape import alias
 from tracejit.eager.ufuncs import array_function, array_ufunc
 from tracejit.memory import CPU
 

@@ -42,7 +42,7 @@ def array_function(self: TensorState, func: Any, types: Any, args: tuple, kwargs
 def as_arrays(x: Any) -> Any:
     """Nested arguments with every tensor replaced by the array over its memory."""
     if isinstance(x, TensorState):
-        return x.numpy()  # type: ignore[attr-defined]
+        return x.numpy()
     if isinstance(x, (list, tuple)):
         return type(x)(as_arrays(y) for y in x)
     return {k: as_arrays(y) for k, y in x.items()} if isinstance(x, dict) else x

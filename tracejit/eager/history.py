@@ -1,0 +1,162 @@
+"""What an in-place write does to the tape: the tensor's history becomes that of what was written.
+
+In: a tensor about to be written, and the result. Out: new nodes for the tensor, for the base it
+views, and a copy of its old value where the op's own gradient needs it. Called by `writing.store`
+and custom Functions.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from tracejit.eager.nodes import Edge, Node, edge_of, grad_fn_of
+from tracejit.eager.recording import active
+from tracejit.eager.saved import Saved, SavedOutput, alias
+from tracejit.eager.state import TensorState
+from tracejit.eager.tape import OpNode, refresh, type_of
+from tracejit.eager.views import View, chain_of
+from tracejit.ops import creation
+from tracejit.ops.movement import VIEW_INVERSE
+from tracejit.ops.record import apply
+from tracejit.ops.types import FLOATING, TensorType
+
+LEAF_VIEW = "a view of a leaf Variable that requires grad is being used in an in-place operation."
+NO_GRAD_VIEW = (
+    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
+    "Given "
+    "that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code "
+    "by "
+    "moving both the view and the inplace either both inside the no_grad block (if you don't want "
+    "the "
+    "inplace to be tracked) or both outside (if you want the inplace to be tracked)."
+)
+
+
+def check_rebase(self: TensorState) -> None:
+    """RuntimeError where a write needs a history that cannot be given."""
+    if self._dtype.category < FLOATING:
+        raise RuntimeError(f"cannot record a write to a tensor of dtype {self._dtype.name}: no "
+                           "gradient")
+    if type(self._view) is View:
+        base, steps = chain_of(self)
+        if any(step.untracked for step in steps):
+            raise RuntimeError(NO_GRAD_VIEW)
+        if base._requires_grad and grad_fn_of(base) is None:
+            raise RuntimeError(LEAF_VIEW)
+
+
+# nodes between what an in-place op read and its result: casts, the parts of a composite
+_DEPTH_OF_AN_OP = 3
+
+
+def keep_original(self: TensorState, node: Node) -> None:
+    """Where the op that writes `self` saved it, save a copy instead: its old value is needed, by
+    right.
+    """
+    original = None
+    level = [node]
+    for _ in range(_DEPTH_OF_AN_OP):
+        for n in level:
+            if not isinstance(n, OpNode) or n.operands is None:
+                continue
+            if any(type(x) is Saved and x.tensor is self for x in n.operands):
+                original = _original(self) if original is None else original
+                n.operands = tuple([original if type(x) is Saved and x.tensor is self else x
+                                    for x in n.operands])
+        level = [e[0] for n in level for e in n.edges if e is not None]
+
+
+def _original(self: TensorState) -> Saved:
+    """A copy of a tensor as it is now, with the history it has now."""
+    copy = alias(self).clone()
+    if self._requires_grad:
+        copy._node, copy._output_nr = edge_of(self)
+        copy._requires_grad = True
+    return Saved(copy)
+
+
+def rebase(self: TensorState, result: Any) -> None:
+    """Make the history of `self` (and of the base it views) that of `result`."""
+    if type(self._view) is View:
+        base, steps = chain_of(self)
+        source = edge_of(result) if result._requires_grad else None
+        old = edge_of(base) if base._requires_grad else None
+        set_history(base, CopySlices(old, source, steps, type_of(base), type_of(result)), 0)
+        base._view.generation += 1
+        refresh(self)
+        return
+    if result._requires_grad:
+        node, number = edge_of(result)
+        if type(node) is OpNode or isinstance(node, OpNode):
+            _keep_written(node, number, self, result)
+    else:
+        node, number = Overwrite(edge_of(self), type_of(self)), 0
+    set_history(self, node, number)
+    if self._view is not None:
+        self._view.generation += 1
+
+
+def _keep_written(node: OpNode, number: int, self: TensorState, result: Any) -> None:
+    """What the node saved of its result is now `self`: later writes to it are noticed, its copy is
+    freed.
+    """
+    kept = node.outputs[number] if node.outputs is not None else None
+    if type(kept) is SavedOutput and active.recorder is None and result._view is None:
+        outputs = list(node.outputs)
+        outputs[number] = SavedOutput(self, node, number)
+        node.outputs = tuple(outputs)
+
+
+def set_history(x: TensorState, node: Node, number: int) -> None:
+    """x is from now on output `number` of `node`; a retained gradient moves along."""
+    before = grad_fn_of(x)
+    if before is not None and before.extras is not None:
+        held = before.extras.retained.get(x._output_nr)
+        if held is not None and held() is x:
+            del before.extras.retained[x._output_nr]
+            node.extra().retained[number] = weakref.ref(x)
+    x._node, x._output_nr, x._requires_grad = node, number, True
+
+
+class Overwrite(Node):
+    """A write of something without gradient: what was there before gets zeros."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, edge: Edge, type: TensorType):
+        super().__init__((edge,))
+        self.type = type
+
+    def apply(self, grads: list) -> list:
+        return [creation.zeros_of(grads[0], self.type)]
+
+    def name(self) -> str:
+        return "CopyBackwards"
+
+
+class CopySlices(Node):
+    """A write through a view: the base's gradient outside the view goes on, inside it goes to what
+    was written.
+    """
+
+    __slots__ = ("steps", "base_type", "source_type")
+
+    def __init__(self, base: Edge, source: Edge, steps: list[View], base_type: TensorType,
+                 source_type: TensorType):
+        super().__init__((base, source))
+        self.steps = [(s.op, s.operands, s.attributes) for s in steps]
+        self.base_type, self.source_type = base_type, source_type
+
+    def apply(self, grads: list) -> list:
+        seen = [grads[0]]
+        for op, operands, attributes in self.steps:
+            seen.append(apply(op, (seen[-1], *operands), attributes))
+        base = self._without_slice(seen) if self.edges[0] is not None else None
+        return [base, seen[-1] if self.edges[1] is not None else None]
+
+    def _without_slice(self, seen: list) -> Any:
+        grad = creation.zeros_of(seen[0], self.source_type)
+        for (op, _, attributes), before in zip(reversed(self.steps), reversed(seen[:-1])):
+            grad = VIEW_INVERSE[op.name](before, grad, **attributes)
+        return grad

@@ -1,0 +1,142 @@
+"""Nodes of the autograd graph: edges, hooks, and the sinks of leaves.
+
+In: what the tape's kinds of nodes have in common. Out: `Node`, `AccumulateGrad`, and where the
+gradient of a tensor goes (`edge_of`). Called by the tape, custom Functions, writes and the engine.
+"""
+
+from __future__ import annotations
+
+import itertools
+import traceback
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracejit.eager.recording import active
+from tracejit.eager.state import TensorState
+
+Edge = tuple["Node", int] | None
+_sequence = itertools.count()
+_LEAF_PRIORITY = 1 << 60  # AccumulateGrad nodes run as soon as they can
+
+FREED = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after "
+    "they have already been freed). Saved intermediate values of the graph are freed when you call "
+    ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
+    "graph a second time or if you need to access saved tensors after calling backward."
+)
+
+
+class Extras:
+    """What few nodes have: hooks, metadata, the forward traceback."""
+
+    __slots__ = ("metadata", "hooks", "prehooks", "tensor_hooks", "retained", "traceback")
+
+    def __init__(self) -> None:
+        self.metadata: dict[str, Any] = {}
+        self.hooks: dict[int, Callable] = {}
+        self.prehooks: dict[int, Callable] = {}
+        self.tensor_hooks: dict[int, tuple[int, Callable]] = {}
+        self.retained: dict[int, weakref.ref] = {}
+        self.traceback: list[str] | None = None
+
+
+class Node:
+    """A function of the autograd graph; `edges[k]` says where the gradient of operand k goes."""
+
+    __slots__ = ("edges", "sequence", "extras", "__weakref__")
+    edges: tuple[Edge, ...]
+    output_count = 1
+
+    def __init__(self, edges: tuple[Edge, ...]):
+        self.edges = edges
+        self.sequence = next(_sequence)
+        self.extras: Extras | None = None
+        if active.anomaly:
+            self.extra().traceback = traceback.format_list(traceback.extract_stack()[:-1])
+
+    def apply(self, grads: list) -> Sequence[Any]:
+        """Gradients along `edges` from gradients of the outputs (None where undefined)."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Let go of what was saved."""
+
+    def extra(self) -> Extras:
+        if self.extras is None:
+            self.extras = Extras()
+        return self.extras
+
+    def name(self) -> str:
+        """PyTorch's name of the node, e.g. "AddBackward0"."""
+        return type(self).__name__
+
+    @property
+    def next_functions(self) -> tuple:
+        """(node, output number) for each operand; (None, 0) for those without gradient."""
+        return tuple((None, 0) if edge is None else edge for edge in self.edges)
+
+    @property
+    def metadata(self) -> dict:
+        """A dictionary for the user's own notes on this node."""
+        return self.extra().metadata
+
+    def register_hook(self, hook: Callable) -> Any:
+        """Call `hook(grad_inputs, grad_outputs)` after the node ran; it may return new
+        grad_inputs.
+        """
+        return RemovableHandle(self.extra().hooks, hook)
+
+    def register_prehook(self, hook: Callable) -> Any:
+        """Call `hook(grad_outputs)` before the node runs; it may return new grad_outputs."""
+        return RemovableHandle(self.extra().prehooks, hook)
+
+    def _sequence_nr(self) -> int:
+        return self.sequence
+
+
+class RemovableHandle:
+    """What registering a hook returns; `remove()` takes the hook out, also as a context manager."""
+
+    _next = itertools.count()
+
+    def __init__(self, hooks: dict, hook: Any):
+        self.hooks, self.id = hooks, next(RemovableHandle._next)
+        hooks[self.id] = hook
+
+    def remove(self) -> None:
+        self.hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+class AccumulateGrad(Node):
+    """The sink of a leaf: adds what arrives to `variable.grad`."""
+
+    __slots__ = ("variable",)
+
+    def __init__(self, variable: TensorState):
+        super().__init__(())
+        self.sequence += _LEAF_PRIORITY
+        self.variable = variable
+
+
+def edge_of(x: TensorState) -> tuple[Node, int]:
+    """Where the gradient of a tensor that requires grad goes."""
+    node = x._node
+    if type(node) is weakref.ref:
+        node = node()
+    if node is None:
+        node = AccumulateGrad(x)
+        x._node = weakref.ref(node)
+    return node, x._output_nr
+
+
+def grad_fn_of(x: TensorState) -> Node | None:
+    """The node that made x; None for leaves."""
+    node = x._node
+    return None if type(node) is weakref.ref else node

@@ -1,0 +1,112 @@
+"""What nodes keep of the forward computation, and how they notice that it was overwritten.
+
+In: operands and results of ops. Out: the same tensors at backward, or the error that names the one
+that was written since. Called by the tape and custom Functions.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from tracejit.eager.nodes import Node, grad_fn_of
+from tracejit.eager.recording import active
+from tracejit.eager.state import TensorState, make, shape_of
+from tracejit.eager.type_names import tensor_type_name
+from tracejit.eager.views import family_of
+
+
+def version_of(x: TensorState) -> int:
+    """How often the memory behind x was written."""
+    recorder = active.recorder
+    if recorder is not None:
+        return recorder.version(x)
+    if x._view is not None:
+        family = family_of(x)
+        if family.version is not None:
+            return family.version
+    return 0 if x._storage is None else x._storage.version
+
+
+def alias(x: TensorState) -> Any:
+    """A tensor over the same memory without history: `detach()`, off the tape."""
+    if active.recorder is not None:
+        return active.recorder.alias(x)
+    t = make(x._storage, x._offset, x._shape, x._strides, x._dtype, x._device)
+    t._array, t._traced = x._array, x._traced
+    view = x._view
+    if view is not None and (family_of(x).version is not None or family_of(x).inference):
+        t._view = family_of(x)
+    return t
+
+
+class Saved:
+    """An operand kept for backward, with the version it had."""
+
+    __slots__ = ("tensor", "version")
+
+    def __init__(self, tensor: TensorState):
+        view = tensor._view
+        if view is not None and family_of(tensor).inference:
+            raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use "
+                               "Tensors created in "
+                               "inference mode in computation tracked by autograd. To work around "
+                               "this, you can make "
+                               "a clone to get a normal tensor and use it in autograd, or use "
+                               "`tracejit.no_grad()` "
+                               "instead of `tracejit.inference_mode()`.")
+        self.tensor, self.version = tensor, version_of(tensor)
+
+    def unpack(self) -> Any:
+        check_version(self.tensor, self.version, grad_fn_of(self.tensor), self.tensor._output_nr)
+        return self.tensor
+
+
+class SavedOutput:
+    """A result kept by the node that made it: as an alias, so that node and tensor form no
+    cycle.
+    """
+
+    __slots__ = ("alias", "version", "node", "number")
+
+    def __init__(self, output: TensorState, node: Node, number: int):
+        self.alias, self.version, self.number = alias(output), version_of(output), number
+        self.node = weakref.ref(node)
+
+    def unpack(self) -> Any:
+        node = self.node()
+        check_version(self.alias, self.version, node, self.number)
+        if not active.grad_enabled or node is None:
+            return self.alias
+        t = alias(self.alias)
+        t._node, t._output_nr, t._requires_grad = node, self.number, True
+        return t
+
+
+def check_version(x: TensorState, expected: int, node: Node | None, number: int) -> None:
+    """RuntimeError when a saved tensor was written since."""
+    version = version_of(x)
+    if version == expected:
+        return
+    what = f"[{tensor_type_name(x._dtype, x._device)} {list(shape_of(x))}]"
+    made = f", which is output {number} of {node.name()}," if node is not None else ""
+    hint = ("Hint: the backtrace further above shows the operation that failed to compute its "
+            "gradient. The variable "
+            "in question was changed in there or anywhere later. Good luck!" if active.anomaly else
+            "Hint: enable anomaly detection to find the operation that failed to compute its "
+            "gradient, with "
+            "tracejit.autograd.set_detect_anomaly(True).")
+    raise RuntimeError("one of the variables needed for gradient computation has been modified by "
+                       "an inplace "
+                       f"operation: {what}{made} is at version {version}; expected version "
+                       f"{expected} instead. {hint}")
+
+
+class Unsaved:
+    """What is remembered of an operand or result that no rule reads: its type."""
+
+    __slots__ = ("dtype", "shape", "device")
+
+    def __init__(self, x: TensorState, recorder: Any):
+        self.dtype, self.device = x._dtype, x._device
+        self.shape = x._shape if recorder is None else recorder.shape(x)
