@@ -1,191 +1,19 @@
 """`python -m tests.random_programs --count 20000 --seed 0 --jobs 2`: random programs, in processes that may crash.
 
-In: how many, from which seed, in which modes. Out: mismatches, made small, as scripts; the coverage table in
+In: how many, from which seed, in which modes. Out: mismatches, made small, as scripts; with `--table` the coverage table in
 `docs/coverage_random.md`; exit status 1 where anything differed.
 """
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import sys
 import time
-import traceback
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from tests.random_programs.choices import Choices
-from tests.random_programs.coverage import Coverage
-from tests.random_programs.generator import generate
-from tests.random_programs.minimise import minimise
-from tests.random_programs.program import Program
-from tests.random_programs.runner import Mismatch, Way, check, function_of, observe, tolerance_of
+from tests.random_programs.processes import Shares, run_all
 
 COVERAGE = Path(__file__).parents[2] / "docs" / "coverage_random.md"
-HANGS_AFTER = 120  # seconds for one program
-BATCH = 20
-
-
-@dataclass
-class Shares:
-    """Every program runs in mode graph; one in `compiled` natively, one in `exact` with numerics="eager", one in `python`."""
-
-    compiled: int = 4
-    exact: int = 16
-    python: int = 32
-    only: tuple[str, ...] = ()
-
-    def ways(self, seed: int) -> list[Way]:
-        if self.only:
-            return [Way(*mode.split(":")) for mode in self.only]
-        ways = [Way("graph")]
-        if seed % self.compiled == 0:
-            ways.append(Way("compiled"))
-        if seed % self.exact == 1:
-            ways.append(Way("compiled", "eager"))
-        if seed % self.python == 2:
-            ways.append(Way("python"))
-        return ways
-
-
-@dataclass
-class Found:
-    """What a process sends back."""
-
-    coverage: Coverage = field(default_factory=Coverage)
-    failures: list[tuple[int, str, str]] = field(default_factory=list)  # seed, what, script
-
-
-def run_seed(seed: int, shares: Shares, found: Found) -> None:
-    """Generate the program of a seed and check it in all its ways."""
-    import numpy as np
-
-    program = generate(Choices.seeded(seed))
-    found.coverage.add(program)
-    with np.errstate(all="ignore"):
-        expected = observe(program, function_of(program))
-    ways = shares.ways(seed)
-    tolerance = None if all(w.exact for w in ways) else tolerance_of(program, expected)
-    for way in ways:
-        found.coverage.runs[str(way)] += 1
-        mismatch = check(program, way, expected, tolerance)
-        if mismatch is not None:
-            found.failures.append(reported(seed, mismatch))
-    if tolerance is not None:
-        found.coverage.runs["elements compared"] += tolerance.compared
-        found.coverage.runs["elements undecided"] += tolerance.skipped
-
-
-def reported(seed: int, mismatch: Mismatch) -> tuple[int, str, str]:
-    """A mismatch made small."""
-    way = mismatch.way
-
-    def fails(program: Program) -> bool:
-        again = check(program, way)
-        return again is not None and again.kind == mismatch.kind
-
-    small = minimise(mismatch.program, fails)
-    found = check(small, way) or mismatch
-    return seed, f"{way}: {found.where}: {found.detail[:600]}", found.program.script(way.mode, way.numerics)
-
-
-# -- processes -----------------------------------------------------------------------------------------
-def _work(seeds: list[int], shares: Shares, current: Any, results: Any) -> None:
-    found = Found()
-    for number, seed in enumerate(seeds):
-        current.value = seed
-        try:
-            run_seed(seed, shares, found)
-        except Exception:
-            found.failures.append((seed, f"the test itself failed:\n{traceback.format_exc()}", ""))
-        if number % BATCH == BATCH - 1 or found.failures:
-            results.put(found)
-            found = Found()
-    results.put(found)
-    current.value = -1
-
-
-class Worker:
-    """A process with its share of the seeds; when it dies or hangs, the next one goes on behind the seed at fault."""
-
-    def __init__(self, seeds: list[int], shares: Shares, results: Any):
-        self.seeds, self.shares, self.results = seeds, shares, results
-        self.context = multiprocessing.get_context("spawn")
-        self.start()
-
-    def start(self) -> None:
-        self.current = self.context.Value("q", -2)
-        self.seen, self.since = -2, time.monotonic()
-        self.process = self.context.Process(target=_work, daemon=True,
-                                            args=(self.seeds, self.shares, self.current, self.results))
-        self.process.start()
-
-    def watch(self) -> tuple[int, str, str] | None:
-        """A crash or a hang, if there was one."""
-        seed = self.current.value
-        if seed != self.seen:
-            self.seen, self.since = seed, time.monotonic()
-        alive = self.process.is_alive()
-        if alive and (seed < 0 or time.monotonic() - self.since < HANGS_AFTER):
-            return None
-        if not alive and (seed == -1 or not self.seeds or self.process.exitcode == 0):
-            self.seeds = []
-            return None
-        what = f"hangs for {HANGS_AFTER} s" if alive else f"crashes with exit status {self.process.exitcode}"
-        self.process.kill()
-        self.process.join()
-        self.seeds = [] if seed < 0 else self.seeds[self.seeds.index(seed) + 1:]
-        if self.seeds:
-            self.start()
-        return seed, f"the process {what}", f"# python -m tests.random_programs --seed {seed} --count 1 --jobs 1"
-
-    @property
-    def done(self) -> bool:
-        return not self.seeds or not self.process.is_alive() and self.current.value == -1
-
-
-def run_all(first: int, count: int, jobs: int, shares: Shares, minutes: float) -> Found:
-    context = multiprocessing.get_context("spawn")
-    results: Any = context.Queue()
-    seeds = range(first, first + count)
-    workers = [Worker(list(seeds[k::jobs]), shares, results) for k in range(jobs)]
-    total = Found()
-    deadline = time.monotonic() + 60 * minutes
-    shown = 0.0
-    while not all(w.done for w in workers) and time.monotonic() < deadline:
-        _collect(results, total)
-        for worker in workers:
-            failure = worker.watch()
-            if failure:
-                _report(total, failure)
-        if time.monotonic() - shown > 30:
-            shown = time.monotonic()
-            print(f"{total.coverage.programs['all']} programs, {len(total.failures)} failures", flush=True)
-    for worker in workers:
-        if not worker.done:
-            worker.process.kill()
-    _collect(results, total)
-    return total
-
-
-def _collect(results: Any, total: Found) -> None:
-    from queue import Empty
-
-    try:
-        while True:
-            found = results.get(timeout=0.5)
-            total.coverage.merge(found.coverage)
-            for failure in found.failures:
-                _report(total, failure)
-    except Empty:
-        return
-
-
-def _report(total: Found, failure: tuple[int, str, str]) -> None:
-    total.failures.append(failure)
-    seed, what, script = failure
-    print(f"\n=== seed {seed}: {what}\n{script}", flush=True)
 
 
 def main() -> int:
