@@ -31,7 +31,9 @@ def contiguous(input: Any, *, memory_format: Any = None) -> Any:
 
 def _flip_element(emit: Any, index: Sequence[Any], dims: tuple[int, ...]) -> Any:
     shape = emit.shape(0)
-    return emit.operand(0, [shape[d] - 1 - i if d in dims else i for d, i in enumerate(index)])
+    # The index stands on the left: `size - index` would ask the size what to do.
+    return emit.operand(0, [i * -1 + (shape[d] - 1) if d in dims else i
+                            for d, i in enumerate(index)])
 
 
 flip_record = Op(
