@@ -125,6 +125,7 @@ def test_the_pool_is_bounded_and_drops_what_was_unused_longest():
 
 
 def test_threads_and_collector_do_not_corrupt_the_pool():
+    gc.collect()
     memory.empty_cache()
     live = memory.stats().allocated
     failures = []

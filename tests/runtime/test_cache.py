@@ -1,4 +1,4 @@
-"""The kernel cache: shared by processes, private, and never the reason for a wrong or failed run."""
+"""The kernel cache: shared, private, and never the reason for a wrong or failed run."""
 
 import os
 import subprocess
@@ -164,7 +164,7 @@ def test_racing_processes_then_a_warm_one(tmp_path):
     warm = process(tmp_path)
     out, err = warm.communicate(timeout=120)
     assert (warm.returncode, out.strip()) == (0, "0"), err
-    assert not [p for p in tmp_path.rglob(".*")], "no temporary files are left"
+    assert not list(tmp_path.rglob(".*")), "no temporary files are left"
 
 
 def test_the_key_depends_on_versions_and_processor(monkeypatch):

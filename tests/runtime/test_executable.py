@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+
 from tests.runtime.programs import (
     ADD,
     ADD_ONE,
@@ -17,7 +18,6 @@ from tests.runtime.programs import (
     run,
     single,
 )
-
 from tracejit import memory
 from tracejit.ir.graph import Graph, Location
 from tracejit.ir.sizes import Scope
@@ -175,7 +175,8 @@ def test_a_failed_check_names_value_and_line(mode):
 def test_a_failure_stops_a_shared_program(threads):
     threads(2)
     n = 1 << 17
-    program = single(TAKE, [4, n, n], 1, (4,), n, 1 << 10, [types.float32, types.int64, types.float32])
+    dtypes = [types.float32, types.int64, types.float32]
+    program = single(TAKE, [4, n, n], 1, (4,), n, 1 << 10, dtypes)
     program.buffers.append(buffer(n, "output", 1))
     program.kernels[ADD_ONE.digest] = ADD_ONE
     program.instructions.append(Instruction(ADD_ONE, (2, 3), 1, (n,), n, 1 << 10))
@@ -194,7 +195,8 @@ def test_a_failure_stops_a_shared_program(threads):
 
 
 MATRICES = [
-    (4, 5, 6, 1), (1, 7, 5, 1), (7, 1, 5, 1), (1, 1, 1, 1), (3, 4, 0, 1), (0, 4, 3, 1), (4, 0, 3, 1),
+    (4, 5, 6, 1), (1, 7, 5, 1), (7, 1, 5, 1), (1, 1, 1, 1), (3, 4, 0, 1), (0, 4, 3, 1),
+    (4, 0, 3, 1),
     (3, 4, 5, 6), (3, 4, 0, 2), (3, 4, 5, 0), (300, 64, 256, 1), (40, 1030, 256, 1),
     (512, 384, 256, 1), (96, 64, 64, 40),
 ]  # fmt: skip

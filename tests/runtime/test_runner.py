@@ -85,8 +85,8 @@ def in_a_process(code, timeout=60):
 
 @pytest.mark.parametrize("code", [
     "shared()()",
-    "import threading\nf = shared()\nt = threading.Thread(target=lambda: [f() for _ in range(50)])\n"
-    "t.start()",
+    "import threading\nf = shared()\n"
+    "t = threading.Thread(target=lambda: [f() for _ in range(50)])\nt.start()",
     "import threading\nf = shared()\nf()\nt = threading.Thread(target=lambda: [f() for _ in "
     "range(10**6)], daemon=True)\nt.start()\ntime.sleep(0.1)",
     "import threading, atexit\nf = shared()\natexit.register(f)\nf()",

@@ -138,7 +138,7 @@ def partition(m: int, n: int, k: int, batch: int) -> Split:
     """The split of a product, by its shape alone: matrices, else rows, or columns if rows are few.
 
     >>> partition(256, 512, 784, 1)
-    Split(split=0, total=256, chunk=128)
+    Split(split=1, total=512, chunk=128)
     """
     parts = min(_MOST, _power_of_two(batch * m * n * k // _WORTH))
     if batch > 1 and batch >= parts:

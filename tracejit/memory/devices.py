@@ -30,10 +30,12 @@ class device:
     __slots__ = ("type", "index", "_hash")
     type: str
     index: int | None
+    _hash: int
 
     def __init__(self, kind: str | device, index: int | None = None):
         if isinstance(kind, device):
-            kind, index = kind.type, kind.index if index is None else index
+            index = kind.index if index is None else index
+            kind = kind.type
         if not isinstance(kind, str):
             raise TypeError(f"device(): expected a string or a device, got {type(kind).__name__}")
         name, colon, number = kind.partition(":")

@@ -1,7 +1,7 @@
 """A program for one set of sizes: every size expression evaluated, memory planned, tables built.
 
-In: a Program and a value for each symbol. Out: a Binding, which `executable` runs. A Binding is made
-once per input shape and used by any number of threads: what one call writes is in a Frame.
+In: a Program and a value for each symbol. Out: a Binding, which `executable` runs. A Binding is
+made once per input shape and used by any number of threads: what one call writes is in a Frame.
 
 The buffer table holds inputs, then outputs, then temporaries, so that a call writes one stretch of
 addresses; `place` gives each buffer's position in it.
@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-import numpy as np
 
 from tracejit.ir.sizes import evaluate
 from tracejit.lowering import extern
@@ -133,7 +131,8 @@ def _step(
     step = Step(instruction, operands, sizes, total, max(1, chunk))
     moved = _work_of(instruction, sizes, nbytes)
     # A thread is worth waking, and a chunk worth handing over, when there is enough in it.
-    step.shared = instruction.kernel is not None and total > step.chunk and moved >= SHARED_BYTES // 4
+    enough = total > step.chunk and moved >= SHARED_BYTES // 4
+    step.shared = instruction.kernel is not None and enough
     return step
 
 

@@ -4,8 +4,8 @@ In: nothing. Out: addresses of sgemm and dgemm (Fortran convention), and a block
 which the runner sets BLAS's own thread count to 1 and back. Called by `executable` and `runner`.
 
 NumPy's own OpenBLAS is taken where NumPy's wheel has one: it is loaded already (0.2 ms), eager mode
-uses the same code, and no second pool of BLAS threads is made. Else SciPy's `cython_blas`, loaded as
-a single extension module (28 ms instead of 150 ms for `scipy.linalg`).
+uses the same code, and no second pool of BLAS threads is made. Else SciPy's `cython_blas`, loaded
+as a single extension module (28 ms instead of 150 ms for `scipy.linalg`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit import logs
+
+_ROUTINES = ("sgemm", "dgemm")
 
 
 class Blas(NamedTuple):
@@ -52,9 +54,9 @@ def _of_numpy() -> Blas | None:
     for path in glob.glob(os.path.join(folder, "*openblas*")):
         library = ctypes.CDLL(path)
         for suffix in ("_64_", "64_", "_", ""):
-            addresses = [_symbol(library, f"scipy_{name}{suffix}") for name in ("sgemm", "dgemm")]
-            if all(addresses):
-                return Blas(*addresses, *_thread_switch(library), os.path.basename(path))
+            sgemm, dgemm = (_symbol(library, f"scipy_{name}{suffix}") for name in _ROUTINES)
+            if sgemm and dgemm:
+                return Blas(sgemm, dgemm, *_thread_switch(library), os.path.basename(path))
     return None
 
 
@@ -87,10 +89,10 @@ def _of_scipy() -> Blas:
         importlib.util.spec_from_file_location(name, path, loader=loader)  # type: ignore[arg-type]
     )
     loader.exec_module(module)
-    addresses = [_capsule(module.__pyx_capi__[routine]) for routine in ("sgemm", "dgemm")]
+    sgemm, dgemm = (_capsule(module.__pyx_capi__[routine]) for routine in _ROUTINES)
     bundled = glob.glob(os.path.join(folder, os.pardir, "scipy.libs", "*openblas*"))
     switch = _thread_switch(ctypes.CDLL(bundled[0])) if bundled else (0, 0)
-    return Blas(*addresses, *switch, path)
+    return Blas(sgemm, dgemm, *switch, path)
 
 
 def _capsule(capsule: Any) -> int:

@@ -152,7 +152,7 @@ def read_pack(path: Path) -> tuple[list[str], list[bytes]]:
 
 
 def source_file(kernel: Kernel) -> str:
-    """Path of the file with the kernel's text, written once; a name in <> where there is no disk."""
+    """Path of the file with the kernel's text, written once; a name in <> without a disk."""
     root = root_directory()
     if root is None:
         return f"<kernel {kernel.name}>"
@@ -274,7 +274,7 @@ def entries() -> list[Entry]:
 
 
 def prune(max_bytes: int = 0) -> int:
-    """Remove the packs used longest ago until at most `max_bytes` are left; returns bytes removed."""
+    """Remove packs, longest unused first, until `max_bytes` are left; returns bytes removed."""
     packs = sorted(entries(), key=lambda entry: entry.used)
     excess = sum(entry.nbytes for entry in packs) - max_bytes
     removed = 0

@@ -1,8 +1,8 @@
 """Runs a lowered program: natively, or its kernels as plain Python.
 
-In: a Program; per shape, the values of its symbols; per call, addresses of the inputs. Out: Storages
-of the outputs. Called by the entries that `jit` keeps. The path of one call is short on purpose:
-take a frame, write addresses into its table, one native call, look at the status.
+In: a Program; per shape, the values of its symbols; per call, addresses of the inputs. Out:
+Storages of the outputs. Called by the entries that `jit` keeps. The path of one call is short on
+purpose: take a frame, write addresses into its table, one native call, look at the status.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class ProgramError(RuntimeError):
 class Executable:
     """A program made ready to run.
 
-    mode "compiled" compiles its kernels (or finds them in the cache) at once; "python" runs the same
-    texts as Python over NumPy arrays, from files, so that a debugger steps through them.
+    mode "compiled" compiles its kernels (or finds them in the cache) at once; "python" runs the
+    same texts as Python over NumPy arrays, from files, so that a debugger steps through them.
 
     Raises ValueError for another mode, `KernelError` where a kernel cannot be compiled.
     """
@@ -77,16 +77,16 @@ class Executable:
     def run(self, binding: Binding, input_pointers: Sequence[int]) -> list[Storage | None]:
         """Run once on inputs at these addresses.
 
-        Returns a fresh Storage for each output of the graph; None where the output is an input's own
-        buffer. Raises ProgramError when a kernel reports a failed check. Any number of threads may
-        run one binding at once.
+        Returns a fresh Storage for each output of the graph; None where the output is an input's
+        own buffer. Raises ProgramError when a kernel reports a failed check. Any number of threads
+        may run one binding at once.
         """
         native = binding.native
         try:
             frame = binding.frames.pop()
         except IndexError:
             frame = native.frame()
-        outputs = [allocate(nbytes) for nbytes in binding.output_bytes]
+        outputs: list[Any] = [allocate(nbytes) for nbytes in binding.output_bytes]
         try:
             native.pack(frame.table, 0, *input_pointers, *[storage._ptr for storage in outputs])
             if native.simple:
@@ -126,7 +126,7 @@ class Executable:
 
     def _failure(self, frame: Any, first: int) -> ProgramError:
         number, value, row = frame.status[:3]
-        frame.status[:3] = frame.clean
+        frame.clear_status()
         return failure(self.program.instructions[first + row], number, value)
 
 
@@ -146,8 +146,7 @@ class _Native:
         self.addressed = executable.inputs + len(binding.output_bytes)
         self.pack = Struct(f"={self.addressed}q").pack_into
         self.places = self.addressed + len(binding.temporary_offsets)
-        outputs = [b for b in executable.program.outputs]
-        ordered = [binding.place[b] - executable.inputs for b in outputs]
+        ordered = [binding.place[b] - executable.inputs for b in executable.program.outputs]
         self.plain = ordered == list(range(len(binding.output_bytes)))
         self.compiled = executable.mode == "compiled"
         self.shared = binding.shared and self.compiled and runner.can_share()
@@ -178,7 +177,8 @@ class _Native:
             if kernel is None:
                 tickets = 0  # the next stretch is a job of its own
             chunks = -(-step.total // step.chunk) if step.shared and self.shared else 0
-            row = (at, at + 8 * len(step.operands), step.total, step.chunk, int(chunks > 1), tickets)
+            sizes_at, shared = at + 8 * len(step.operands), int(chunks > 1)
+            row = (at, sizes_at, step.total, step.chunk, shared, tickets)
             at += 8 * (len(step.operands) + len(numbers))
             tickets += chunks if chunks > 1 else 0
             address = executable.functions[kernel.digest] if kernel is not None else 0
@@ -198,16 +198,15 @@ class _Native:
 class _Frame:
     """What one call writes: the buffer table, the status, the jobs, the arena."""
 
-    clean = memoryview(np.zeros(3, np.int64))
-
     def __init__(self, native: _Native):
         self.native = native
         binding = native.binding
         jobs = [(k, s) for k, s in enumerate(binding.stretches) if s[1]]
         words = native.places + STATUS_WORDS + JOB * max(1, len(jobs))
-        self._words = np.zeros(words, np.int64)
-        self.table = memoryview(self._words[: native.places]).cast("B") if native.places else b""
-        self.status = memoryview(self._words[native.places : native.places + STATUS_WORDS])
+        self._words: Any = np.zeros(words, np.int64)
+        memory = memoryview(self._words.data)
+        self.table = memory.cast("B")
+        self.status = memory[native.places : native.places + STATUS_WORDS]
         self.jobs: dict[int, int] = {}
         self._job_words = []
         start = native.places + STATUS_WORDS
@@ -257,6 +256,10 @@ class _Frame:
             helpers = min(helpers, room)
         for job in self._job_words:
             job[runner.HELPERS] = helpers
+
+    def clear_status(self) -> None:
+        for k in range(STATUS_WORDS):
+            self.status[k] = 0
 
     def addresses(self) -> list[int]:
         """The buffer table's content."""

@@ -27,7 +27,7 @@ def bytes_at(address: int, nbytes: int) -> np.ndarray:
     """The memory at an address as a uint8 array; the caller keeps it alive."""
     if not nbytes:
         return np.empty(0, np.uint8)
-    return np.frombuffer((ctypes.c_uint8 * nbytes).from_address(address), np.uint8)
+    return np.frombuffer(memoryview((ctypes.c_uint8 * nbytes).from_address(address)), np.uint8)
 
 
 def python_kernel(kernel: Kernel) -> Callable[..., Any]:
@@ -97,7 +97,8 @@ def call(program: Program, binding: Binding, number: int, addresses: Sequence[in
         strides = None if steps is None else [evaluate(s, values) * item for s in steps]
         return np.ndarray(shape, value.dtype.numpy, memory, 0, strides)
 
-    arguments = [array(next(operands), x) if isinstance(x, Value) else x for x in node.inputs]
+    arguments = [array(next(operands), x) if isinstance(x, Value) else bound(x, values)
+                 for x in node.inputs]
     attributes = {name: bound(given, values) for name, given in node.attributes.items()}
     with np.errstate(all="ignore"):
         results = node.op.eager(np, *arguments, **attributes)

@@ -1,7 +1,8 @@
 """Where temporaries lie in the arena: two share bytes only if their lives do not meet.
 
 In: (size, first instruction, last instruction) of each temporary, sizes bound. Out: an offset for
-each and the arena's size. Called once per binding. Best fit over a list of holes, in order of birth.
+each and the arena's size. Called once per binding. Best fit over a list of holes, in order of
+birth.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """The native runner: it walks a table of instructions, alone or with its own worker threads.
 
 In: the address of a job. Out: the memory its kernels write, and a status. Called by `executable`,
-once per stretch of native instructions. The text below is compiled like a kernel and cached on disk.
+once per stretch of native instructions. The text below is compiled like a kernel and cached on
+disk.
 
-A job is JOB words; a row of its table is 8 words: function, operands, sizes, total, chunk,
-whether it may be shared, its first ticket, the ticket after its last. Chunks are fixed by shape;
-who runs one is not. Of an instruction that is shared each chunk has a ticket. Whoever is free draws
-the next one and waits until the calling thread, which runs everything else, has come to that
-instruction. So one counter hands out the work, one counts what is done, and idle workers cost nothing.
+A job is JOB words; a row of its table is 8 words: function, operands, sizes, total, chunk, whether
+it may be shared, its first ticket, the ticket after its last. Chunks are fixed by shape; who runs
+one is not. Of an instruction that is shared each chunk has a ticket. Whoever is free draws the next
+one and waits until the calling thread, which runs everything else, has come to that instruction. So
+one counter hands out the work, one counts what is done, and idle workers cost nothing.
 """
 
 from __future__ import annotations
@@ -224,7 +225,8 @@ class Runner:
         libc = ctypes.CDLL(None)
         self.words[:] = 0
         if can_share():
-            self.words[SYSTEM], self.words[YIELD] = _address(libc.syscall), _address(libc.sched_yield)
+            self.words[SYSTEM] = _address(libc.syscall)
+            self.words[YIELD] = _address(libc.sched_yield)
         self.workers: list[threading.Thread] = []
         self._lock = threading.Lock()
 
