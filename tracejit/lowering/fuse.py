@@ -50,7 +50,8 @@ def kind_of(node: Node, numerics: str) -> str:
     if any(v.dtype.is_complex for v in tensors) or node.regions or len(node.outputs) != 1:
         return "host"
     if op.extern == "matmul":
-        return "product" if node.outputs[0].dtype.name in ("float32", "float64") else "host"
+        known = numerics == "fast" and node.outputs[0].dtype.name in ("float32", "float64")
+        return "product" if known else "host"
     if op.element is not None or op.kind == "pointwise" and op.scalar is not None:
         return "element" if op.scalar is None or numerics == "fast" or is_ieee(op) else "host"
     if op.kind == "reduction" and op.reduce is not None and numerics == "fast":
@@ -309,9 +310,10 @@ class Fuser:
             if x.node is None or x in seen or len(seen) > 40:
                 continue
             seen.add(x)
-            if self.kinds[x.node] in ("row", "column"):
+            kind = self.kinds.get(x.node, "host")
+            if kind in ("row", "column"):
                 return True
-            if self.kinds[x.node] == "element":
+            if kind == "element":
                 stack.extend(x.node.operand_values())
         return False
 

@@ -12,6 +12,7 @@ from tracejit.ir.graph import Graph, Node, Value
 from tracejit.lowering.emit import Partial
 from tracejit.lowering.fuse import Fuser, kind_of
 from tracejit.lowering.groups import Group
+from tracejit.lowering.host_views import with_views
 from tracejit.lowering.loops import Nest, lay_out
 from tracejit.lowering.memory import Memory, assign_memory
 from tracejit.lowering.products import Folded, copy_of, fold_products, viewed
@@ -33,6 +34,8 @@ def lower(graph: Graph, numerics: str = "fast") -> Program:
             raise NotImplementedError(f"lowering takes no composites, found {node.op.name}")
     guards = len(graph.scope.guards)
     folded = fold_products(graph, lambda node: kind_of(node, numerics) == "product")
+    if numerics == "eager":
+        folded.nodes = with_views(folded.nodes, lambda node: kind_of(node, numerics) == "host")
     writes = _own_values(graph, folded)
     outputs = [viewed(graph, v) for v in graph.outputs]
     results = set(outputs) | {v for _, v in writes}

@@ -1,0 +1,61 @@
+"""Host calls that see views: bit for bit what eager mode computes, strides included.
+
+In: a graph's nodes. Out: the same nodes, where host calls of views of stored values take the stored value and make
+the view themselves: NumPy's products and sums choose their order by strides. Called by `lower.py` for "eager" numerics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tracejit.ir.graph import Node, Value
+from tracejit.ops.record import REGISTRY
+
+
+@dataclass(eq=False)
+class ViewingOp:
+    """An op whose operands go through views first; only host calls know it."""
+
+    name: str
+    eager: Callable[..., Any]
+    kind: str = "extern"
+    extern: str | None = None
+    element: None = None
+    scalar: None = None
+    reduce: None = None
+
+
+def with_views(nodes: list[Node], is_host: Callable[[Node], bool]) -> list[Node]:
+    """Host calls take what their operands are views of."""
+    return [_viewing(node) if is_host(node) and not node.regions else node for node in nodes]
+
+
+def _viewing(node: Node) -> Node:
+    chains = [_chain(x) if isinstance(x, Value) else (x, ()) for x in node.inputs]
+    if not any(views for _, views in chains):
+        return node
+
+    def eager(xp: Any, *arrays: Any, views: tuple, attributes: dict) -> Any:
+        seen = [_apply(xp, x, steps) for x, steps in zip(arrays, views)]
+        return node.op.eager(xp, *seen, **attributes)  # type: ignore[misc]
+
+    attributes = {"views": tuple(steps for _, steps in chains), "attributes": dict(node.attributes)}
+    viewing: Any = ViewingOp(node.op.name, eager)
+    return Node(viewing, tuple(x for x, _ in chains), attributes, node.outputs, node.location)
+
+
+def _chain(value: Value) -> tuple[Value, tuple]:
+    """(what it is a view of, the views in order)."""
+    steps: list[tuple[str, dict]] = []
+    while value.node is not None and getattr(value.node.op, "views", False):
+        steps.append((value.node.op.name, dict(value.node.attributes)))
+        value = next(value.node.operand_values())
+    return value, tuple(reversed(steps))
+
+
+def _apply(xp: Any, array: Any, steps: tuple) -> Any:
+    for name, attributes in steps:
+        array = REGISTRY[name].eager(xp, array, **attributes)  # type: ignore[misc]
+    return array
