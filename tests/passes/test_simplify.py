@@ -8,6 +8,7 @@ import pytest
 from tests.passes.programs import agree, capture, ops, typed
 from tracejit.ir.clone import copy_graph
 from tracejit.ops import creation, movement, pointwise, reduction, slicing
+from tracejit.ops.record import apply
 from tracejit.ops.types import bfloat16, bool_, float16, float32, float64, int8, int32, int64, uint8
 from tracejit.passes.dce import dce
 from tracejit.passes.simplify import holds, simplify
@@ -59,6 +60,7 @@ CASES = [
     (lambda x: x / 3.0, (float32,), ["div"]),
     (lambda x: x / 0.0, (float32,), ["div"]),
     (lambda x: x / 2.0**40, (float32,), ["div"]),
+    (lambda x: apply(pointwise.cast, (x,), {"dtype": float32}), (float32,), NOTHING),
     (lambda x: convert(x, float64, float32), (float32,), NOTHING),
     (lambda x: convert(x, float64, float16), (float32,), ["convert"]),
     (lambda x: convert(x, float16, float32), (float32,), ["convert", "convert"]),
