@@ -1,5 +1,6 @@
 """The public names: PyTorch's, complete where a family is there, cheap to import, one version."""
 
+import importlib.util
 import inspect
 import subprocess
 import sys
@@ -167,3 +168,33 @@ def test_methods_with_a_function_of_their_name_have_it():
     }
     assert len(functions) > 100
     assert sorted(functions - public(tracejit)) == []
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cupy") is not None, reason="CuPy is installed")
+def test_cuda_without_cupy_says_what_to_install():
+    cuda = tracejit.cuda
+    assert not cuda.is_available() and cuda.device_count() == 0
+    assert not tracejit.backends.cuda.is_available() and tracejit.backends.cpu.blas()
+    calls = (
+        cuda.current_device,
+        cuda.synchronize,
+        cuda.get_device_name,
+        lambda: cuda.set_device(0),
+    )
+    for call in calls:
+        with pytest.raises(tracejit.DeviceUnavailable, match=r"pip install tracejit\[cuda\]"):
+            call()
+    with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"):
+        cuda.get_device_name("cpu")
+    cuda.manual_seed_all(5)
+    assert tracejit.initial_seed() == 5
+
+
+def test_forked_draws_leave_the_state_alone():
+    tracejit.manual_seed(0)
+    with tracejit.random.fork_rng():
+        first = tracejit.rand(3).tolist()
+    assert tracejit.rand(3).tolist() == first
+    with tracejit.random.fork_rng(enabled=False):
+        tracejit.rand(3)
+    assert tracejit.rand(3).tolist() != first

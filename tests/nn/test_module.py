@@ -49,6 +49,14 @@ def test_listing():
     assert seen == [outer[0].inner, outer[0], outer[1], outer]
 
 
+def test_a_shared_parameter_is_listed_once():
+    model = nn.Sequential(nn.Embedding(3, 2), nn.Linear(2, 3, bias=False))
+    model[1].weight = model[0].weight
+    assert [name for name, _ in model.named_parameters()] == ["0.weight"]
+    assert len(list(model.named_parameters(remove_duplicate=False))) == 2
+    assert list(model.state_dict()) == ["0.weight", "1.weight"]
+
+
 def test_get_by_dotted_name():
     outer = nn.Sequential(Block())
     block = outer[0]

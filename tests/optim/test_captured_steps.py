@@ -74,7 +74,10 @@ def test_compiled(kind):
 
 
 def test_loading_a_state_dict_between_replays():
-    captured, plain = Training(optim.Adam, {"lr": 0.01}, "graph"), Training(optim.Adam, {"lr": 0.01})
+    captured, plain = (
+        Training(optim.Adam, {"lr": 0.01}, "graph"),
+        Training(optim.Adam, {"lr": 0.01}),
+    )
     assert_same(captured, plain, 2)
     for training in (captured, plain):
         training.optimizer.load_state_dict(training.optimizer.state_dict())
@@ -84,7 +87,10 @@ def test_loading_a_state_dict_between_replays():
 
 
 def test_another_option_is_noticed():
-    captured, plain = Training(optim.AdamW, {"lr": 0.01}, "graph"), Training(optim.AdamW, {"lr": 0.01})
+    captured, plain = (
+        Training(optim.AdamW, {"lr": 0.01}, "graph"),
+        Training(optim.AdamW, {"lr": 0.01}),
+    )
     assert_same(captured, plain, 2)
     for training in (captured, plain):
         training.optimizer.param_groups[0]["weight_decay"] = 0.5
@@ -94,7 +100,10 @@ def test_another_option_is_noticed():
 
 
 def test_parameters_added_later_are_trained():
-    captured, plain = Training(optim.AdamW, {"lr": 0.01}, "graph"), Training(optim.AdamW, {"lr": 0.01})
+    captured, plain = (
+        Training(optim.AdamW, {"lr": 0.01}, "graph"),
+        Training(optim.AdamW, {"lr": 0.01}),
+    )
     for training in (captured, plain):
         training.model[0].weight.requires_grad_(False)
     assert_same(captured, plain, 2)
