@@ -123,7 +123,7 @@ def _infer(op: Op, operands: tuple, attributes: dict) -> Any:
     key: tuple = (op,)
     for x in operands:
         if isinstance(x, TensorState):
-            key += (x._shape, x._dtype, x._device)
+            key += (x._shape, x._dtype, None if x._device is CPU else x._device)
         else:
             key += (type(x),)
     found = _types.get(key)

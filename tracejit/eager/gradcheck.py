@@ -79,7 +79,7 @@ def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float, 
 
 
 def _checked_inputs(inputs: tuple) -> list:
-  
+
     checked = [x for x in inputs if isinstance(x, TensorState) and x.requires_grad]
     if not checked:
         raise ValueError("gradcheck expects at least one input tensor to require gradient, but "
@@ -208,7 +208,6 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
 
         with enable_grad():
             found = _differentiable(func(*given))
-          
             wanted = [x for x in given if isinstance(x, TensorState) and x.requires_grad]
             result = gradients(found, wanted, own[-count:], create_graph=True, allow_unused=True)
         return tuple(g for g in result if g is not None and g.requires_grad)

@@ -104,8 +104,5 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange):
     def __str__(self) -> str:
         return repr(self)
 
-    def __dir__(self) -> list[str]:
-        return sorted(set(super().__dir__()) - {"__dict__"})
-
 
 install_class(Tensor)
