@@ -74,7 +74,8 @@ def synchronize(device: Any = None) -> None:
 
 def get_device_name(device: Any = None) -> str:
     """What the driver calls a device."""
-    return str(_runtime().getDeviceProperties(_number(device))["name"].decode())
+    number = _number(device)
+    return str(_runtime().getDeviceProperties(number)["name"].decode())
 
 
 class device:

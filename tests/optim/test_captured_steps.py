@@ -1,4 +1,4 @@
-"""Whole training steps under `script`: one program for every optimizer, its options and a schedule."""
+"""Whole training steps under `script`: one program for every optimizer and any learning rate."""
 
 import pytest
 
