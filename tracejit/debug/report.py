@@ -143,4 +143,4 @@ def peak_of(segment: Any) -> int:
 def guard_lines(entry: Any) -> list[str]:
     """What an entry assumes, one line each."""
     lines = [line for line in str(entry.guards).splitlines() if line]
-    return lines + [f"size: {guard}  ({guard.where})" for guard in entry.segment.graph.scope.guards]
+    return lines + [f"size: {guard}  ({guard.where})" for guard in entry.segment.guards]

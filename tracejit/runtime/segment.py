@@ -45,6 +45,8 @@ class Segment:
             self.executable = Executable(self.program, mode)
             self.seconds["kernels"] = time.perf_counter() - started
         self.output_types = [v.type for v in self.graph.outputs]
+        # Tape nodes keep symbolic sizes and may compare them after the call: that is no business of this program.
+        self.guards = tuple(self.graph.scope.guards)
 
     @property
     def stages(self) -> list[tuple[str, str]]:
@@ -70,7 +72,7 @@ class Segment:
         bound = self.bindings.get(key, False)
         if bound is False:
             sizes = self.sizes(inputs)
-            held = all(guard.holds(sizes) for guard in self.graph.scope.guards)
+            held = all(guard.holds(sizes) for guard in self.guards)
             bound = self.bindings[key] = Bound(self, sizes) if held else None
         return bound
 
@@ -85,7 +87,7 @@ class Segment:
     def failing_guard(self, inputs: Sequence[Any]) -> Any:
         """The first size guard that does not hold for these inputs."""
         sizes = self.sizes(inputs)
-        return next((g for g in self.graph.scope.guards if not g.holds(sizes)), None)
+        return next((g for g in self.guards if not g.holds(sizes)), None)
 
     # -- running ----------------------------------------------------------------------------------
     def run(self, inputs: Sequence[Any], bound: Bound) -> list[Tensor]:
