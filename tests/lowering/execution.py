@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -40,8 +41,9 @@ def kept_strides(array: np.ndarray) -> np.ndarray:
     return np.lib.stride_tricks.as_strided(flat, array.shape, array.strides)
 
 
-def execute(program: Program, inputs: Sequence[np.ndarray], mode: str = "python"
-            ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def execute(
+    program: Program, inputs: Sequence[np.ndarray], mode: str = "python"
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """(outputs, what the inputs hold afterwards); the given arrays are not touched."""
     arrays = [kept_strides(x) for x in inputs]
     sizes = bind_symbols(program.graph, arrays)
@@ -61,8 +63,14 @@ def execute(program: Program, inputs: Sequence[np.ndarray], mode: str = "python"
     return outputs, arrays
 
 
-def check(graph: Graph, inputs: Sequence[Any], mode: str = "python", rtol: float = 2e-6,
-          atol: float = 1e-6, numerics: str = "fast") -> Program:
+def check(
+    graph: Graph,
+    inputs: Sequence[Any],
+    mode: str = "python",
+    rtol: float = 2e-6,
+    atol: float = 1e-6,
+    numerics: str = "fast",
+) -> Program:
     """Lower, run, and compare with the interpreter: outputs, writes, and inputs left alone."""
     program = lower(graph, numerics)
     inputs = [np.asarray(x, v.dtype.numpy) for x, v in zip(inputs, graph.inputs)]

@@ -14,7 +14,7 @@ from tracejit.ops.types import bfloat16, bool_, float16, float32, float64, int32
 from tracejit.runtime.executable import ProgramError
 
 sys.path.insert(0, str(Path(__file__).parent))
-from execution import check, execute, graph_of  # noqa: E402
+from execution import check, execute, graph_of
 
 RNG = np.random.default_rng(7)
 
@@ -85,11 +85,16 @@ def graph_for(name):
 
 
 def arrays_for(graph, sizes):
-    return [normal(*(s if type(s) is int else sizes[str(s)] for s in v.shape)) for v in graph.inputs]
+    return [
+        normal(*(s if type(s) is int else sizes[str(s)] for s in v.shape)) for v in graph.inputs
+    ]
 
 
-SIZES = [{"A": 5, "B": 7, "C": 19, "N": 300}, {"A": 1, "B": 1, "C": 1, "N": 60},
-         {"A": 3, "B": 64, "C": 40, "N": 5000}]
+SIZES = [
+    {"A": 5, "B": 7, "C": 19, "N": 300},
+    {"A": 1, "B": 1, "C": 1, "N": 60},
+    {"A": 3, "B": 64, "C": 40, "N": 5000},
+]
 
 
 @pytest.mark.parametrize("mode", ["python", "compiled"])
@@ -98,14 +103,24 @@ def test_programs(name, mode):
     graph = graph_for(name)
     for sizes in SIZES[: 2 if mode == "python" else 3]:
         arrays = arrays_for(graph, sizes)
-        if graph.scope.guards and not all(
-                g.holds({**sizes}) for g in graph.scope.guards):
+        if graph.scope.guards and not all(g.holds({**sizes}) for g in graph.scope.guards):
             continue
         check(graph, arrays, mode, rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.parametrize("name", ["gelu", "row vector", "softmax", "sum all", "cat", "permuted",
-                                  "sum of the middle", "mean of rows"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gelu",
+        "row vector",
+        "softmax",
+        "sum all",
+        "cat",
+        "permuted",
+        "sum of the middle",
+        "mean of rows",
+    ],
+)
 def test_no_elements(name):
     graph = graph_for(name)
     empty = {"A": 0, "B": 4, "C": 3, "N": 0}
@@ -137,8 +152,19 @@ def test_integers(dtype):
 
 def test_casts():
     graph, (x, i, b) = graph_of(("A",), (("A",), int64), (("A",), bool_))
-    graph.outputs = [x.long(), x.int(), x.half(), x.double(), i.float(), b.float(), b.long(),
-                     i.bool(), x.bool(), i.byte(), b & (x > 0)]
+    graph.outputs = [
+        x.long(),
+        x.int(),
+        x.half(),
+        x.double(),
+        i.float(),
+        b.float(),
+        b.long(),
+        i.bool(),
+        x.bool(),
+        i.byte(),
+        b & (x > 0),
+    ]
     given = [normal(40) * 50, RNG.integers(-5, 300, 40), RNG.integers(0, 2, 40)]
     for mode in ("python", "compiled"):
         check(graph, given, mode)
@@ -148,8 +174,12 @@ def test_inputs_with_strides():
     graph, _ = graph_of(("A", "B"))
     a, b = graph.inputs[0].shape
     graph.inputs.clear()
-    x = graph.input(graph_type(a, b), "x", contiguous=False,
-                    strides=[graph.scope.symbol(1, "p"), graph.scope.symbol(9, "q")])
+    x = graph.input(
+        graph_type(a, b),
+        "x",
+        contiguous=False,
+        strides=[graph.scope.symbol(1, "p"), graph.scope.symbol(9, "q")],
+    )
     graph.symbol_sources |= {"p": ("stride", 0, 0), "q": ("stride", 0, 1)}
     graph.outputs = [x * 2, x.sum(dim=0), x.sum(), x @ x.transpose(0, 1)]
     graph.writes = [(x, x + 1)]

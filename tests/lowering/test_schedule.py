@@ -14,7 +14,7 @@ from tracejit.ops.types import float64, int64
 from tracejit.runtime.executable import ProgramError
 
 sys.path.insert(0, str(Path(__file__).parent))
-from execution import check, execute, graph_of  # noqa: E402
+from execution import check, execute, graph_of
 
 RNG = np.random.default_rng(3)
 
@@ -122,7 +122,10 @@ def test_forward_and_backward_of_layer_norm_rows_are_one_kernel():
     d = x - x.mean(dim=1, keepdim=True)
     r = ((d * d).mean(dim=1, keepdim=True) + 1e-5).rsqrt()
     y = d * r
-    graph.outputs = [y, (g - g.mean(dim=1, keepdim=True) - y * (g * y).mean(dim=1, keepdim=True)) * r]
+    graph.outputs = [
+        y,
+        (g - g.mean(dim=1, keepdim=True) - y * (g * y).mean(dim=1, keepdim=True)) * r,
+    ]
     program = run_both(graph, [normal(8, 100), normal(8, 100)], rtol=1e-4, atol=1e-5)
     assert len(loops(program)) == 1
 
@@ -136,7 +139,7 @@ def test_updates_of_all_parameters_are_one_loop():
     shapes = [("A", "B"), ("B",), ("B", "C"), ("C",), ("C", "A", "B")]
     graph, values = graph_of(*[s for s in shapes for _ in range(4)], ((), float64))
     for k in range(len(shapes)):
-        graph.writes += update(*values[4 * k: 4 * k + 4], values[-1])
+        graph.writes += update(*values[4 * k : 4 * k + 4], values[-1])
     sizes = {"A": 5, "B": 700, "C": 60}
     inputs = [abs(normal(*(sizes[s] for s in shape))) for shape in shapes for _ in range(4)]
     program = run_both(graph, [*inputs, 0.1])
@@ -215,7 +218,9 @@ def test_eager_numerics_are_bit_for_bit():
     graph, (x, w) = graph_of(("A", "B"), ("B",))
     y = (x * w + x / 3 - w).exp()
     graph.outputs = [y, y.sum(dim=0), y.mean(), (x * w + x).sqrt(), x @ x.transpose(0, 1)]
-    program = check(graph, [normal(40, 50), normal(50)], "compiled", rtol=0, atol=0, numerics="eager")
+    program = check(
+        graph, [normal(40, 50), normal(50)], "compiled", rtol=0, atol=0, numerics="eager"
+    )
     assert any(i.host is not None and i.host.op.name == "exp" for i in program.instructions)
     assert all("FASTMATH = ()" in i.kernel.source for i in loops(program))
 

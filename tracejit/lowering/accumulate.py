@@ -1,7 +1,9 @@
-"""How a kernel adds up floats: sums whose order the compiler may choose, so that it can use vectors.
+"""How a kernel adds up floats: sums whose order the compiler may choose, so that it can use
+vectors.
 
-In and out: scalars. Called by generated texts. The order is a property of the compiled loop: the same for every call,
-whatever the number of threads. Only these operations may be reordered, the arithmetic around them may not.
+In and out: scalars. Called by generated texts. The order is a property of the compiled loop: the
+same for every call, whatever the number of threads. Only these operations may be reordered, the
+arithmetic around them may not.
 """
 
 # mypy: disable-error-code="no-untyped-def,attr-defined"

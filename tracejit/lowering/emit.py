@@ -1,14 +1,17 @@
-"""Values of a graph as scalar expressions: what one element of an output is, through all fused producers.
+"""Values of a graph as scalar expressions: what one element of an output is, through all fused
+producers.
 
-In: a value and the index of an element. Out: a `Scalar`. Pointwise ops substitute into their template, movement, creation and random ops run
-their `element` function with a `NodeEmitter`, reductions become folds; a value computed elsewhere is a load.
-Called by `loops.py`. A value at one index is emitted once.
+In: a value and the index of an element. Out: a `Scalar`. Pointwise ops substitute into their
+template, movement, creation and random ops run their `element` function with a `NodeEmitter`,
+reductions become folds; a value computed elsewhere is a load. Called by `loops.py`. A value at one
+index is emitted once.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +26,7 @@ from tracejit.lowering.index import (
     contiguous_strides,
     exact_quotient,
     linear,
+    only_atom,
     product,
     resolved,
     same_size,
@@ -85,8 +89,11 @@ class Splits:
             known = variable.name in self.parts or variable.name in self.fixed
             if outer is None or known or (variable.stop is not None and not partial):
                 continue
-            self.parts[variable.name] = (Variable(variable.name + "o", outer),
-                                         Variable(variable.name + "i", atom.divisor), as_index(0))
+            self.parts[variable.name] = (
+                Variable(variable.name + "o", outer),
+                Variable(variable.name + "i", atom.divisor),
+                as_index(0),
+            )
             found = True
         return found
 
@@ -94,9 +101,14 @@ class Splits:
 class Emission:
     """Everything one kernel computes. `members` are the values computed here; others are read."""
 
-    def __init__(self, graph: Graph, members: set[Value], splits: Splits,
-                 partials: dict[Value, Partial] | None = None,
-                 chunks: dict[Value, Variable] | None = None):
+    def __init__(
+        self,
+        graph: Graph,
+        members: set[Value],
+        splits: Splits,
+        partials: dict[Value, Partial] | None = None,
+        chunks: dict[Value, Variable] | None = None,
+    ):
         self.graph, self.members, self.splits = graph, members, splits
         self.partials = partials or {}  # full reductions whose parts another kernel left in memory
         self.chunks = chunks or {}  # full reductions of which this kernel makes one part
@@ -171,15 +183,15 @@ class Emission:
         return self.scalars.number(value, register(d))
 
     def from_index(self, index: Index, kind: str) -> Scalar:
-        atoms = list(index.terms.values())
-        if len(atoms) == 1 and same_size(index.constant, 0) and isinstance(atoms[0][0], Read):
-            atom, coefficient = atoms[0]
-            if same_size(coefficient, 1):
-                return self._cast(atom.scalar, kind)
+        atom = only_atom(index)
+        if isinstance(atom, Read):
+            return self._cast(atom.scalar, kind)
         return self._cast(self.scalars.index(index, "int64"), kind)
 
     def _cast(self, scalar: Scalar, kind: str) -> Scalar:
-        return scalar if scalar.dtype == kind else self.scalars.call(f"{kind}({{0}})", kind, (scalar,))
+        return (
+            scalar if scalar.dtype == kind else self.scalars.call(f"{kind}({{0}})", kind, (scalar,))
+        )
 
     def call(self, template: str, d: dtype, named: dict[str, Scalar]) -> Scalar:
         """A template's value, of dtype `d`."""
@@ -194,7 +206,7 @@ class Emission:
             if name not in order:
                 order.append(name)
                 used.append(named[name])
-            return "{%d}" % order.index(name)
+            return f"{{{order.index(name)}}}"
 
         text = _FIELD.sub(place, template)
         if text == "{0}":
@@ -236,7 +248,9 @@ class Emission:
             kept = iter([i for k, i in enumerate(index) if k not in dims])
         extent = product([resolved(operand.shape[k]) for k in dims])
         variable = self.chunks.get(value) or self.fold_variable(extent, index)
-        inside = iter(unravelled(self.splits.index(variable), [resolved(operand.shape[k]) for k in dims]))
+        inside = iter(
+            unravelled(self.splits.index(variable), [resolved(operand.shape[k]) for k in dims])
+        )
         place = [next(inside) if k in dims else next(kept) for k in range(operand.ndim)]
         body = self.value(operand, place)
         if reduce.position:
@@ -262,8 +276,9 @@ class Emission:
                 return found
             depth += 1
 
-    def _fold(self, value: Value, combine: str, identity: Any, variable: Variable, body: Scalar,
-              d: dtype) -> Scalar:
+    def _fold(
+        self, value: Value, combine: str, identity: Any, variable: Variable, body: Scalar, d: dtype
+    ) -> Scalar:
         loops = self._loops(value, variable)
         if not loops:
             return body
@@ -279,8 +294,9 @@ class Emission:
         self.reduced[scalar.number] = value
         return scalar
 
-    def _position(self, value: Value, combine: str, body: Scalar, variable: Variable, d: dtype,
-                  identity: Any) -> Scalar:
+    def _position(
+        self, value: Value, combine: str, body: Scalar, variable: Variable, d: dtype, identity: Any
+    ) -> Scalar:
         loops = self._loops(value, variable)
         if not loops:
             return self.scalars.number(0, "int64")
@@ -316,7 +332,8 @@ def broadcast_index(index: Sequence[Any], value: Value, operand: Value) -> list[
 def _repeated(value: Value, operand: Value) -> tuple[int, ...] | None:
     """Dimensions along which the operand is repeated; None: it has the value's own shape."""
     if value.ndim == operand.ndim and all(
-            same_size(resolved(a), resolved(b)) for a, b in zip(value.shape, operand.shape)):
+        same_size(resolved(a), resolved(b)) for a, b in zip(value.shape, operand.shape)
+    ):
         return None
     return broadcast_dims(value.shape, operand.shape)
 

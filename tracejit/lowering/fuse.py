@@ -1,15 +1,17 @@
 """Fusion: which values are computed together, which are stored, which are computed twice.
 
-In: the nodes of a pure graph. Out: groups in an order that runs. Called by `lower.py`. Nodes are placed from
-last to first, so everyone who reads a value is already placed: a value read by one group joins it, a cheap value
-is computed in each group that reads it, anything else is stored by a group with the same loops. A choice here costs
-or saves time but never changes results: what a group stores is emitted from loads alone.
+In: the nodes of a pure graph. Out: groups in an order that runs. Called by `lower.py`. Nodes are
+placed from last to first, so everyone who reads a value is already placed: a value read by one
+group joins it, a cheap value is computed in each group that reads it, anything else is stored by a
+group with the same loops. A choice here costs or saves time but never changes results: what a group
+stores is emitted from loads alone.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from tracejit.ir.graph import Node, Value
 from tracejit.lowering.groups import (
@@ -39,7 +41,13 @@ _LIGHT = {"abs", "min", "max", "sqrt", "floor", "ceil", "trunc", "rint", "bool",
 
 def is_ieee(op: Any) -> bool:
     """Whether an op's expression uses only operations that IEEE arithmetic defines to the bit."""
-    functions = set(_FUNCTION.findall(op.scalar.replace("{dtype}", ""))) - {"if", "else", "not", "or", "and"}
+    functions = set(_FUNCTION.findall(op.scalar.replace("{dtype}", ""))) - {
+        "if",
+        "else",
+        "not",
+        "or",
+        "and",
+    }
     return functions <= {"abs", "sqrt", "floor", "ceil", "trunc", "rint", "min", "max"}
 
 
@@ -74,8 +82,13 @@ def _reduction_kind(node: Node) -> str:
 class Fuser:
     """Places nodes; `groups` is the result. Values in `results` must be stored."""
 
-    def __init__(self, nodes: Sequence[Node], operands: dict[Node, list[Value]], numerics: str,
-                 results: set[Value]):
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        operands: dict[Node, list[Value]],
+        numerics: str,
+        results: set[Value],
+    ):
         self.nodes, self.numerics, self.results = nodes, numerics, set(results)
         self.operands = operands  # of products, views folded in
         self.groups: list[Group] = []
@@ -197,7 +210,8 @@ class Fuser:
         for group in candidates:
             others = [r for r in readers if r is not group]
             delays = _is_scalar(group) and any(
-                not _is_scalar(r) and not reaches(group.after, r) for r in others)
+                not _is_scalar(r) and not reaches(group.after, r) for r in others
+            )
             if not delays and not reaches(others, group) and accepts(group):
                 return group
         return None
@@ -225,8 +239,9 @@ class Fuser:
         kept = [d for d in dense if d not in dims]
         self._place_rows(node, position, rows, inner, dense[: len(kept)] == kept, v)
 
-    def _place_rows(self, node: Node, position: int, rows: Any, inner: Any, prefix: bool,
-                    v: Value) -> Group:
+    def _place_rows(
+        self, node: Node, position: int, rows: Any, inner: Any, prefix: bool, v: Value
+    ) -> Group:
         readers = list(self.readers.get(v, []))
         stored = v in self.results or any(r.kind != "loop" for r in readers)
         if not stored and len(readers) > 1:
@@ -249,8 +264,14 @@ class Fuser:
     def _place_column(self, node: Node, position: int) -> None:
         v, key = node.outputs[0], key_of_columns(node)
         readers = self.readers.get(v, [])
-        home = next((g for g in self.groups if g.kind == "column" and g.column_key == key
-                     and not reaches(readers, g)), None)
+        home = next(
+            (
+                g
+                for g in self.groups
+                if g.kind == "column" and g.column_key == key and not reaches(readers, g)
+            ),
+            None,
+        )
         if home is None:
             home = self._new("column", position, node)
             home.column_key = key
@@ -267,9 +288,17 @@ class Fuser:
             self._place_rows(node, position, 1, count(operand), True, v)
             return
         final = self._final(node, position)
-        part = next((g for g in self.groups if g.kind == "part" and g is not final
-                     and same_size(g.domains[0], count(operand))
-                     and not reaches([final], g)), None)
+        part = next(
+            (
+                g
+                for g in self.groups
+                if g.kind == "part"
+                and g is not final
+                and same_size(g.domains[0], count(operand))
+                and not reaches([final], g)
+            ),
+            None,
+        )
         if part is None:
             part = self._new("part", position, node)
             part.domains.append(count(operand))
@@ -287,7 +316,9 @@ class Fuser:
             group = readers[0]
             group.members.add(v)
         else:
-            found = self._home(v, node, readers, lambda g: _is_scalar(g) and take_rows(g, 1, 1, True))
+            found = self._home(
+                v, node, readers, lambda g: _is_scalar(g) and take_rows(g, 1, 1, True)
+            )
             if found is None:
                 found = self._new("loop", position)
                 found.rows = 1
@@ -303,8 +334,10 @@ class Fuser:
         return len(dense_shape(operand)) == 1 and self._follows_reduction(operand)
 
     def _follows_reduction(self, operand: Value) -> bool:
-        """Whether a value that would be computed with `operand` is a reduction, or is read by index."""
-        stack, seen = [operand], set()
+        """Whether a value that would be computed with `operand` is a reduction, or is read by
+        index."""
+        stack = [operand]
+        seen: set[Value] = set()
         while stack:
             x = stack.pop()
             if x.node is None or x in seen or len(seen) > 40:
@@ -355,7 +388,9 @@ def _is_scalar(group: Group) -> bool:
     """Whether the group's loops are over one element."""
     if group.kind != "loop":
         return False
-    return (group.numel is None or is_one(group.numel)) and (group.rows is None or is_one(group.rows))
+    return (group.numel is None or is_one(group.numel)) and (
+        group.rows is None or is_one(group.rows)
+    )
 
 
 def _operations(node: Node) -> int:

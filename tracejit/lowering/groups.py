@@ -1,7 +1,7 @@
 """Groups: sets of nodes that become one kernel, and the order between them.
 
-In: values placed by `fuse.py`, from the last node to the first. Out: groups with their stores, and answers about
-who depends on whom. A group of kind
+In: values placed by `fuse.py`, from the last node to the first. Out: groups with their stores, and
+answers about who depends on whom. A group of kind
 
     loop     elementwise, perhaps with reductions over rows; `rows` is the number of rows once there is one
     column   reductions over leading dimensions: loops over (batch, reduced, columns)
@@ -12,7 +12,8 @@ who depends on whom. A group of kind
 
 from __future__ import annotations
 
-from typing import Any, Hashable, Iterable, NamedTuple
+from collections.abc import Hashable, Iterable
+from typing import Any, NamedTuple
 
 from tracejit.ir.graph import Node, Value
 from tracejit.ir.sizes import SizeLike
@@ -63,7 +64,9 @@ class Extents(NamedTuple):
     leading: tuple[SizeLike, ...]  # 1, dense[0], dense[0] * dense[1] ...
 
 
-_EXTENTS: dict[int, tuple[Any, int, Extents]] = {}  # id of a value -> (it, equalities known, answer)
+_EXTENTS: dict[
+    int, tuple[Any, int, Extents]
+] = {}  # id of a value -> (it, equalities known, answer)
 
 
 def extents(value: Any) -> Extents:
@@ -107,7 +110,9 @@ def fits(value: Any, group: Group) -> bool:
         return False
     numel = count(value)
     if group.rows is None:
-        return group.numel is not None and (same_size(numel, group.numel) or _one_each_row(value, group))
+        return group.numel is not None and (
+            same_size(numel, group.numel) or _one_each_row(value, group)
+        )
     if same_size(numel, group.rows):
         return True
     if same_size(group.rows, 1) or group.numel is not None and not same_size(numel, group.numel):
@@ -118,8 +123,11 @@ def fits(value: Any, group: Group) -> bool:
 def _one_each_row(value: Any, group: Group) -> bool:
     """Whether `value` has one element for each row of what the group stores."""
     numel = count(value)
-    return not is_one(numel) and bool(group.stores) and all(
-        prefix_length(v, numel) is not None for v in group.stores)
+    return (
+        not is_one(numel)
+        and bool(group.stores)
+        and all(prefix_length(v, numel) is not None for v in group.stores)
+    )
 
 
 def admit(value: Any, group: Group) -> None:
@@ -158,7 +166,8 @@ def can_merge(a: Group, b: Group) -> bool:
         return False
     return not any(
         reaches((g for g in first.after if g is not second), second)
-        for first, second in ((a, b), (b, a)))
+        for first, second in ((a, b), (b, a))
+    )
 
 
 def _same_loops(a: Group, b: Group) -> bool:
@@ -170,17 +179,23 @@ def _same_loops(a: Group, b: Group) -> bool:
     wide, flat = (a, b) if a.rows is not None else (b, a)
     if same_size(wide.rows, flat.numel):
         return True
-    return (wide.numel is not None and same_size(wide.numel, flat.numel)
-            and not same_size(wide.rows, 1)
-            and all(prefix_length(v, wide.rows) is not None for v in flat.stores))
+    return (
+        wide.numel is not None
+        and same_size(wide.numel, flat.numel)
+        and not same_size(wide.rows, 1)
+        and all(prefix_length(v, wide.rows) is not None for v in flat.stores)
+    )
 
 
 def index_alike(a: Group, b: Group) -> bool:
     """Whether the largest of what two groups store has the same shape in both."""
     shapes = []
     for group in (a, b):
-        full = [dense_shape(v) for v in group.stores
-                if group.numel is not None and same_size(count(v), group.numel)]
+        full = [
+            dense_shape(v)
+            for v in group.stores
+            if group.numel is not None and same_size(count(v), group.numel)
+        ]
         shapes.append({tuple(size_key(s) for s in shape) for shape in full})
     return not shapes[0] or not shapes[1] or shapes[0] == shapes[1]
 
@@ -212,4 +227,4 @@ def column_extents(node: Node) -> tuple[SizeLike, SizeLike, SizeLike]:
     dims = [d for d in node.attributes["dims"] if not is_one(shape[d])]
     last = max(dims)
     batch = product([s for d, s in enumerate(shape) if d < last and d not in dims])
-    return batch, product([shape[d] for d in dims]), product(shape[last + 1:])
+    return batch, product([shape[d] for d in dims]), product(shape[last + 1 :])

@@ -1,7 +1,8 @@
 """Host calls that see views: bit for bit what eager mode computes, strides included.
 
-In: a graph's nodes. Out: the same nodes, where host calls of views of stored values take the stored value and make
-the view themselves: NumPy's products and sums choose their order by strides. Called by `lower.py` for "eager" numerics.
+In: a graph's nodes. Out: the same nodes, where host calls of views of stored values take the stored
+value and make the view themselves: NumPy's products and sums choose their order by strides. Called
+by `lower.py` for "eager" numerics.
 """
 
 from __future__ import annotations

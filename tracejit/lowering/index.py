@@ -1,19 +1,24 @@
-"""Index expressions: where an element lies, as a linear form of loop variables with sizes as coefficients.
+"""Index expressions: where an element lies, as a linear form of loop variables with sizes as
+coefficients.
 
-In: loop variables and the arithmetic of `element` functions (+ - * // % and comparisons). Out: canonical `Index`es,
-so that a reshape of contiguous memory comes out as one variable, and `Condition`s. Called by `emit.py`, which reads
-operands at an Index, and by `loops.py`, which splits a variable where // or % of it remain.
+In: loop variables and the arithmetic of `element` functions (+ - * // % and comparisons). Out:
+canonical `Index`es, so that a reshape of contiguous memory comes out as one variable, and
+`Condition`s. Called by `emit.py`, which reads operands at an Index, and by `loops.py`, which splits
+a variable where // or % of it remain.
 
 Sizes are compared by structure only: nothing here may record a guard.
 """
 
 from __future__ import annotations
 
-from typing import Any, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
 
 from tracejit.ir.sizes import Size, SizeLike
 
-_RESOLVED: dict[int, tuple[Any, int, SizeLike]] = {}  # id of a size -> (it, equalities known, answer)
+_RESOLVED: dict[
+    int, tuple[Any, int, SizeLike]
+] = {}  # id of a size -> (it, equalities known, answer)
 _KEPT = 20000
 
 
@@ -73,7 +78,8 @@ def known_nonnegative(size: SizeLike) -> bool:
     if type(size) is not Size:
         return size >= 0
     return all(c >= 0 for c in size.terms.values()) and not any(
-        "-" in str(atom) for monomial in size.terms for atom in monomial)
+        "-" in str(atom) for monomial in size.terms for atom in monomial
+    )
 
 
 class Variable:
@@ -81,8 +87,7 @@ class Variable:
 
     __slots__ = ("name", "extent", "key", "start", "stop")
 
-    def __init__(self, name: str, extent: SizeLike, start: Index | None = None,
-                 stop: Any = None):
+    def __init__(self, name: str, extent: SizeLike, start: Index | None = None, stop: Any = None):
         self.name, self.extent, self.key = name, extent, ("variable", name)
         self.start, self.stop = start, stop  # a part of the range, of an enclosing chunk
 
@@ -143,12 +148,14 @@ Atom = Variable | Quotient | Read
 
 
 class Index:
-    """constant + sum of coefficient * atom; immutable. `==` and the like give Conditions, compare `.key`."""
+    """constant + sum of coefficient * atom; immutable. `==` and the like give Conditions, compare
+    `.key`."""
 
     __slots__ = ("terms", "constant", "_key")
 
     def __init__(self, terms: dict[Hashable, tuple[Atom, SizeLike]], constant: SizeLike = 0):
-        self.terms, self.constant, self._key = terms, constant, None
+        self.terms, self.constant = terms, constant
+        self._key: Hashable = None
 
     @property
     def key(self) -> Hashable:
@@ -278,10 +285,14 @@ def _rejoined(index: Index) -> Index:
         quotient = remainder.whole // remainder.divisor
         scale = factor * remainder.divisor
         if quotient.terms and all(
-                key in index.terms and same_size(index.terms[key][1], c * scale)
-                for key, (_, c) in quotient.terms.items()):
-            rest = {k: t for k, t in index.terms.items()
-                    if k != remainder.key and k not in quotient.terms}
+            key in index.terms and same_size(index.terms[key][1], c * scale)
+            for key, (_, c) in quotient.terms.items()
+        ):
+            rest = {
+                k: t
+                for k, t in index.terms.items()
+                if k != remainder.key and k not in quotient.terms
+            }
             without = Index(rest, index.constant - quotient.constant * scale)
             index = combined((without, 1), (remainder.whole, factor))
     return index
@@ -314,11 +325,15 @@ def divided(index: Index, divisor: SizeLike) -> tuple[Index, Index]:
 def within(index: Index, extent: SizeLike) -> bool:
     """Whether 0 <= index < extent is known."""
     bounds = index.bounds()
-    return (bounds is not None and known_nonnegative(bounds[0])
-            and known_nonnegative(extent - 1 - bounds[1]))
+    return (
+        bounds is not None
+        and known_nonnegative(bounds[0])
+        and known_nonnegative(extent - 1 - bounds[1])
+    )
 
 
-def _only_atom(index: Index) -> Atom | None:
+def only_atom(index: Index) -> Atom | None:
+    """The atom an index consists of, if that is all."""
     if len(index.terms) != 1 or not is_zero(index.constant):
         return None
     atom, coefficient = next(iter(index.terms.values()))
@@ -328,7 +343,7 @@ def _only_atom(index: Index) -> Atom | None:
 def _quotient(index: Index, divisor: SizeLike) -> Index:
     if not index.terms:
         return Index({}, index.constant // divisor)
-    atom = _only_atom(index)
+    atom = only_atom(index)
     if type(atom) is Quotient:
         return divided(atom.whole, atom.divisor * divisor)[0]
     if type(atom) is Remainder:
@@ -341,7 +356,7 @@ def _quotient(index: Index, divisor: SizeLike) -> Index:
 def _remainder(index: Index, divisor: SizeLike) -> Index:
     if not index.terms:
         return Index({}, index.constant % divisor)
-    atom = _only_atom(index)
+    atom = only_atom(index)
     if type(atom) is Remainder and exact_quotient(atom.divisor, divisor) is not None:
         return divided(atom.whole, divisor)[1]
     return as_index(Remainder(index, divisor))
@@ -405,7 +420,9 @@ def equality(difference: Index) -> Any:
     if not difference.terms and type(difference.constant) is int:
         return difference.constant == 0
     bounds = difference.bounds()
-    if bounds is not None and (known_nonnegative(bounds[0] - 1) or known_nonnegative(-bounds[1] - 1)):
+    if bounds is not None and (
+        known_nonnegative(bounds[0] - 1) or known_nonnegative(-bounds[1] - 1)
+    ):
         return False
     return Condition("==", (difference,))
 

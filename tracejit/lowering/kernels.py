@@ -1,15 +1,16 @@
 """Kernels: the whole text of one function, its identity, and several equal loops as one.
 
-In: `Text`s of `printing.py`. Out: `Kernel`s and the operands and sizes of an instruction. Called by `lower.py`.
-Segments: elementwise groups with the same text but other buffers and extents (an optimizer's update of each
-parameter) are one kernel that walks over them.
+In: `Text`s of `printing.py`. Out: `Kernel`s and the operands and sizes of an instruction. Called by
+`lower.py`. Segments: elementwise groups with the same text but other buffers and extents (an
+optimizer's update of each parameter) are one kernel that walks over them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from tracejit.ir.sizes import SizeLike
 from tracejit.lowering.abi import VERSION
@@ -26,8 +27,10 @@ def indented(lines: Sequence[str], depth: int = 1) -> list[str]:
 def single(text: Text, label: str, contract: bool) -> tuple[Kernel, list[Any], list[SizeLike]]:
     """(kernel, buffers in the order of operands, sizes) of one nest."""
     names = text.names
-    lines = [f"{p.name} = {names.pointer(p.dtype)}(buffers, operands[{k}])"
-             for k, p in enumerate(text.pointers)]
+    lines = [
+        f"{p.name} = {names.pointer(p.dtype)}(buffers, operands[{k}])"
+        for k, p in enumerate(text.pointers)
+    ]
     lines += [f"n{k} = sizes[{k}]" for k in range(len(names.sizes))]
     lines += text.before
     if text.loop:
@@ -58,12 +61,16 @@ def segment_key(text: Text) -> tuple | None:
     return tuple(lines), pointers, tuple(sorted(text.names.constants.items()))
 
 
-def segmented(texts: Sequence[Text], extents: Sequence[SizeLike], label: str,
-              contract: bool) -> tuple[Kernel, list[Any], list[SizeLike]]:
+def segmented(
+    texts: Sequence[Text], extents: Sequence[SizeLike], label: str, contract: bool
+) -> tuple[Kernel, list[Any], list[SizeLike]]:
     """One kernel for several nests of equal `segment_key`."""
     text = texts[0]
-    each = [p for k, p in enumerate(text.pointers)
-            if any(t.pointers[k].buffer != p.buffer for t in texts)]
+    each = [
+        p
+        for k, p in enumerate(text.pointers)
+        if any(t.pointers[k].buffer != p.buffer for t in texts)
+    ]
     shared = [p for p in text.pointers if p not in each]
     reads, writes = [p for p in each if not p.written], [p for p in each if p.written]
     own = {p.name for p in each}
@@ -79,20 +86,39 @@ def segmented(texts: Sequence[Text], extents: Sequence[SizeLike], label: str,
     return kernel_of(text, lines, label, contract), operands, [len(texts), *offsets]
 
 
-def _segment_lines(text: Text, shared: Sequence[Pointer], reads: Sequence[Pointer],
-                   writes: Sequence[Pointer], inside: bool) -> list[str]:
+def _segment_lines(
+    text: Text,
+    shared: Sequence[Pointer],
+    reads: Sequence[Pointer],
+    writes: Sequence[Pointer],
+    inside: bool,
+) -> list[str]:
     fetch = text.names.pointer
     lines = [f"{p.name} = {fetch(p.dtype)}(buffers, operands[{k}])" for k, p in enumerate(shared)]
     lines.append("segments = sizes[0]")
     lines += [] if inside else text.before
-    within = [f"{p.name} = {fetch(p.dtype)}(buffers, "
-              f"operands[{len(shared)} + {len(reads)} * segment + {k}])" for k, p in enumerate(reads)]
-    within += [f"{p.name} = {fetch(p.dtype)}(buffers, operands[{len(shared)} + {len(reads)} * segments"
-               f" + {len(writes)} * segment + {k}])" for k, p in enumerate(writes)]
+    within = [
+        f"{p.name} = {fetch(p.dtype)}(buffers, "
+        f"operands[{len(shared)} + {len(reads)} * segment + {k}])"
+        for k, p in enumerate(reads)
+    ]
+    within += [
+        f"{p.name} = {fetch(p.dtype)}(buffers, operands[{len(shared)} + {len(reads)} * segments"
+        f" + {len(writes)} * segment + {k}])"
+        for k, p in enumerate(writes)
+    ]
     within += text.before if inside else []
     within += ["for i in range(first, last):", *indented(text.body)]
-    return [*lines, "for segment in range(segments):",
-            *indented(["begin = sizes[1 + segment]",
-                       "first = max(lo, begin) - begin",
-                       "last = min(hi, sizes[2 + segment]) - begin",
-                       "if first < last:", *indented(within)])]
+    return [
+        *lines,
+        "for segment in range(segments):",
+        *indented(
+            [
+                "begin = sizes[1 + segment]",
+                "first = max(lo, begin) - begin",
+                "last = min(hi, sizes[2 + segment]) - begin",
+                "if first < last:",
+                *indented(within),
+            ]
+        ),
+    ]

@@ -1,12 +1,14 @@
 """Layout: what a group computes, as loops with stores.
 
-In: a group of `fuse.py`. Out: a `Nest`: outer variables (flattened to one range, shared out among workers), and stores
-of scalar expressions, each with its own inner variables. Called by `lower.py`; `printing.py` writes the text.
-A value is first emitted over flat variables; those of which // or % remain are split in two, and all is emitted again.
+In: a group of `fuse.py`. Out: a `Nest`: outer variables (flattened to one range, shared out among
+workers), and stores of scalar expressions, each with its own inner variables. Called by `lower.py`;
+`printing.py` writes the text. A value is first emitted over flat variables; those of which // or %
+remain are split in two, and all is emitted again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,7 +47,8 @@ class Store:
 
 @dataclass
 class Nest:
-    """One kernel's loops. `column`: the variable of a column reduction; `flat`: one loop, nothing split."""
+    """One kernel's loops. `column`: the variable of a column reduction; `flat`: one loop, nothing
+    split."""
 
     emission: Emission
     outer: list[Variable]
@@ -109,7 +112,8 @@ def _rows_per_chunk(inner: SizeLike) -> SizeLike:
 def _rows(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest:
     emission = Emission(graph, group.members, splits, partials)
     rows = resolved(group.rows)
-    outer, inners = Variable("row", rows), {}
+    outer = Variable("row", rows)
+    inners: dict[Hashable, Variable] = {}
     stores = []
     for v in group.stores:
         shape = [resolved(s) for s in v.shape]
@@ -147,8 +151,13 @@ def _columns(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest
         across = iter(unravelled(as_index(column), _after(v)))
         index = []
         for kind in _sides(v):
-            index.append(next(place) if kind == "batch" else next(across) if kind == "column"
-                         else as_index(0))
+            index.append(
+                next(place)
+                if kind == "batch"
+                else next(across)
+                if kind == "column"
+                else as_index(0)
+            )
         stores.append(Store(v, index, emission.value(v, index)))
     tiles = (columns + TILE - 1) // TILE
     return Nest(emission, splits.leaves(outer), stores, batch * tiles, 1, column=column)
@@ -160,8 +169,11 @@ def _sides(v: Value) -> list[str]:
     shape, dims = v.node.inputs[0].shape, v.node.attributes["dims"]
     last = max(d for d in dims if not is_one(resolved(shape[d])))
     keepdim = v.node.attributes.get("keepdim", False)
-    return ["none" if d in dims else "batch" if d < last else "column"
-            for d in range(len(shape)) if keepdim or d not in dims]
+    return [
+        "none" if d in dims else "batch" if d < last else "column"
+        for d in range(len(shape))
+        if keepdim or d not in dims
+    ]
 
 
 def _before(v: Value) -> list[SizeLike]:
@@ -173,7 +185,8 @@ def _after(v: Value) -> list[SizeLike]:
 
 
 def _parts(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest:
-    """Full reductions: one element for each PART elements, or for each row where the input is not flat."""
+    """Full reductions: one element for each PART elements, or for each row where the input is not
+    flat."""
     numel = resolved(group.domains[0])
     flat = Variable("r", numel)
     if "r" not in splits.parts:
@@ -194,12 +207,13 @@ def _parts(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest:
     return _part_nest(group, emission, leaves[:-1], rows, _rows_per_chunk(leaves[-1].extent))
 
 
-def _part_nest(group: Group, emission: Emission, outer: list[Variable], extent: SizeLike,
-               chunk: SizeLike) -> Nest:
+def _part_nest(
+    group: Group, emission: Emission, outer: list[Variable], extent: SizeLike, chunk: SizeLike
+) -> Nest:
     stores = []
     place: Index = as_index(0)
-    for v in outer:
-        place = place * v.extent + as_index(v)
+    for variable in outer:
+        place = place * variable.extent + as_index(variable)
     for v in group.stores:
         assert v.node is not None
         scalar = emission.value(v, [as_index(0)] * v.ndim)
@@ -210,7 +224,8 @@ def _part_nest(group: Group, emission: Emission, outer: list[Variable], extent: 
 
 
 def _misplaced(nest: Nest) -> set[Value]:
-    """Reductions that would be computed again and again: they depend on an inner loop's variable."""
+    """Reductions that would be computed again and again: they depend on an inner loop's
+    variable."""
     allowed = {v.name for v in nest.outer}
     if nest.column is not None:
         allowed.add(nest.column.name)
@@ -227,5 +242,6 @@ def _misplaced(nest: Nest) -> set[Value]:
 
 
 def same_loops(a: list[Variable], b: list[Variable]) -> bool:
-    return len(a) == len(b) and all(x.name == y.name and same_size(x.extent, y.extent)
-                                    for x, y in zip(a, b))
+    return len(a) == len(b) and all(
+        x.name == y.name and same_size(x.extent, y.extent) for x, y in zip(a, b)
+    )

@@ -1,8 +1,8 @@
 """The way from a graph to a program, in order.
 
-In: a pure Graph without composites. Out: a `Program`: kernels' texts, buffers, instructions. Called by `jit.py` and
-tests. fold products (`products.py`) -> group (`fuse.py`) -> loops (`loops.py`) -> which memory (`memory.py`) -> text
-(`printing.py`, `kernels.py`) -> instructions (`schedule.py`).
+In: a pure Graph without composites. Out: a `Program`: kernels' texts, buffers, instructions. Called
+by `jit.py` and tests. fold products (`products.py`) -> group (`fuse.py`) -> loops (`loops.py`) ->
+which memory (`memory.py`) -> text (`printing.py`, `kernels.py`) -> instructions (`schedule.py`).
 """
 
 from __future__ import annotations
@@ -43,20 +43,26 @@ def lower(graph: Graph, numerics: str = "fast") -> Program:
     memory = assign_memory(graph, outputs, writes, groups, nests)
     program = schedule(graph, memory, nests, partials, folded, numerics)
     assert len(graph.scope.guards) == guards, (
-        f"lowering asked about sizes: {graph.scope.guards[guards:]}")
+        f"lowering asked about sizes: {graph.scope.guards[guards:]}"
+    )
     if logs.enabled("fusion"):
         logs.emit("fusion", describe(program))
     return program
 
 
 def _own_values(graph: Graph, folded: Folded) -> list[tuple[Value, Value]]:
-    """The graph's writes; an input written to another one is copied first, which may be written itself."""
-    return [(target, copy_of(v, folded.nodes) if v.node is None else v) for target, v in graph.writes]
+    """The graph's writes; an input written to another one is copied first, which may be written
+    itself."""
+    return [
+        (target, copy_of(v, folded.nodes) if v.node is None else v) for target, v in graph.writes
+    ]
 
 
-def _fused(graph: Graph, folded: Folded, results: set[Value], numerics: str
-           ) -> tuple[list[Group], dict[Group, Nest], dict[Value, Partial]]:
-    """Groups and their loops; reductions that loops would repeat are stored, and all is done again."""
+def _fused(
+    graph: Graph, folded: Folded, results: set[Value], numerics: str
+) -> tuple[list[Group], dict[Group, Nest], dict[Value, Partial]]:
+    """Groups and their loops; reductions that loops would repeat are stored, and all is done
+    again."""
     forced: set[Value] = set()
     for _ in range(ROUNDS):
         fuser = Fuser(folded.nodes, folded.values(), numerics, results | forced)
@@ -77,7 +83,9 @@ def describe(program: Program) -> str:
     """One line for each instruction: what runs together."""
     lines = []
     for k, instruction in enumerate(program.instructions):
-        what = instruction.extern or (instruction.kernel.name if instruction.kernel else "host call")
+        what = instruction.extern or (
+            instruction.kernel.name if instruction.kernel else "host call"
+        )
         lines.append(f"{k}: {what}: {', '.join(dict.fromkeys(instruction.ops))}")
     return "\n".join(lines)
 

@@ -1,15 +1,16 @@
 """Which memory each stored value gets: outputs, inputs updated in place, temporaries.
 
-In: groups with their loops, and what the graph writes. Out: `Memory`: groups in an order that keeps what is still read, buffers, and
-the targets of each store. Called by `lower.py`. An input is updated in place when its group reads it only where it
-writes it, and everyone else who reads it, or may fail, can run before; otherwise the value gets memory of its own
-and a copy at the end.
+In: groups with their loops, and what the graph writes. Out: `Memory`: groups in an order that keeps
+what is still read, buffers, and the targets of each store. Called by `lower.py`. An input is
+updated in place when its group reads it only where it writes it, and everyone else who reads it, or
+may fail, can run before; otherwise the value gets memory of its own and a copy at the end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Sequence
+from typing import Any
 
 from tracejit.ir.graph import Graph, Value
 from tracejit.lowering.fuse import in_order
@@ -39,8 +40,14 @@ class Memory:
 
 
 class _Assignment:
-    def __init__(self, graph: Graph, outputs: Sequence[Value], writes: Sequence[tuple[Value, Value]],
-                 groups: list[Group], nests: dict[Group, Nest]):
+    def __init__(
+        self,
+        graph: Graph,
+        outputs: Sequence[Value],
+        writes: Sequence[tuple[Value, Value]],
+        groups: list[Group],
+        nests: dict[Group, Nest],
+    ):
         self.graph, self.writes, self.groups, self.nests = graph, writes, groups, nests
         self.outputs = outputs
         self.memory = Memory([])
@@ -61,7 +68,9 @@ class _Assignment:
     def run(self) -> Memory:
         memory, graph = self.memory, self.graph
         for k, v in enumerate(graph.inputs):
-            memory.place[v] = memory.new(v.dtype, product([resolved(s) for s in v.shape]), "input", k)
+            memory.place[v] = memory.new(
+                v.dtype, product([resolved(s) for s in v.shape]), "input", k
+            )
         self._outputs()
         for target, v in self.writes:
             if not self._in_place(target, v):
@@ -94,7 +103,8 @@ class _Assignment:
         group = self.home[v]
         nest = self.nests.get(group)
         if nest is None or not all(
-                same_size(resolved(a), resolved(b)) for a, b in zip(target.shape, v.shape)):
+            same_size(resolved(a), resolved(b)) for a, b in zip(target.shape, v.shape)
+        ):
             return False
         if v.ndim != target.ndim or not self._same_elements(nest, target, v):
             return False
@@ -115,11 +125,14 @@ class _Assignment:
         """Whether the nest reads the input only at the element it is about to store there."""
         store = next(s for s in nest.stores if s.leaf is v)
         address = nest.emission.address(target, store.place).key
-        reads = [s.data[1].key for s in walk(nest.roots()) if s.kind == "load" and s.data[0] is target]
+        reads = [
+            s.data[1].key for s in walk(nest.roots()) if s.kind == "load" and s.data[0] is target
+        ]
         return all(key == address for key in reads)
 
     def _copy(self, v: Value, target: Target, written: Value | None) -> None:
-        """A group of its own that copies `v`, after all that may fail and all who read the target."""
+        """A group of its own that copies `v`, after all that may fail and all who read the
+        target."""
         group = Group("loop", len(self.graph.nodes) + 1)
         group.stores, group.numel = [v], count(v)
         self.nests[group] = lay_out(group, self.graph, {})
@@ -152,8 +165,9 @@ class _Assignment:
         elif targets and not self.readers.get(leaf):
             memory.place[leaf] = targets[0][0]
         else:
-            memory.place[leaf] = memory.new(leaf.dtype, product([resolved(s) for s in leaf.shape]),
-                                            "temporary")
+            memory.place[leaf] = memory.new(
+                leaf.dtype, product([resolved(s) for s in leaf.shape]), "temporary"
+            )
             targets.insert(0, (memory.place[leaf], None))
         memory.targets[group, leaf] = targets
 
@@ -161,7 +175,12 @@ class _Assignment:
         return target[1] is None or target[1].contiguous
 
 
-def assign_memory(graph: Graph, outputs: Sequence[Value], writes: Sequence[tuple[Value, Value]],
-                  groups: list[Group], nests: dict[Group, Nest]) -> Memory:
+def assign_memory(
+    graph: Graph,
+    outputs: Sequence[Value],
+    writes: Sequence[tuple[Value, Value]],
+    groups: list[Group],
+    nests: dict[Group, Nest],
+) -> Memory:
     """Buffers and targets; adds groups that copy, and order between groups."""
     return _Assignment(graph, outputs, writes, groups, nests).run()

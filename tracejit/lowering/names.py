@@ -1,14 +1,15 @@
 """Names in kernel texts: constants, functions and their imports, sizes.
 
-In: what `printing.py` comes across. Out: a text for it, and the module's head that makes it defined. The one place
-that decides where a function in an op's template comes from.
+In: what `printing.py` comes across. Out: a text for it, and the module's head that makes it
+defined. The one place that decides where a function in an op's template comes from.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,18 @@ from tracejit.lowering.index import size_key
 _CALLED = re.compile(r"\b([a-z]\w*)(?=\()")
 _KEYWORDS = {"if", "else", "and", "or", "not", "in"}
 _BUILTINS = {"abs", "min", "max", "bool", "int"}
-_NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
+_NUMBERS = (
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+)
 _ROUNDING = {"floor", "ceil", "trunc", "rint", "fmod"}
 
 
@@ -79,7 +91,9 @@ class Names:
     def scratch(self, dtype: str) -> str:
         return self.imported("tracejit.lowering.abi", f"{abi.ELEMENTS[dtype]}_scratch")
 
-    def template(self, template: str, arguments: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
+    def template(
+        self, template: str, arguments: Sequence[str], dtypes: Sequence[str], dtype: str
+    ) -> str:
         """A template with its arguments put in and its functions given their typed names."""
         kind = next((d for d in (*dtypes, dtype) if d.startswith("float")), dtype)
         text = _CALLED.sub(lambda m: self.function(m.group(1), kind), template)
@@ -115,8 +129,10 @@ class Names:
 
     def head(self, contract: bool) -> list[str]:
         """Imports and constants at the top of the module."""
-        lines = [f"from {module} import {', '.join(sorted(names))}"
-                 for module, names in sorted(self.imports.items())]
+        lines = [
+            f"from {module} import {', '.join(sorted(names))}"
+            for module, names in sorted(self.imports.items())
+        ]
         if lines:
             lines.append("")
         if not contract:

@@ -1,15 +1,17 @@
 """Loops as text: a `Nest` becomes the body of one Python function in the one ABI.
 
-In: a Nest, and which buffer each value reads or writes. Out: `Text`: lines, operands, sizes. Called by `lower.py`.
-Scalars are written in the outermost loop that knows their variables; reductions that run over the same variables at
-the same place share a loop. Names are canonical (order of appearance), so equal computations give equal texts; the
-user's lines are comments, which `kernel_of` keeps out of a kernel's identity.
+In: a Nest, and which buffer each value reads or writes. Out: `Text`: lines, operands, sizes. Called
+by `lower.py`. Scalars are written in the outermost loop that knows their variables; reductions that
+run over the same variables at the same place share a loop. Names are canonical (order of
+appearance), so equal computations give equal texts; the user's lines are comments, which
+`kernel_of` keeps out of a kernel's identity.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Sequence
+from typing import Any
 
 from tracejit.ir.graph import Location
 from tracejit.ir.sizes import SizeLike
@@ -31,7 +33,8 @@ INDENT = "    "
 
 @dataclass
 class Pointer:
-    """One operand: a buffer under a name. `shared`: every segment of a kernel reads the same one."""
+    """One operand: a buffer under a name. `shared`: every segment of a kernel reads the same
+    one."""
 
     name: str
     buffer: Any
@@ -67,7 +70,8 @@ class Block:
 
 
 class Printer:
-    """Writes one nest. `buffer_of(leaf)` is what is read, `targets(leaf)` the (buffer, strides) written."""
+    """Writes one nest. `buffer_of(leaf)` is what is read, `targets(leaf)` the (buffer, strides)
+    written."""
 
     def __init__(self, nest: Nest, buffer_of: Any, targets: Any):
         self.nest, self.emission = nest, nest.emission
@@ -88,7 +92,17 @@ class Printer:
         loop = "" if not self.nest.outer and self.nest.column is None else self._loop_name()
         pointers = sorted(self.pointers.values(), key=lambda p: p.written)
         loops = 1 if loop else max(self.loops, 1)
-        return Text(self.names, pointers, self.stack[0].lines, body, loop, loops, self.scratch, tuple(self.emission.messages), tuple(self.locations))
+        return Text(
+            self.names,
+            pointers,
+            self.stack[0].lines,
+            body,
+            loop,
+            loops,
+            self.scratch,
+            tuple(self.emission.messages),
+            tuple(self.locations),
+        )
 
     def _loop_name(self) -> str:
         return "i" if self.nest.flat else "tile" if self.nest.column is not None else "row"
@@ -131,7 +145,8 @@ class Printer:
 
     # -- stores --------------------------------------------------------------------------------
     def _stores(self, stores: Sequence[Store]) -> list[str]:
-        """Stores of one row: those without inner loops after the others' loops, equal loops joined."""
+        """Stores of one row: those without inner loops after the others' loops, equal loops
+        joined."""
         block = self.stack[-1]
         groups: list[list[Store]] = []
         for store in stores:
@@ -159,7 +174,8 @@ class Printer:
                 pointer = self.pointer(buffer, store.leaf.dtype.name)
                 where = self.index(address)
                 self.stack[-1].lines.append(
-                    f"{pointer}[{where}] = {self._encoded(value, store.leaf.dtype.name)}")
+                    f"{pointer}[{where}] = {self._encoded(value, store.leaf.dtype.name)}"
+                )
 
     def _encoded(self, value: str, dtype: str) -> str:
         if dtype in ("float16", "bfloat16"):
@@ -209,7 +225,8 @@ class Printer:
 
     # -- reductions ----------------------------------------------------------------------------
     def prepare(self, roots: Sequence[Scalar]) -> None:
-        """Write the reductions that belong to the block on top, as few loops as their order allows."""
+        """Write the reductions that belong to the block on top, as few loops as their order
+        allows."""
         block = self.stack[-1]
         order = walk(roots)
         level: dict[int, int] = {}
@@ -261,8 +278,11 @@ class Printer:
         if not place:
             lines.append(f"{total} = {step}")
             return
-        lines += [f"if {step}:", f"{INDENT}{total} = {value}",
-                  f"{INDENT}{place} = {self.index(fold.data.place)}"]
+        lines += [
+            f"if {step}:",
+            f"{INDENT}{total} = {value}",
+            f"{INDENT}{place} = {self.index(fold.data.place)}",
+        ]
 
     def _columns(self) -> list[str]:
         """Sums over leading dimensions: a tile of columns at a time, totals in scratch memory."""
@@ -277,8 +297,10 @@ class Printer:
                 self.variables[nest.outer[0].name] = "batch"
             else:
                 block.lines += self._decoded("batch", nest.outer)
-        block.lines += [f"first = tile % {tiles} * {TILE}" if nest.outer else f"first = tile * {TILE}",
-                        f"last = min(first + {TILE}, {width})"]
+        block.lines += [
+            f"first = tile % {tiles} * {TILE}" if nest.outer else f"first = tile * {TILE}",
+            f"last = min(first + {TILE}, {width})",
+        ]
         self.stack.append(block)
         folds = list({s.number: s for s in walk(nest.roots()) if s.kind == "fold"}.values())
         totals = [self._scratch_row(f) for f in folds]
@@ -348,15 +370,16 @@ class Printer:
         return None
 
     def place(self, scalar: Scalar) -> str:
-        """The scalar as an expression; what computes it is written in the outermost block possible."""
+        """The scalar as an expression; what computes it is written in the outermost block
+        possible."""
         if scalar.kind == "number":
             return self.names.number(scalar.data, scalar.dtype)
         known = self.is_known(scalar)
         if known is not None:
             return known
         depth = self._depth(scalar)
-        inner = self.stack[depth + 1:]
-        del self.stack[depth + 1:]
+        inner = self.stack[depth + 1 :]
+        del self.stack[depth + 1 :]
         block = self.stack[-1]
         if scalar.kind == "fold":
             self.folds([scalar])
@@ -398,7 +421,9 @@ class Printer:
 
     def _write_call(self, scalar: Scalar) -> str:
         arguments = [self.place(a) for a in scalar.args]
-        text = self.names.template(scalar.data, arguments, [a.dtype for a in scalar.args], scalar.dtype)
+        text = self.names.template(
+            scalar.data, arguments, [a.dtype for a in scalar.args], scalar.dtype
+        )
         return self._assign(text, scalar.location)
 
     def _write_index(self, scalar: Scalar) -> str:
@@ -435,8 +460,12 @@ class Printer:
         lines = self.stack[-1].lines
         if wrap:
             lines += [f"if {name} < 0:", f"{INDENT}{name} = {name} + {bound}"]
-        lines += [f"if {name} < 0 or {name} >= {bound}:", f"{INDENT}status[1] = {name}",
-                  f"{INDENT}status[0] = {number}", f"{INDENT}{name} = 0"]
+        lines += [
+            f"if {name} < 0 or {name} >= {bound}:",
+            f"{INDENT}status[1] = {name}",
+            f"{INDENT}status[0] = {number}",
+            f"{INDENT}{name} = 0",
+        ]
         return name
 
     # -- indices -------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """Library products: views of their operands become leading dimensions and transposes.
 
-In: a graph's product nodes. Out: for each operand the stored value it reads and how, and copies where no library can
-read it. Called by `lower.py`. Which views fold is found by emitting an element: if it is one load whose address is
-linear in the matrix's own row and column, with one of the two steps 1, the library can read it.
+In: a graph's product nodes. Out: for each operand the stored value it reads and how, and copies
+where no library can read it. Called by `lower.py`. Which views fold is found by emitting an
+element: if it is one load whose address is linear in the matrix's own row and column, with one of
+the two steps 1, the library can read it.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class Folded:
 
 
 def fold_products(graph: Graph, is_product: Any) -> Folded:
-    """Fold views into products; operands that cannot be read in place get a copy in the node list."""
+    """Fold views into products; operands that cannot be read in place get a copy in the node
+    list."""
     nodes: list[Node] = []
     operands = {}
     for node in graph.nodes:
@@ -88,7 +90,7 @@ def _in_place(graph: Graph, value: Value) -> Operand | None:
     """How a library reads the operand where it lies; None where it cannot."""
     views = _views(value)
     shape = [resolved(s) for s in value.shape]
-    names = ("b", "i", "k")[3 - len(shape):]
+    names = ("b", "i", "k")[3 - len(shape) :]
     variables = [Variable(n, s) for n, s in zip(names, shape)]
     splits = Splits()
     scalar = Emission(graph, views, splits).value(value, [splits.index(v) for v in variables])
@@ -142,8 +144,15 @@ def _linear(scalar: Scalar, variables: list[Variable]) -> Operand | None:
     return None
 
 
-def _operand(leaf: Value, transposed: bool, step: Any, lines: Variable, along: Variable, batch: Any,
-             index: Any) -> Operand | None:
+def _operand(
+    leaf: Value,
+    transposed: bool,
+    step: Any,
+    lines: Variable,
+    along: Variable,
+    batch: Any,
+    index: Any,
+) -> Operand | None:
     if same_size(step, 0):
         if not is_one(lines.extent):
             return None
@@ -160,6 +169,18 @@ def library_sizes(node: Node, a: Operand, b: Operand) -> tuple[SizeLike, ...]:
     out = [resolved(s) for s in node.outputs[0].shape]
     m, n = out[-2:]
     stacked = len(out) == 3
-    return (int(a.transposed), int(b.transposed), m, n, resolved(node.inputs[0].shape[-1]),
-            a.leading, b.leading, size_max(1, n), out[0] if stacked else 1,
-            a.batch_step, b.batch_step, m * n if stacked else 0, 0)
+    return (
+        int(a.transposed),
+        int(b.transposed),
+        m,
+        n,
+        resolved(node.inputs[0].shape[-1]),
+        a.leading,
+        b.leading,
+        size_max(1, n),
+        out[0] if stacked else 1,
+        a.batch_step,
+        b.batch_step,
+        m * n if stacked else 0,
+        0,
+    )

@@ -1,12 +1,14 @@
 """Scalar expressions of one kernel: a graph of typed values, each stored once.
 
-In: constants, loads, templates of ops, index expressions, folds. Out: `Scalar`s; equal expressions are one object, so that what several
-outputs share is computed once. Built by `emit.py`, laid out in loops by `loops.py`, written as text by `printing.py`.
+In: constants, loads, templates of ops, index expressions, folds. Out: `Scalar`s; equal expressions
+are one object, so that what several outputs share is computed once. Built by `emit.py`, laid out in
+loops by `loops.py`, written as text by `printing.py`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any
 
 from tracejit.ir.graph import Location
 from tracejit.ir.sizes import SizeLike
@@ -32,8 +34,15 @@ class Scalar:
 
     __slots__ = ("kind", "dtype", "args", "data", "number", "variables", "location")
 
-    def __init__(self, kind: str, dtype: str, args: tuple[Scalar, ...], data: Any, number: int,
-                 variables: frozenset[str]):
+    def __init__(
+        self,
+        kind: str,
+        dtype: str,
+        args: tuple[Scalar, ...],
+        data: Any,
+        number: int,
+        variables: frozenset[str],
+    ):
         self.kind, self.dtype, self.args, self.data = kind, dtype, args, data
         self.number, self.variables = number, variables
         self.location: Location | None = None
@@ -52,15 +61,21 @@ class Scalar:
 
 
 class Fold:
-    """A reduction: over `loops`, `combine` of `{a}` (so far) and `{b}` (the body), from `identity`."""
+    """A reduction: over `loops`, `combine` of `{a}` (so far) and `{b}` (the body), from
+    `identity`."""
 
     __slots__ = ("loops", "combine", "identity", "place", "key")
 
-    def __init__(self, loops: tuple[Variable, ...], combine: str, identity: Any,
-                 place: Index | None = None):
+    def __init__(
+        self, loops: tuple[Variable, ...], combine: str, identity: Any, place: Index | None = None
+    ):
         self.loops, self.combine, self.identity, self.place = loops, combine, identity, place
-        self.key = (tuple(v.name for v in loops), combine, repr(identity),
-                    None if place is None else place.key)
+        self.key = (
+            tuple(v.name for v in loops),
+            combine,
+            repr(identity),
+            None if place is None else place.key,
+        )
 
 
 def indices(scalar: Scalar) -> Iterable[Index]:
@@ -94,8 +109,15 @@ class Scalars:
         self.made: dict[Hashable, Scalar] = {}
         self.location: Location | None = None  # given to scalars made from now on
 
-    def _make(self, kind: str, dtype: str, args: tuple[Scalar, ...], data: Any,
-              key: Hashable, variables: frozenset[str]) -> Scalar:
+    def _make(
+        self,
+        kind: str,
+        dtype: str,
+        args: tuple[Scalar, ...],
+        data: Any,
+        key: Hashable,
+        variables: frozenset[str],
+    ) -> Scalar:
         whole = (kind, dtype, tuple(a.number for a in args), key)
         found = self.made.get(whole)
         if found is None:
@@ -105,8 +127,14 @@ class Scalars:
         return found
 
     def load(self, leaf: Any, index: Index) -> Scalar:
-        return self._make("load", register(leaf.dtype), (), (leaf, index), (id(leaf), index.key),
-                          variables_of(index))
+        return self._make(
+            "load",
+            register(leaf.dtype),
+            (),
+            (leaf, index),
+            (id(leaf), index.key),
+            variables_of(index),
+        )
 
     def number(self, value: Any, dtype: str) -> Scalar:
         return self._make("number", dtype, (), value, (type(value), repr(value)), frozenset())
@@ -128,8 +156,14 @@ class Scalars:
         return self._make("choice", yes.dtype, args, None, None, variables)
 
     def checked(self, index: Scalar, size: SizeLike, message: str, wrap: bool) -> Scalar:
-        return self._make("checked", "int64", (index,), (size, message, wrap),
-                          (size_key(size), message, wrap), index.variables)
+        return self._make(
+            "checked",
+            "int64",
+            (index,),
+            (size, message, wrap),
+            (size_key(size), message, wrap),
+            index.variables,
+        )
 
     def fold(self, fold: Fold, body: Scalar, dtype: str) -> Scalar:
         bound = {v.name for v in fold.loops}

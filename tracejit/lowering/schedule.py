@@ -1,14 +1,15 @@
 """Instructions: groups in order become kernel launches, library calls and host calls.
 
-In: groups with loops and memory. Out: a `Program`. Called by `lower.py`. Groups with equal loops over other buffers
-become segments of one kernel where nothing between them forbids it; everything written that a caller can see comes
-after everything that may fail.
+In: groups with loops and memory. Out: a `Program`. Called by `lower.py`. Groups with equal loops
+over other buffers become segments of one kernel where nothing between them forbids it; everything
+written that a caller can see comes after everything that may fail.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Sequence
+from typing import Any
 
 from tracejit.ir.graph import Graph, Location, Node, Value
 from tracejit.lowering.emit import Partial
@@ -36,8 +37,15 @@ class Unit:
 class Scheduler:
     """Writes kernels and instructions."""
 
-    def __init__(self, graph: Graph, memory: Memory, nests: dict[Group, Nest],
-                 partials: dict[Value, Partial], folded: Folded, numerics: str):
+    def __init__(
+        self,
+        graph: Graph,
+        memory: Memory,
+        nests: dict[Group, Nest],
+        partials: dict[Value, Partial],
+        folded: Folded,
+        numerics: str,
+    ):
         self.graph, self.memory, self.nests = graph, memory, nests
         self.partials, self.folded, self.contract = partials, folded, numerics == "fast"
         self.program = Program(graph, buffers=memory.buffers)
@@ -61,12 +69,12 @@ class Scheduler:
             key = segment_key(text) if text is not None else None
             if key is not None:
                 found = next((u for u in known.get(key, []) if self._joins(group, u)), None)
-                if found is not None:
+                if found is not None and text is not None:
                     found.groups.append(group)
                     found.texts.append(text)
                     self._fuse_order(found)
                     continue
-            unit = Unit([group], [text] if text is not None else [])
+            unit = Unit([group], [] if text is None else [text])
             units.append(unit)
             if key is not None:
                 known.setdefault(key, []).append(unit)
@@ -87,18 +95,15 @@ class Scheduler:
 
     def _ordered(self, units: Sequence[Unit]) -> list[Unit]:
         unit_of = {g: unit for unit in units for g in unit.groups}
-        found: dict[int, Unit] = {}
-        for group in in_order(self.memory.order):
-            unit = unit_of[group]
-            last = all(g is group or g in found or id(unit) in found for g in unit.groups)
-            found.setdefault(id(unit), unit)
-            assert last is not None
+        found = {id(unit_of[g]): unit_of[g] for g in in_order(self.memory.order)}
         return self._topological(list(found.values()), unit_of)
 
     def _topological(self, units: list[Unit], unit_of: dict[Group, Unit]) -> list[Unit]:
         """The units so that each comes after those it needs, visible writes as late as possible."""
         waits = {id(u): 0 for u in units}
-        later = {id(u): {id(unit_of[h]) for g in u.groups for h in g.after} - {id(u)} for u in units}
+        later = {
+            id(u): {id(unit_of[h]) for g in u.groups for h in g.after} - {id(u)} for u in units
+        }
         for targets in later.values():
             for target in targets:
                 waits[target] += 1
@@ -115,9 +120,12 @@ class Scheduler:
         return order
 
     def _visible(self, unit: Unit) -> bool:
-        return any(self.memory.buffers[b].role == "input"
-                   for g in unit.groups for v in self._leaves(g)
-                   for b, _ in self.memory.targets[g, v])
+        return any(
+            self.memory.buffers[b].role == "input"
+            for g in unit.groups
+            for v in self._leaves(g)
+            for b, _ in self.memory.targets[g, v]
+        )
 
     def _leaves(self, group: Group) -> list[Any]:
         nest = self.nests.get(group)
@@ -144,7 +152,9 @@ class Scheduler:
         assert node is not None
         operands = [self.memory.place[v] for v in node.operand_values()]
         written = [self.memory.place[v] for v in node.outputs]
-        self._add(Instruction(None, (*operands, *written), len(written), (), 1, 1, host=node), [node])
+        self._add(
+            Instruction(None, (*operands, *written), len(written), (), 1, 1, host=node), [node]
+        )
 
     def _product(self, group: Group) -> None:
         node = group.node
@@ -154,7 +164,9 @@ class Scheduler:
         operands = (*(self.memory.place[o.value] for o in pair), self.memory.place[node.outputs[0]])
         sizes = library_sizes(node, *pair)
         self.program.kernels[kernel.digest] = kernel
-        self._add(Instruction(kernel, operands, 1, sizes, sizes[2], sizes[2], extern="matmul"), [node])
+        self._add(
+            Instruction(kernel, operands, 1, sizes, sizes[2], sizes[2], extern="matmul"), [node]
+        )
 
     def _loops(self, unit: Unit) -> None:
         nests = [self.nests[g] for g in unit.groups]
@@ -170,14 +182,21 @@ class Scheduler:
         kernel = self.program.kernels.setdefault(kernel.digest, kernel)
         written = sum(p.written for t in unit.texts for p in t.pointers)
         locations = tuple(dict.fromkeys(x for t in unit.texts for x in t.locations))
-        self._add(Instruction(kernel, tuple(operands), written, tuple(sizes), total, chunk,
-                              locations=locations), nodes)
+        self._add(
+            Instruction(
+                kernel, tuple(operands), written, tuple(sizes), total, chunk, locations=locations
+            ),
+            nodes,
+        )
         self._count(unit)
 
     def _nodes(self, group: Group) -> list[Node]:
         nest = self.nests[group]
-        found = {v.node for v in group.members if v.node is not None}
-        found |= {s.leaf.value.node for s in nest.stores if isinstance(s.leaf, Partial)}
+        values = {
+            *group.members,
+            *(s.leaf.value for s in nest.stores if isinstance(s.leaf, Partial)),
+        }
+        found = {v.node for v in values}
         return [n for n in self.folded.nodes if n in found]
 
     def _count(self, unit: Unit) -> None:
@@ -204,12 +223,15 @@ class Scheduler:
             found: list[Location] = [n.location for n in nodes if n.location is not None]
             instruction.locations = tuple(dict.fromkeys(found))
         if instruction.kernel is None or instruction.extern:
-            inputs = instruction.operands[:len(instruction.operands) - instruction.outputs]
+            inputs = instruction.operands[: len(instruction.operands) - instruction.outputs]
             buffers = self.program.buffers
-            instruction.bytes_read = _sum(buffers[b].numel * buffers[b].dtype.itemsize for b in inputs)
+            instruction.bytes_read = _sum(
+                buffers[b].numel * buffers[b].dtype.itemsize for b in inputs
+            )
             instruction.bytes_written = _sum(
                 buffers[b].numel * buffers[b].dtype.itemsize
-                for b in instruction.operands[len(inputs):])
+                for b in instruction.operands[len(inputs) :]
+            )
         self.program.instructions.append(instruction)
 
 
@@ -237,7 +259,13 @@ def _lifetimes(program: Program) -> None:
                 buffer.first_use = k
 
 
-def schedule(graph: Graph, memory: Memory, nests: dict[Group, Nest],
-             partials: dict[Value, Partial], folded: Folded, numerics: str) -> Program:
+def schedule(
+    graph: Graph,
+    memory: Memory,
+    nests: dict[Group, Nest],
+    partials: dict[Value, Partial],
+    folded: Folded,
+    numerics: str,
+) -> Program:
     """The program of these groups."""
     return Scheduler(graph, memory, nests, partials, folded, numerics).run()
