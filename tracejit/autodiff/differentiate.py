@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Sequence
 
 from tracejit.autodiff.partition import residuals
+from tracejit.capture.results import Unmodelled
 from tracejit.eager.backward import grad
 from tracejit.eager.tape import FREED
 from tracejit.eager.tensor import Tensor
@@ -47,13 +48,14 @@ def differentiate(recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Ten
         x._hooks = None  # hooks of inputs run when the gradient arrives there, on each replay
     recorder.differentiating = True
     try:
-        found = grad(list(outputs), list(inputs), grad_outputs=tangents, allow_unused=True)
-    except RuntimeError as error:
+        # The tape is kept: where this fails, the caller's own backward must fail in its own way.
+        found = grad(list(outputs), list(inputs), grad_outputs=tangents, retain_graph=True, allow_unused=True)
+    except Exception as error:
+        dropped = {recorder.traced(t).read() for t in tangents}
+        graph.inputs = [v for v in graph.inputs if v not in dropped]
         if str(error) == FREED:
-            dropped = {recorder.traced(t).read() for t in tangents}
-            graph.inputs = [v for v in graph.inputs if v not in dropped]
             return None
-        raise
+        raise Unmodelled(f"its backward would fail: {type(error).__name__}: {error}") from error
     finally:
         recorder.differentiating = False
         for x, hooks in quiet:
