@@ -551,4 +551,162 @@ def captured_inside_captured(jit):
     return [outer(tj.ones(1)), inner(tj.ones(1)), outer(tj.zeros(3))]
 
 
+def attribute_of_a_tensor(jit):
+    f = jit(lambda x: x * x.factor)
+    x = tj.ones(2)
+    x.factor = 3.0
+    out = [f(x)]
+    x.factor = 4.0
+    return [*out, f(x)]
+
+
+def lambda_made_anew(jit):
+    f = jit(lambda x, g: g(x))
+    out = []
+    for k in (1.0, 2.0, 3.0):
+        out.append(f(tj.ones(1), lambda x: x * k))
+    out.append(f(tj.ones(1), lambda x: x - 7))
+    return out
+
+
+def class_attribute_set(jit):
+    class Counter:
+        calls = 0
+
+    def f(x):
+        Counter.calls += 1
+        return x * Counter.calls
+
+    g = jit(f)
+    return [g(tj.ones(1)), g(tj.ones(1)), g(tj.ones(1)), Counter.calls]
+
+
+def set_changed(jit):
+    seen = set()
+
+    @jit
+    def f(x):
+        seen.add(x.shape[0])
+        return x * len(seen)
+
+    return [f(tj.ones(1)), f(tj.ones(2)), f(tj.ones(2)), sorted(int(n) for n in seen)]
+
+
+def forward_replaced(jit):
+    module = tj.nn.ReLU()
+    f = jit(lambda x: module(x))
+    out = [f(tj.ones(1))]
+    module.forward = lambda x: x * 100
+    out.append(f(tj.ones(1)))
+    del module.forward
+    return [*out, f(tj.ones(1))]
+
+
+def grad_mode_left_changed(jit):
+    w = tj.ones(1, requires_grad=True)
+
+    @jit
+    def f(x, flag):
+        tj.set_grad_enabled(flag)
+        return x * w
+
+    out = []
+    for flag in (False, True, False, True):
+        out.append(f(tj.ones(1), flag).requires_grad)
+        out.append(tj.is_grad_enabled())
+    tj.set_grad_enabled(True)
+    return out
+
+
+def hook_added_to_a_parameter_of_a_step(jit):
+    w = tj.ones(2, requires_grad=True)
+
+    @jit
+    def step(x):
+        (x * w).sum().backward()
+
+    out = []
+    for k in range(4):
+        w.grad = None
+        handle = w.register_hook(lambda g: g * 10) if k == 2 else None
+        step(tj.ones(2))
+        out.append(w.grad.clone())
+        if handle is not None:
+            handle.remove()
+    return out
+
+
+def global_made_inside(jit):
+    globals().pop("MADE_INSIDE", None)
+
+    @jit
+    def f(x):
+        global MADE_INSIDE
+        MADE_INSIDE = x * 2
+        return x
+
+    out = []
+    for k in range(3):
+        f(tj.ones(1) * k)
+        out.append(MADE_INSIDE.clone())
+    return out
+
+
+def dict_order_and_deletion(jit):
+    state = {"a": 1.0, "b": 2.0, "c": 3.0}
+
+    @jit
+    def f(x):
+        for k, (name, value) in enumerate(list(state.items())):
+            x = x * 10 + value * (k + 1)
+        if "b" in state:
+            del state["b"]
+        return x
+
+    out = [f(tj.zeros(1)), f(tj.zeros(1))]
+    state["b"] = 5.0
+    out += [f(tj.zeros(1)), sorted(state)]
+    state.clear()
+    state.update(c=3.0, a=1.0)
+    return [*out, f(tj.zeros(1))]
+
+
+def default_argument(jit):
+    @jit
+    def f(x, ks=[1.0]):  # noqa: B006
+        ks.append(2.0)
+        return x * sum(ks)
+
+    return [f(tj.ones(1)), f(tj.ones(1)), f(tj.ones(1), [5.0])]
+
+
+def instance_method_patched(jit):
+    class Box:
+        def act(self, x):
+            return x + 1
+
+    box = Box()
+    f = jit(lambda x: box.act(x))
+    out = [f(tj.ones(1))]
+    box.act = lambda x: x * 50
+    out.append(f(tj.ones(1)))
+    del box.act
+    Box.act = lambda self, x: x - 1
+    return [*out, f(tj.ones(1))]
+
+
+def warnings_and_try(jit):
+    @jit
+    def f(x, key):
+        try:
+            scale = {"a": 2.0}[key]
+        except KeyError:
+            scale = -1.0
+        finally:
+            x = x + 1
+        return x * scale
+
+    return [f(tj.ones(1), "a"), f(tj.ones(1), "z"), f(tj.ones(1), "a")]
+
+
 PROGRAMS = [f for f in list(globals().values()) if callable(f) and getattr(f, "__module__", "") == __name__]

@@ -40,7 +40,7 @@ class Guards:
         self.constants: dict[str, Any] = {
             "ABSENT": ABSENT, "Tensor": Tensor, "grad_enabled": is_grad_enabled,
             "default_dtype": get_default_dtype, "copysign": math.copysign,
-            "is_leaf": is_leaf,
+            "is_leaf": is_leaf, "hooks_of": hooks_of,
         }
         self.variables: dict[int, str] = {}
         self.described: list[tuple[Place | None, str]] = []
@@ -111,6 +111,8 @@ class Guards:
         if place.how == "type":
             owner = parent if isinstance(place.parent.value, type) else f"type({parent})"  # type: ignore[union-attr]
             return f"{self._constant(_class_reader)}({owner}, {place.key!r})"
+        if place.how == "closure":
+            return f"{self._constant(_contents_of)}({parent}.__closure__[{place.key}])"
         if place.how == "slot":
             return f"getattr({parent}, {place.key!r}, ABSENT)"
         if place.how == "grad":
@@ -159,6 +161,9 @@ class Guards:
             self._fail(f"{name} is not {other}", place, f"the same object as {place.first.text}")  # type: ignore[union-attr]
         elif kind == "object":
             self._fail(f"type({name}) is not {self._constant(type(value))}", place, type(value).__name__)
+        elif kind == "function":
+            self._fail(f"getattr({name}, '__code__', None) is not {self._constant(value.__code__)}", place,
+                       f"function {value.__qualname__}")
         elif kind in ("identity", "module"):
             self._fail(f"{name} is not {self._constant(value)}", place,
                        f"{kind} {getattr(value, '__name__', value)!s}")
@@ -188,6 +193,10 @@ class Guards:
             contiguous = value._strides is None
             self._fail(f"({name}._strides is None) is not {contiguous}", place,
                        "contiguous" if contiguous else "not contiguous")
+        if id(value) in self.lifted and value._requires_grad:
+            hooks = hooks_of(value)
+            self._fail(f"hooks_of({name}) != {self._constant(hooks)}" if hooks else
+                       f"{name}._hooks is not None and hooks_of({name}) != ()", place, f"{len(hooks)} hooks")
 
     def explain(self, number: int, arguments: tuple) -> Miss:
         """Path, old and new of the place that differs."""
@@ -197,6 +206,19 @@ class Guards:
         if place is None:
             return Miss("mode", what, "changed")
         return Miss(place.text, what, describe(current(place, arguments)))
+
+
+def _contents_of(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ABSENT
+
+
+def hooks_of(tensor: Tensor) -> tuple:
+    """The functions that run when a gradient arrives at this tensor."""
+    hooks = tensor._hooks
+    return () if hooks is None else (*hooks.before.values(), *hooks.accumulated.values())
 
 
 def is_leaf(tensor: Tensor) -> bool:

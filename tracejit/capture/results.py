@@ -94,6 +94,8 @@ def effects(state: State, arguments: tuple, recipes: Recipes) -> list[Effect]:
             continue
         if not _unchanged(place, now):
             found.append(_assignment(place, now, recipes))
+        elif place.kind == "set" and frozenset(now) != place.keys:
+            raise Unmodelled(f"the set {place.text} was changed")
         elif place.kind in ("sequence", "mapping") and _contents_changed(place, now):
             found.append(_refill(place, now, recipes))
     return found
@@ -105,7 +107,7 @@ def _unchanged(place: Place, now: Any) -> bool:
         return True
     if place.kind == "primitive" and type(now) is type(before):
         return bool(now == before) or (now != now and before != before)
-    return place.how in ("self", "func", "type") or place.how == "item" and place.parent is not None and (
+    return place.how in ("self", "func") or place.how == "item" and place.parent is not None and (
         place.parent.kind in ("sequence", "mapping"))  # containers are refilled whole
 
 
@@ -134,6 +136,11 @@ def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
     if place.how == "global":
         container = place.container
         return lambda replay: container.__setitem__(key, recipe(replay))
+    if place.how == "type" and isinstance(parent.value, type):  # type: ignore[union-attr]
+        return lambda replay: setattr(current(parent, replay.arguments), key, recipe(replay))  # type: ignore[arg-type]
+    if place.how == "closure":
+        return lambda replay: setattr(
+            current(parent, replay.arguments).__closure__[key], "cell_contents", recipe(replay))  # type: ignore[arg-type]
     if place.how == "cell":
         return lambda replay: setattr(key, "cell_contents", recipe(replay))
     if place.how == "slot":

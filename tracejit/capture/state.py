@@ -19,8 +19,8 @@ from tracejit.memory.devices import device
 from tracejit.ops.types import dtype
 
 PRIMITIVE = (int, float, bool, complex, str, bytes, type(None), type(Ellipsis), dtype, device, enum.Enum, range)
-_IDENTITY = (FunctionType, BuiltinFunctionType, type, staticmethod, classmethod, property, np.dtype)
-MODULE_TABLES = ("_parameters", "_buffers", "_modules", "training", "_forward_hooks", "_forward_pre_hooks",
+_IDENTITY = (BuiltinFunctionType, type, staticmethod, classmethod, property, np.dtype)
+MODULE_TABLES = ("forward", "_parameters", "_buffers", "_modules", "training", "_forward_hooks", "_forward_pre_hooks",
                  "_backward_hooks", "_backward_pre_hooks")
 MAX_ELEMENTS = 4096
 ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
@@ -52,6 +52,8 @@ class Place:
                 return _class_attribute(type(parent) if not isinstance(parent, type) else parent, self.key)
             if self.how == "cell":
                 return self.key.cell_contents
+            if self.how == "closure":
+                return parent.__closure__[self.key].cell_contents
             if self.how in ("self", "func"):
                 return parent.__self__ if self.how == "self" else parent.__func__
             if self.how == "slot":
@@ -79,6 +81,8 @@ def kind_of(value: Any) -> str:
         return "module"
     if isinstance(value, MethodType):
         return "method"
+    if isinstance(value, FunctionType):
+        return "function"
     if isinstance(value, _IDENTITY):
         return "identity"
     if isinstance(value, functools.partial):
@@ -134,7 +138,7 @@ class State:
             return
         self.names |= new
         for place in list(self.places):
-            if place.kind in ("object", "module", "identity"):
+            if place.kind in ("object", "module", "identity", "tensor") and place is self.by_id.get(id(place.value)):
                 self._attributes(place, place.value, None if widened else new)
 
     def _visit(self, place: Place) -> None:
@@ -153,10 +157,12 @@ class State:
         if known is None:
             self.by_id[id(value)] = place
             self.kept.append(value)
-        self._contents(place, value, kind)
+            self._contents(place, value, kind)
 
     def _contents(self, place: Place, value: Any, kind: str) -> None:
-        if kind == "sequence":
+        if kind == "function":
+            self.functions.setdefault(value.__code__, place)
+        elif kind == "sequence":
             self._elements(place, enumerate(value), len(value))
         elif kind == "mapping":
             self._elements(place, value.items(), len(value))
@@ -171,15 +177,13 @@ class State:
         elif kind == "partial":
             for name in ("func", "args", "keywords"):
                 self._child(place, "slot", name, getattr(value, name), f"{place.text}.{name}")
-        elif kind == "identity" and isinstance(value, FunctionType):
-            self.functions.setdefault(value.__code__, place)
         elif kind == "identity" and isinstance(value, (staticmethod, classmethod)):
             self._child(place, "slot", "__func__", value.__func__, place.text)
         elif kind == "identity" and isinstance(value, property):
             self._child(place, "slot", "fget", value.fget, place.text)
         elif kind == "identity" and isinstance(value, type):
             self._attributes(place, value, None)
-        elif kind in ("object", "module"):
+        elif kind in ("object", "module", "tensor"):
             self._attributes(place, value, None)
         elif kind == "opaque":
             self.unmodelled(place.text, f"a {type(value).__module__}.{type(value).__name__} is read, whose "
@@ -199,6 +203,10 @@ class State:
             return
         own = getattr(value, "__dict__", None) or {}
         module = type(value).__module__
+        if place.kind == "tensor":
+            for name in sorted((set(own) if self.everything else self.names if only is None else set(only)) & set(own)):
+                self._child(place, "attr", name, own[name], f"{place.text}.{name}")
+            return
         if module.startswith("tracejit.") and not module.startswith(("tracejit.nn", "tracejit.optim")):
             if isinstance(own.get("function"), FunctionType):  # a captured function: its own code counts
                 self._child(place, "attr", "function", own["function"], place.text)
@@ -225,9 +233,11 @@ class State:
         found = _class_attribute(cls, name)
         if isinstance(found, _SLOT):
             self._child(place, "slot", name, getattr(value, name, ABSENT), f"{place.text}.{name}")
-        elif found is not ABSENT and not isinstance(found, _QUIET) and not cls.__module__.startswith("tracejit"):
-            self._child(place, "type", name, found, f"{place.text}.{name}")
-            if place.kind == "object" and hasattr(value, "__dict__"):
+        elif found is not ABSENT and not isinstance(found, _QUIET):
+            ours = cls.__module__.startswith("tracejit")
+            if not ours:
+                self._child(place, "type", name, found, f"{place.text}.{name}")
+            if place.kind == "object" and hasattr(value, "__dict__") and (not ours or name == "forward"):
                 self._child(place, "attr", name, ABSENT, f"{place.text}.{name} of the instance")
         elif found is ABSENT and name in self.stored and place.kind == "object":
             self._child(place, "attr", name, ABSENT, f"{place.text}.{name}")
@@ -238,6 +248,23 @@ class State:
             return
         child = parent.children[identity] = Place(parent, how, key, value, text)
         self._visit(child)
+
+    def enter(self, code: Any) -> bool:
+        """A function with this code runs: what it closes over and its defaults count as read. False: found nowhere."""
+        place = self.functions.get(code)
+        if place is None:
+            return False
+        function = place.value
+        for name in ("__defaults__", "__kwdefaults__"):
+            if getattr(function, name):
+                self._child(place, "slot", name, getattr(function, name), f"{place.text}.{name}")
+        for k, (name, cell) in enumerate(zip(code.co_freevars, function.__closure__ or ())):
+            try:
+                value = cell.cell_contents
+            except ValueError:  # not assigned yet
+                value = ABSENT
+            self._child(place, "closure", k, value, name)
+        return True
 
     def refresh(self, container: Any) -> None:
         """A container's contents count from now on as what was there before the call."""

@@ -128,7 +128,11 @@ class Watcher:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        sys.setprofile(self.previous)
+        sys.setprofile(None)
+        if callable(self.previous):
+            sys.setprofile(self.previous)
+        elif hasattr(self.previous, "enable"):  # cProfile, which we displaced
+            self.previous.enable()
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:
         if self.inside is not None:  # library code that tracejit itself called: not the user's doing

@@ -6,6 +6,7 @@ Called by `jit.CompiledFunction` when no entry serves a call.
 
 from __future__ import annotations
 
+import builtins
 import gc
 from types import CodeType, FrameType
 from typing import Any, Callable
@@ -18,14 +19,16 @@ from tracejit.capture.reachable import explained
 from tracejit.capture.recorder import Draws, Recorder
 from tracejit.capture.results import Effect, Recipes, Replay, Unmodelled, effects, view_recipe
 from tracejit.capture.scalars import RuntimeFloat
-from tracejit.capture.state import Place, State
+from tracejit.capture.state import ABSENT, Place, State
 from tracejit.capture.watch import Names, Watcher
+from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.tape import grad_fn_of
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
 from tracejit.ops.random import default_generator
+from tracejit.ops.types import get_default_dtype
 from tracejit.runtime.entry import Backward, Entry, ResultTensor, attach_backward
 from tracejit.runtime.segment import Segment
 
@@ -55,6 +58,7 @@ class CapturedCall:
     def run(self) -> Any:
         recorder = self.recorder
         values = tuple(self._argument(k, v) for k, v in enumerate(self.arguments))
+        modes = (is_grad_enabled(), get_default_dtype())
         seeded = default_generator.array.copy()
         active.recorder = recorder
         try:
@@ -63,6 +67,8 @@ class CapturedCall:
                     value = self.invoke(values)
             else:
                 value = self.invoke(values)
+            if self.watch and modes != (is_grad_enabled(), get_default_dtype()):
+                recorder.note("grad mode or the default dtype is left changed", "use `with tracejit.no_grad():`")
             if self.watch and (default_generator.array != seeded).any():
                 recorder.note("the generator was seeded inside the captured function", "seed it outside")
             if self.watch and not recorder.breaks:
@@ -102,28 +108,25 @@ class CapturedCall:
             self.inner.update(names.nested)
             for name in names.globals:
                 container = frame.f_globals
-                if name in container:
-                    state.add_root("global", container, name, container[name], name)
+                if name in container or not hasattr(builtins, name):
+                    state.add_root("global", container, name, container.get(name, ABSENT), name)
             self._cells(frame)
         finally:
             active.recorder = saved
 
     def _cells(self, frame: FrameType) -> None:
         code = frame.f_code
-        if not code.co_freevars:
+        if self.state.enter(code) or not code.co_freevars:
             return
-        place = self.state.functions.get(code)
-        function = place.value if place is not None else self.function
-        function = getattr(function, "__func__", function)
-        if getattr(function, "__code__", None) is not code:
-            if code not in self.inner:  # else made inside the call: what it closes over was made there too
-                self.recorder.note(f"{code.co_qualname} closes over variables and was found nowhere")
-            return
-        for name, cell in zip(code.co_freevars, function.__closure__ or ()):
-            try:
-                self.state.add_root("cell", cell, cell, cell.cell_contents, name)
-            except ValueError:  # not assigned yet
-                continue
+        function = getattr(self.function, "__func__", self.function)
+        if getattr(function, "__code__", None) is code:
+            for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+                try:
+                    self.state.add_root("cell", cell, cell, cell.cell_contents, name)
+                except ValueError:  # not assigned yet
+                    continue
+        elif code not in self.inner:  # else made inside the call: what it closes over was made there too
+            self.recorder.note(f"{code.co_qualname} closes over variables and was found nowhere")
 
     def _foreign(self, function: Any) -> None:
         name = getattr(function, "__qualname__", repr(function))
