@@ -37,8 +37,7 @@ def test_inference_during_verification_records_no_guard():
     m = graph.scope.symbol(4)
     y = graph.input(TensorType(float32, (m, 3), CPU), "y")
     graph.outputs.append(graph.inputs[0] + y)
-    graph.scope.guards.clear()
-    graph.scope.equal.clear()
+    graph.scope.restore(([], {}))
     verify(graph)
     assert graph.scope.guards == [] and graph.scope.equal == {}
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.passes.programs import agree, capture, ops, typed
 from tracejit.ir.clone import copy_graph
-from tracejit.ir.graph import Location
+from tracejit.ir.graph import Graph, Location
 from tracejit.ir.verify import GraphError
 from tracejit.memory.devices import CPU
 from tracejit.ops import creation, movement, pointwise, random, reduction
@@ -126,6 +126,8 @@ outer = REGISTRY.get("test_outer") or Op(
 own = REGISTRY.get("test_own") or Op(
     "test_own", "composite", ("x",), infer=lambda x: x.type,
     body=lambda x: x * 2, eager=lambda xp, x: x + x)
+both = REGISTRY.get("test_both") or Op(
+    "test_both", "composite", ("x", "y"), infer=lambda x, y: x.type, body=lambda x, y: x + y)
 wrong = REGISTRY.get("test_wrong") or Op(
     "test_wrong", "composite", ("x",), infer=lambda x: x.type, body=lambda x: 3)
 
@@ -141,6 +143,19 @@ def test_composites_open_also_inside_each_other():
     assert {n.provenance for n in after.nodes} == {"open: from %0 test_outer"}
     assert ops(merged(after)) == ["amax", "sub", "exp", "mul"]
     agree(graph, after)
+
+
+def test_guards_of_a_body_name_the_line_of_the_composite():
+    graph = Graph("g")
+    x = graph.input(typed(float32, graph.scope.symbol(4), graph.scope.symbol(3)), "x")
+    y = graph.input(typed(float32, graph.scope.symbol(4), graph.scope.symbol(3)), "y")
+    graph.location = Location("train.py", 4, "both(x, y)")
+    graph.outputs = [both(x, y)]
+    graph.scope.where = lambda: "capture"
+    open_composites(graph)
+    assert [(str(g), g.where) for g in graph.scope.guards] == [
+        ("s0 == s2", "train.py:4"), ("s1 == s3", "train.py:4")]
+    assert graph.scope.where() == "capture"
 
 
 def test_eager_numerics_keep_a_composite_with_its_own_function():

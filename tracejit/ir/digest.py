@@ -25,7 +25,7 @@ def static_key(x: Any) -> Hashable:
     """
     kind = type(x)
     if kind is Size:
-        known = x.scope.resolve(x) if x.scope.equal else x
+        known = x.scope.resolve(x)
         return (Size, known.key) if type(known) is Size else (int, known)
     if kind is float:
         return x.hex()
@@ -56,7 +56,6 @@ class _Canonical:
 
     def __init__(self, graph: Graph):
         self.symbols: dict[str, int] = {}
-        self.resolves = bool(graph.scope.equal)
         for name in sorted(graph.symbol_sources, key=lambda n: graph.symbol_sources[n]):
             self.symbols[name] = len(self.symbols)
 
@@ -92,7 +91,7 @@ class _Canonical:
             return ("slice", *self.statics((x.start, x.stop, x.step)))
         if type(x) is not Size:
             return x
-        known = x.scope.resolve(x) if self.resolves else x
+        known = x.scope.resolve(x)
         return self.terms(known.key) if type(known) is Size else known
 
     def terms(self, key: tuple) -> list:

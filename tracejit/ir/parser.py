@@ -183,7 +183,7 @@ class _Reader:
         self.expect("equal")
         name = self.expect("name")
         self.expect("=")
-        graph.scope.equal[name] = self.static()
+        graph.scope.learn(name, self.static())
 
     # -- nodes ---------------------------------------------------------------
     def node(self, graph: Graph) -> Node:

@@ -8,6 +8,7 @@ room after it (which reads, compares and evaluates them). A constant is always a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from numbers import Number
 from typing import Any, Callable, Mapping, Union
 
@@ -39,8 +40,12 @@ class SizeGuard:
     right: SizeLike
     where: str
 
-    def __str__(self) -> str:
+    @cached_property
+    def text(self) -> str:
         return f"{self.left} {self.relation} {self.right}"
+
+    def __str__(self) -> str:
+        return self.text
 
     def holds(self, values: Mapping[str, int]) -> bool:
         return _RELATIONS[self.relation](evaluate(self.left, values), evaluate(self.right, values))
@@ -54,6 +59,7 @@ class Scope:
     equal: dict[str, SizeLike] = field(default_factory=dict)
     guards: list[SizeGuard] = field(default_factory=list)
     where: Callable[[], str] = lambda: ""
+    learnt: int = 0  # changes whenever `equal` does: what was resolved before may not be any more
 
     def symbol(self, hint: int, name: str | None = None) -> Size:
         """A new symbol whose example value is `hint`."""
@@ -63,13 +69,37 @@ class Scope:
 
     def resolve(self, size: SizeLike) -> SizeLike:
         """`size` with every symbol known equal to something else replaced by it."""
-        if type(size) is not Size:
+        if type(size) is not Size or not self.equal:
             return size
+        if size.scope is not self:
+            return self._replaced(size)
+        if size._learnt != self.learnt:
+            known = self._replaced(size)
+            size._known = None if known is size else known
+            size._learnt = self.learnt
+        return size if size._known is None else size._known
+
+    def _replaced(self, size: SizeLike) -> SizeLike:
         while any(s in self.equal for s in symbols_of(size)):
             size = substitute(size, self.equal, self)
             if type(size) is not Size:
                 return size
         return size
+
+    def learn(self, symbol: str, size: SizeLike) -> None:
+        """From now on `symbol` is known to be `size`."""
+        self.equal[symbol] = size
+        self.learnt += 1
+
+    def snapshot(self) -> tuple[list[SizeGuard], dict[str, SizeLike]]:
+        return list(self.guards), dict(self.equal)
+
+    def restore(self, known: tuple[list[SizeGuard], dict[str, SizeLike]]) -> None:
+        """Forget what was asked since `snapshot`."""
+        self.guards[:] = known[0]
+        if len(known[1]) != len(self.equal):
+            self.equal = dict(known[1])
+            self.learnt += 1
 
     def decide(self, relation: str, left: SizeLike, right: SizeLike) -> bool:
         """Whether `left relation right`; guarded where only the example says so."""
@@ -82,7 +112,7 @@ class Scope:
         answer = _RELATIONS[relation](difference.hint, 0)
         held = relation if answer else _NEGATED[relation]
         guard = SizeGuard(held, self.resolve(left), self.resolve(right), self.where())
-        if all(str(guard) != str(g) for g in self.guards):
+        if all(guard.text != g.text for g in self.guards):
             self.guards.append(guard)
         if held == "==":
             self._learn(difference)
@@ -94,7 +124,7 @@ class Scope:
             if isinstance(symbol, str) and abs(coefficient) == 1:
                 rest = (Size({monomial: coefficient}, self) - zero) * coefficient
                 if symbol not in symbols_of(rest):
-                    self.equal[symbol] = rest
+                    self.learn(symbol, rest)
                     return
 
 
@@ -123,11 +153,13 @@ def _known_sign(difference: Size, relation: str) -> bool | None:
 class Size:
     """An integer polynomial over symbols. Comparing it answers from the example and records a guard."""
 
-    __slots__ = ("terms", "scope", "_key")
+    __slots__ = ("terms", "scope", "_key", "_known", "_learnt")
 
     def __init__(self, terms: dict[tuple[Atom, ...], int], scope: Scope):
         self.terms, self.scope = terms, scope
         self._key: tuple | None = None
+        self._known: SizeLike = None  # what it resolves to, None: itself ...
+        self._learnt = -1  # ... when its scope had learnt this much
 
     # -- what it is -------------------------------------------------------
     @property  # type: ignore[misc]
@@ -149,8 +181,12 @@ class Size:
 
     def same_as(self, other: SizeLike) -> bool:
         """Structural equality; records no guard."""
+        if self is other or type(other) is Size and self.terms == other.terms:
+            return True
+        if not self.scope.equal:
+            return False
         a, b = self.scope.resolve(self), self.scope.resolve(other)
-        return type(a) is type(b) and (a.key == b.key if type(a) is Size else a == b)
+        return type(a) is type(b) and (a.terms == b.terms if type(a) is Size else a == b)
 
     def concrete(self) -> int:
         """The example's value, guarded: the program now depends on it."""

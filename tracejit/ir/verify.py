@@ -32,11 +32,11 @@ def verify(graph: Graph, after: str = "") -> None:
     >>> verify(parse_graph('graph step(in0: float32[2]): write %in0 <- %in0 return'))
     """
     scope = graph.scope
-    known = (list(scope.guards), dict(scope.equal))
+    known = scope.snapshot()
     try:
         _Check(graph, after).run()
     finally:
-        scope.guards[:], scope.equal = known
+        scope.restore(known)
 
 
 class _Check:

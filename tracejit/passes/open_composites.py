@@ -28,5 +28,11 @@ def open_composites(graph: Graph, numerics: str = "fast") -> Graph:
 
 
 def _body(graph: Graph, node: Node) -> Any:
+    """The body's outputs; what it asks of sizes is guarded in the name of the composite's line."""
     assert node.op.body is not None
-    return node.op.body(*node.inputs, **node.attributes)
+    before = graph.scope.where
+    graph.scope.where = lambda: str(node.location or node.op.name)
+    try:
+        return node.op.body(*node.inputs, **node.attributes)
+    finally:
+        graph.scope.where = before

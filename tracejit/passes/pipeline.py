@@ -21,12 +21,14 @@ from tracejit.passes.cse import cse
 from tracejit.passes.dce import dce
 from tracejit.passes.fold import fold
 from tracejit.passes.open_composites import open_composites
+from tracejit.passes.settle_sizes import settle_sizes
 from tracejit.passes.simplify import simplify
 
 Pass = Callable[[Graph, str], Graph]  # (graph, numerics) -> the same graph, changed in place
 
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("open", open_composites),  # composites -> the ops they are written in
+    ("sizes", settle_sizes),    # sizes known to be equal -> one of them
     ("fold", fold),             # constants -> numbers
     ("simplify", simplify),     # identities, conversions, views
     ("cse", cse),               # equal nodes -> one
