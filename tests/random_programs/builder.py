@@ -54,6 +54,7 @@ class Builder:
         self.roots: list[list[Any]] = [[] for _ in range(count)]  # tensors that own memory
         self.frozen: set[str] = set()  # indices, which no step may write
         self.numbers: list[str] = []
+        self.failed = False
 
     def _size(self, assignment: int) -> int:
         few = self.choices.chance(12 if assignment == 0 else 45)
@@ -148,6 +149,9 @@ class Builder:
                 exec(code, space)
             except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError, ZeroDivisionError) as e:
                 self.rejected.append((draft.op, f"{type(e).__name__}: {e}"))
+                self.failed = self.choices.chance(20)  # the program ends here: exceptions must agree, too
+                if self.failed:
+                    self.steps.append(Step(lines, (), frozenset(draft.operands), cells=frozenset()))
                 return False
         if any(isinstance(space[n], tj.Tensor) and space[n].numel() > 4096 for n in names for space in self.spaces):
             return False

@@ -36,6 +36,7 @@ class Coverage:
         self.programs["steps"] += len(program.steps)
         self.programs[f"backward {program.backward or 'none'}"] += 1
         self.programs["with memory shared by arguments"] += any("shared" in c[3] for s in program.steps for c in s.cells)
+        self.programs["ending in an exception"] += program.raises
         self.programs["with writes"] += any("write" in c[3] for s in program.steps for c in s.cells)
         self.rejected.update((op, why.split(":")[0]) for op, why in program.rejected)
 

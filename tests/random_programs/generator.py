@@ -34,7 +34,7 @@ def generate(choices: Choices) -> Program:
         draft = kind(b)
         if draft is not None:
             b.add(draft)
-        if len(b.steps) == wanted:
+        if len(b.steps) == wanted or b.failed:
             break
     return _finished(b)
 
@@ -88,7 +88,7 @@ def _arguments(b: Builder) -> None:
 # -- ending --------------------------------------------------------------------------------------------
 def _finished(b: Builder) -> Program:
     choices = b.choices
-    backward = _backward(b)
+    backward = "" if b.failed else _backward(b)
     computed = [n for n in b.live if n.startswith("v")] or b.live
     used = {name for step in b.steps for name in step.uses}
     ends = [n for n in computed if n not in used][-3:]  # what nothing reads would be dropped as dead code
@@ -97,7 +97,7 @@ def _finished(b: Builder) -> Program:
     if container == "single":
         outputs = outputs[:1]
     return Program(tuple(b.memories), tuple(b.arguments), tuple(b.steps), tuple(outputs), _calls(b), backward, container,
-                   tuple(b.rejected))
+                   b.failed, tuple(b.rejected))
 
 
 def _calls(b: Builder) -> tuple[Call, ...]:

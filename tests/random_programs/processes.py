@@ -27,9 +27,10 @@ BATCH = 20
 
 @dataclass
 class Shares:
-    """Every program runs in mode graph; one in `compiled` natively, one in `exact` with numerics="eager", one in `python`."""
+    """Every program is interpreted with numerics="eager"; one in so many runs in each other way."""
 
     compiled: int = 4
+    graph: int = 4
     exact: int = 16
     python: int = 32
     only: tuple[str, ...] = ()
@@ -37,10 +38,12 @@ class Shares:
     def ways(self, seed: int) -> list[Way]:
         if self.only:
             return [Way(*mode.split(":")) for mode in self.only]
-        ways = [Way("graph")]
+        ways = [Way("graph", "eager")]
+        if seed % self.graph == 1:
+            ways.append(Way("graph"))
         if seed % self.compiled == 0:
             ways.append(Way("compiled"))
-        if seed % self.exact == 1:
+        if seed % self.exact == 3:
             ways.append(Way("compiled", "eager"))
         if seed % self.python == 2:
             ways.append(Way("python"))

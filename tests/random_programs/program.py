@@ -80,6 +80,7 @@ class Program:
     calls: tuple[Call, ...]
     backward: str = ""
     container: str = "tuple"
+    raises: bool = False
     rejected: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     def text(self, noisy: bool = False) -> str:
