@@ -123,7 +123,9 @@ class Fuser:
     def _worth_repeating(self, v: Value) -> bool:
         if is_one(count(v)) or self.cost[v] <= CHEAP:
             return True
-        return self.cost[v] <= WORTH_REPEATING and len(self.leaves[v]) <= 1
+        size = hint(count(v))
+        large = [x for x in self.leaves[v] if 4 * hint(count(x)) > size]
+        return self.cost[v] <= WORTH_REPEATING and len(large) <= 1
 
     # -- placing -------------------------------------------------------------------------------
     def _new(self, kind: str, position: int, node: Node | None = None) -> Group:

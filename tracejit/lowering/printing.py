@@ -428,6 +428,8 @@ class Printer:
 
     def _write_index(self, scalar: Scalar) -> str:
         text = self.index(scalar.data)
+        if text.isidentifier():
+            return text
         if text.lstrip("-").isdigit():
             text = f"{self.names.imported('numpy', 'int64')}({text})"
         return self._assign(text, None)

@@ -87,24 +87,29 @@ def _contiguous(value: Value) -> Operand:
 
 
 def _in_place(graph: Graph, value: Value) -> Operand | None:
-    """How a library reads the operand where it lies; None where it cannot."""
+    """How a library reads the operand where it lies, through as many views as it can."""
     views = _views(value)
     shape = [resolved(s) for s in value.shape]
     names = ("b", "i", "k")[3 - len(shape) :]
     variables = [Variable(n, s) for n, s in zip(names, shape)]
-    splits = Splits()
-    scalar = Emission(graph, views, splits).value(value, [splits.index(v) for v in variables])
-    return _linear(scalar, variables) if scalar.kind == "load" else None
+    for count in range(len(views), -1, -1):
+        splits = Splits()
+        index = [splits.index(v) for v in variables]
+        scalar = Emission(graph, set(views[:count]), splits).value(value, index)
+        found = _linear(scalar, variables) if scalar.kind == "load" else None
+        if found is not None:
+            return found
+    return None
 
 
-def _views(value: Value) -> set[Value]:
+def _views(value: Value) -> list[Value]:
     """The value and what it is a view of, as long as nothing is computed."""
-    found: set[Value] = set()
+    found: list[Value] = []
     while value.node is not None and value.node.op.kind == "movement" and value.node.op.element:
         operands = list(value.node.operand_values())
         if len(operands) != 1:
             break
-        found.add(value)
+        found.append(value)
         value = operands[0]
     return found
 
@@ -117,7 +122,7 @@ def viewed(graph: Graph, value: Value) -> Value:
     flat = Variable("f", product([resolved(s) for s in value.shape]))
     splits = Splits()
     index = unravelled(splits.index(flat), [resolved(s) for s in value.shape])
-    scalar = Emission(graph, views, splits).value(value, index)
+    scalar = Emission(graph, set(views), splits).value(value, index)
     if scalar.kind != "load" or scalar.data[0].node is None:
         return value
     leaf, where = scalar.data
