@@ -410,6 +410,18 @@ def gradient_order_of_shared_node(m):
 
 
 @program
+def newest_nodes_run_first(m):
+    x, seen = leaf(m, 1.0), []
+    a = x * 2
+    b = x * 3
+    c = a * 4
+    for name, y in (("a", a), ("b", b), ("c", c), ("x", x)):
+        y.register_hook(lambda g, name=name: seen.append((name, g.tolist())))
+    m.autograd.backward([a.sum(), b.sum(), c.sum()])
+    return seen
+
+
+@program
 def gradients_do_not_share_memory(m):
     x, y = leaf(m, 1.0, 2.0), leaf(m, 1.0, 2.0)
     z = x + y

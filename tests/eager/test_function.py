@@ -1,5 +1,8 @@
 """Custom Functions against torch, and gradcheck on right and wrong gradients."""
 
+import gc
+import weakref
+
 import pytest
 
 import tracejit
@@ -327,6 +330,17 @@ def jacobian_and_hessian(m):
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_as_in_torch(program):
     check(program)
+
+
+def test_saving_an_output_makes_no_cycle():
+    y = exponential(tracejit).apply(leaf(tracejit, 1.0))
+    dead = [weakref.ref(y), weakref.ref(y.grad_fn)]
+    gc.disable()
+    try:
+        del y
+        assert [r() for r in dead] == [None, None]
+    finally:
+        gc.enable()
 
 
 def test_gradgradcheck_finds_a_wrong_second_derivative():

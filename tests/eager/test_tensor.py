@@ -10,6 +10,8 @@ import pytest
 
 import tracejit
 from tests.eager.programs import check
+from tracejit.ops.cotangents import type_of
+from tracejit.ops.record import REGISTRY, Op
 
 PROGRAMS = []
 
@@ -362,6 +364,20 @@ def test_tensors_are_freed():
         assert [r() for r in dead] == [None] * 3  # no cycles
     finally:
         gc.enable()
+
+
+def test_results_of_ops_never_share_memory_with_operands():
+    """Unless the op is declared a view: whatever its NumPy form hands back."""
+    forms = [lambda xp, a: a, lambda xp, a: a[:], lambda xp, a: a.T.T]
+    for eager in forms:
+        record = Op("handed_back", "movement", ("input",), infer=type_of, eager=eager)
+        try:
+            x = tracejit.zeros(2, 2)
+            y = record(x)
+            x.add_(1)
+            assert y.sum().item() == 0
+        finally:
+            del REGISTRY["handed_back"]
 
 
 def test_cuda_without_a_gpu_says_what_is_missing():
