@@ -202,3 +202,35 @@ def test_gather_and_its_check():
         program = check(graph, [x_, t_], mode, rtol=1e-5)
         with pytest.raises(ProgramError, match="out of bounds"):
             execute(program, [x_, np.where(t_ == t_[2], 11, t_)], mode)
+
+
+@pytest.mark.parametrize("mode", ["python", "compiled"])
+def test_scatters(mode):
+    graph, (w, x, i, rows) = graph_of(("A", "B"), ("C", "B"), (("C", "B"), int64), (("C",), int64))
+    one = (w * 2).scatter_add(0, i, x.exp())
+    graph.outputs = [one + 1, w.scatter(0, i, x), w.index_add(0, rows, x), w.double()]
+    graph.writes = [(w, w.index_add(0, rows, softmax(x)))]
+    inputs = [normal(6, 9), normal(40, 9), RNG.integers(0, 6, (40, 9)), RNG.integers(0, 6, 40)]
+    program = check(graph, inputs, mode, rtol=1e-5, atol=1e-5)
+    assert not [i for i in program.instructions if i.host is not None]
+    before = [a.copy() for a in inputs]
+    inputs[3][5] = -7
+    with pytest.raises(ProgramError, match="out of"):
+        execute(program, inputs, mode)
+    assert np.array_equal(inputs[0], before[0])
+
+
+@pytest.mark.parametrize("mode", ["python", "compiled"])
+def test_random_numbers_are_eagers_to_the_bit(mode):
+    from tracejit.ops import random
+
+    graph, (x, state) = graph_of(("A", "B"), ((2,), int64))
+    shared = {"shape": x.shape, "device": None}
+    records = [
+        (random.uniform_record, {"dtype": float32}), (random.normal_record, {"dtype": float32}),
+        (random.bernoulli_record, {"dtype": bool_, "p": 0.3}), (random.uniform_record, {"dtype": float16}),
+        (random.randint_record, {"dtype": int64, "low": -3, "high": 9}),
+    ]  # fmt: skip
+    graph.outputs = [graph.append(record, (state,), {"offset": k, **shared, **own})
+                     for k, (record, own) in enumerate(records)]  # fmt: skip
+    check(graph, [normal(13, 17), np.array([5, 7])], mode, rtol=0, atol=0)

@@ -34,6 +34,7 @@ from tracejit.lowering.index import is_one, product, resolved, same_size
 from tracejit.ops.shapes import hint
 
 CHEAP = 4  # operations worth repeating rather than storing a value
+SCATTERED = ("float32", "float64", "int32", "int64")
 WORTH_REPEATING = 32  # the same where only one tensor is read anyway
 _FUNCTION = re.compile(r"[a-z]\w*(?=\()")
 _LIGHT = {"abs", "min", "max", "sqrt", "floor", "ceil", "trunc", "rint", "bool", "int"}
@@ -52,7 +53,7 @@ def is_ieee(op: Any) -> bool:
 
 
 def kind_of(node: Node, numerics: str) -> str:
-    """element | row | column | full | product | host"""
+    """element | row | column | full | scatter | product | host"""
     op = node.op
     tensors = [*node.outputs, *node.operand_values()]
     if any(v.dtype.is_complex for v in tensors) or node.regions or len(node.outputs) != 1:
@@ -62,6 +63,8 @@ def kind_of(node: Node, numerics: str) -> str:
         return "product" if known else "host"
     if op.element is not None or op.kind == "pointwise" and op.scalar is not None:
         return "element" if op.scalar is None or numerics == "fast" or is_ieee(op) else "host"
+    if op.scatter is not None and numerics == "fast":
+        return "scatter" if node.outputs[0].dtype.name in SCATTERED else "host"
     if op.kind == "reduction" and op.reduce is not None and numerics == "fast":
         return _reduction_kind(node)
     return "host"
@@ -280,6 +283,13 @@ class Fuser:
             home.domains.append(product(column_extents(node)))
         self._store(v, home)
         self._read(node.operand_values(), home)
+
+    def _place_scatter(self, node: Node, position: int) -> None:
+        group = self._new("scatter", position, node)
+        v, source = node.outputs[0], node.op.scatter.source  # type: ignore[union-attr]
+        group.domains += [count(v), count(node.inputs[source])]
+        self._store(v, group)
+        self._read(node.operand_values(), group)
 
     def _place_full(self, node: Node, position: int) -> None:
         v, operand = node.outputs[0], node.inputs[0]

@@ -5,6 +5,7 @@ answers about who depends on whom. A group of kind
 
     loop     elementwise, perhaps with reductions over rows; `rows` is the number of rows once there is one
     column   reductions over leading dimensions: loops over (batch, reduced, columns)
+    scatter  a copy of one tensor, then elements of another written or added at computed places
     part     the first phase of full reductions: each chunk of the input gives one element
     product  one library call
     host     one call of eager's own function

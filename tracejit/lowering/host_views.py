@@ -26,6 +26,7 @@ class ViewingOp:
     element: None = None
     scalar: None = None
     reduce: None = None
+    scatter: None = None
 
 
 def with_views(nodes: list[Node], is_host: Callable[[Node], bool]) -> list[Node]:

@@ -14,8 +14,8 @@ from typing import Any
 
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.sizes import SizeLike, size_max
-from tracejit.lowering.emit import Emission, Partial, Splits, accumulator
-from tracejit.lowering.groups import Group, column_extents, dense_shape, prefix_length
+from tracejit.lowering.emit import Emission, NodeEmitter, Partial, Splits, accumulator
+from tracejit.lowering.groups import Group, column_extents, count, dense_shape, prefix_length
 from tracejit.lowering.index import (
     Index,
     Variable,
@@ -43,6 +43,7 @@ class Store:
     place: list[Index]  # index tuple, for targets with strides of their own
     scalar: Scalar
     inner: list[Variable] = field(default_factory=list)  # loops inside the outer ones
+    added: bool = False  # to what is there
 
 
 @dataclass
@@ -65,7 +66,12 @@ class Nest:
 
 def lay_out(group: Group, graph: Graph, partials: dict[Value, Partial]) -> Nest:
     """The loops of a group of kind loop, column or part; a part also fills in `partials`."""
-    make = {"loop": _rows if group.rows is not None else _flat, "column": _columns, "part": _parts}
+    make = {
+        "loop": _rows if group.rows is not None else _flat,
+        "column": _columns,
+        "part": _parts,
+        "scatter": _scatter,
+    }
     splits = Splits()
     finals = {v: p for v, p in partials.items() if v in group.finals}
     for _ in range(ROUNDS):
@@ -182,6 +188,26 @@ def _before(v: Value) -> list[SizeLike]:
 
 def _after(v: Value) -> list[SizeLike]:
     return [resolved(s) for s, side in zip(v.shape, _sides(v)) if side == "column"]
+
+
+def _scatter(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest:
+    """All in one piece and in order, so that sums have one order and the last write wins."""
+    emission = Emission(graph, group.members, splits, partials)
+    (v,) = group.stores
+    assert v.node is not None and v.node.op.scatter is not None
+    how, node = v.node.op.scatter, v.node
+    whole, each = Variable("f", count(v)), Variable("e", count(node.inputs[how.source]))
+    place = unravelled(splits.index(whole), [resolved(s) for s in v.shape])
+    copied = emission.value(node.inputs[0], place)
+    source = node.inputs[how.source]
+    index = unravelled(splits.index(each), [resolved(s) for s in source.shape])
+    target = how.target(NodeEmitter(emission, node, v), index, **node.attributes)
+    written = emission.value(source, index)
+    stores = [
+        Store(v, place, copied, splits.leaves(whole)),
+        Store(v, [as_index(i) for i in target], written, splits.leaves(each), how.combine == "add"),
+    ]
+    return Nest(emission, [], stores, 1, 1)
 
 
 def _parts(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest:

@@ -70,7 +70,7 @@ def _fused(
         partials: dict[Value, Partial] = {}
         nests: dict[Group, Nest] = {}
         for group in groups:
-            if group.kind in ("loop", "column", "part"):
+            if group.kind in ("loop", "column", "part", "scatter"):
                 nests[group] = lay_out(group, graph, partials)
         misplaced = {v for nest in nests.values() for v in nest.misplaced} - forced
         if not misplaced:

@@ -173,9 +173,9 @@ class Printer:
                 address = self.emission.address(strides or store.leaf, store.place)
                 pointer = self.pointer(buffer, store.leaf.dtype.name)
                 where = self.index(address)
-                self.stack[-1].lines.append(
-                    f"{pointer}[{where}] = {self._encoded(value, store.leaf.dtype.name)}"
-                )
+                stored = self._encoded(value, store.leaf.dtype.name)
+                before = f"{pointer}[{where}] + " if store.added else ""
+                self.stack[-1].lines.append(f"{pointer}[{where}] = {before}{stored}")
 
     def _encoded(self, value: str, dtype: str) -> str:
         if dtype in ("float16", "bfloat16"):
