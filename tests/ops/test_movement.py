@@ -1,4 +1,4 @@
-"""Views share memory, writes through them arrive, and sizes are asked no more than an op depends on."""
+"""Views share memory, writes through them arrive, and sizes are asked no more than needed."""
 
 from __future__ import annotations
 

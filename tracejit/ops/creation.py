@@ -33,14 +33,14 @@ def _full_type(shape: tuple, value: Any, dtype: dtype, device: Any) -> TensorTyp
     return TensorType(dtype, tuple(shape), device)
 
 
-full_record = Op(
+full_record: Op = Op(
     "full", "creation", (),
     infer=_full_type,
     eager=lambda xp, shape, value, dtype, device: xp.full(shape, value, dtype.numpy),
     element=lambda emit, index, shape, value, dtype, device: emit.number(value),
 )  # fmt: skip
 
-iota_record = Op(
+iota_record: Op = Op(
     "iota", "creation", (),
     infer=lambda size, device: TensorType(int64, (size,), device),
     eager=lambda xp, size, device: xp.arange(size, dtype=xp.int64),
@@ -107,9 +107,10 @@ def full(size: Sequence[Any], fill_value: Any, *, dtype: dtype | None = None, de
 
 
 def _filled(sizes: tuple, value: Any, d: dtype | None, device: Any, like: Any) -> Any:
-    if getattr(value, "is_weak", False):  # a runtime number: the default floating dtype, like a Python float
-        return pointwise.copy(value if d is float64 else pointwise.convert(value, d or get_default_dtype())).expand(
-            sizes).clone()
+    if getattr(value, "is_weak", False):  # a runtime number counts as a Python float
+        kind = d or get_default_dtype()
+        made = value if kind is float64 else pointwise.convert(value, kind)
+        return pointwise.copy(made).expand(sizes).clone()
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return pointwise.convert(value, d or value.dtype).expand(sizes).clone()
     return full_of(like, sizes, value, d or dtype_of_number(value), device)

@@ -88,7 +88,7 @@ def _index_eager(xp: Any, x: Any, *indices: Any, dims: tuple[int, ...], wrap: bo
     return x[key]
 
 
-index_record = Op(
+index_record: Op = Op(
     "index", "movement", ("input", "*indices"),
     infer=_index_type,
     eager=_index_eager,
@@ -126,7 +126,7 @@ def _put_target(emit: Any, index: Sequence[Any], dims: tuple[int, ...], wrap: bo
     return _element_index(emit, index, dims, wrap, 2)
 
 
-index_put_record = Op(
+index_put_record: Op = Op(
     "index_put", "scatter", ("input", "src", "*indices"),
     infer=_put_type,
     eager=_put_eager,
@@ -139,7 +139,7 @@ index_put_record = Op(
     },
 )  # fmt: skip
 
-index_add_record = Op(
+index_add_record: Op = Op(
     "index_put_add", "scatter", ("input", "src", "*indices"),
     infer=_put_type,
     eager=_add_eager,
@@ -282,7 +282,7 @@ def _scatter_add_eager(xp: Any, x: Any, index: Any, src: Any, dim: int) -> Any:
     return whole
 
 
-gather_record = Op(
+gather_record: Op = Op(
     "gather", "movement", ("input", "index"),
     infer=_gather_type,
     eager=lambda xp, x, index, dim: x[_along(xp, x, index, dim)],
@@ -291,7 +291,7 @@ gather_record = Op(
         _zeros(grad, input_type), index, grad, dim=dim)},
 )  # fmt: skip
 
-scatter_record = Op(
+scatter_record: Op = Op(
     "scatter", "scatter", ("input", "index", "src"),
     infer=_scatter_type,
     eager=_scatter_eager,
@@ -303,7 +303,7 @@ scatter_record = Op(
     },
 )  # fmt: skip
 
-scatter_add_record = Op(
+scatter_add_record: Op = Op(
     "scatter_add", "scatter", ("input", "index", "src"),
     infer=_scatter_type,
     eager=_scatter_add_eager,
@@ -413,7 +413,7 @@ def _embedding_rule(grad: Any, weight_type: TensorType, indices: Any, padding_id
     return index_add_record(_zeros(grad, weight_type), grad, indices, dims=(0,), wrap=False)
 
 
-embedding_record = Op(
+embedding_record: Op = Op(
     "embedding", "movement", ("weight", "indices"),
     infer=lambda weight, indices, padding_idx: typed(
         weight, (*indices.shape, *weight.shape[1:])),

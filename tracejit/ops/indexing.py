@@ -226,13 +226,13 @@ def _masked(view: Any, mask: Any, dim: int, value: Any) -> Any | None:
 # -- by value -------------------------------------------------------------------------------------
 
 
-nonzero_record = Op(
+nonzero_record: Op = Op(
     "nonzero", "extern", ("input",),
     infer=lambda input: TensorType(int64, (None, len(input.shape)), input.device),
     eager=lambda xp, x: xp.argwhere(x).astype(xp.int64),
 )  # fmt: skip
 
-repeat_positions_record = Op(
+repeat_positions_record: Op = Op(
     "repeat_positions", "extern", ("repeats",),
     infer=lambda repeats: TensorType(int64, (None,), repeats.device),
     eager=lambda xp, repeats: xp.repeat(xp.arange(repeats.shape[0]), repeats),

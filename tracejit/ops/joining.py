@@ -65,7 +65,7 @@ def _cat_rule(grad: Any, tensors_type: Sequence[TensorType], dim: int) -> list[A
     return grads
 
 
-cat_record = Op(
+cat_record: Op = Op(
     "cat", "movement", ("*tensors",),
     infer=_cat_type,
     eager=lambda xp, *arrays, dim, count: xp.concatenate(arrays, dim),
@@ -186,7 +186,8 @@ def _in_pieces(input: Any, dim: int, length: Any) -> tuple:
             return (slice_along(input, dim),)
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension "
                            f"size of {hint(size)}")
-    sections, start = [], 0
+    sections: list[Any] = []
+    start: Any = 0
     while not sections or start < size:
         end = start + length
         sections.append(length if same_structure(end, size) or end <= size else size - start)

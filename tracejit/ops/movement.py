@@ -12,7 +12,7 @@ so a chain of views costs nothing in a kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from tracejit.ops.shapes import (
 from tracejit.ops.types import TensorType
 
 
-def typed(input: Any, shape: Sequence[Any]) -> TensorType:
+def typed(input: Any, shape: Iterable[Any]) -> TensorType:
     """The type of `input` under another shape."""
     return TensorType(input.dtype, tuple(shape), input.device)
 
@@ -98,7 +98,7 @@ def _aligned(a: Sequence[Any], b: Sequence[Any]) -> list[tuple[list[int], list[i
     return groups
 
 
-reshape_record = Op(
+reshape_record: Op = Op(
     "reshape", "movement", ("input",), views=True,
     infer=_reshape_type,
     eager=lambda xp, x, shape: x.reshape(shape),
@@ -227,7 +227,7 @@ def _inverse_permutation(dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(dims.index(k) for k in range(len(dims)))
 
 
-permute_record = Op(
+permute_record: Op = Op(
     "permute", "movement", ("input",), views=True,
     infer=lambda input, dims: typed(input, (input.shape[d] for d in dims)),
     eager=lambda xp, x, dims: x.transpose(dims),
@@ -333,7 +333,7 @@ def _unsqueeze_all(input: Any, dims: Sequence[int]) -> Any:
     return input
 
 
-unsqueeze_record = Op(
+unsqueeze_record: Op = Op(
     "unsqueeze", "movement", ("input",), views=True,
     infer=lambda input, dim: typed(input, (*input.shape[:dim], 1, *input.shape[dim:])),
     eager=lambda xp, x, dim: xp.expand_dims(x, dim),
@@ -347,7 +347,7 @@ def _squeeze_element(emit: Any, index: Sequence[Any], dims: tuple[int, ...]) -> 
     return emit.operand(0, [0 if d in dims else next(rest) for d in range(len(emit.shape(0)))])
 
 
-squeeze_record = Op(
+squeeze_record: Op = Op(
     "squeeze", "movement", ("input",), views=True,
     infer=lambda input, dims: typed(input, _without(input.shape, dims)),
     eager=lambda xp, x, dims: x.squeeze(dims),
@@ -408,7 +408,7 @@ def _expand_element(emit: Any, index: Sequence[Any], shape: tuple) -> Any:
                             for k in range(len(operand))])
 
 
-expand_record = Op(
+expand_record: Op = Op(
     "expand", "movement", ("input",), views=True,
     infer=_expand_type,
     eager=lambda xp, x, shape: xp.broadcast_to(x, shape),

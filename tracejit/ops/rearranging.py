@@ -36,7 +36,7 @@ def _flip_element(emit: Any, index: Sequence[Any], dims: tuple[int, ...]) -> Any
                             for d, i in enumerate(index)])
 
 
-flip_record = Op(
+flip_record: Op = Op(
     "flip", "movement", ("input",),
     infer=lambda input, dims: typed(input, input.shape),
     eager=lambda xp, x, dims: xp.array(xp.flip(x, dims), order="C"),
@@ -63,7 +63,7 @@ def _roll_element(emit: Any, index: Sequence[Any], shifts: tuple, dims: tuple[in
     return emit.operand(0, [(i - by[d]) % shape[d] if d in by else i for d, i in enumerate(index)])
 
 
-roll_record = Op(
+roll_record: Op = Op(
     "roll", "movement", ("input",),
     infer=lambda input, shifts, dims: typed(input, input.shape),
     eager=lambda xp, x, shifts, dims: xp.roll(x, shifts, dims),
@@ -120,7 +120,7 @@ def _triu_element(emit: Any, index: Sequence[Any], diagonal: int) -> Any:
                       lambda: emit.number(0))
 
 
-tril_record = Op(
+tril_record: Op = Op(
     "tril", "movement", ("input",),
     infer=_triangle_type,
     eager=lambda xp, x, diagonal: xp.tril(x, diagonal),
@@ -128,7 +128,7 @@ tril_record = Op(
     rules={"input": lambda grad, diagonal: tril_record(grad, diagonal=diagonal)},
 )  # fmt: skip
 
-triu_record = Op(
+triu_record: Op = Op(
     "triu", "movement", ("input",),
     infer=_triangle_type,
     eager=lambda xp, x, diagonal: xp.triu(x, diagonal),
@@ -194,7 +194,7 @@ def _pad_eager(xp: Any, x: Any, pads: tuple, value: Any) -> Any:
     return whole
 
 
-pad_record = Op(
+pad_record: Op = Op(
     "constant_pad", "movement", ("input",),
     infer=_pad_type,
     eager=_pad_eager,

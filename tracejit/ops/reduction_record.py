@@ -114,11 +114,11 @@ amin_record = _record("amin", "min", "({b} if ({b} < {a}) or ({b} != {b}) else {
 any_record = _record("any", "any", "{a} | {b}", lambda d: False, None, bool_)
 all_record = _record("all", "all", "{a} & {b}", lambda d: True, None, bool_)
 
-argmax_record = Op(
+argmax_record: Op = Op(
     "argmax", "reduction", ("input",), infer=_infer(int64), eager=_position("argmax"),
     reduce=Reduce("({b} > {a}) or (({b} != {b}) and ({a} == {a}))", _lowest, position=True),
 )  # fmt: skip
-argmin_record = Op(
+argmin_record: Op = Op(
     "argmin", "reduction", ("input",), infer=_infer(int64), eager=_position("argmin"),
     reduce=Reduce("({b} < {a}) or (({b} != {b}) and ({a} == {a}))", _highest, position=True),
 )  # fmt: skip
@@ -146,7 +146,7 @@ def _others_rule(grad: Any, input: Any, dim: int) -> Any:
     return sum_record(terms, dims=(ndim,), keepdim=False).movedim(-1, dim)
 
 
-prod_others = Op(
+prod_others: Op = Op(
     "prod_others", "composite", ("input",),
     infer=lambda input, dim: TensorType(input.dtype, tuple(input.shape), input.device),
     body=_others_body,

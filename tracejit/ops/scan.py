@@ -57,13 +57,13 @@ def _cumprod_rule(grad: Any, input: Any, dim: int) -> Any:
     return sum_record(terms, dims=(ndim,), keepdim=False).movedim(-1, dim)
 
 
-cumsum_record = Op(
+cumsum_record: Op = Op(
     "cumsum", "extern", ("input",), infer=_same_type, eager=_eager("cumsum"),
     rules={"input": lambda grad, dim: cumsum_record(grad.flip(dim), dim=dim).flip(dim)
            if grad.shape else grad},
 )  # fmt: skip
 
-cumprod_record = Op(
+cumprod_record: Op = Op(
     "cumprod", "extern", ("input",), infer=_same_type, eager=_eager("cumprod"),
     rules={"input": _cumprod_rule},
 )  # fmt: skip

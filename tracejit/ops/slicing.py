@@ -54,7 +54,7 @@ def _slice_element(emit: Any, index: Sequence[Any], dim: int, start: Any, stop: 
     return emit.operand(0, [*index[:dim], moved, *index[dim + 1:]])
 
 
-slice_record = Op(
+slice_record: Op = Op(
     "slice", "movement", ("input",), views=True,
     infer=lambda input, dim, start, stop, step: typed(
         input, _replaced(input.shape, dim, _count(start, stop, step))),
@@ -79,7 +79,7 @@ def _slice_backward_eager(xp: Any, grad: Any, size: int, dim: int, start: int, s
     return whole
 
 
-slice_backward_record = Op(
+slice_backward_record: Op = Op(
     "slice_backward", "movement", ("grad",),
     infer=lambda grad, size, dim, start, stop, step: typed(grad, _replaced(grad.shape, dim, size)),
     eager=_slice_backward_eager,
@@ -169,7 +169,7 @@ def _slice_scatter_eager(xp: Any, base: Any, src: Any, dim: int, start: int, sto
     return whole
 
 
-slice_scatter_record = Op(
+slice_scatter_record: Op = Op(
     "slice_scatter", "movement", ("base", "src"),
     infer=_slice_scatter_type,
     eager=_slice_scatter_eager,
@@ -196,7 +196,7 @@ def slice_scatter(input: Any, src: Any, dim: int = 0, start: Any = None, end: An
 # -- select ---------------------------------------------------------------------------------------
 
 
-select_record = Op(
+select_record: Op = Op(
     "select", "movement", ("input",), views=True,
     infer=lambda input, dim, index: typed(input, (*input.shape[:dim], *input.shape[dim + 1:])),
     eager=lambda xp, x, dim, index: x[part(dim, index)],
@@ -268,7 +268,7 @@ def _diagonal_element(emit: Any, index: Sequence[Any], offset: int, dim1: int, d
                             for d in range(len(emit.shape(0)))])
 
 
-diagonal_record = Op(
+diagonal_record: Op = Op(
     "diagonal", "movement", ("input",), views=True,
     infer=lambda input, offset, dim1, dim2: typed(
         input, _diagonal_shape(input.shape, offset, dim1, dim2)),
@@ -322,7 +322,7 @@ def _diagonal_scatter_eager(xp: Any, base: Any, src: Any, offset: int, dim1: int
     return whole
 
 
-diagonal_scatter_record = Op(
+diagonal_scatter_record: Op = Op(
     "diagonal_scatter", "movement", ("base", "src"),
     infer=_diagonal_scatter_type,
     eager=_diagonal_scatter_eager,
@@ -396,7 +396,7 @@ def _write_strided(base: Any, src: Any, size: tuple, stride: tuple, offset: Any)
     return flat.reshape(tuple(base.shape))
 
 
-as_strided_record = Op(
+as_strided_record: Op = Op(
     "as_strided", "movement", ("input",), views=True,
     infer=lambda input, size, stride, offset: typed(input, size),
     eager=_as_strided_eager,
