@@ -57,6 +57,7 @@ class CompiledFunction:
         if numerics not in ("fast", "eager"):
             raise ValueError(f"numerics: expected 'fast' or 'eager', got {numerics!r}")
         functools.update_wrapper(self, function)
+        self.__name__: str = getattr(function, "__name__", type(function).__name__)
         self.function = function
         self.dynamic, self.fullgraph, self.numerics, self.mode = dynamic, fullgraph, numerics, mode
         self._reset()
@@ -240,7 +241,7 @@ def script(fn_or_module: Any = None, *, dynamic: bool | None = None, fullgraph: 
     >>> double(tracejit.tensor([1.0]))
     tensor([2.])
     """
-    options = {"dynamic": dynamic, "fullgraph": fullgraph, "numerics": numerics, "mode": mode}
+    options: dict[str, Any] = {"dynamic": dynamic, "fullgraph": fullgraph, "numerics": numerics, "mode": mode}
     if fn_or_module is None:
         return lambda fn: script(fn, **options)
     if hasattr(fn_or_module, "_parameters") and hasattr(fn_or_module, "forward"):

@@ -85,7 +85,8 @@ class Traced:
             np.empty(1, np.int8), shape, _contiguous(shape) if self.memory.owner is None
             else _owner_strides(self.memory.owner, shape), writeable=False)
         for op, _, attributes in self.views:
-            array = op.eager(np, array, **{k: concrete(v, values) for k, v in attributes.items()})
+            eager: Any = op.eager
+            array = eager(np, array, **{k: concrete(v, values) for k, v in attributes.items()})
         return array
 
 

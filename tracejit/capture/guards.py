@@ -52,6 +52,7 @@ class Guards:
         for one, other in aliases:
             self._alias(one, other)
         self.lines.append(f"return ({', '.join(names)}{',' if names else ''})")
+        del self.is_runtime, self.tensor_places  # they would hold the caller's tensors
         body = "\n        ".join(self.lines)
         self.source = (
             "def check(arguments):\n"

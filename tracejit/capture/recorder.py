@@ -58,7 +58,7 @@ class Lifted:
 
     __slots__ = ("tensor", "value", "traced", "before")
 
-    def __init__(self, tensor: Any, value: Value, traced: Traced | None):
+    def __init__(self, tensor: Any, value: Any, traced: Traced | None):
         self.tensor, self.value, self.traced = tensor, value, traced
         self.before = None if traced is None else tensor_history(tensor)
 
@@ -208,7 +208,7 @@ class Recorder:
         lifted = self.lifted.get(id(tensor))
         return lifted.traced if lifted is not None else self._lift(tensor)  # type: ignore[return-value]
 
-    def _lift(self, tensor: Tensor) -> Traced:
+    def _lift(self, tensor: Any) -> Traced:
         storage = tensor._storage
         place = (id(storage), tensor._offset, tensor._shape, tensor._strides, tensor._dtype)
         known = self.by_place.get(place)
@@ -358,7 +358,8 @@ class Recorder:
 
     def written(self) -> list[Memory]:
         """The caller's memory that the recording writes."""
-        return list(dict.fromkeys(i.traced.memory for i in self.lifted_tensors() if i.traced.memory.generation))
+        memories = [i.traced.memory for i in self.lifted.values() if i.traced is not None]
+        return [m for m in dict.fromkeys(memories) if m.generation]
 
     def input_sources(self) -> dict[Value, Any]:
         """What each graph input stands for: a tensor, a Generator, a RuntimeFloat."""
@@ -391,7 +392,7 @@ class Recorder:
         graph = self.graph
         graph.location, graph.detached = None, False
         wanted = extract(graph, self.name, inputs, [*(m.value for m in fresh), *extra],
-                         [(m.input, m.value) for m in written])
+                         [(m.input, m.value) for m in written if m.input is not None])
         values = [x.hint if type(x) is RuntimeFloat else x.words if type(x) is Draws else x for x in sources]
         roots = self.run_segment(wanted, values)
         self._settle(results, fresh, roots)
@@ -485,7 +486,7 @@ def _state_of(generator: random.Generator) -> tuple[Any, int]:
     return recorder.random_state(generator)
 
 
-random.state_provider = _state_of
+random.install_state_provider(_state_of)
 
 
 class CaptureError(RuntimeError):

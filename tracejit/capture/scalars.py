@@ -32,7 +32,7 @@ class RuntimeFloat:
     def __init__(self, recorder: Any, hint: float, sources: frozenset, value: Value | None = None):
         self.recorder, self.hint, self.sources, self.value = recorder, hint, sources, value
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self):
         return float
 
@@ -100,7 +100,7 @@ def _arithmetic(name: str, left: Any, right: Any) -> Any:
     runtime = left if type(left) is RuntimeFloat else right
     if not all(isinstance(x, (int, float)) for x in (left, right)):
         return NotImplemented
-    recorder = runtime.recorder
+    recorder: Any = runtime.recorder
     hints = [x.hint if type(x) is RuntimeFloat else float(x) for x in (left, right)]
     try:
         hint = _PYTHON[name](*hints)
@@ -143,7 +143,7 @@ RuntimeFloat.__hash__ = lambda self: hash(self.concrete())  # type: ignore[metho
 
 def read_number(container: Any, key: Any) -> Any:
     """`container[key]`, as a runtime scalar while recording: optimizers read lr and friends through this."""
-    recorder = active.recorder
+    recorder: Any = active.recorder
     number = container[key]
     if recorder is None or type(number) is not float:
         return number

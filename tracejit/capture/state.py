@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import enum
 import functools
-from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+import weakref
+from types import BuiltinFunctionType, CellType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, Callable, Iterator
 
 import numpy as np
@@ -34,7 +35,9 @@ class Place:
 
     def __init__(self, parent: Place | None, how: str, key: Any, value: Any, text: str):
         self.parent, self.how, self.key, self.value, self.text = parent, how, key, value, text
-        self.kind, self.length, self.keys = kind_of(value), None, None
+        self.kind = kind_of(value)
+        self.length = 0  # of a container
+        self.keys: Any = ()  # of a mapping, in order; of a set
         self.children: dict[tuple, Place] = {}
         self.container: Any = None  # the globals dict
         self.first: Place | None = None  # where the same object was found before
@@ -44,6 +47,8 @@ class Place:
 
     def read(self, parent: Any) -> Any:
         """What is there now, given the object at the parent place."""
+        if type(self.key) is weakref.ref:
+            return parent.get(self.key(), ABSENT)
         try:
             if self.how == "attr":
                 return parent.__dict__.get(self.key, ABSENT) if hasattr(parent, "__dict__") else getattr(
@@ -124,7 +129,7 @@ class State:
         identity = (how, id(container), key if not isinstance(key, CellType) else id(key))
         if identity not in self.roots:
             place = Place(None, how, key, value, text)
-            place.container = container
+            place.container = container if how == "global" else None
             self.roots[identity] = place
             self.kept.append(container)
             self._visit(place)
@@ -273,13 +278,25 @@ class State:
             place.children.clear()
             self._contents(place, container, place.kind)
 
+    def release(self) -> None:
+        """Hold nothing of the caller's alive any more: places stay, as directions."""
+        for place in (*self.places, *self.roots.values()):
+            if place.how != "constant":
+                place.value = None
+            if isinstance(place.key, Tensor):
+                place.key = weakref.ref(place.key)
+        self.by_id.clear()
+        self.kept.clear()
+        self.repeated.clear()
+        self.functions.clear()
+
     # -- looking things up ----------------------------------------------------------------------
     def place_of(self, value: Any) -> Place | None:
         """Where an object was found first."""
         return self.by_id.get(id(value))
 
 
-_SLOT = type(Place.text)  # slot descriptors
+_SLOT = MemberDescriptorType
 _QUIET = (type(object.__init__), type(object.__new__), type(int.real), type(str.join))
 _TRUSTED_MODULES = {"tracejit", "math", "builtins", "typing", "functools", "itertools", "operator", "collections",
                     "abc", "contextlib", "dataclasses", "enum", "types", "numbers", "copy", "inspect", "warnings"}

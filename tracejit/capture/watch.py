@@ -28,7 +28,7 @@ _UNWATCHED = (PACKAGE + "nn/module", PACKAGE + "optim/state.py")
 _READS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD", "STORE_ATTR", "DELETE_ATTR",
           "IMPORT_FROM")
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")
-_PURE_TYPES = (list, dict, tuple, set, frozenset, str, bytes, int, float, bool, complex, range, slice, type(None),
+_PURE_TYPES: tuple[Any, ...] = (list, dict, tuple, set, frozenset, str, bytes, int, float, bool, complex, range, slice, type(None),
                collections.OrderedDict, collections.defaultdict, collections.deque, type({}.keys()),
                type({}.values()), type({}.items()), type, property)
 _PURE_BUILTINS = {getattr(builtins, n) for n in (
@@ -123,7 +123,7 @@ class Watcher:
         self.inside: FrameType | None = None
 
     def __enter__(self) -> Watcher:
-        self.previous = sys.getprofile()
+        self.previous: Any = sys.getprofile()
         sys.setprofile(self._event)
         return self
 

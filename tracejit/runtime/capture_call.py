@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import gc
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, Callable
 
 from tracejit.autodiff.differentiate import Joint, differentiate
@@ -57,6 +57,9 @@ class CapturedCall:
     # -- running ---------------------------------------------------------------------------------
     def run(self) -> Any:
         recorder = self.recorder
+        owner = getattr(self.function, "__self__", None if isinstance(self.function, FunctionType) else self.function)
+        if self.watch and owner is not None:  # a bound method, a callable object
+            self.state.add_root("constant", owner, None, owner, "self")
         values = tuple(self._argument(k, v) for k, v in enumerate(self.arguments))
         modes = (is_grad_enabled(), get_default_dtype())
         seeded = default_generator.array.copy()
@@ -147,6 +150,7 @@ class CapturedCall:
             self.entry = EntryMaker(self, value).make()
         except Unmodelled as reason:
             self.recorder.note(str(reason))
+        self.state.release()
 
 
 class EntryMaker:
