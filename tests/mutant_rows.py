@@ -1,0 +1,149 @@
+"""The faults of `tests/mutants.py`: forty small mistakes of the kind that is easily made in each part of the compiler.
+
+A row: file, exact text, what replaces it, what that breaks, and the part of the suite that should notice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutant:
+    area: str
+    what: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+def _differences(ops: str) -> tuple[str, ...]:
+    return ("tests/ops/test_opinfo.py", "-k", f"gradients_agree_with_differences and ({ops})")
+
+
+_PROGRAMS = ("tests/capture/test_programs.py", "-k", "graph")
+_NATIVE = ("tests/lowering/test_lower.py", "tests/lowering/test_schedule.py", "tests/runtime/test_executable.py")
+_OPS_COMPILED = ("tests/ops/test_opinfo.py", "-k", "test_compiled_agrees_with_eager and compiled and "
+                 "(sum or softmax or cat or matmul or gelu or add or where or gather or amax)")
+_PASSES = ("tests/passes",)
+_AUTOGRAD = ("tests/eager/test_autograd.py", "tests/eager/test_engine.py", "tests/eager/test_writes.py")
+
+RULES = [
+    Mutant("rules", "tanh: forgets to square", "tracejit/ops/pointwise_math.py",
+           "input=lambda grad, out: grad * (1 - out * out))", "input=lambda grad, out: grad * (1 - out))",
+           _differences("tanh")),
+    Mutant("rules", "cos: wrong sign", "tracejit/ops/pointwise_math.py",
+           "input=lambda grad, input: grad * -sin(input))", "input=lambda grad, input: grad * sin(input))",
+           _differences("cos")),
+    Mutant("rules", "sub: second operand's sign", "tracejit/ops/pointwise_arithmetic.py",
+           "input=lambda grad: grad,\n    other=lambda grad: -grad)", "input=lambda grad: grad,\n    other=lambda grad: grad)",
+           _differences("sub")),
+    Mutant("rules", "div: divides once instead of twice", "tracejit/ops/pointwise_arithmetic.py",
+           "-grad * ((input / other) / other)", "-grad * (input / other)", _differences("div")),
+    Mutant("rules", "maximum: gradient to the smaller", "tracejit/ops/pointwise_logic.py",
+           "where(input == other, grad * 0.5, where(input < other, 0, grad))",
+           "where(input == other, grad * 0.5, where(input < other, grad, 0))", _differences("maximum")),
+    Mutant("rules", "where: gradients exchanged", "tracejit/ops/pointwise_logic.py",
+           '{"input": lambda grad, condition: where(condition, grad, 0),',
+           '{"input": lambda grad, condition: where(condition, 0, grad),', _differences("where")),
+    Mutant("rules", "matmul: operand not transposed", "tracejit/ops/linalg.py",
+           '"other": lambda grad, input: product(_turned(input), grad)})',
+           '"other": lambda grad, input: product(input, grad)})', _differences("mm or matmul")),
+    Mutant("rules", "softmax: forgets the sum", "tracejit/ops/softmax.py",
+           "input=lambda grad, out, dim: out * (grad - (grad * out).sum(dim, True)))",
+           "input=lambda grad, out, dim: out * grad)", _differences("softmax")),
+    Mutant("rules", "cross_entropy: own class not subtracted", "tracejit/ops/classification.py",
+           "slope = where(own, probabilities - 1, probabilities)", "slope = where(own, probabilities, probabilities)",
+           _differences("cross_entropy")),
+    Mutant("rules", "layer_norm: mean of the gradient left in", "tracejit/ops/normalization.py",
+           "scale * (g - g.mean(dims, True) - x * (g * x).mean(dims, True))", "scale * (g - x * (g * x).mean(dims, True))",
+           _differences("layer_norm")),
+    Mutant("rules", "cumsum: gradient not turned back", "tracejit/ops/scan.py",
+           "cumsum_record(grad.flip(dim), dim=dim).flip(dim)", "cumsum_record(grad.flip(dim), dim=dim)",
+           _differences("cumsum")),
+    Mutant("rules", "permute: gradient permuted the same way", "tracejit/ops/movement.py",
+           "permute_record(grad, dims=_inverse_permutation(dims))", "permute_record(grad, dims=dims)",
+           _differences("permute")),
+    Mutant("rules", "un-broadcasting drops leading dimensions late", "tracejit/ops/cotangents.py",
+           "    grad = grad.sum(repeated, True)\n", "    grad = grad.mean(repeated, True)\n",
+           ("tests/ops/test_cotangents.py", "tests/eager/test_autograd.py")),
+]
+
+TAPE = [
+    Mutant("tape", "a saved tensor's version is not looked at", "tracejit/eager/saved.py",
+           "if version == expected:", "if True:", _AUTOGRAD),
+    Mutant("tape", "gradients overwrite instead of adding up", "tracejit/eager/engine.py",
+           "buffer[number] = grad if held is None else held + grad", "buffer[number] = grad", _AUTOGRAD),
+]
+
+CAPTURE = [
+    Mutant("guards", "dtype is not checked", "tracejit/capture/guards.py",
+           "or {name}._dtype is not {dt} or", "or", _PROGRAMS),
+    Mutant("guards", "number of dimensions is not checked", "tracejit/capture/guards.py",
+           'f"or len({name}._shape) != {len(value._shape)} or {name}._traced', 'f"or {name}._traced', _PROGRAMS),
+    Mutant("guards", "requires_grad is not checked", "tracejit/capture/guards.py",
+           'f"or {name}._requires_grad is not {value._requires_grad}"', 'f""', _PROGRAMS),
+    Mutant("guards", "primitive values are not compared", "tracejit/capture/guards.py",
+           '(type({name}) is not {cls} or {name} != {constant}"', '(type({name}) is not {cls}"', _PROGRAMS),
+    Mutant("guards", "True and False are not compared", "tracejit/capture/guards.py",
+           'self._fail(f"{name} is not {value}", place, f"== {value}")', "pass", _PROGRAMS),
+    Mutant("guards", "the length of a list is not checked", "tracejit/capture/guards.py",
+           'f"type({name}) is not {cls} or len({name}) != {place.length}"', 'f"type({name}) is not {cls}"', _PROGRAMS),
+    Mutant("guards", "grad mode is not checked", "tracejit/capture/guards.py",
+           'f"grad_enabled() is not {grad}"', '"False"', _PROGRAMS),
+    Mutant("guards", "same tensor passed twice is not checked", "tracejit/capture/guards.py",
+           'self._fail(f"{a} is not {b}", one,', 'self._fail("False", one,', _PROGRAMS),
+    Mutant("guards", "size guards never fail", "tracejit/runtime/segment.py",
+           "held = all(guard.holds(sizes) for guard in self.guards)", "held = True",
+           (*_PROGRAMS[:1], "tests/capture", "tests/random_programs", "-k", "graph or interpreted_programs")),
+    Mutant("capture", "overlapping arguments are taken as disjoint", "tracejit/runtime/entry.py",
+           "if start < end and (written or next_written):", "if False:", _PROGRAMS),
+    Mutant("capture", "a write is not seen through views made before", "tracejit/capture/aliasing.py",
+           "        self.generation += 1\n", "", _PROGRAMS),
+    Mutant("capture", "the generator does not advance on replay", "tracejit/runtime/entry.py",
+           "            inputs[number].take(draws)\n", "            pass\n", _PROGRAMS),
+    Mutant("capture", "versions are not bumped on replay", "tracejit/runtime/entry.py",
+           "inputs[number]._storage.version += writes", "inputs[number]._storage.version += 0", _PROGRAMS),
+    Mutant("capture", "a result keeps the history of a call under no_grad", "tracejit/runtime/entry.py",
+           "        elif result.leaf:\n            tensor._requires_grad = True", "        elif result.leaf:\n            pass",
+           _PROGRAMS),
+]
+
+PASSES = [
+    Mutant("passes", "cse forgets attributes", "tracejit/passes/cse.py",
+           "attributes = tuple((name, static_key(attributes[name])) for name in sorted(attributes))", "attributes = ()",
+           _PASSES),
+    Mutant("passes", "dce drops what only a write reads", "tracejit/passes/dce.py",
+           "live = set(graph.results())", "live = set(graph.outputs)", _PASSES),
+    Mutant("passes", "x + 0 simplified for floats, which loses -0.0 + 0", "tracejit/passes/simplify.py",
+           "Identity(Pattern(lambda x: x + 0), lambda x: x, whole),", "Identity(Pattern(lambda x: x + 0), lambda x: x),",
+           _PASSES),
+    Mutant("passes", "a conversion to a narrower type and back is dropped", "tracejit/passes/simplify.py",
+           "return pointwise.convert(origin, target) if holds(x.dtype, origin.dtype) else None",
+           "return pointwise.convert(origin, target)", _PASSES),
+    Mutant("passes", "constants are folded without rounding to their dtype", "tracejit/passes/fold.py",
+           "return _rounded(value, x.dtype) if type(value) in (bool, int, float) else None",
+           "return value if type(value) in (bool, int, float) else None", _PASSES),
+    Mutant("passes", "where of a constant condition takes the other side", "tracejit/passes/simplify.py",
+           "chosen = None if known is None else yes if known else no", "chosen = None if known is None else no if known else yes",
+           _PASSES),
+]
+
+LOWERING = [
+    Mutant("lowering", "two living temporaries share bytes", "tracejit/runtime/memory_plan.py",
+           "while living and living[0][0] < lives[i].first:", "while living and living[0][0] <= lives[i].first:",
+           ("tests/runtime/test_memory_plan.py", *_NATIVE)),
+    Mutant("lowering", "the last, shorter part of a reduction is left out", "tracejit/lowering/loops.py",
+           "extent = (numel + PART - 1) // PART", "extent = numel // PART", (*_NATIVE, "tests/lowering")),
+    Mutant("lowering", "transposes next to products are lost", "tracejit/lowering/extern.py",
+           "words[1] = 84 if trans_a != 0 else 78", "words[1] = 78",
+           (*_NATIVE, "tests/runtime/test_native.py")),
+    Mutant("lowering", "groups merge across something between them", "tracejit/lowering/groups.py",
+           "    return not any(\n        reaches((g for g in first.after if g is not second), second)\n"
+           "        for first, second in ((a, b), (b, a))\n    )", "    return True", (*_NATIVE, *_OPS_COMPILED)),
+    Mutant("lowering", "columns of the last tile are computed beyond the end", "tracejit/lowering/loops.py",
+           "tiles = (columns + TILE - 1) // TILE", "tiles = columns // TILE + 0 * TILE", (*_NATIVE, *_OPS_COMPILED)),
+]
+
+ROWS = [*RULES, *TAPE, *CAPTURE, *PASSES, *LOWERING]
