@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from tests.opinfo import FLOATS, HALVES, OpInfo, Sample, array
+from tests.ops.rows_composite import functional
 from tracejit.ops import types
 from tracejit.ops.types import dtype
 
@@ -30,14 +31,6 @@ def row(name: str, samples: Callable, **keywords: object) -> OpInfo:
     return OpInfo(name, samples, cancel=4, dtypes=DTYPES, specials=False, **keywords)
 
 
-def _functional(x, weight, bias=None):
-    """`linear` of either library, found from the tensor's own package."""
-    import importlib
-
-    package = type(x).__module__.partition(".")[0]
-    return importlib.import_module(f"{package}.nn.functional").linear(x, weight, bias)
-
-
 ROWS = [
     row("matmul", shaped(*MATMUL)),
     row("mm", shaped(((2, 3), (3, 4)))),
@@ -50,5 +43,6 @@ ROWS = [
         function=lambda a, b, c, beta, alpha: a.addmm(b, c, beta=beta, alpha=alpha)),
     row("baddbmm", shaped(((2, 4), (5, 2, 3), (5, 3, 4)))),
     row("linear", shaped(((2, 3), (4, 3), (4,)), ((5, 2, 3), (4, 3), (4,)), ((3,), (4, 3), (4,)),
-                         ((0, 3), (4, 3), (4,)), ((2, 3), (4, 3), None)), function=_functional),
+                         ((0, 3), (4, 3), (4,)), ((2, 3), (4, 3), None)),
+        function=functional("linear")),
 ]
