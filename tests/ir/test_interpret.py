@@ -50,6 +50,12 @@ def test_strides_and_learnt_equalities_bind():
     assert bind_symbols(graph, [values(4, 9)[:3, :3]]) == {"s0": 3, "s1": 9, "s2": 3}
 
 
+def test_symbols_are_bound_through_equalities_in_both_directions():
+    graph = parse_graph("""graph g(in0: float32[s0]) where s0=4 in0.size[0]: return
+        equal s0 = s5 equal s6 = 2*s5 + 1 equal s7 = 3 equal s8 = s9""")
+    assert bind_symbols(graph, [values(4)]) == {"s0": 4, "s5": 4, "s6": 9, "s7": 3}
+
+
 def test_python_numbers_stand_for_runtime_scalars():
     graph = Graph("g")
     x = graph.input(TensorType(float32, (2,), CPU), "x")

@@ -166,7 +166,7 @@ def update(count):
 
 
 def calls(graph):
-    """How many functions the pipeline calls: what time is made of, but the same on a busy machine."""
+    """How many functions the pipeline calls: like its time, but the same on a busy machine."""
     counted = 0
 
     def count(frame, event, argument):

@@ -58,6 +58,21 @@ def test_strides_and_operands_settle():
     assert str(after.nodes[0].inputs[1]) == "s0"
 
 
+def test_symbols_of_other_segments_are_not_used():
+    """One scope serves all segments: s2 and s3 are sizes of an input that this graph lacks."""
+    graph = two_inputs()
+    x, y = graph.inputs
+    assert x.shape[1] == y.shape[1]
+    y.shape[0].scope.learn("s0", y.shape[0])
+    del graph.inputs[1]
+    graph.symbol_sources = {"s0": ("size", 0, 0), "s1": ("size", 0, 1)}
+    graph.strides.clear()
+    graph.outputs = [x * 2]
+    after = settle_sizes(copy_graph(graph)[0])
+    assert str(after.outputs[0].shape) == "(s0, s1)"
+    agree(graph, after, [np.ones((2, 5), np.float32)])
+
+
 def test_nothing_learnt_nothing_changed():
     graph = two_inputs()
     types = [v.type for v in graph.inputs]

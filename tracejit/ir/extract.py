@@ -1,19 +1,23 @@
 """Copy the part of a graph between given inputs and outputs.
 
-In: a Graph, some of its values as inputs, some as outputs. Out: a new Graph over the same scope. Called by the recorder
-(what a segment needs), by autodiff (the backward part) and by the jit (the joint graph for higher orders).
+In: a Graph, some of its values as inputs, some as outputs. Out: a new Graph over the same scope.
+Called by the recorder (what a segment needs), by autodiff (the backward part) and by the jit (the
+joint graph for higher orders).
 """
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from tracejit.ir.graph import Graph, Node, Value
 
 
 def extract(graph: Graph, name: str, inputs: Sequence[Value], outputs: Sequence[Value],
             writes: Sequence[tuple[Value, Value]] = ()) -> Graph:
-    """A new graph that computes `outputs` (and writes) from `inputs`; sizes are shared with `graph`."""
+    """A new graph that computes `outputs` (and writes) from `inputs`; sizes are shared with
+    `graph`.
+    """
     part = Graph(name, scope=graph.scope)
     now: dict[Value, Value] = {}
     for value in inputs:
@@ -28,7 +32,8 @@ def extract(graph: Graph, name: str, inputs: Sequence[Value], outputs: Sequence[
     part.writes = [(now[i], now[v]) for i, v in writes]
     number = {value: k for k, value in enumerate(graph.inputs)}
     moved = {number[v]: k for k, v in enumerate(inputs) if v in number}
-    part.symbol_sources = {s: (kind, moved[k], d) for s, (kind, k, d) in graph.symbol_sources.items() if k in moved}
+    part.symbol_sources = {s: (kind, moved[k], d)
+                           for s, (kind, k, d) in graph.symbol_sources.items() if k in moved}
     return part
 
 
@@ -48,8 +53,8 @@ def _needed(graph: Graph, inputs: Sequence[Value], outputs: Sequence[Value]) -> 
 
 def _copy_node(part: Graph, node: Node, now: dict[Value, Value]) -> None:
     inputs = tuple(now[x] if isinstance(x, Value) else x for x in node.inputs)
-    copy = Node(node.op, inputs, dict(node.attributes), location=node.location, detached=node.detached,
-                provenance=node.provenance, regions=node.regions)
+    copy = Node(node.op, inputs, dict(node.attributes), location=node.location,
+                detached=node.detached, provenance=node.provenance, regions=node.regions)
     copy.outputs = tuple(Value(part, v.type, copy, v.index) for v in node.outputs)
     for old, new in zip(node.outputs, copy.outputs):
         new.is_weak = old.is_weak

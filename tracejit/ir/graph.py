@@ -1,15 +1,18 @@
-"""The graph: values, nodes, inputs, outputs; built by capture and autodiff, rewritten by passes, read by lowering.
+"""The graph: values, nodes, inputs, outputs; built by capture and autodiff, rewritten by passes,
+read by lowering.
 
-In: ops applied to `Value`s (a Value has the same operators and methods as a Tensor; calling an op on it appends a
-node at the insertion point). Out: a list of nodes in execution order. Graphs are pure: mutation has been turned into new values, and
-`Graph.writes` says which inputs' storage receives which value when the program has run.
+In: ops applied to `Value`s (a Value has the same operators and methods as a Tensor; calling an op
+on it appends a node at the insertion point). Out: a list of nodes in execution order. Graphs are
+pure: mutation has been turned into new values, and `Graph.writes` says which inputs' storage
+receives which value when the program has run.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Iterator, NamedTuple, Sequence
+from typing import Any, NamedTuple
 
 from tracejit.ir.sizes import Scope
 from tracejit.ops.operators import Operators
@@ -38,8 +41,9 @@ class Value(Operators):
         self.graph, self.type, self.node, self.index = graph, type, node, index
         self.name = ""
         self.is_weak = False  # a Python number made a runtime input
-        self.contiguous = True  # inputs only: False means strides are runtime sizes, see Graph.strides
-        self.source = ""  # inputs only: where the caller's value comes from, e.g. "x" or "self.weight"
+        # Inputs only: False means strides are runtime sizes, see Graph.strides ...
+        self.contiguous = True
+        self.source = ""  # ... and where the caller's value comes from: "x" or "self.weight"
 
     @property
     def dtype(self) -> dtype:
@@ -68,7 +72,9 @@ class Value(Operators):
 
 @dataclass(eq=False)
 class Node:
-    """One application of an op. `inputs` are Values, numbers or None; `attributes` are static data or sizes."""
+    """One application of an op. `inputs` are Values, numbers or None; `attributes` are static data
+    or sizes.
+    """
 
     op: Op
     inputs: tuple
@@ -122,9 +128,10 @@ class Graph:
         """Add a node; returns its output Value, or a tuple where the op has several outputs."""
         types = op.infer(*operands, **attributes)
         several = not isinstance(types, TensorType)
+        types = types if several else (types,)
         node = Node(op, tuple(operands), dict(attributes), location=self.location,
                     detached=self.detached, provenance=self.provenance)
-        node.outputs = tuple(Value(self, t, node, i) for i, t in enumerate(types if several else (types,)))
+        node.outputs = tuple(Value(self, t, node, i) for i, t in enumerate(types))
         (self.nodes if self._insert is None else self._insert).append(node)
         return node.outputs if several else node.outputs[0]
 

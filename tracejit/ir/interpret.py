@@ -89,10 +89,7 @@ def bind_symbols(graph: Graph, inputs: Sequence[Any]) -> dict[str, int]:
     for name, (kind, number, dimension) in graph.symbol_sources.items():
         x = inputs[number]
         values[name] = int(x.shape[dimension] if kind == "size" else _strides(x)[dimension])
-    for name, size in graph.scope.equal.items():
-        if name not in values:
-            values[name] = evaluate(graph.scope.resolve(size), values)
-    return values
+    return graph.scope.complete(values)
 
 
 def _strides(x: Any) -> Sequence[int]:

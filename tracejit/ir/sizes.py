@@ -1,39 +1,35 @@
 """Symbolic sizes: integers known only when a program runs.
 
-In: arithmetic by ops, capture and lowering on extents. Out: canonical polynomials over symbols, and guards, one
-for every decision that was taken from an example's value. Called by capture (which makes symbols) and by every
-room after it (which reads, compares and evaluates them). A constant is always a plain int, never a `Size`.
+In: arithmetic by ops, capture and lowering on extents. Out: canonical polynomials over symbols,
+and guards, one for every decision that was taken from an example's value. Called by capture (which
+makes symbols) and by every room after it (which reads, compares and evaluates them). A constant is
+always a plain int, never a `Size`.
 """
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Number
-from typing import Any, Callable, Mapping, Union
+from typing import Any
 
-Atom = Union[str, tuple]  # "s0", or ("floordiv" | "mod" | "max" | "min", Size | int, Size | int)
+Atom = str | tuple  # "s0", or ("floordiv" | "mod" | "max" | "min", Size | int, Size | int)
 SizeLike = Any  # int | Size
 
 _FUNCTIONS: dict[str, Callable[[int, int], int]] = {
-    "floordiv": lambda a, b: a // b,
-    "mod": lambda a, b: a % b,
-    "max": max,
-    "min": min,
+    "floordiv": operator.floordiv, "mod": operator.mod, "max": max, "min": min,
 }
 _RELATIONS: dict[str, Callable[[int, int], bool]] = {
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
+    "==": operator.eq, "!=": operator.ne,
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }
 
 
 @dataclass(frozen=True)
 class SizeGuard:
-    """`left relation right` held for the example; a call where it does not needs another program."""
+    """`left relation right` held for the example; other calls need another program."""
 
     relation: str
     left: SizeLike
@@ -90,6 +86,21 @@ class Scope:
         """From now on `symbol` is known to be `size`."""
         self.equal[symbol] = size
         self.learnt += 1
+
+    def complete(self, values: dict[str, int]) -> dict[str, int]:
+        """`values` with the symbols that are known to equal bound ones bound too, in place."""
+        found = -1
+        while found != len(values):
+            found = len(values)
+            for symbol, size in self.equal.items():
+                unbound = symbols_of(size) - values.keys()
+                if symbol not in values and not unbound:
+                    values[symbol] = evaluate(size, values)
+                elif symbol in values and type(size) is Size and len(unbound) == 1:
+                    other = unbound.pop()
+                    if size.terms == {(other,): 1}:
+                        values[other] = values[symbol]
+        return values
 
     def snapshot(self) -> tuple[list[SizeGuard], dict[str, SizeLike]]:
         return list(self.guards), dict(self.equal)
@@ -151,7 +162,7 @@ def _known_sign(difference: Size, relation: str) -> bool | None:
 
 
 class Size:
-    """An integer polynomial over symbols. Comparing it answers from the example and records a guard."""
+    """An integer polynomial over symbols; comparing answers by example and records a guard."""
 
     __slots__ = ("terms", "scope", "_key", "_known", "_learnt")
 
@@ -208,19 +219,19 @@ class Size:
     # -- arithmetic -------------------------------------------------------
     def __add__(self, other: SizeLike) -> SizeLike:
         if type(other) is not Size and not _is_int(other):
-            return self.concrete() + other if isinstance(other, Number) else NotImplemented
+            return self.concrete() + other if _is_number(other) else NotImplemented
         return _sum(self.scope, (self, 1), (other, 1))
 
     __radd__ = __add__
 
     def __sub__(self, other: SizeLike) -> SizeLike:
         if type(other) is not Size and not _is_int(other):
-            return self.concrete() - other if isinstance(other, Number) else NotImplemented
+            return self.concrete() - other if _is_number(other) else NotImplemented
         return _sum(self.scope, (self, 1), (other, -1))
 
     def __rsub__(self, other: SizeLike) -> SizeLike:
         if not _is_int(other):
-            return other - self.concrete() if isinstance(other, Number) else NotImplemented
+            return other - self.concrete() if _is_number(other) else NotImplemented
         return _sum(self.scope, (other, 1), (self, -1))
 
     def __neg__(self) -> SizeLike:
@@ -231,7 +242,7 @@ class Size:
 
     def __mul__(self, other: SizeLike) -> SizeLike:
         if type(other) is not Size and not _is_int(other):
-            return self.concrete() * other if isinstance(other, Number) else NotImplemented
+            return self.concrete() * other if _is_number(other) else NotImplemented
         product: dict[tuple[Atom, ...], int] = {}
         for m, c in self.terms.items():
             for n, d in _terms(other).items():
@@ -243,7 +254,7 @@ class Size:
 
     def __floordiv__(self, other: SizeLike) -> SizeLike:
         if type(other) is not Size and not _is_int(other):
-            return self.concrete() // other if isinstance(other, Number) else NotImplemented
+            return self.concrete() // other if _is_number(other) else NotImplemented
         exact = _divide(self, other)
         return exact if exact is not None else _atom("floordiv", self, other, self.scope)
 
@@ -252,7 +263,7 @@ class Size:
 
     def __mod__(self, other: SizeLike) -> SizeLike:
         if type(other) is not Size and not _is_int(other):
-            return self.concrete() % other if isinstance(other, Number) else NotImplemented
+            return self.concrete() % other if _is_number(other) else NotImplemented
         if _divide(self, other) is not None:
             return 0
         return _atom("mod", self, other, self.scope)
@@ -318,6 +329,10 @@ class Size:
 
     def __format__(self, spec: str) -> str:
         return format(self.concrete(), spec) if spec else _text(self)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Number)
 
 
 def _is_int(value: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tracejit.ir.graph import Graph, Node, Value
 from tracejit.ir.verify import same_sizes
+from tracejit.ops import pointwise
 from tracejit.ops.movement import (
     expand_record,
     permute_record,
@@ -81,8 +82,9 @@ def sum_of_expand(graph: Graph, node: Node) -> Any:
     if not repeated or type(count) is not int or count == 0:
         return None  # no terms at all sum to 0, while infinity times 0 is NaN
     rest = tuple(d - lead for d in dims if d not in repeated)
-    total = graph.append(node.op, (source,), {"dims": rest, "keepdim": True}) if rest else source
-    total, out = total * count, node.outputs[0].shape
+    once = graph.append(node.op, (source,), {"dims": rest, "keepdim": True}) if rest else source
+    total: Any = pointwise.mul(once, count)
+    out = node.outputs[0].shape
     if same_sizes(total.shape, out):
         return total
     # Dimensions that are repeated but not summed are repeated still.
