@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import linecache
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -48,15 +47,19 @@ def compile_kernels(kernels: Sequence[Kernel], threads: int = 1) -> list[bytes]:
 
     Raises KernelError where a text is no kernel.
     """
-    texts = [emit_kernel(kernel) for kernel in kernels]
-    count = max(1, min(threads, len(texts) // _PER_THREAD))
-    largest_first = sorted(texts, key=lambda parts: -sum(map(len, parts)))
-    groups = [[text for parts in largest_first[i::count] for text in parts] for i in range(count)]
     _initialize()
+    count = max(1, min(threads, len(kernels) // _PER_THREAD))
     if count == 1:
-        return [_object(groups[0])]
+        return [_compile(kernels)]
+    from concurrent.futures import ThreadPoolExecutor
+
+    longest_first = sorted(kernels, key=lambda kernel: -len(kernel.source))
     with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(_object, groups))
+        return list(pool.map(_compile, [longest_first[i::count] for i in range(count)]))
+
+
+def _compile(kernels: Sequence[Kernel]) -> bytes:
+    return _object([text for kernel in kernels for text in emit_kernel(kernel)])
 
 
 def emit_kernel(kernel: Kernel) -> list[str]:
@@ -145,6 +148,8 @@ def _optimize(module: Any, machine: Any) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = True
     options.slp_vectorization = False
+    # Out-of-order cores overlap iterations by themselves, and the loops take less time to compile.
+    options.loop_interleaving = False
     builder = llvm.create_pass_builder(machine, options)
     passes = builder.getModulePassManager()
     _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)

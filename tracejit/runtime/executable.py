@@ -104,16 +104,14 @@ class Executable:
     def _run_stretches(self, binding: Binding, frame: Any) -> None:
         """The general case: large arenas, workers, host calls, kernels as Python."""
         native = binding.native
-        frame.take_arena(binding)
+        threads = get_num_threads() if native.shared else 1
+        frame.take_arena(binding, threads)
         try:
             if self.mode == "python":
                 host.run_python(self, binding, frame)
                 return
-            if native.shared:
-                helpers = get_num_threads() - 1
-                if len(self.runner.workers) < helpers:
-                    self.runner.prepare(helpers)
-                frame.set_helpers(helpers)
+            if threads > 1 and len(self.runner.workers) < threads - 1:
+                self.runner.prepare(threads - 1)
             for number, (first, count) in enumerate(binding.stretches):
                 if count == 0:
                     host.call(self.program, binding, first, frame.addresses())
@@ -225,18 +223,20 @@ class _Frame:
             start += JOB
         self.job = next(iter(self.jobs.values()), 0)
         self.arena: Storage | None = None
-        self._arena_ptr = -1
+        self._arena_ptr, self._threads = -1, 0
         self._kept = binding.arena_bytes + binding.scratch_bytes <= _KEPT_ARENA
-        if self._kept:
-            self.take_arena(binding)
+        if native.simple:
+            self.take_arena(binding, 1)
 
-    def take_arena(self, binding: Binding) -> None:
-        """Memory for temporaries and scratch; addresses are written only where they changed."""
+    def take_arena(self, binding: Binding, threads: int) -> None:
+        """Memory for temporaries, and scratch for each thread; what did not change stays."""
+        if self._threads != threads:
+            self._threads, self.arena = threads, None
+            for job in self._job_words:
+                job[runner.HELPERS] = threads - 1
         if self.arena is not None:
             return
-        threads = get_num_threads() if self.native.shared else 1
-        scratch = self.native.scratch_stride * threads
-        self.arena = arena = allocate(binding.arena_bytes + scratch)
+        self.arena = arena = allocate(binding.arena_bytes + self.native.scratch_stride * threads)
         if arena.ptr != self._arena_ptr:
             self._arena_ptr = arena.ptr
             offsets = np.array(binding.temporary_offsets, np.int64) + arena.ptr
@@ -247,15 +247,6 @@ class _Frame:
     def give_arena(self) -> None:
         if not self._kept:
             self.arena = None
-
-    def set_helpers(self, helpers: int) -> None:
-        """How many workers may join: as many as there is scratch for."""
-        stride = self.native.scratch_stride
-        if stride and self.arena is not None:
-            room = (self.arena.nbytes - self.native.binding.arena_bytes) // stride - 1
-            helpers = min(helpers, room)
-        for job in self._job_words:
-            job[runner.HELPERS] = helpers
 
     def clear_status(self) -> None:
         for k in range(STATUS_WORDS):

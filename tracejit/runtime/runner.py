@@ -37,10 +37,13 @@ STATUS_WORDS = 4
 ROW = 8
 # Words of the pool, each in a cache line of its own.
 EPOCH, BUSY, ACTIVE, TICKET, DONE, STAGE, ABORT, SLEEPERS, SHUTDOWN, CURRENT = range(0, 80, 8)
-SYSTEM, YIELD = 80, 81  # addresses of libc's syscall and sched_yield
-_POOL_WORDS = 88
-_SPINS_BEFORE_YIELD = 2000
-_SPINS_BEFORE_SLEEP = 3000  # some 50 us: a step that follows at once finds its workers awake
+WAITING, RESTING = 80, 88
+SYSTEM, YIELD = 96, 97  # addresses of libc's syscall and sched_yield
+_POOL_WORDS = 104
+# Some 50 us: a step that follows at once finds its workers awake; when other processes need the
+# cores, those who wait do not take them.
+_SPINS_BEFORE_SLEEP = 3000
+_WAIT, _WAKE, _ALL = 128, 129, 2147483647  # futex operations, private to the process
 _FUTEX = {"x86_64": 202, "aarch64": 98}
 
 _TEXT = f'''\
@@ -74,10 +77,14 @@ def run(job):
         atomic_store(blas, 0, 0)
     shared = 0
     mine = 0
-    yield_to = 0
+    system = 0
+    at_done = 0
+    at_stage = 0
     if j[{POOL}] != 0 and atomic_swap_if(pool, {BUSY}, 0, 1):
         shared = 1
-        yield_to = pool[{YIELD}]
+        system = pool[{SYSTEM}]
+        at_done = j[{POOL}] + {8 * DONE}
+        at_stage = j[{POOL}] + {8 * STAGE}
         atomic_store(pool, {TICKET}, 0)
         atomic_store(pool, {DONE}, 0)
         atomic_store(pool, {STAGE}, -1)
@@ -85,7 +92,7 @@ def run(job):
         pool[{CURRENT}] = job
         atomic_add(pool, {EPOCH}, 1)
         if atomic_load(pool, {SLEEPERS}) > 0:
-            call_function(pool[{SYSTEM}], {{futex}}, j[{POOL}], 129, 2147483647, 0, 0, 0)
+            call_function(system, {{futex}}, j[{POOL}], {_WAKE}, {_ALL}, 0, 0, 0)
         mine = atomic_add(pool, {TICKET}, 1)
     spins = 0
     for k in range(count):
@@ -94,18 +101,24 @@ def run(job):
         chunk = row[4]
         if shared == 1 and row[5] != 0:
             atomic_store(pool, {STAGE}, k)
+            if atomic_load(pool, {RESTING}) > 0:
+                call_function(system, {{futex}}, at_stage, {_WAKE}, {_ALL}, 0, 0, 0)
             while mine < row[7]:
                 lo = (mine - row[6]) * chunk
                 hi = min(lo + chunk, total)
                 call_kernel(row[0], buffers, row[1], row[2], scratch, state, lo, hi)
                 atomic_add(pool, {DONE}, 1)
                 mine = atomic_add(pool, {TICKET}, 1)
-            while atomic_load(pool, {DONE}) < row[7]:
+            spins = 0
+            done = atomic_load(pool, {DONE})
+            while done < row[7]:
                 pause()
                 spins += 1
-                if spins > {_SPINS_BEFORE_YIELD}:
-                    spins = 0
-                    call_function(yield_to)
+                if spins > {_SPINS_BEFORE_SLEEP}:
+                    atomic_store(pool, {WAITING}, 1)
+                    call_function(system, {{futex}}, at_done, {_WAIT}, done & 4294967295, 0, 0, 0)
+                    atomic_store(pool, {WAITING}, 0)
+                done = atomic_load(pool, {DONE})
         else:
             lo = 0
             while lo < total:
@@ -118,12 +131,15 @@ def run(job):
     if shared == 1:
         atomic_store(pool, {ABORT}, 1)
         atomic_add(pool, {EPOCH}, 1)
+        atomic_store(pool, {STAGE}, {_ALL})
+        if atomic_load(pool, {RESTING}) > 0:
+            call_function(system, {{futex}}, at_stage, {_WAKE}, {_ALL}, 0, 0, 0)
         while atomic_load(pool, {ACTIVE}) != 0:
             pause()
             spins += 1
-            if spins > {_SPINS_BEFORE_YIELD}:
+            if spins > {_SPINS_BEFORE_SLEEP}:
                 spins = 0
-                call_function(yield_to)
+                call_function(pool[{YIELD}])
         atomic_store(pool, {BUSY}, 0)
     if j[{BLAS}] != 0:
         while not atomic_swap_if(blas, 0, 0, 1):
@@ -137,7 +153,8 @@ def run(job):
 def work(at_pool, index):
     pool = pointer_at(at_pool)
     system = pool[{SYSTEM}]
-    yield_to = pool[{YIELD}]
+    at_done = at_pool + {8 * DONE}
+    at_stage = at_pool + {8 * STAGE}
     seen = 0
     idle = 0
     spins = 0
@@ -160,12 +177,18 @@ def work(at_pool, index):
                         while pointer_at(table + {8 * ROW} * k)[7] <= ticket:
                             k += 1
                         row = pointer_at(table + {8 * ROW} * k)
-                        while atomic_load(pool, {STAGE}) < k and atomic_load(pool, {ABORT}) == 0:
+                        spins = 0
+                        stage = atomic_load(pool, {STAGE})
+                        while stage < k:
                             pause()
                             spins += 1
-                            if spins > {_SPINS_BEFORE_YIELD}:
-                                spins = 0
-                                call_function(yield_to)
+                            if spins > {_SPINS_BEFORE_SLEEP}:
+                                atomic_add(pool, {RESTING}, 1)
+                                call_function(
+                                    system, {{futex}}, at_stage, {_WAIT}, stage & 4294967295, 0, 0, 0
+                                )
+                                atomic_add(pool, {RESTING}, -1)
+                            stage = atomic_load(pool, {STAGE})
                         if atomic_load(pool, {ABORT}) != 0:
                             ticket = tickets
                         else:
@@ -175,6 +198,8 @@ def work(at_pool, index):
                                 row[0], j[{BUFFERS}], row[1], row[2], scratch, j[{STATUS}], lo, hi
                             )
                             atomic_add(pool, {DONE}, 1)
+                            if atomic_load(pool, {WAITING}) != 0:
+                                call_function(system, {{futex}}, at_done, {_WAKE}, {_ALL}, 0, 0, 0)
                             ticket = atomic_add(pool, {TICKET}, 1)
             atomic_add(pool, {ACTIVE}, -1)
         elif idle < {_SPINS_BEFORE_SLEEP}:
@@ -183,7 +208,7 @@ def work(at_pool, index):
         else:
             idle = 0
             atomic_add(pool, {SLEEPERS}, 1)
-            call_function(system, {{futex}}, at_pool, 128, epoch & 4294967295, 0, 0, 0)
+            call_function(system, {{futex}}, at_pool, {_WAIT}, epoch & 4294967295, 0, 0, 0)
             atomic_add(pool, {SLEEPERS}, -1)
 '''
 
