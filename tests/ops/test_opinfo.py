@@ -14,9 +14,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tracejit
 from tests.opinfo import OpInfo, Sample, convert, rows
 from tracejit.autograd import grad, gradcheck, gradgradcheck
 from tracejit.eager.tensor import Tensor
+from tracejit.jit import script
 from tracejit.ops.types import bfloat16, dtype, dtype_named, float64
 
 ROWS = rows()
@@ -47,8 +49,6 @@ def differentiable(row: OpInfo) -> bool:
 def ours(row: OpInfo) -> Callable[..., Any]:
     if row.function is not None:
         return row.function
-    import tracejit
-
     return getattr(tracejit, row.name.partition(".")[0])
 
 
@@ -331,8 +331,6 @@ def test_inputs_are_left_alone(row: OpInfo) -> None:
 @pytest.mark.parametrize("mode", MODES)
 @every(lambda row: row.compiled)
 def test_compiled_agrees_with_eager(row: OpInfo, mode: str) -> None:
-    from tracejit.jit import script
-
     function = ours(row)
     compiled = script(lambda *args, **kwargs: tuple(flat(function(*args, **kwargs))), mode=mode)
     exact = row.exact or mode == "graph"
@@ -346,8 +344,6 @@ def test_compiled_agrees_with_eager(row: OpInfo, mode: str) -> None:
 
 @every(lambda row: row.compiled and row.differentiable)
 def test_compiled_gradients_agree_with_eager(row: OpInfo) -> None:
-    from tracejit.jit import script
-
     compiled = script(lambda *args, **kwargs: tuple(flat(ours(row)(*args, **kwargs))))
     for sample in samples(row, float64):
         got = Leaves(tensor).gradients(compiled, row, sample, grad)
