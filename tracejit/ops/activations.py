@@ -70,7 +70,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
 
 
 def _elu_array(xp: Any, input: Any, alpha: Any, scale: Any) -> Any:
-    return scale * xp.where(input > 0, input, alpha * xp.expm1(xp.minimum(input, 0)))
+    return scale * xp.where(input > 0, input, alpha * xp.expm1(xp.where(input > 0, 0, input)))
 
 
 _elu = pointwise(

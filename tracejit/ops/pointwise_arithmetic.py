@@ -160,16 +160,25 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 _REST = "fmod({input}, {other})"
 _SIGNS_DIFFER = (f"({_REST} != {{dtype}}(0)) & "
                  f"(({{other}} < {{dtype}}(0)) != ({_REST} < {{dtype}}(0)))")
+_QUOTIENT = (f"(rint(({{input}} - {_REST}) / {{other}}) - "
+             f"({{dtype}}(1) if {_SIGNS_DIFFER} else {{dtype}}(0)))")
 _FLOOR_DIVIDE = (f"({{input}} / {{other}} if {{other}} == {{dtype}}(0) else "
-                 f"rint(({{input}} - {_REST}) / {{other}}) - "
-                 f"({{dtype}}(1) if {_SIGNS_DIFFER} else {{dtype}}(0)))")
+                 f"({{input}} / {{other}} * {{dtype}}(0) if {_QUOTIENT} == {{dtype}}(0) "
+                 f"else {_QUOTIENT}))")
 _REMAINDER = f"({_REST} + {{other}} if {_SIGNS_DIFFER} else {_REST})"
 
 floor_divide_float = pointwise("floor_divide", "floor_divide", _FLOOR_DIVIDE, methods=(),
                                operands=("input", "other"))
 
+
+def _remainder_array(xp: Any, input: Any, other: Any) -> Any:
+    """NumPy's remainder gives 0 the divisor's sign, PyTorch's the dividend's."""
+    rest = xp.fmod(input, other)
+    return xp.where((rest != 0) & ((other < 0) != (rest < 0)), rest + other, rest)
+
+
 remainder_float = pointwise(
-    "remainder", "remainder", _REMAINDER, methods=(), operands=("input", "other"),
+    "remainder", _remainder_array, _REMAINDER, methods=(), operands=("input", "other"),
     input=lambda grad: grad,
     other=lambda grad, input, other: -grad * floor_divide(input, other))
 

@@ -4,8 +4,9 @@ In: tensors and numbers. Out: bool tensors, or a choice among the operands. Call
 (operators, functions and methods) and by gradient rules. Results of dtype bool have no gradient
 rules.
 
-Minima, maxima and clamps propagate NaN from either side. Where two operands tie, each gets half
-of the gradient; at the bounds of a clamp the input gets all of it.
+Minima, maxima and clamps propagate NaN from either side; of equals, -0.0 and 0.0, they take the
+second. Where two operands tie, each gets half of the gradient; at the bounds of a clamp the input
+gets all of it.
 """
 
 from __future__ import annotations
@@ -207,17 +208,17 @@ def _to_smaller(grad: Any, input: Any, other: Any) -> Any:
 
 maximum = pointwise(
     "maximum", "maximum",
-    "({input} if ({input} >= {other}) | ({input} != {input}) else {other})",
+    "({input} if ({input} > {other}) | ({input} != {input}) else {other})",
     operands=("input", "other"),
     input=_to_larger, other=_to_smaller)
 
 minimum = pointwise(
     "minimum", "minimum",
-    "({input} if ({input} <= {other}) | ({input} != {input}) else {other})",
+    "({input} if ({input} < {other}) | ({input} != {input}) else {other})",
     operands=("input", "other"),
     input=_to_smaller, other=_to_larger)
 
-_LOW = "({input} if ({input} >= {min}) | ({input} != {input}) else {min})"
+_LOW = "({input} if ({input} > {min}) | ({input} != {input}) else {min})"
 
 clamp_min = pointwise(
     "clamp_min", lambda xp, input, min: xp.maximum(input, min), _LOW, operands=("input", "min"),
@@ -226,13 +227,13 @@ clamp_min = pointwise(
 
 clamp_max = pointwise(
     "clamp_max", lambda xp, input, max: xp.minimum(input, max),
-    "({input} if ({input} <= {max}) | ({input} != {input}) else {max})", operands=("input", "max"),
+    "({input} if ({input} < {max}) | ({input} != {input}) else {max})", operands=("input", "max"),
     input=lambda grad, input, max: where(input <= max, grad, 0),
     max=lambda grad, input, max: where(input > max, grad, 0))
 
 _clamp = pointwise(
     "clamp", lambda xp, input, min, max: xp.minimum(xp.maximum(input, min), max),
-    f"({_LOW} if ({_LOW} <= {{max}}) | ({_LOW} != {_LOW}) else {{max}})", methods=(),
+    f"({_LOW} if ({_LOW} < {{max}}) | ({_LOW} != {_LOW}) else {{max}})", methods=(),
     operands=("input", "min", "max"), node_name="ClampBackward1",
     input=lambda grad, input, min, max: where((input >= min) & (input <= max), grad, 0),
     min=lambda grad, input, min, max: where((input < min) & _less(min, max), grad, 0),
