@@ -64,6 +64,7 @@ class Segment:
         for name, (kind, number, dimension) in self.graph.symbol_sources.items():
             x = inputs[number]
             values[name] = x._shape[dimension] if kind == "size" else x._strides[dimension]
+        self.graph.scope.complete(values)
         return values
 
     def bind(self, inputs: Sequence[Any]) -> Bound | None:
