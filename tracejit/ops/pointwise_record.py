@@ -58,24 +58,27 @@ def is_number(x: Any) -> bool:
 def promote(operands: Sequence[Any]) -> tuple:
     """Operands in one dtype: tensors converted, numbers coerced to its kind (integers wrap)."""
     common = None
-    highest = BOOL
+    highest = -1  # category of the numbers
     for x in operands:
-        if x is None:
-            continue
-        d = getattr(x, "dtype", None)
-        if type(d) is dtype:
-            if common is None:
-                common = d
-            elif d is not common:
-                return promote_to(operands, _common(operands))
-        else:
-            category = _CATEGORY.get(type(x))
-            highest = max(highest, dtype_of_number(x).category if category is None else category)
+        category = _CATEGORY.get(type(x))
+        if category is None:
+            d = getattr(x, "dtype", None)
+            if type(d) is dtype:
+                if common is None:
+                    common = d
+                elif d is not common:
+                    return promote_to(operands, _common(operands))
+                continue
+            if x is None:
+                continue
+            category = dtype_of_number(x).category
+        highest = max(highest, category)
     if common is None or highest > common.category:
         return promote_to(operands, _common(operands))
-    return tuple(x if x is None or type(x) is float and common.category == FLOATING
-                 or hasattr(x, "shape") and type(x.dtype) is dtype else coerce(x, common)
-                 for x in operands)
+    if highest < 0:
+        return tuple(operands)
+    return tuple([x if x is None or type(getattr(x, "dtype", None)) is dtype else coerce(x, common)
+                  for x in operands])
 
 
 def promote_float(operands: Sequence[Any]) -> tuple:
@@ -129,10 +132,11 @@ def coerce(number: Any, target: dtype) -> Any:
 def representable(operands: Sequence[Any]) -> tuple:
     """As `promote`, numbers rounded to the common dtype: what comparisons see."""
     operands = promote(operands)
-    common = next(x.dtype for x in operands if is_tensor(x))
-    if common is not float16 and common is not bfloat16:
-        return operands
-    return tuple(float(common.numpy.type(x)) if type(x) is float else x for x in operands)
+    if any(type(x) is float for x in operands):
+        common = next(x.dtype for x in operands if is_tensor(x))
+        if common is float16 or common is bfloat16:
+            return tuple(float(common.numpy.type(x)) if type(x) is float else x for x in operands)
+    return operands
 
 
 _PROMOTIONS: dict[str, Callable[[Sequence[Any]], tuple]] = {
