@@ -135,7 +135,7 @@ def test_threads_compile_a_kernel_once(fresh):
     threads = [threading.Thread(target=works) for _ in range(6)]
     [t.start() for t in threads]
     [t.join() for t in threads]
-    assert cache.counts["compiled"] == 2
+    assert cache.counts["compiled"] == 4, "two kernels, and the runner's two functions"
 
 
 PROCESS = """

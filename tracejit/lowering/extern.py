@@ -86,20 +86,9 @@ def matmul_{dtype}(buffers, operands, sizes, scratch, status, lo, hi):
     words[6] = max(lda, max(1, m if trans_a != 0 else k))
     words[7] = max(ldc, max(1, n))
     numbers[0] = 1.0
-    numbers[1] = 0.0
+    numbers[1] = 0.0  # of out before: so that k == 0 gives zeros, and NaN there does not matter
     at = address_of(words)
     one = address_of(numbers)
-    if k == 0:
-        last = first
-        for matrix in range(batch):
-            for i in range(m):
-                for j in range(n):
-                    where = matrix * stride_c + i * ldc + j
-                    if split == 0:
-                        where += lo * ldc
-                    elif split == 1:
-                        where += lo
-                    out[where] = 0.0
     if m > 0 and n > 0:
         for matrix in range(first, last):
             call_function(

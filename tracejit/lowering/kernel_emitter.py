@@ -133,6 +133,22 @@ def _emit_entry(
     builder.ret_void()
 
 
+def separate(pointers: Sequence[Pointer]) -> None:
+    """Say of every load and store that no other pointer reaches that memory."""
+    used = [pointer for pointer in pointers if pointer.accesses]
+    if len(used) < 2:
+        return
+    module = used[0].accesses[0].module
+    domain = module.add_metadata(["tracejit"])
+    scopes = [module.add_metadata([f"operand {k}", domain]) for k in range(len(used))]
+    for k, pointer in enumerate(used):
+        own = module.add_metadata([scopes[k]])
+        others = module.add_metadata([s for s in scopes if s is not scopes[k]])
+        for access in pointer.accesses:
+            access.set_metadata("alias.scope", own)
+            access.set_metadata("noalias", others)
+
+
 class Statements(Primitives):
     """Writes the body of one function."""
 
@@ -146,6 +162,7 @@ class Statements(Primitives):
         self.loops: list[tuple[Any, Any]] = []  # (where `continue` goes, where `break` goes)
         self.fixed: dict[str, Any] = {}
         self.slots: dict[str, Scalar] = {}  # local -> (its alloca, dtype)
+        self.computed = False  # whether there are pointers besides the parameters, which are `noalias`
         arguments = list(function.args)
         for (name, dtype, is_pointer), argument in zip(fetched, arguments):
             self.fixed[name] = Pointer(argument, dtype) if is_pointer else Scalar(argument, dtype)
@@ -163,6 +180,8 @@ class Statements(Primitives):
             self.builder.branch(self.exit)
         ir.IRBuilder(self.entry).branch(start)
         ir.IRBuilder(self.exit).ret_void()
+        if self.computed:
+            separate([p for p in self.fixed.values() if isinstance(p, Pointer)])
 
     def load_name(self, name: str) -> Any:
         slot = self.slots.get(name)
@@ -175,6 +194,7 @@ class Statements(Primitives):
             if name in self.fixed or name in self.slots:
                 raise self.error(node, "a pointer is assigned once")
             self.fixed[name] = found
+            self.computed = True
             return
         known = self.slots.get(name) or self.fixed.get(name)
         if isinstance(known, Pointer):
@@ -232,7 +252,8 @@ class Statements(Primitives):
             if not isinstance(pointer, Pointer) or not isinstance(found, Scalar):
                 raise self.error(node, "stores into what is no pointer")
             where = self.element(pointer, target.slice)
-            self.builder.store(self.stored(found, pointer.element, node).value, where)
+            value = self.stored(found, pointer.element, node).value
+            pointer.accesses.append(self.builder.store(value, where))
         else:
             raise self.error(node, "is not in the subset")
 

@@ -38,10 +38,14 @@ _ROUNDING = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
 
 
 class Pointer:
-    """A typed pointer: an argument of the kernel's body, or computed."""
+    """A typed pointer: an argument of the kernel's body, or computed.
+
+    accesses  loads and stores through it, for `separate`
+    """
 
     def __init__(self, value: Any, element: str):
         self.value, self.element = value, element
+        self.accesses: list[Any] = []
 
 
 def llvm_type(dtype: str) -> Any:
@@ -154,7 +158,9 @@ class Expressions:
         pointer = self.expression(node.value)
         if not isinstance(pointer, Pointer):
             raise self.error(node, "indexes what is no pointer")
-        return Scalar(self.builder.load(self.element(pointer, node.slice)), pointer.element)
+        loaded = self.builder.load(self.element(pointer, node.slice))
+        pointer.accesses.append(loaded)
+        return Scalar(loaded, pointer.element)
 
     def element(self, pointer: Pointer, index: Any) -> Any:
         return self.builder.gep(pointer.value, [self.index(index)], inbounds=True)

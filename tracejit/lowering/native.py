@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import linecache
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from tracejit import logs
 from tracejit.lowering.program import Kernel
 
 _PER_THREAD = 2  # fewer kernels than this are not worth a thread
+_parsing = threading.Lock()  # CPython 3.11's `ast.parse` counts its depth for all threads together
 
 
 class KernelError(RuntimeError):
@@ -59,7 +61,9 @@ def compile_kernels(kernels: Sequence[Kernel], threads: int = 1) -> list[bytes]:
 
 
 def _compile(kernels: Sequence[Kernel]) -> bytes:
-    return _object([text for kernel in kernels for text in emit_kernel(kernel)])
+    with _parsing:
+        texts = [text for kernel in kernels for text in emit_kernel(kernel)]
+    return _object(texts)
 
 
 def emit_kernel(kernel: Kernel) -> list[str]:

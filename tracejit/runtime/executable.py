@@ -56,7 +56,7 @@ class Executable:
         if mode == "python":
             self.functions = {d: host.python_kernel(kernel) for d, kernel in kernels.items()}
         elif kernels:
-            self.functions = cache.functions_of(kernels.values())
+            self.functions = cache.functions_of([*kernels.values(), *runner.kernels()])
             self.runner = runner.runner()
         self.calls_blas = any(i.extern == "matmul" for i in program.instructions)
 

@@ -184,8 +184,9 @@ def work(at_pool, index):
                             spins += 1
                             if spins > {_SPINS_BEFORE_SLEEP}:
                                 atomic_add(pool, {RESTING}, 1)
+                                seen32 = stage & 4294967295
                                 call_function(
-                                    system, {{futex}}, at_stage, {_WAIT}, stage & 4294967295, 0, 0, 0
+                                    system, {{futex}}, at_stage, {_WAIT}, seen32, 0, 0, 0
                                 )
                                 atomic_add(pool, {RESTING}, -1)
                             stage = atomic_load(pool, {STAGE})
