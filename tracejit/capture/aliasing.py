@@ -77,9 +77,10 @@ class Traced:
         """The state of a view of this tensor."""
         return Traced(self.recorder, self.memory, (*self.views, (op, operands, attributes)), value)
 
-    def layout(self) -> np.ndarray:
-        """An array laid out as the tensor would be, at sizes where every symbol is at least 2."""
-        values = _generic_sizes(self.memory.value.graph)
+    def layout(self, exact: bool = False) -> np.ndarray:
+        """An array laid out as the tensor would be, where every symbol is at least 2; `exact`: as it is."""
+        graph = self.memory.value.graph
+        values = dict(graph.scope.hints) if exact else _generic_sizes(graph)
         shape = tuple(evaluate(s, values) for s in self.memory.value.type.shape)
         array: Any = np.lib.stride_tricks.as_strided(
             np.empty(1, np.int8), shape, _contiguous(shape) if self.memory.owner is None

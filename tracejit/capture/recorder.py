@@ -16,6 +16,7 @@ import numpy as np
 from tracejit.capture.aliasing import Memory, Spans, Traced, concrete, extent
 from tracejit.capture.location import user_location
 from tracejit.capture.scalars import RuntimeFloat
+from tracejit.capture.viewable import stays_view
 from tracejit.eager.modes import is_grad_enabled, no_grad
 from tracejit.eager.recording import active
 from tracejit.eager.state import make, of_array
@@ -275,11 +276,7 @@ class Recorder:
         """Whether eager execution would share memory here (reshape of a permuted tensor copies)."""
         if op.name != "reshape" or not parent.views and parent.memory.owner is None:
             return True
-        layout = parent.layout()
-        if layout.flags["C_CONTIGUOUS"]:
-            return True
-        traced = parent.viewed(op, (), attributes, parent.read())
-        return bool(np.shares_memory(traced.layout(), layout))
+        return bool(parent.layout().flags["C_CONTIGUOUS"]) or stays_view(parent, attributes["shape"])
 
     def _wrap(self, traced: Traced, track: bool = True) -> Tensor:
         value = traced._value

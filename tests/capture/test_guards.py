@@ -1,0 +1,75 @@
+"""Guards on what a call reads beside its tensors' elements: another answer needs another program."""
+
+from __future__ import annotations
+
+import pytest
+
+import tracejit as tj
+
+
+def calls(function):
+    """The plain function and the captured one."""
+    return function, tj.script(function, mode="graph")
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_whether_a_tensor_requires_grad(first: bool) -> None:
+    for f in calls(lambda x: x * 2 + 1):
+        for requires_grad in (first, not first, first):
+            y = f(tj.ones(3, requires_grad=requires_grad))
+            assert y.requires_grad is requires_grad
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_grad_mode(first: bool) -> None:
+    x = tj.ones(3, requires_grad=True)
+    for f in calls(lambda x: x * 2 + 1):
+        for enabled in (first, not first, first):
+            with tj.set_grad_enabled(enabled):
+                assert f(x).requires_grad is enabled
+
+
+def test_grad_mode_when_nothing_requires_grad() -> None:
+    for f in calls(lambda x: tj.ones(2, requires_grad=True) * x):
+        for enabled in (False, True, False):
+            with tj.set_grad_enabled(enabled):
+                assert f(tj.ones(2)).requires_grad is enabled
+
+
+def test_default_dtype() -> None:
+    for f in calls(lambda n: tj.ones(2) * n):
+        assert f(2).dtype is tj.float32
+        tj.set_default_dtype(tj.float64)
+        try:
+            assert f(2).dtype is tj.float64
+        finally:
+            tj.set_default_dtype(tj.float32)
+        assert f(2).dtype is tj.float32
+
+
+def test_layout() -> None:
+    base = tj.arange(12.0).view(3, 4)
+    for f in calls(lambda x: x.reshape(-1)):
+        for x, view in ((base, True), (base.t(), False), (base[:, 1], True), (base[:, 1:2], True), (base[1], True)):
+            y = f(x)
+            assert y.tolist() == [v for row in x.tolist() for v in (row if isinstance(row, list) else [row])]
+            assert (y.data_ptr() == x.data_ptr()) is view
+
+
+def test_sizes_of_one_in_the_layout() -> None:
+    base = tj.arange(6.0).view(3, 1, 2)
+    for f in calls(lambda x: x.reshape(-1, 1)):
+        for x, view in ((base[:1, :, 0], True), (base[..., 0], True), (base.permute(2, 1, 0), False)):
+            assert (f(x).data_ptr() == x.data_ptr()) is view
+
+
+def test_a_view_of_a_strided_argument_shows_later_writes() -> None:
+    def function(x):
+        y = x.reshape(-1)
+        x.tanh_()
+        return y
+
+    for f in calls(function):
+        x = tj.ones(5)[1::2]
+        y = f(x)
+        assert y.tolist() == x.tolist()
