@@ -1,0 +1,69 @@
+"""The doctor: every question is answered, and what is wrong is called so."""
+
+import pytest
+
+from tracejit import config
+from tracejit.debug import doctor
+from tracejit.runtime import cache
+
+STATES = {"ok", "absent", "broken"}
+
+
+def by_subject():
+    return {finding.subject: finding for finding in doctor.examine()}
+
+
+def test_every_question_is_answered_under_its_name():
+    found = by_subject()
+    assert list(found) == list(doctor.QUESTIONS)
+    assert {finding.state for finding in found.values()} <= STATES
+    # What the suite itself needs; the BLAS and the GPU depend on the machine.
+    for subject in ("tracejit", "packages", "processor", "threads", "kernels"):
+        assert found[subject].state == "ok", found[subject]
+
+
+def test_an_unusable_cache_is_broken_and_says_what_to_set(tmp_path):
+    taken = tmp_path / "a-file"
+    taken.write_text("no directory")
+    with config.override(cache_dir=taken), pytest.warns(cache.CacheWarning):
+        cache._warned.clear()
+        found = by_subject()["cache"]
+    assert found.state == "broken" and "TRACEJIT_CACHE_DIR" in found.fix
+
+
+def test_a_damaged_pack_is_broken(tmp_path):
+    with config.override(cache_dir=tmp_path / "fresh"):
+        directory = cache.native_directory()
+        (directory / "x.pack").write_bytes(b"not a pack")
+        found = by_subject()["cache"]
+    assert found.state == "broken" and "prune" in found.fix
+
+
+def test_missing_packages_are_named(monkeypatch):
+    version = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda name: "" if name == "scipy" else version(name))
+    found = by_subject()["packages"]
+    assert found.state == "broken" and found.fix == "pip install scipy"
+
+
+def test_without_cupy_it_says_what_to_install(monkeypatch):
+    find = doctor.importlib.util.find_spec
+    monkeypatch.setattr(doctor.importlib.util, "find_spec",
+                        lambda name: None if name == "cupy" else find(name))
+    found = by_subject()["cuda"]
+    assert found.state == "absent" and "tracejit[cuda]" in found.fix
+
+
+def test_a_question_that_raises_is_a_broken_line(monkeypatch):
+    def ask():
+        raise OSError("no such thing\nand more")
+
+    monkeypatch.setitem(doctor.QUESTIONS, "threads", ask)
+    found = by_subject()["threads"]
+    assert found == doctor.Finding("threads", "broken", "OSError: no such thing")
+
+
+def test_the_table_lines_up():
+    findings = [doctor.Finding("a", "ok", "fine"), doctor.Finding("long", "absent", "no", "get it")]
+    lines = doctor.table(findings).splitlines()
+    assert lines == ["a     ok      fine", "long  absent  no", "              -> get it"]

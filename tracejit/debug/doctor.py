@@ -1,0 +1,155 @@
+"""What works on this machine, what is missing, and how to get it.
+
+In: nothing. Out: `Finding`s, and a table of them. Called by `python -m tracejit doctor`.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+from collections.abc import Callable
+from typing import NamedTuple
+
+VECTORS = ("avx512f", "avx2", "fma", "f16c", "neon", "sve")
+
+
+class Finding(NamedTuple):
+    """One line: `state` is ok, absent (something optional), or broken."""
+
+    subject: str
+    state: str
+    text: str
+    fix: str = ""
+
+
+def examine() -> list[Finding]:
+    """Ask about everything a captured call depends on, compiling and running one kernel.
+
+    >>> {finding.subject for finding in examine()} >= {"tracejit", "cache", "kernels", "cuda"}
+    True
+    """
+    found = []
+    for subject, ask in QUESTIONS.items():
+        try:
+            found.append(ask())
+        except Exception as error:  # a doctor names what is broken, whatever it is
+            text = f"{type(error).__name__}: {error}".splitlines()[0]
+            found.append(Finding(subject, "broken", text))
+    return found
+
+
+def table(findings: list[Finding]) -> str:
+    """One line for each finding, and what to do about those that are not ok."""
+    width = max(len(finding.subject) for finding in findings)
+    lines = []
+    for finding in findings:
+        lines.append(f"{finding.subject:<{width}}  {finding.state:<6}  {finding.text}")
+        if finding.fix:
+            lines.append(f"{'':<{width}}  {'':<6}  -> {finding.fix}")
+    return "\n".join(lines)
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _tracejit() -> Finding:
+    import tracejit
+
+    return Finding("tracejit", "ok", f"{tracejit.__version__}, Python {platform.python_version()}, "
+                                     f"{platform.system()} {platform.machine()}")
+
+
+def _packages() -> Finding:
+    needed = ("numpy", "numba", "llvmlite", "scipy", "ml_dtypes")
+    versions = {name: _version(name) for name in needed}
+    missing = [name for name, version in versions.items() if not version]
+    text = ", ".join(f"{name} {version or 'missing'}" for name, version in versions.items())
+    if missing:
+        return Finding("packages", "broken", text, f"pip install {' '.join(missing)}")
+    return Finding("packages", "ok", text)
+
+
+def _processor() -> Finding:
+    from tracejit.lowering.native import host_cpu
+
+    name, features = host_cpu()
+    have = [vector for vector in VECTORS if f"+{vector}" in features.split(",")]
+    text = f"{name}: {', '.join(have) or 'no vector extension we know'}"
+    return Finding("processor", "ok", text)
+
+
+def _threads() -> Finding:
+    from tracejit.memory.threads import available_threads, get_num_threads
+
+    text = (f"{get_num_threads()} for kernels; affinity and cgroup quota allow "
+            f"{available_threads()} of {os.cpu_count()} (TRACEJIT_NUM_THREADS)")
+    return Finding("threads", "ok", text)
+
+
+def _blas() -> Finding:
+    from tracejit.runtime.blas import blas
+
+    found = blas()
+    switch = "its threads are set to 1 during our calls"
+    if not found.set_threads:
+        switch = "its thread count cannot be switched from here: set OPENBLAS_NUM_THREADS=1"
+    return Finding("blas", "ok", f"sgemm and dgemm of {os.path.basename(found.library)}; {switch}")
+
+
+def _cache() -> Finding:
+    from tracejit.config import flags
+    from tracejit.runtime import cache
+
+    root = cache.root_directory()
+    if root is None:
+        text = f"{flags.cache_dir} cannot be used; every process compiles again"
+        return Finding("cache", "broken", text, "set TRACEJIT_CACHE_DIR to a directory of your own")
+    packs = cache.entries()
+    damaged = sum(not pack.kernels for pack in packs)
+    text = (f"{root}: {sum(pack.kernels for pack in packs)} kernels, "
+            f"{sum(pack.nbytes for pack in packs) / 1e6:.1f} MB")
+    if damaged:
+        return Finding("cache", "broken", f"{text}, {damaged} files damaged",
+                       "python -m tracejit cache prune")
+    return Finding("cache", "ok", text)
+
+
+def _kernels() -> Finding:
+    """Capture, compile and run; the answer is compared with eager mode's."""
+    import tracejit
+    from tracejit.runtime import cache
+
+    before = dict(cache.counts)
+    x = tracejit.linspace(-2.0, 2.0, 97)
+    compiled = tracejit.script(lambda x: (x * x + 1.0).sum(), mode="compiled")
+    difference = abs(compiled(x).item() - (x * x + 1.0).sum().item())
+    how = "compiled" if cache.counts["compiled"] > before["compiled"] else "loaded from disk"
+    if not difference < 1e-3:
+        return Finding("kernels", "broken", f"a sum is off by {difference:g}")
+    return Finding("kernels", "ok", f"a fused kernel was {how}, ran, and agrees with eager mode")
+
+
+def _cuda() -> Finding:
+    from tracejit import cuda
+
+    missing = [name for name in ("cupy", "numba_cuda") if importlib.util.find_spec(name) is None]
+    if missing:
+        return Finding("cuda", "absent", f"{' and '.join(missing)} not installed: CPU only",
+                       "with an NVIDIA GPU: pip install tracejit[cuda]")
+    if not cuda.is_available():
+        return Finding("cuda", "absent", "CuPy and numba-cuda are installed; no usable GPU",
+                       "check the NVIDIA driver with nvidia-smi")
+    names = ", ".join(cuda.get_device_name(k) for k in range(cuda.device_count()))
+    return Finding("cuda", "ok", names)
+
+
+QUESTIONS: dict[str, Callable[[], Finding]] = {
+    "tracejit": _tracejit, "packages": _packages, "processor": _processor, "threads": _threads,
+    "blas": _blas, "cache": _cache, "kernels": _kernels, "cuda": _cuda,
+}
