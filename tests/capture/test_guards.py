@@ -73,3 +73,37 @@ def test_a_view_of_a_strided_argument_shows_later_writes() -> None:
         x = tj.ones(5)[1::2]
         y = f(x)
         assert y.tolist() == x.tolist()
+
+
+def test_arguments_computed_from_each_other() -> None:
+    for f in calls(lambda a, b, c: a * 3 + b * c):
+        for _ in range(2):
+            x = tj.ones(3, requires_grad=True)
+            y = x * 2
+            f(x, y, y.view(-1)).sum().backward()
+            assert x.grad.tolist() == [11.0, 11.0, 11.0]
+
+
+def test_hooks_of_an_argument_run_once() -> None:
+    for f in calls(lambda a: a * 3):
+        for _ in range(2):
+            seen = []
+            y = tj.ones(3, requires_grad=True) * 2
+            y.register_hook(seen.append)
+            f(y).sum().backward()
+            assert len(seen) == 1
+
+
+def test_errors_of_a_backward_that_cannot_work() -> None:
+    def function(x, w):
+        y = x * w
+        w.add_(1)
+        return y
+
+    said = []
+    for f in calls(function):
+        y = f(tj.ones(3, requires_grad=True), tj.ones(3))
+        with pytest.raises(RuntimeError, match="modified by an inplace operation") as raised:
+            y.sum().backward()
+        said.append(str(raised.value))
+    assert said[0] == said[1]

@@ -11,7 +11,7 @@ from typing import Any, Sequence
 
 from tracejit.autodiff.partition import residuals
 from tracejit.capture.results import Unmodelled
-from tracejit.eager.backward import grad
+from tracejit.eager.backward import grad_between
 from tracejit.eager.tape import FREED
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
@@ -49,7 +49,7 @@ def differentiate(recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Ten
     recorder.differentiating = True
     try:
         # The tape is kept: where this fails, the caller's own backward must fail in its own way.
-        found = grad(list(outputs), list(inputs), grad_outputs=tangents, retain_graph=True, allow_unused=True)
+        found = grad_between(outputs, inputs, tangents)
     except Exception as error:
         dropped = {recorder.traced(t).read() for t in tangents}
         graph.inputs = [v for v in graph.inputs if v not in dropped]

@@ -29,12 +29,14 @@ class Task:
 
     targets   places whose gradients are asked for -> results; None: everything reachable runs
     sinks     AccumulateGrad nodes that may add to `.grad` although there are targets
+    ends      nodes at which gradients arrive and stop: neither they nor their hooks run
     """
 
     def __init__(self, roots: Sequence[Root], retain_graph: bool, create_graph: bool,
-                 targets: dict[Place, Any] | None = None, sinks: frozenset[Node] = frozenset()):
+                 targets: dict[Place, Any] | None = None, sinks: frozenset[Node] = frozenset(),
+                 ends: frozenset[Node] = frozenset()):
         self.retain_graph, self.create_graph = retain_graph, create_graph
-        self.targets, self.sinks = targets, sinks
+        self.targets, self.sinks, self.ends = targets, sinks, ends
         self.buffers: dict[Node, list] = {}
         self.waiting: dict[Node, int] = {}
         self.ready: list[tuple[int, Node]] = []
@@ -49,7 +51,7 @@ class Task:
     def _discover(self, roots: list[Node]) -> list[Node]:
         """All nodes behind the roots; counts for each how many consumers must run before it."""
         seen = dict.fromkeys(roots)
-        stack = list(seen)
+        stack = [node for node in seen if node not in self.ends]
         waiting = self.waiting
         while stack:
             for edge in stack.pop().edges:
@@ -58,7 +60,8 @@ class Task:
                     waiting[node] = waiting.get(node, 0) + 1
                     if node not in seen:
                         seen[node] = None
-                        stack.append(node)
+                        if node not in self.ends:
+                            stack.append(node)
         return list(seen)
 
     def _needed(self, nodes: list[Node]) -> set[Node]:
@@ -67,7 +70,8 @@ class Task:
         asked = {node for node, _ in self.targets}
         running = set(self.sinks)
         for node in sorted(nodes, key=_age):
-            if any(e is not None and (e[0] in running or e[0] in asked) for e in node.edges):
+            if node not in self.ends and any(
+                    e is not None and (e[0] in running or e[0] in asked) for e in node.edges):
                 running.add(node)
         return running
 
@@ -94,6 +98,9 @@ class Task:
     def _visit(self, node: Node, grads: list) -> None:
         if type(node) is AccumulateGrad:
             self._sink(node, grads)
+            return
+        if node in self.ends:
+            self._capture(node, grads)
             return
         runs = self.running is None or node in self.running
         if runs and self.targets is not None:
