@@ -99,7 +99,11 @@ def _owner_strides(owner: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _generic_sizes(graph: Graph) -> dict[str, int]:
-    return {name: max(hint, 2) for name, hint in graph.scope.hints.items()}
+    scope = graph.scope
+    values = {name: max(hint, 2) for name, hint in scope.hints.items()}
+    for name in scope.equal:
+        values[name] = evaluate(scope.resolve(Size({(name,): 1}, scope)), values)
+    return values
 
 
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:

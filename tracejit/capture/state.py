@@ -207,7 +207,7 @@ class State:
         if place.kind == "module" and (value.__name__ or "").split(".")[0] in _TRUSTED_MODULES:
             return
         own = getattr(value, "__dict__", None) or {}
-        module = type(value).__module__
+        module = str(type(value).__module__)
         if place.kind == "tensor":
             for name in sorted((set(own) if self.everything else self.names if only is None else set(only)) & set(own)):
                 self._child(place, "attr", name, own[name], f"{place.text}.{name}")
@@ -239,7 +239,7 @@ class State:
         if isinstance(found, _SLOT):
             self._child(place, "slot", name, getattr(value, name, ABSENT), f"{place.text}.{name}")
         elif found is not ABSENT and not isinstance(found, _QUIET):
-            ours = cls.__module__.startswith("tracejit")
+            ours = str(cls.__module__).startswith("tracejit")
             if not ours:
                 self._child(place, "type", name, found, f"{place.text}.{name}")
             if place.kind == "object" and hasattr(value, "__dict__") and (not ours or name == "forward"):

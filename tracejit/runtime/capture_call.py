@@ -28,6 +28,7 @@ from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
 from tracejit.ops.random import default_generator
+from tracejit.ops.record import REGISTRY
 from tracejit.ops.types import get_default_dtype
 from tracejit.runtime.entry import Backward, Entry, ResultTensor, attach_backward
 from tracejit.runtime.segment import Segment
@@ -326,7 +327,7 @@ class EntryMaker:
                 found.append(("input", primal[value]))
             else:
                 found.append(("output", first + len(extra)))
-                extra.append(value)
+                extra.append(value.graph.append(REGISTRY["clone"], (value,), {}) if value in primal else value)
         return extra, found
 
     def _backward(self, joint: Joint | None, primal: dict[Value, int],

@@ -13,6 +13,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from tracejit.eager.state import make, of_array
+from tracejit.eager.saved import alias
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph
 from tracejit.ir.interpret import interpret
@@ -44,6 +45,8 @@ class Segment:
             started = time.perf_counter()
             self.executable = Executable(self.program, mode)
             self.seconds["kernels"] = time.perf_counter() - started
+        number = {v: k for k, v in enumerate(self.graph.inputs)}
+        self.returned = [number.get(v, -1) for v in self.graph.outputs]
         self.output_types = [v.type for v in self.graph.outputs]
         # Tape nodes keep symbolic sizes and may compare them after the call: that is no business of this program.
         self.guards = tuple(self.graph.scope.guards)
@@ -107,8 +110,9 @@ class Segment:
                 held.append(cell)
                 pointers.append(cell.buffer_info()[0])
         storages = self.executable.run(bound.binding, pointers)
-        return [make(storage, 0, shape, None, dtype, device)
-                for storage, (shape, dtype, device) in zip(storages, bound.outputs)]
+        return [make(storage, 0, shape, None, dtype, device) if storage is not None
+                else alias(inputs[self.returned[k]])
+                for k, (storage, (shape, dtype, device)) in enumerate(zip(storages, bound.outputs))]
 
     def _interpret(self, inputs: Sequence[Any], bound: Bound) -> list[Tensor]:
         arrays = [x.array if isinstance(x, Tensor) else np.asarray(x) for x in inputs]
