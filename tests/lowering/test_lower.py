@@ -128,6 +128,13 @@ def test_no_elements(name):
         check(graph, arrays_for(graph, empty), "compiled")
 
 
+def test_sizes_known_to_be_zero():
+    graph, (x, y) = graph_of(("A", 0, "B"), (3, 0))
+    graph.outputs = [x.reshape(-1) + 1, x.sum(dim=1), y.sum(), y.transpose(0, 1) * 2, x.permute(2, 0, 1).exp()]
+    for mode in ("python", "compiled"):
+        check(graph, [np.zeros((4, 0, 5)), np.zeros((3, 0))], mode)
+
+
 @pytest.mark.parametrize("dtype", [float64, float16, bfloat16], ids=lambda d: d.name)
 def test_other_floats(dtype):
     graph, (x, y) = graph_of((("A", "B"), dtype), (("B",), dtype))

@@ -25,6 +25,7 @@ from tracejit.lowering.index import (
     as_index,
     contiguous_strides,
     exact_quotient,
+    is_zero,
     linear,
     only_atom,
     product,
@@ -280,6 +281,8 @@ class Emission:
         self, value: Value, combine: str, identity: Any, variable: Variable, body: Scalar, d: dtype
     ) -> Scalar:
         loops = self._loops(value, variable)
+        if is_zero(variable.extent):
+            return self.number(identity, d)
         if not loops:
             return body
         fold = Fold(loops, combine, self.number(identity, d).data)
@@ -298,7 +301,7 @@ class Emission:
         self, value: Value, combine: str, body: Scalar, variable: Variable, d: dtype, identity: Any
     ) -> Scalar:
         loops = self._loops(value, variable)
-        if not loops:
+        if not loops or is_zero(variable.extent):
             return self.scalars.number(0, "int64")
         fold = Fold(loops, combine, self.number(identity, d).data, self.splits.index(variable))
         return self._reduced(value, self.scalars.fold(fold, body, "int64"))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
-from tracejit.ir.sizes import Size, SizeLike
+from tracejit.ir.sizes import Size, SizeLike, size_max
 
 _RESOLVED: dict[
     int, tuple[Any, int, SizeLike]
@@ -300,7 +300,7 @@ def _rejoined(index: Index) -> Index:
 
 def divided(index: Index, divisor: SizeLike) -> tuple[Index, Index]:
     """(index // divisor, index % divisor), for a positive divisor."""
-    if same_size(divisor, 1):
+    if same_size(divisor, 1) or is_zero(divisor):  # a size of 0: there is no element to find
         return index, ZERO
     whole: dict[Hashable, tuple[Atom, SizeLike]] = {}
     rest: dict[Hashable, tuple[Atom, SizeLike]] = {}
@@ -342,7 +342,7 @@ def only_atom(index: Index) -> Atom | None:
 
 def _quotient(index: Index, divisor: SizeLike) -> Index:
     if not index.terms:
-        return Index({}, index.constant // divisor)
+        return Index({}, index.constant // size_max(divisor, 1))
     atom = only_atom(index)
     if type(atom) is Quotient:
         return divided(atom.whole, atom.divisor * divisor)[0]
@@ -355,7 +355,7 @@ def _quotient(index: Index, divisor: SizeLike) -> Index:
 
 def _remainder(index: Index, divisor: SizeLike) -> Index:
     if not index.terms:
-        return Index({}, index.constant % divisor)
+        return Index({}, index.constant % size_max(divisor, 1))
     atom = only_atom(index)
     if type(atom) is Remainder and exact_quotient(atom.divisor, divisor) is not None:
         return divided(atom.whole, divisor)[1]

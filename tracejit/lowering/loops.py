@@ -21,6 +21,7 @@ from tracejit.lowering.index import (
     Variable,
     as_index,
     is_one,
+    is_zero,
     product,
     resolved,
     same_size,
@@ -60,8 +61,12 @@ class Nest:
     flat: bool = False
     misplaced: set[Value] = field(default_factory=set)  # reductions that loops would repeat
 
+    def filled(self) -> list[Store]:
+        """Stores of at least one element, as far as is known."""
+        return [s for s in self.stores if not is_zero(count(s.leaf))]
+
     def roots(self) -> list[Scalar]:
-        return [s.scalar for s in self.stores]
+        return [s.scalar for s in self.filled()]
 
 
 def lay_out(group: Group, graph: Graph, partials: dict[Value, Partial]) -> Nest:

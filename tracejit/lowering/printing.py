@@ -88,7 +88,9 @@ class Printer:
     def run(self) -> Text:
         for name in (v.name for v in self.nest.outer if not self.nest.flat):
             self.variables[name] = f"i{len(self.variables)}"
-        body = self._columns() if self.nest.column is not None else self._body()
+        body = ["pass"]
+        if self.nest.filled():
+            body = self._columns() if self.nest.column is not None else self._body()
         loop = "" if not self.nest.outer and self.nest.column is None else self._loop_name()
         pointers = sorted(self.pointers.values(), key=lambda p: p.written)
         loops = 1 if loop else max(self.loops, 1)
@@ -115,7 +117,7 @@ class Printer:
                 self.variables[v.name] = "i"
         self.prepare(nest.roots())
         if not nest.outer:
-            lines = self._stores(nest.stores)
+            lines = self._stores(nest.filled())
             return lines
         if len(nest.outer) == 1:
             self.variables[nest.outer[0].name] = self._loop_name()
@@ -124,7 +126,7 @@ class Printer:
             block.lines += self._decoded("row", nest.outer)
         self.stack.append(block)
         self.prepare(nest.roots())
-        block.lines += self._stores(nest.stores)
+        block.lines += self._stores(nest.filled())
         self.stack.pop()
         return block.lines
 
@@ -356,7 +358,7 @@ class Printer:
             text = self._final_names.get(scalar.number)
             if text is not None:
                 block.known[scalar.number] = f"({text} != 0)" if scalar.dtype == "bool" else text
-        self._store_all(self.nest.stores)
+        self._store_all(self.nest.filled())
 
     @property
     def _final_names(self) -> dict[int, str]:
