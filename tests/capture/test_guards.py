@@ -1,4 +1,5 @@
-"""Guards on what a call reads beside its tensors' elements: another answer needs another program."""
+"""Guards on what a call reads beside its tensors' elements: another answer needs another
+program."""
 
 from __future__ import annotations
 
@@ -36,6 +37,13 @@ def test_grad_mode_when_nothing_requires_grad() -> None:
                 assert f(tj.ones(2)).requires_grad is enabled
 
 
+def test_a_leaf_made_in_the_call() -> None:
+    for f in calls(lambda x: (x * 2).detach().requires_grad_()):
+        for _ in range(2):
+            y = f(tj.ones(2))
+            assert y.requires_grad and y.is_leaf
+
+
 def test_default_dtype() -> None:
     for f in calls(lambda n: tj.ones(2) * n):
         assert f(2).dtype is tj.float32
@@ -50,16 +58,28 @@ def test_default_dtype() -> None:
 def test_layout() -> None:
     base = tj.arange(12.0).view(3, 4)
     for f in calls(lambda x: x.reshape(-1)):
-        for x, view in ((base, True), (base.t(), False), (base[:, 1], True), (base[:, 1:2], True), (base[1], True)):
+        for x, view in (
+            (base, True),
+            (base.t(), False),
+            (base[:, 1], True),
+            (base[:, 1:2], True),
+            (base[1], True),
+        ):
             y = f(x)
-            assert y.tolist() == [v for row in x.tolist() for v in (row if isinstance(row, list) else [row])]
+            assert y.tolist() == [
+                v for row in x.tolist() for v in (row if isinstance(row, list) else [row])
+            ]
             assert (y.data_ptr() == x.data_ptr()) is view
 
 
 def test_sizes_of_one_in_the_layout() -> None:
     base = tj.arange(6.0).view(3, 1, 2)
     for f in calls(lambda x: x.reshape(-1, 1)):
-        for x, view in ((base[:1, :, 0], True), (base[..., 0], True), (base.permute(2, 1, 0), False)):
+        for x, view in (
+            (base[:1, :, 0], True),
+            (base[..., 0], True),
+            (base.permute(2, 1, 0), False),
+        ):
             assert (f(x).data_ptr() == x.data_ptr()) is view
 
 

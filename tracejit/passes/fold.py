@@ -86,7 +86,7 @@ def _fits(node: Node, operands: list[Any], out: TensorType) -> bool:
         return False
     try:
         return same_type(node.op.infer(*operands, **node.attributes), out)
-    except (TypeError, IndexError):  # this op needs a tensor in that place
+    except (TypeError, IndexError, AttributeError):  # this op needs a tensor in that place
         return False
 
 
