@@ -64,6 +64,36 @@ def test_fork_with_sleeping_workers(two_threads):
     assert (call() == want).all()
 
 
+def test_fork_while_another_thread_compiles():
+    done = in_a_process("""
+import threading
+from tests.runtime.test_native import of_text
+from tracejit import config
+from tracejit.runtime import cache
+stop = False
+
+def compile_all():
+    k = 0
+    while not stop:
+        k += 1
+        cache.functions_of([of_text(f"out[i] = np.float64(k[i] * {k})")])
+
+with config.override(cache_dir="/dev/null/none"):
+    thread = threading.Thread(target=compile_all)
+    thread.start()
+    for k in range(8):
+        time.sleep(0.02)
+        child = os.fork()
+        if child == 0:
+            cache.functions_of([of_text(f"out[i] = np.float64(k[i] - {k})")])
+            os._exit(0)
+        assert waited(child) == 0
+    stop = True
+    thread.join()
+""")
+    assert done.returncode == 0, done.stderr
+
+
 def waited(child):
     for _ in range(600):
         pid, status = os.waitpid(child, os.WNOHANG)

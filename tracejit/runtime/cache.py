@@ -35,6 +35,11 @@ from tracejit.runtime import loader
 
 _MAGIC = b"tracejit pack 1\n"
 _lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # A fork waits until no thread is inside LLVM, whose locks the child could never release.
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
 _addresses: dict[str, int] = {}
 _warned: set[str] = set()
 _unusable: set[Path] = set()
