@@ -307,7 +307,8 @@ class Printer:
         folds = list({s.number: s for s in walk(nest.roots()) if s.kind == "fold"}.values())
         totals = [self._scratch_row(f) for f in folds]
         self.variables[column.name] = "c"
-        block.lines.append("for c in range(first, last):")
+        if folds:
+            block.lines.append("for c in range(first, last):")
         for fold, total in zip(folds, totals):
             first = self.names.number(fold.data.identity, fold.dtype)
             block.lines.append(f"{INDENT}{total}[c - first] = {first}")
