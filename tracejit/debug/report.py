@@ -1,14 +1,21 @@
 """What a captured function did: compiles, variants, recompilations, breaks, kernels.
 
-In: the counters a `CompiledFunction` keeps, its entries. Out: a `Report` that prints well. Called by users through `fn.report()`.
+In: the counters a `CompiledFunction` keeps, its entries. Out: a `Report` that prints well. Called
+by users through `fn.report()`.
 """
 
 from __future__ import annotations
 
+import itertools
+import os
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tracejit.ir.sizes import evaluate
+
+_SHOWN = 8  # op names in a line of the report
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,10 @@ class Statistics:
 
 @dataclass(frozen=True)
 class KernelReport:
-    """One launch of a program: the kernel's name and text, the ops in it, loop nests, bytes at the last sizes."""
+    """One launch of a program: the kernel's name and text, its ops and loop nests, bytes moved.
+
+    Bytes are those of the sizes that were bound last.
+    """
 
     name: str
     source: str
@@ -74,12 +84,50 @@ class KernelReport:
 
     def __str__(self) -> str:
         moved = (self.bytes_read + self.bytes_written) / 1024
-        return f"{self.name:<34} {self.loops} loop nest{'s' * (self.loops != 1)}, {moved:9.1f} KiB: " + ", ".join(
-            self.ops)
+        return f"{self.name:<32} {self.loops:>5} {moved:>10.1f}  {abbreviated(self.ops)}"
+
+
+def abbreviated(ops: Sequence[str], most: int = _SHOWN) -> str:
+    """Op names in order, what repeats as a count, and at most `most` names.
+
+    >>> abbreviated(["add", "gelu"])
+    'add gelu'
+    >>> abbreviated(["mul", "add", "add", "add"])
+    'mul add*3'
+    >>> abbreviated(["mul", "sub", "mul", "sub"])
+    '(mul sub)*2'
+    >>> abbreviated(["exp", "sum", "div", "log", "neg"], most=3)
+    'exp sum div + 2 more'
+    """
+    ops = tuple(ops)
+    period = next((n for n in range(1, len(ops)) if ops[:n] * (len(ops) // n) == ops), len(ops))
+    runs = [(name, len(list(run))) for name, run in itertools.groupby(ops[:period])]
+    names = [name if count == 1 else f"{name}*{count}" for name, count in runs[:most]]
+    left = sum(count for _, count in runs[most:])
+    text = " ".join(names) + (f" + {left} more" if left else "")
+    times = len(ops) // period if period else 1
+    if times == 1:
+        return text
+    return f"{text}*{times}" if period == 1 else f"({text})*{times}"
 
 
 class Report:
-    """A snapshot; attributes as DESIGN names them."""
+    """A snapshot of what became of a captured function; prints well.
+
+    compiles, variants     programs made, programs kept
+    cache_hits, _misses    calls that were replayed, calls that were recorded
+    compile_seconds        by stage
+    recompiles, breaks     why a call was not replayed
+    kernels                launches in the order they run, of all programs
+    peak_bytes             of temporaries, at the largest sizes so far
+    guards                 what a call must match to be replayed, one line per place
+
+    >>> import tracejit
+    >>> f = tracejit.script(lambda x: (x * 2).tanh())
+    >>> y = f(tracejit.ones(8))
+    >>> [kernel.ops for kernel in f.report().kernels]
+    [('mul', 'tanh')]
+    """
 
     def __init__(self, name: str, statistics: Statistics, entries: list[Any]):
         self.name = name
@@ -95,17 +143,19 @@ class Report:
         self.guards = [line for entry in entries for line in guard_lines(entry)]
 
     def __str__(self) -> str:
+        stages = ", ".join(f"{k} {v * 1000:.0f}" for k, v in self.compile_seconds.items())
         total = sum(self.compile_seconds.values())
         lines = [
-            f"{self.name}: {self.compiles} compiled, {self.variants} kept, {self.cache_hits} replayed, "
-            f"{self.cache_misses} captured; {total * 1000:.0f} ms compiling",
+            f"{self.name}: {self.cache_misses} calls recorded, {self.cache_hits} replayed; "
+            f"{self.compiles} programs made, {self.variants} kept",
+            f"  compiling {total * 1000:.0f} ms{f' ({stages})' if stages else ''}; "
+            f"temporaries {self.peak_bytes / 1024:.1f} KiB; {len(self.guards)} guards",
         ]
-        lines += [f"  {stage:<10} {seconds * 1000:8.1f} ms" for stage, seconds in self.compile_seconds.items()]
-        lines += [f"  kernel {kernel}" for kernel in self.kernels]
+        if self.kernels:
+            lines.append(f"  {'launched, in order':<32} {'loops':>5} {'KiB moved':>10}  ops")
+        lines += [f"  {kernel}" for kernel in self.kernels]
         lines += [f"  recompiled: {r}" for r in self.recompiles]
         lines += [f"  break: {b}" for b in self.breaks]
-        if self.peak_bytes:
-            lines.append(f"  peak of temporaries: {self.peak_bytes / 1024:.1f} KiB")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -126,9 +176,10 @@ def kernels_of(segment: Any) -> list[KernelReport]:
     found = []
     for instruction in segment.program.instructions:
         kernel = instruction.kernel
-        name = kernel.name if kernel is not None else instruction.extern or f"host {instruction.ops[0]}"
+        host = instruction.extern or f"host {instruction.ops[0]}"
         found.append(KernelReport(
-            name, kernel.source if kernel is not None else "", tuple(instruction.ops),
+            kernel.name if kernel is not None else host,
+            kernel.source if kernel is not None else "", tuple(instruction.ops),
             kernel.loops if kernel is not None else 1, evaluate(instruction.bytes_read, sizes),
             evaluate(instruction.bytes_written, sizes), tuple(instruction.locations)))
     return found
@@ -136,11 +187,26 @@ def kernels_of(segment: Any) -> list[KernelReport]:
 
 def peak_of(segment: Any) -> int:
     """Bytes of temporaries at the largest binding."""
-    bindings = [b.binding for b in segment.bindings.values() if b is not None and b.binding is not None]
-    return max((getattr(b, "peak_bytes", 0) for b in bindings), default=0)
+    bindings = [bound.binding for bound in segment.bindings.values() if bound is not None]
+    return max((getattr(binding, "peak_bytes", 0) for binding in bindings), default=0)
 
 
 def guard_lines(entry: Any) -> list[str]:
-    """What an entry assumes, one line each."""
-    lines = [line for line in str(entry.guards).splitlines() if line]
-    return lines + [f"size: {guard}  ({guard.where})" for guard in entry.segment.guards]
+    """What an entry assumes, one line for each place it looks at and for each size."""
+    described = [(place.text if place else "mode", what)
+                 for place, what in entry.guards.described if what]
+    lines = [f"{path}: {', '.join(what for _, what in group)}"
+             for path, group in itertools.groupby(described, key=lambda line: line[0])]
+    names = _size_names(entry.segment.captured)
+    for guard in entry.segment.guards:
+        text = re.sub(r"\w+", lambda match: names.get(match[0], match[0]), str(guard))
+        lines.append(f"sizes: {text} ({os.path.basename(guard.where)})")
+    return lines
+
+
+def _size_names(graph: Any) -> dict[str, str]:
+    """Symbols of a graph by where a call finds them, as its printed form says: `in0.size[1]`."""
+    return {
+        symbol: f"in{number}.{kind}[{dimension}]"
+        for symbol, (kind, number, dimension) in graph.symbol_sources.items()
+    }
