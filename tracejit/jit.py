@@ -1,6 +1,8 @@
-"""`script` and `trace`: a function becomes a `CompiledFunction`, which captures, guards, compiles and replays it.
+"""`script` and `trace`: a function becomes a `CompiledFunction`, which captures, guards, compiles
+and replays it.
 
-In: Python functions, methods, modules. Out: callables with the same results, mutations and errors (C1), plus `report()`,
+In: Python functions, methods, modules. Out: callables with the same results, mutations and errors
+(C1), plus `report()`,
 `graph()`, `graphs`. The whole flow of a call is in `CompiledFunction.__call__`.
 """
 
@@ -10,25 +12,28 @@ import copy
 import functools
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator
+from typing import Any
 
 from tracejit import logs
-from tracejit.capture.recorder import Break, CaptureError
+from tracejit.capture.breaks import Break, CaptureError
 from tracejit.capture.signature import Signature
 from tracejit.config import flags
 from tracejit.debug.report import Recompile, Report, Statistics
 from tracejit.eager.recording import active
 from tracejit.ir.digest import digest
 from tracejit.ir.graph import Graph
-from tracejit.runtime.executable import ProgramError
 from tracejit.runtime.capture_call import CapturedCall
 from tracejit.runtime.entry import Entry
+from tracejit.runtime.executable import ProgramError
 from tracejit.runtime.segment import Segment
 
 _PATIENCE = 3  # captures without an entry before only co-execution is tried
 _MODES = ("eager", "graph", "python", "compiled")
-_segments: OrderedDict[tuple, Segment] = OrderedDict()  # by structure: equal functions share programs
+_segments: OrderedDict[tuple, Segment] = (
+    OrderedDict()
+)  # by structure: equal functions share programs
 _segments_lock = threading.Lock()
 _forbidden = threading.local()
 
@@ -50,8 +55,15 @@ class CompiledFunction:
     1
     """
 
-    def __init__(self, function: Callable[..., Any], *, dynamic: bool | None = None, fullgraph: bool = False,
-                 numerics: str = "fast", mode: str | None = None):
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        dynamic: bool | None = None,
+        fullgraph: bool = False,
+        numerics: str = "fast",
+        mode: str | None = None,
+    ):
         if mode is not None and mode not in _MODES:
             raise ValueError(f"mode: expected one of {', '.join(_MODES)}; got {mode!r}")
         if numerics not in ("fast", "eager"):
@@ -72,7 +84,9 @@ class CompiledFunction:
     # -- a call -----------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         mode = self.mode or flags.mode
-        if mode == "eager" or active.recorder is not None:  # captured inside captured: part of the outer one
+        if (
+            mode == "eager" or active.recorder is not None
+        ):  # captured inside captured: part of the outer one
             return self.function(*args, **kwargs)
         arguments = self.signature.normalise(args, kwargs)
         found = self._find(mode, arguments)
@@ -85,7 +99,9 @@ class CompiledFunction:
         entry, inputs, bound = found
         try:
             return entry.replay(inputs, arguments, bound)
-        except ProgramError:  # nothing visible was written yet: the plain function raises its own error
+        except (
+            ProgramError
+        ):  # nothing visible was written yet: the plain function raises its own error
             return self._plain(arguments)
 
     def _find(self, mode: str, arguments: tuple) -> tuple | None:
@@ -110,12 +126,27 @@ class CompiledFunction:
             self._record_miss(known, arguments)
             if len(known) >= flags.max_entries:
                 self.misfires[mode] = _PATIENCE
-                self._note_breaks([Break(
-                    f"{len(known)} programs were compiled already; last cause: {self.statistics.recompiles[-1]}",
-                    None, "make what changes a tensor or an argument that only flows into arithmetic")])
+                self._note_breaks(
+                    [
+                        Break(
+                            f"{len(known)} programs were compiled already; last cause: "
+                            f"{self.statistics.recompiles[-1]}",
+                            None,
+                            "make what changes a tensor, or a float used in arithmetic only",
+                        )
+                    ]
+                )
                 watch = False
-        call = CapturedCall(self.__name__, self.signature.names, self.function, self._plain, arguments,
-                            lambda graph: self._compile(graph, mode), self.fullgraph, watch)
+        call = CapturedCall(
+            self.__name__,
+            self.signature.names,
+            self.function,
+            self._plain,
+            arguments,
+            lambda graph: self._compile(graph, mode),
+            self.fullgraph,
+            watch,
+        )
         result = call.run()
         if call.entry is not None:
             self.entries.insert(0, (mode, call.entry))
@@ -156,7 +187,8 @@ class CompiledFunction:
         self.statistics.segments[id(segment)] = segment
         return segment
 
-    # -- looking inside -----------------------------------------------------------------------------
+    # -- looking inside
+    # -----------------------------------------------------------------------------
     def report(self) -> Report:
         """What was compiled, why, and what it costs; prints well."""
         return Report(self.__name__, self.statistics, [entry for _, entry in self.entries])
@@ -172,7 +204,8 @@ class CompiledFunction:
         return self.graph_and_inputs(*args, **kwargs)[0]
 
     def graph_and_inputs(self, *args: Any, **kwargs: Any) -> tuple[Graph, list[Any]]:
-        """The graph that serves these arguments and its inputs (captured on copies if there is none yet)."""
+        """The graph that serves these arguments and its inputs (captured on copies if there is
+        none yet)."""
         mode = self.mode or flags.mode
         mode = "compiled" if mode == "eager" else mode
         arguments = self.signature.normalise(args, kwargs)
@@ -193,7 +226,8 @@ class CompiledFunction:
         segments = list(self.statistics.segments.values())
         return dict(segments[-1].stages) if segments else {}
 
-    # -- being a method, a copy, a pickle --------------------------------------------------------------
+    # -- being a method, a copy, a pickle
+    # --------------------------------------------------------------
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else _Bound(self, instance)
 
@@ -204,8 +238,13 @@ class CompiledFunction:
         return (_rebuild, (self.function, self.dynamic, self.fullgraph, self.numerics, self.mode))
 
     def _again(self, function: Callable[..., Any]) -> CompiledFunction:
-        return CompiledFunction(function, dynamic=self.dynamic, fullgraph=self.fullgraph,
-                                numerics=self.numerics, mode=self.mode)
+        return CompiledFunction(
+            function,
+            dynamic=self.dynamic,
+            fullgraph=self.fullgraph,
+            numerics=self.numerics,
+            mode=self.mode,
+        )
 
 
 class _Bound:
@@ -221,12 +260,22 @@ class _Bound:
         return getattr(self.__func__, name)
 
 
-def _rebuild(function: Any, dynamic: Any, fullgraph: bool, numerics: str, mode: Any) -> CompiledFunction:
-    return CompiledFunction(function, dynamic=dynamic, fullgraph=fullgraph, numerics=numerics, mode=mode)
+def _rebuild(
+    function: Any, dynamic: Any, fullgraph: bool, numerics: str, mode: Any
+) -> CompiledFunction:
+    return CompiledFunction(
+        function, dynamic=dynamic, fullgraph=fullgraph, numerics=numerics, mode=mode
+    )
 
 
-def script(fn_or_module: Any = None, *, dynamic: bool | None = None, fullgraph: bool = False,
-           numerics: str = "fast", mode: str | None = None) -> Any:
+def script(
+    fn_or_module: Any = None,
+    *,
+    dynamic: bool | None = None,
+    fullgraph: bool = False,
+    numerics: str = "fast",
+    mode: str | None = None,
+) -> Any:
     """Compile a function, method or module; usable as a decorator with or without arguments.
 
     dynamic    None: one program for all sizes it does not depend on; False: one per shape
@@ -241,7 +290,12 @@ def script(fn_or_module: Any = None, *, dynamic: bool | None = None, fullgraph: 
     >>> double(tracejit.tensor([1.0]))
     tensor([2.])
     """
-    options: dict[str, Any] = {"dynamic": dynamic, "fullgraph": fullgraph, "numerics": numerics, "mode": mode}
+    options: dict[str, Any] = {
+        "dynamic": dynamic,
+        "fullgraph": fullgraph,
+        "numerics": numerics,
+        "mode": mode,
+    }
     if fn_or_module is None:
         return lambda fn: script(fn, **options)
     if hasattr(fn_or_module, "_parameters") and hasattr(fn_or_module, "forward"):
@@ -249,19 +303,24 @@ def script(fn_or_module: Any = None, *, dynamic: bool | None = None, fullgraph: 
     if isinstance(fn_or_module, CompiledFunction):
         return fn_or_module
     if not callable(fn_or_module):
-        raise TypeError(f"script: expected a function or a module, got {type(fn_or_module).__name__}")
+        raise TypeError(
+            f"script: expected a function or a module, got {type(fn_or_module).__name__}"
+        )
     return CompiledFunction(fn_or_module, **options)
 
 
 def _scripted_module(module: Any, options: dict[str, Any]) -> Any:
     """The same parameters behind a module whose `forward` is compiled."""
     scripted = copy.copy(module)
-    scripted.__dict__["forward"] = CompiledFunction(type(module).forward.__get__(scripted), **options)
+    scripted.__dict__["forward"] = CompiledFunction(
+        type(module).forward.__get__(scripted), **options
+    )
     return scripted
 
 
 def trace(fn: Any = None, example_inputs: Any = None, **options: Any) -> Any:
-    """Like `script`, by execution only: the source is never read. `example_inputs` are captured at once.
+    """Like `script`, by execution only: the source is never read. `example_inputs` are captured at
+    once.
 
     >>> import tracejit
     >>> f = tracejit.trace(lambda x: x * x, (tracejit.ones(3),))

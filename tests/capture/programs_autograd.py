@@ -343,6 +343,10 @@ def layer_norm_embedding(jit):
     return out
 
 
-PROGRAMS = [f for f in list(globals().values())
-            if callable(f) and getattr(f, "__module__", "") == __name__ and f.__name__ not in (
-                "data", "model", "whole_step")]
+PROGRAMS = [
+    f
+    for f in list(globals().values())
+    if callable(f)
+    and getattr(f, "__module__", "") == __name__
+    and f.__name__ not in ("data", "model", "whole_step")
+]

@@ -1,6 +1,7 @@
 """Programs on mutation and aliasing: each is run plainly and captured, and must show the same.
 
-A program takes `jit` (a decorator) and returns everything its caller can see, after several calls with changed state.
+A program takes `jit` (a decorator) and returns everything its caller can see, after several calls
+with changed state.
 """
 
 from __future__ import annotations
@@ -120,7 +121,10 @@ def two_tensors_over_one_array(jit):
 
     array = np.zeros(3, np.float32)
     other = np.ones(3, np.float32)
-    out = [f(tj.from_numpy(other), tj.from_numpy(array)), f(tj.from_numpy(array), tj.from_numpy(array))]
+    out = [
+        f(tj.from_numpy(other), tj.from_numpy(array)),
+        f(tj.from_numpy(array), tj.from_numpy(array)),
+    ]
     return [*out, tj.from_numpy(array.copy())]
 
 
@@ -424,4 +428,6 @@ def list_appended(jit):
     return [history, len(history)]
 
 
-PROGRAMS = [f for f in list(globals().values()) if callable(f) and getattr(f, "__module__", "") == __name__]
+PROGRAMS = [
+    f for f in list(globals().values()) if callable(f) and getattr(f, "__module__", "") == __name__
+]

@@ -1,4 +1,5 @@
-"""Programs on what may change between calls: globals, closures, attributes, flags, modes, shapes, randomness, effects."""
+"""Programs on what may change between calls: globals, closures, attributes, flags, modes, shapes,
+randomness, effects."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def global_number(jit):
     global SCALE
     f = jit(lambda x: x * SCALE)
     out = []
-    for SCALE in (2.0, 3.0, -0.0, 0.0, float("inf"), 2, True):
+    for value in (2.0, 3.0, -0.0, 0.0, float("inf"), 2, True):
+        SCALE = value
         out.append(f(tj.tensor([1.0, -1.0])))
     SCALE = 2.0
     return out
@@ -141,7 +143,10 @@ def object_attribute(jit):
 def object_as_argument(jit):
     Options = collections.namedtuple("Options", "scale shift")
     f = jit(lambda x, o: x * o.scale + o.shift)
-    return [f(tj.ones(2), Options(s, b)) for s, b in ((1.0, 2.0), (3.0, 2.0), (3.0, tj.ones(2)), (1.0, 2.0))]
+    return [
+        f(tj.ones(2), Options(s, b))
+        for s, b in ((1.0, 2.0), (3.0, 2.0), (3.0, tj.ones(2)), (1.0, 2.0))
+    ]
 
 
 def dynamic_attribute_name(jit):
@@ -224,7 +229,12 @@ def containers_as_arguments(jit):
         return {"total": total, "n": len(xs)}
 
     a, b = tj.ones(2), tj.arange(2.0)
-    return [f([a, b], {"k": 1.0}), f([a, b, b], {"k": 1.0}), f([b, a], {"k": 3.0}), f((a,), {"k": 1.0})]
+    return [
+        f([a, b], {"k": 1.0}),
+        f([a, b, b], {"k": 1.0}),
+        f([b, a], {"k": 3.0}),
+        f((a,), {"k": 1.0}),
+    ]
 
 
 def training_flag(jit):
@@ -319,8 +329,14 @@ def default_dtype_switched(jit):
 
 def dtype_and_rank(jit):
     f = jit(lambda x: x * 2 + 1)
-    return [f(tj.ones(2)), f(tj.ones(2, dtype=tj.float64)), f(tj.ones(2, dtype=tj.int64)), f(tj.ones(2, 2)),
-            f(tj.tensor(3.0)), f(tj.tensor(True))]
+    return [
+        f(tj.ones(2)),
+        f(tj.ones(2, dtype=tj.float64)),
+        f(tj.ones(2, dtype=tj.int64)),
+        f(tj.ones(2, 2)),
+        f(tj.tensor(3.0)),
+        f(tj.tensor(True)),
+    ]
 
 
 def many_sizes(jit):
@@ -335,7 +351,12 @@ def zero_size(jit):
 
 def broadcast_appears(jit):
     f = jit(lambda a, b: a + b)
-    return [f(tj.ones(4), tj.ones(4)), f(tj.ones(4), tj.ones(1)), f(tj.ones(1), tj.ones(4)), f(tj.ones(1), tj.ones(1))]
+    return [
+        f(tj.ones(4), tj.ones(4)),
+        f(tj.ones(4), tj.ones(1)),
+        f(tj.ones(1), tj.ones(4)),
+        f(tj.ones(1), tj.ones(1)),
+    ]
 
 
 def size_branched_on(jit):
@@ -564,7 +585,7 @@ def lambda_made_anew(jit):
     f = jit(lambda x, g: g(x))
     out = []
     for k in (1.0, 2.0, 3.0):
-        out.append(f(tj.ones(1), lambda x: x * k))
+        out.append(f(tj.ones(1), lambda x: x * k))  # noqa: B023
     out.append(f(tj.ones(1), lambda x: x - 7))
     return out
 
@@ -657,7 +678,7 @@ def dict_order_and_deletion(jit):
 
     @jit
     def f(x):
-        for k, (name, value) in enumerate(list(state.items())):
+        for k, value in enumerate(list(state.values())):
             x = x * 10 + value * (k + 1)
         if "b" in state:
             del state["b"]
@@ -709,4 +730,6 @@ def warnings_and_try(jit):
     return [f(tj.ones(1), "a"), f(tj.ones(1), "z"), f(tj.ones(1), "a")]
 
 
-PROGRAMS = [f for f in list(globals().values()) if callable(f) and getattr(f, "__module__", "") == __name__]
+PROGRAMS = [
+    f for f in list(globals().values()) if callable(f) and getattr(f, "__module__", "") == __name__
+]

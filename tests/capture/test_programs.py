@@ -1,4 +1,5 @@
-"""Every program shows the same plainly and captured, under script and trace, in every mode (C1, C2)."""
+"""Every program shows the same plainly and captured, under script and trace, in every mode (C1,
+C2)."""
 
 from __future__ import annotations
 
@@ -20,7 +21,12 @@ def plain(function):
 def seen(value):
     """What a program shows, as comparable Python."""
     if isinstance(value, tj.Tensor):
-        return ["tensor", str(value.dtype), value.requires_grad, np.array(value.detach().numpy(), copy=True)]
+        return [
+            "tensor",
+            str(value.dtype),
+            value.requires_grad,
+            np.array(value.detach().numpy(), copy=True),
+        ]
     if isinstance(value, dict):
         return {k: seen(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

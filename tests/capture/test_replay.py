@@ -1,4 +1,5 @@
-"""What must replay as one program, how often it compiles, and that a replay dispatches no op from Python."""
+"""What must replay as one program, how often it compiles, and that a replay dispatches no op from
+Python."""
 
 from __future__ import annotations
 
@@ -30,8 +31,14 @@ def trained(optimizer, layers=None, **options):
     return net, opt, step
 
 
-@pytest.mark.parametrize("optimizer, options", [
-    (tj.optim.SGD, {"lr": 0.1, "momentum": 0.9}), (tj.optim.Adam, {"lr": 0.01}), (tj.optim.AdamW, {"lr": 0.01})])
+@pytest.mark.parametrize(
+    "optimizer, options",
+    [
+        (tj.optim.SGD, {"lr": 0.1, "momentum": 0.9}),
+        (tj.optim.Adam, {"lr": 0.01}),
+        (tj.optim.AdamW, {"lr": 0.01}),
+    ],
+)
 def test_one_program_serves_all_batches_and_learning_rates(optimizer, options):
     _, opt, step = trained(optimizer, **options)
     for k, n in enumerate((6, 6, 3, 1, 2, 7, 64)):
@@ -51,8 +58,11 @@ def test_a_replay_dispatches_no_op(monkeypatch):
     dispatched = []
     real = record.apply
     monkeypatch.setattr(record, "apply", lambda op, *a: dispatched.append(op) or real(op, *a))
-    monkeypatch.setattr(tj.Tensor, "dispatch", staticmethod(
-        lambda op, *a: dispatched.append(op) or dispatch.dispatch(op, *a)))
+    monkeypatch.setattr(
+        tj.Tensor,
+        "dispatch",
+        staticmethod(lambda op, *a: dispatched.append(op) or dispatch.dispatch(op, *a)),
+    )
     step(x, y)
     assert dispatched == []
     assert step.report().cache_hits == 1

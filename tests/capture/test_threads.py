@@ -20,7 +20,7 @@ def run_threads(count, body):
     def guarded(k):
         try:
             body(k)
-        except BaseException as error:  # noqa: BLE001 - reported by the assertion below
+        except BaseException as error:
             failures.append(repr(error))
 
     threads = [threading.Thread(target=guarded, args=(k,)) for k in range(count)]

@@ -1,13 +1,16 @@
 """Differentiate a recorded call: the tape runs backward over deferred tensors, into the same graph.
 
-In: a recorder holding a forward recording, its results and the inputs that require grad. Out: a `Joint`: tangents (new graph
-inputs), gradients (values) and what must be saved. The rules are those of the eager tape: there is one of each.
+In: a recorder holding a forward recording, its results and the inputs that require grad. Out: a
+`Joint`: tangents (new graph
+inputs), gradients (values) and what must be saved. The rules are those of the eager tape: there is
+one of each.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Sequence
+from typing import Any
 
 from tracejit.autodiff.partition import residuals
 from tracejit.capture.results import Unmodelled
@@ -39,8 +42,11 @@ class Joint:
     backward: Graph
 
 
-def differentiate(recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Joint | None:
-    """The joint graph of a recording; None where its tape was already freed by a backward inside."""
+def differentiate(
+    recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor]
+) -> Joint | None:
+    """The joint graph of a recording; None where its tape was already freed by a backward
+    inside."""
     graph = recorder.graph
     tangents = [recorder.tangent(x) for x in outputs]
     quiet = [(x, x._hooks) for x in inputs]

@@ -6,7 +6,7 @@ Called by `differentiate` for captured calls whose results require grad (C4).
 
 from __future__ import annotations
 
-from typing import Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from tracejit.ir.graph import Graph, Node, Value
 
@@ -14,7 +14,8 @@ _CHEAP = ("pointwise", "movement", "creation")
 
 
 def residuals(graph: Graph, tangents: Sequence[Value], grads: Sequence[Value]) -> list[Value]:
-    """Forward values the backward part reads: inputs and results of expensive nodes; cheap chains are recomputed."""
+    """Forward values the backward part reads: inputs and results of expensive nodes; cheap chains
+    are recomputed."""
     late, given = _dependent(graph, tangents), set(tangents)
     saved: dict[Value, None] = {}
     seen: set[Value] = set()
@@ -29,7 +30,7 @@ def residuals(graph: Graph, tangents: Sequence[Value], grads: Sequence[Value]) -
             saved[value] = None
         else:
             stack.extend(node.operand_values())
-    return [v for v in _in_order(graph, saved)]
+    return _in_order(graph, saved)
 
 
 def _recomputable(node: Node) -> bool:

@@ -1,7 +1,9 @@
 """Who shares memory with whom while a function is recorded.
 
-In: tensors met by the recorder. Out: for each a `Traced` state: the piece of memory it looks at, through which views, and
-the graph value that memory holds now. Mutation becomes a new value of the whole piece (C1), so graphs stay pure.
+In: tensors met by the recorder. Out: for each a `Traced` state: the piece of memory it looks at,
+through which views, and
+the graph value that memory holds now. Mutation becomes a new value of the whole piece (C1), so
+graphs stay pure.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ class Memory:
         self.generation = 0  # writes recorded since it entered the graph
         self.version = version  # what Tensor._version shows
         self.owner = owner  # the caller's concrete tensor, or None for memory made while recording
-        self.input = value if owner is not None else None
+        self.input: Any = value if owner is not None else None
         self.entangled = False  # other memory of this graph overlaps it in another layout
 
     def write(self, value: Value) -> None:
@@ -44,7 +46,13 @@ class Traced:
 
     __slots__ = ("recorder", "memory", "views", "shape", "_value", "_generation", "__weakref__")
 
-    def __init__(self, recorder: Any, memory: Memory, views: tuple[View, ...] = (), value: Value | None = None):
+    def __init__(
+        self,
+        recorder: Any,
+        memory: Memory,
+        views: tuple[View, ...] = (),
+        value: Value | None = None,
+    ):
         self.recorder, self.memory, self.views = recorder, memory, views
         self._value = memory.value if value is None else value
         self._generation = memory.generation
@@ -78,13 +86,19 @@ class Traced:
         return Traced(self.recorder, self.memory, (*self.views, (op, operands, attributes)), value)
 
     def layout(self, exact: bool = False) -> np.ndarray:
-        """An array laid out as the tensor would be, where every symbol is at least 2; `exact`: as it is."""
+        """An array laid out as the tensor would be, where every symbol is at least 2; `exact`: as
+        it is."""
         graph = self.memory.value.graph
         values = dict(graph.scope.hints) if exact else _generic_sizes(graph)
         shape = tuple(evaluate(s, values) for s in self.memory.value.type.shape)
         array: Any = np.lib.stride_tricks.as_strided(
-            np.empty(1, np.int8), shape, _contiguous(shape) if self.memory.owner is None
-            else _owner_strides(self.memory.owner, shape), writeable=False)
+            np.empty(1, np.int8),
+            shape,
+            _contiguous(shape)
+            if self.memory.owner is None
+            else _owner_strides(self.memory.owner, shape),
+            writeable=False,
+        )
         for op, _, attributes in self.views:
             eager: Any = op.eager
             array = eager(np, array, **{k: concrete(v, values) for k, v in attributes.items()})
@@ -92,7 +106,8 @@ class Traced:
 
 
 def _owner_strides(owner: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of the caller's tensor, or contiguous ones for the generic shape when it is contiguous."""
+    """Strides of the caller's tensor, or contiguous ones for the generic shape when it is
+    contiguous."""
     array = owner.array
     contiguous = array.flags["C_CONTIGUOUS"]
     return _contiguous(shape) if contiguous else tuple(s // array.itemsize for s in array.strides)

@@ -1,14 +1,17 @@
 """Guards: one generated Python function per entry that finds the inputs and checks what was read.
 
-In: the `State` tree of a recorded call and the tensors (and runtime floats) the graph lifted. Out: `Guards.check(arguments)`
--> tuple of graph inputs, or the number of the place that differs; `explain` names path, old and new.
+In: the `State` tree of a recorded call and the tensors (and runtime floats) the graph lifted. Out:
+`Guards.check(arguments)`
+-> tuple of graph inputs, or the number of the place that differs; `explain` names path, old and
+new.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any
 
 from tracejit.capture.state import ABSENT, Place, State
 from tracejit.eager.modes import is_grad_enabled
@@ -32,15 +35,25 @@ class Miss:
 class Guards:
     """The generated check of one entry."""
 
-    def __init__(self, state: State, inputs: list[Place], reached: list[Place],
-                 is_runtime: Callable[[Place], bool], aliases: list[tuple[Place, Place]]):
+    def __init__(
+        self,
+        state: State,
+        inputs: list[Place],
+        reached: list[Place],
+        is_runtime: Callable[[Place], bool],
+        aliases: list[tuple[Place, Place]],
+    ):
         self.is_runtime = is_runtime
         self.lifted = {id(p.value) for p in inputs}
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {
-            "ABSENT": ABSENT, "Tensor": Tensor, "grad_enabled": is_grad_enabled,
-            "default_dtype": get_default_dtype, "copysign": math.copysign,
-            "is_leaf": is_leaf, "hooks_of": hooks_of,
+            "ABSENT": ABSENT,
+            "Tensor": Tensor,
+            "grad_enabled": is_grad_enabled,
+            "default_dtype": get_default_dtype,
+            "copysign": math.copysign,
+            "is_leaf": is_leaf,
+            "hooks_of": hooks_of,
         }
         self.variables: dict[int, str] = {}
         self.described: list[tuple[Place | None, str]] = []
@@ -83,7 +96,9 @@ class Guards:
         grad = is_grad_enabled()
         self._fail(f"grad_enabled() is not {grad}", None, f"grad mode is {grad}")
         default = self._constant(get_default_dtype())
-        self._fail(f"default_dtype() is not {default}", None, f"default dtype is {get_default_dtype()}")
+        self._fail(
+            f"default_dtype() is not {default}", None, f"default dtype is {get_default_dtype()}"
+        )
 
     def _place(self, place: Place) -> str:
         """Emit the code that reads and checks a place once; returns its variable."""
@@ -134,8 +149,13 @@ class Guards:
         if one.value is other.value:
             self._fail(f"{a} is not {b}", one, f"the same tensor as {other.text}")
         else:
-            self._fail(f"{a}._storage is not {b}._storage or {a}._offset != {b}._offset or {a}._shape != {b}._shape "
-                       f"or {a}._strides != {b}._strides", one, f"the same memory as {other.text}")
+            self._fail(
+                f"{a}._storage is not {b}._storage or {a}._offset != {b}._offset "
+                f"or {a}._shape != {b}._shape "
+                f"or {a}._strides != {b}._strides",
+                one,
+                f"the same memory as {other.text}",
+            )
 
     def _check(self, place: Place, name: str) -> None:
         value, kind = place.value, place.kind
@@ -150,8 +170,11 @@ class Guards:
             self._tensor(place, name, value)
         elif kind in ("sequence", "mapping"):
             cls = self._constant(type(value))
-            self._fail(f"type({name}) is not {cls} or len({name}) != {place.length}", place,
-                       f"{type(value).__name__} of {place.length}")
+            self._fail(
+                f"type({name}) is not {cls} or len({name}) != {place.length}",
+                place,
+                f"{type(value).__name__} of {place.length}",
+            )
             if kind == "mapping" and all(type(k) in (int, str, bool) for k in place.keys):
                 keys = self._constant(place.keys)
                 self._fail(f"tuple({name}) != {keys}", place, f"keys {list(place.keys)}")
@@ -161,13 +184,21 @@ class Guards:
             other = self._place(place.first)  # type: ignore[arg-type]
             self._fail(f"{name} is not {other}", place, f"the same object as {place.first.text}")  # type: ignore[union-attr]
         elif kind == "object":
-            self._fail(f"type({name}) is not {self._constant(type(value))}", place, type(value).__name__)
+            self._fail(
+                f"type({name}) is not {self._constant(type(value))}", place, type(value).__name__
+            )
         elif kind == "function":
-            self._fail(f"getattr({name}, '__code__', None) is not {self._constant(value.__code__)}", place,
-                       f"function {value.__qualname__}")
+            self._fail(
+                f"getattr({name}, '__code__', None) is not {self._constant(value.__code__)}",
+                place,
+                f"function {value.__qualname__}",
+            )
         elif kind in ("identity", "module"):
-            self._fail(f"{name} is not {self._constant(value)}", place,
-                       f"{kind} {getattr(value, '__name__', value)!s}")
+            self._fail(
+                f"{name} is not {self._constant(value)}",
+                place,
+                f"{kind} {getattr(value, '__name__', value)!s}",
+            )
 
     def _primitive(self, place: Place, name: str, value: Any) -> None:
         constant = self._constant(value)
@@ -189,15 +220,25 @@ class Guards:
             f"or len({name}._shape) != {len(value._shape)} or {name}._traced is not None "
             f"or {name}._requires_grad is not {value._requires_grad}"
             + ("" if not value._requires_grad else f" or is_leaf({name}) is not {leaf}"),
-            place, f"{value._dtype.name}, {len(value._shape)} dimensions, requires_grad={value._requires_grad}")
+            place,
+            kind_text(value),
+        )
         if id(value) in self.lifted:
             contiguous = value._strides is None
-            self._fail(f"({name}._strides is None) is not {contiguous}", place,
-                       "contiguous" if contiguous else "not contiguous")
+            self._fail(
+                f"({name}._strides is None) is not {contiguous}",
+                place,
+                "contiguous" if contiguous else "not contiguous",
+            )
         if id(value) in self.lifted and value._requires_grad:
             hooks = hooks_of(value)
-            self._fail(f"hooks_of({name}) != {self._constant(hooks)}" if hooks else
-                       f"{name}._hooks is not None and hooks_of({name}) != ()", place, f"{len(hooks)} hooks")
+            self._fail(
+                f"hooks_of({name}) != {self._constant(hooks)}"
+                if hooks
+                else f"{name}._hooks is not None and hooks_of({name}) != ()",
+                place,
+                f"{len(hooks)} hooks",
+            )
 
     def explain(self, number: int, arguments: tuple) -> Miss:
         """Path, old and new of the place that differs."""
@@ -250,10 +291,15 @@ def current(place: Place, arguments: tuple) -> Any:
     return ABSENT if parent is ABSENT else place.read(parent)
 
 
+def kind_text(tensor: Tensor) -> str:
+    """What of a tensor is guarded, in words."""
+    rank = len(tensor._shape)
+    return f"{tensor._dtype.name}, {rank} dimensions, requires_grad={tensor._requires_grad}"
+
+
 def describe(value: Any) -> str:
     """A value in a recompile record."""
     if isinstance(value, Tensor):
-        return (f"{value._dtype.name}, {len(value._shape)} dimensions, requires_grad={value._requires_grad}, "
-                f"shape {list(value._shape)}")
+        return f"{kind_text(value)}, shape {list(value._shape)}"
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."

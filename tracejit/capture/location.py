@@ -1,6 +1,7 @@
 """Which line of the user's program an op came from.
 
-In: the current Python stack. Out: a `Location`, the innermost frame outside tracejit's own files. Called by the
+In: the current Python stack. Out: a `Location`, the innermost frame outside tracejit's own files.
+Called by the
 recorder for every node and by break records.
 """
 
@@ -19,7 +20,8 @@ _seen: dict[tuple[CodeType, int], Location] = {}
 
 
 def is_own(code: CodeType) -> bool:
-    """Whether a code object belongs to tracejit (or to the machinery Python itself adds around it)."""
+    """Whether a code object belongs to tracejit (or to the machinery Python itself adds around
+    it)."""
     known = _own.get(code)
     if known is None:
         known = _own[code] = code.co_filename.startswith((PACKAGE, "<frozen", "<string>"))

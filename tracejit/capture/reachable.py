@@ -1,13 +1,15 @@
 """Which deferred tensors the tape accounts for: what results' histories and views hold.
 
-In: the results of a recorded call. Out: ids of deferred tensors reachable from them through tracejit's own objects. A deferred
+In: the results of a recorded call. Out: ids of deferred tensors reachable from them through
+tracejit's own objects. A deferred
 tensor that is alive and not among them is held by something no replay could reproduce.
 """
 
 from __future__ import annotations
 
 import gc
-from typing import Any, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 from tracejit.eager.tensor import Tensor
 
@@ -15,7 +17,8 @@ _CONTAINERS = (tuple, list, dict, set)
 
 
 def explained(results: Iterable[Tensor]) -> set[int]:
-    """ids of the results and of every deferred tensor their histories, gradients and views keep alive."""
+    """ids of the results and of every deferred tensor their histories, gradients and views keep
+    alive."""
     found: set[int] = set()
     seen: set[int] = set()
     stack: list[Any] = list(results)
@@ -35,4 +38,8 @@ def explained(results: Iterable[Tensor]) -> set[int]:
 
 
 def _is_tape(x: Any) -> bool:
-    return not isinstance(x, type) and type(x).__module__.startswith("tracejit.eager") or hasattr(x, "next_functions")
+    return (
+        not isinstance(x, type)
+        and type(x).__module__.startswith("tracejit.eager")
+        or hasattr(x, "next_functions")
+    )

@@ -1,30 +1,34 @@
 """Recording: ops on tensors become nodes instead of results.
 
-In: ops, views, writes and reads of tensors while the user's own Python runs (Tensor calls these methods through
-`eager.recording.active`). Out: graph segments; `flush` compiles and runs what was recorded and makes the deferred
+In: ops, views, writes and reads of tensors while the user's own Python runs (Tensor calls these
+methods through
+`eager.recording.active`). Out: graph segments; `flush` compiles and runs what was recorded and
+makes the deferred
 tensors that are still alive concrete. Called by `jit.CompiledFunction` around each recorded call.
 """
 
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from tracejit.capture.aliasing import Memory, Spans, Traced, concrete, extent
+from tracejit.capture.aliasing import Memory, Spans, Traced, extent
+from tracejit.capture.breaks import LEAKED, Break, CaptureError
 from tracejit.capture.location import user_location
+from tracejit.capture.materialise import materialise
 from tracejit.capture.scalars import RuntimeFloat
+from tracejit.capture.sources import Draws, Lifted, NumberSource
 from tracejit.capture.viewable import stays_view
-from tracejit.eager.modes import is_grad_enabled, no_grad
+from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.state import make, of_array
-from tracejit.eager.tape import alias, grad_fn_of
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.writing import write_memory
 from tracejit.ir.extract import extract
-from tracejit.ir.graph import Graph, Location, Value
+from tracejit.ir.graph import Graph, Value
 from tracejit.ir.sizes import Size
 from tracejit.memory import CPU
 from tracejit.ops import random
@@ -33,69 +37,28 @@ from tracejit.ops.record import REGISTRY, Op
 from tracejit.ops.types import TensorType, int64
 
 
-@dataclass(frozen=True)
-class Break:
-    """Why a captured function could not be replayed as one program."""
-
-    reason: str
-    location: Location | None
-    hint: str = ""
-
-    @property
-    def file(self) -> str:
-        return self.location.file if self.location else ""
-
-    @property
-    def line(self) -> int:
-        return self.location.line if self.location else 0
-
-    def __str__(self) -> str:
-        where = f"{self.location}  {self.location.text}" if self.location else "(unknown line)"
-        return f"{where}\n    {self.reason}" + (f"\n    hint: {self.hint}" if self.hint else "")
-
-
-class Lifted:
-    """A concrete tensor (or the generator's state) that became an input of the graph."""
-
-    __slots__ = ("tensor", "value", "traced", "before")
-
-    def __init__(self, tensor: Any, value: Any, traced: Traced | None):
-        self.tensor, self.value, self.traced = tensor, value, traced
-        self.before = None if traced is None else tensor_history(tensor)
-
-
-class Draws:
-    """A generator the recording draws from: its state at the start, how many draws."""
-
-    __slots__ = ("generator", "tensor", "value", "words", "count")
-
-    def __init__(self, generator: random.Generator, tensor: Tensor, value: Value):
-        self.generator, self.tensor, self.value = generator, tensor, value
-        self.words = generator.array.copy()
-        self.count = 0
-
-    def untouched(self) -> bool:
-        """Whether nobody seeded the generator since."""
-        return bool((self.generator.array == self.words).all())
-
-
-def tensor_history(tensor: Tensor) -> tuple:
-    """What of a tensor, beside its memory, a call may change."""
-    return (tensor._grad, tensor._requires_grad, grad_fn_of(tensor))
-
-
 class Recorder:
-    """One recorded call. `run_segment(recorder, outputs)` compiles and runs a finished graph; jit installs it."""
+    """One recorded call. `run_segment(recorder, outputs)` compiles and runs a finished graph; jit
+    installs it."""
 
-    def __init__(self, name: str, run_segment: Callable[[Graph, list[Any]], list[Any]], fullgraph: bool = False):
+    def __init__(
+        self,
+        name: str,
+        run_segment: Callable[[Graph, list[Any]], list[Any]],
+        fullgraph: bool = False,
+    ):
         self.name, self.run_segment, self.fullgraph = name, run_segment, fullgraph
         self.breaks: list[Break] = []
         self.frozen_scalars: frozenset = frozenset()
         self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
         self.grads_known: dict[int, Tensor] = {}
         self.constants: dict[int, Tensor] = {}
-        self.refresh: Callable[[Any], None] = lambda container: None  # the state walker looks at it again
-        self.differentiating = False  # nodes of a backward pass over the recording can be differentiated again
+        self.refresh: Callable[[Any], None] = lambda container: (
+            None
+        )  # the state walker looks at it again
+        self.differentiating = (
+            False  # nodes of a backward pass over the recording can be differentiated again
+        )
         self.numbers: dict[tuple[int, Any], RuntimeFloat] = {}
         self._start()
 
@@ -181,7 +144,8 @@ class Recorder:
             raise CaptureError(str(found))
 
     def random_state(self, generator: random.Generator) -> tuple[Any, int]:
-        """The generator's state as a tensor of this graph, and the draws recorded before this one."""
+        """The generator's state as a tensor of this graph, and the draws recorded before this
+        one."""
         draws = self.generators.get(id(generator))
         if draws is not None and not draws.untouched():
             self.need(None, "the generator was seeded inside the captured function")
@@ -221,7 +185,9 @@ class Recorder:
         start, end = extent(tensor)
         overlapping = self.spans.overlapping(start, end)
         if any(memory.generation for memory in overlapping):
-            self.need(tensor, "memory is read that overlaps what was written through another tensor")
+            self.need(
+                tensor, "memory is read that overlaps what was written through another tensor"
+            )
             overlapping = []
         k = len(self.graph.inputs)
         scope = self.graph.scope
@@ -236,8 +202,11 @@ class Recorder:
             for d, stride in enumerate(tensor._strides):
                 strides.append(scope.symbol(stride, f"t{k}_{d}"))
                 self.graph.symbol_sources[f"t{k}_{d}"] = ("stride", k, d)
-        value = self.graph.input(TensorType(tensor._dtype, tuple(shape), tensor._device),
-                                 contiguous=contiguous, strides=strides)
+        value = self.graph.input(
+            TensorType(tensor._dtype, tuple(shape), tensor._device),
+            contiguous=contiguous,
+            strides=strides,
+        )
         traced = Traced(self, Memory(value, storage.version, tensor))
         for memory in overlapping:
             memory.entangled = traced.memory.entangled = True
@@ -265,7 +234,9 @@ class Recorder:
         return x
 
     # -- results -------------------------------------------------------------------------------
-    def _result(self, op: Op, operands: tuple, values: tuple, attributes: dict, made: Value) -> Tensor:
+    def _result(
+        self, op: Op, operands: tuple, values: tuple, attributes: dict, made: Value
+    ) -> Tensor:
         if op.views and isinstance(operands[0], Tensor):
             parent = self.traced(operands[0])
             if self._stays_view(op, parent, attributes):
@@ -276,7 +247,9 @@ class Recorder:
         """Whether eager execution would share memory here (reshape of a permuted tensor copies)."""
         if op.name != "reshape" or not parent.views and parent.memory.owner is None:
             return True
-        return bool(parent.layout().flags["C_CONTIGUOUS"]) or stays_view(parent, attributes["shape"])
+        return bool(parent.layout().flags["C_CONTIGUOUS"]) or stays_view(
+            parent, attributes["shape"]
+        )
 
     def _wrap(self, traced: Traced, track: bool = True) -> Tensor:
         value = traced._value
@@ -301,7 +274,7 @@ class Recorder:
         """`container[key]` as a runtime scalar."""
         known = self.numbers.get((id(container), key))
         if known is None:
-            known = RuntimeFloat(self, value, frozenset([_NumberSource(container, key)]))
+            known = RuntimeFloat(self, value, frozenset([NumberSource(container, key)]))
             self.numbers[id(container), key] = known
         return known
 
@@ -327,17 +300,21 @@ class Recorder:
         return self.run(REGISTRY["clone"], (tensor,), {})
 
     def plain(self, data: Any) -> Any:
-        """Python data with runtime numbers and sizes made plain: the tensor made of it depends on them."""
+        """Python data with runtime numbers and sizes made plain: the tensor made of it depends on
+        them."""
         if type(data) in (list, tuple):
             return type(data)(self.plain(x) for x in data)
         if isinstance(data, np.ndarray):
-            self.note("a NumPy array is read, whose content cannot be guarded", "wrap it once, outside")
+            self.note(
+                "a NumPy array is read, whose content cannot be guarded", "wrap it once, outside"
+            )
         if type(data) is RuntimeFloat or type(data) is Size:
             return data.concrete()
         return data
 
     def settled(self, container: Any) -> None:
-        """What the container holds now was made for good: it is the state from which replays start."""
+        """What the container holds now was made for good: it is the state from which replays
+        start."""
         self.refresh(container)
 
     def tangent(self, like: Tensor) -> Tensor:
@@ -374,7 +351,9 @@ class Recorder:
         if not self.graph.nodes and not self.deferred:
             return
         alive = self.alive()
-        fresh = list(dict.fromkeys(t._traced.memory for t in alive if t._traced.memory.owner is None))
+        fresh = list(
+            dict.fromkeys(t._traced.memory for t in alive if t._traced.memory.owner is None)
+        )
         if fresh or self.written():
             sources = self.input_sources()
             inputs = list(self.graph.inputs)
@@ -382,15 +361,30 @@ class Recorder:
         else:
             self._settle(alive, [], [])
 
-    def finish(self, inputs: list[Value], sources: list[Any], results: list[Tensor], fresh: list[Memory],
-               extra: list[Value]) -> list[Tensor]:
-        """Run the graph from `inputs`; `results` become concrete. Returns the roots of `fresh`, then `extra`."""
+    def finish(
+        self,
+        inputs: list[Value],
+        sources: list[Any],
+        results: list[Tensor],
+        fresh: list[Memory],
+        extra: list[Value],
+    ) -> list[Tensor]:
+        """Run the graph from `inputs`; `results` become concrete. Returns the roots of `fresh`,
+        then `extra`."""
         written = self.written()
         graph = self.graph
         graph.location, graph.detached = None, False
-        wanted = extract(graph, self.name, inputs, [*(m.value for m in fresh), *extra],
-                         [(m.input, m.value) for m in written if m.input is not None])
-        values = [x.hint if type(x) is RuntimeFloat else x.words if type(x) is Draws else x for x in sources]
+        wanted = extract(
+            graph,
+            self.name,
+            inputs,
+            [*(m.value for m in fresh), *extra],
+            [(m.input, m.value) for m in written if m.input is not None],
+        )
+        values = [
+            x.hint if type(x) is RuntimeFloat else x.words if type(x) is Draws else x
+            for x in sources
+        ]
         roots = self.run_segment(wanted, values)
         self._settle(results, fresh, roots)
         for memory in written:
@@ -413,53 +407,8 @@ class Recorder:
             active.recorder = None
 
 
-class _NumberSource(tuple):
-    """Where a number was read: (container, key)."""
-
-    def __new__(cls, container: Any, key: Any) -> _NumberSource:
-        return super().__new__(cls, (container, key))
-
-    def __hash__(self) -> int:
-        return hash((id(self[0]), self[1]))
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is _NumberSource and self[0] is other[0] and self[1] == other[1]
-
-    @property
-    def text(self) -> str:
-        return repr(self[1])
-
-
 def like_type(traced: Traced) -> TensorType:
     return traced.read().type
-
-
-def materialise(tensors: list[Tensor], roots: dict[Memory, Tensor]) -> None:
-    """Give deferred tensors the memory their segment produced, seen through their views."""
-    saved, active.recorder = active.recorder, None
-    try:
-        for tensor in tensors:
-            traced = tensor._traced
-            memory = traced.memory
-            root = roots[memory] if memory.owner is None else memory.owner
-            if memory.owner is None:
-                root._storage.version = memory.version
-            shown = apply_views(root, traced.views, traced)
-            tensor._storage, tensor._offset = shown._storage, shown._offset
-            tensor._shape, tensor._strides = shown._shape, shown._strides
-            tensor._traced = None
-    finally:
-        active.recorder = saved
-
-
-def apply_views(root: Tensor, views: tuple, traced: Traced) -> Any:
-    """The array views lead to, from the concrete memory they start at."""
-    array: Any = alias(root)
-    values = traced.memory.value.graph.scope.hints
-    with no_grad():
-        for op, _, attributes in views:
-            array = op(array, **{k: concrete(v, values) for k, v in attributes.items()})
-    return array
 
 
 class Paused:
@@ -484,13 +433,3 @@ def _state_of(generator: random.Generator) -> tuple[Any, int]:
 
 
 random.install_state_provider(_state_of)
-
-
-class CaptureError(RuntimeError):
-    """A function cannot be captured as asked; the message names the line and the reason."""
-
-
-LEAKED = (
-    "a deferred tensor escaped from the captured function that made it and was used in another one; "
-    "return it from that function instead of storing it"
-)

@@ -1,13 +1,16 @@
 """What a replay must produce: a recipe for the return value and for every effect.
 
-In: objects made by a recorded call (return value, new attributes, container contents). Out: recipes: small trees that
-`build` turns into fresh Python objects from the tensors a replay computed. What has no recipe is named (C1).
+In: objects made by a recorded call (return value, new attributes, container contents). Out:
+recipes: small trees that
+`build` turns into fresh Python objects from the tensors a replay computed. What has no recipe is
+named (C1).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any
 
 from tracejit.capture.aliasing import Memory, Traced, concrete
 from tracejit.capture.guards import current
@@ -60,7 +63,9 @@ class Recipes:
         if tensor._traced is None:
             place = self.state.place_of(tensor)
             if place is None:
-                raise Unmodelled("a tensor made outside the recorded call, found nowhere, is returned or stored")
+                raise Unmodelled(
+                    "a tensor made outside the recorded call, found nowhere, is returned or stored"
+                )
             return lambda replay: current(place, replay.arguments)
         number = self.numbers.setdefault(id(tensor), len(self.tensors))
         if number == len(self.tensors):
@@ -107,44 +112,49 @@ def _unchanged(place: Place, now: Any) -> bool:
         return True
     if place.kind == "primitive" and type(now) is type(before):
         return bool(now == before) or (now != now and before != before)
-    return place.how in ("self", "func") or place.how == "item" and place.parent is not None and (
-        place.parent.kind in ("sequence", "mapping"))  # containers are refilled whole
+    return (
+        place.how in ("self", "func")
+        or place.how == "item"
+        and place.parent is not None
+        and (place.parent.kind in ("sequence", "mapping"))
+    )  # containers are refilled whole
 
 
 def _contents_changed(place: Place, now: Any) -> bool:
     if isinstance(now, tuple):
         return False
     keys = range(len(now)) if place.kind == "sequence" else list(now)
-    before = {child.key if isinstance(child.key, PRIMITIVE) else id(child.key): child.value
-              for (how, _), child in place.children.items() if how == "item"}
+    before = {
+        child.key if isinstance(child.key, PRIMITIVE) else id(child.key): child.value
+        for (how, _), child in place.children.items()
+        if how == "item"
+    }
     if len(now) != place.length:
         return True
     for key in keys:
         old = before.get(key if isinstance(key, PRIMITIVE) else id(key), now[key])
         new = now[key]
-        if new is not old and not (isinstance(new, PRIMITIVE) and type(new) is type(old) and new == old):
+        if new is not old and not (
+            isinstance(new, PRIMITIVE) and type(new) is type(old) and new == old
+        ):
             return True
     return False
 
 
 def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
-    recipe, parent, key = recipes.of(now), place.parent, place.key
-    if place.how == "attr":
-        def set_attribute(replay: Replay) -> None:
-            setattr(current(parent, replay.arguments), key, recipe(replay))  # type: ignore[arg-type]
-        return set_attribute
+    recipe, key = recipes.of(now), place.key
+    parent: Any = place.parent
+    if place.how in ("attr", "slot") or place.how == "type" and isinstance(parent.value, type):
+        return lambda replay: setattr(current(parent, replay.arguments), key, recipe(replay))
     if place.how == "global":
         container = place.container
         return lambda replay: container.__setitem__(key, recipe(replay))
-    if place.how == "type" and isinstance(parent.value, type):  # type: ignore[union-attr]
-        return lambda replay: setattr(current(parent, replay.arguments), key, recipe(replay))  # type: ignore[arg-type]
     if place.how == "closure":
         return lambda replay: setattr(
-            current(parent, replay.arguments).__closure__[key], "cell_contents", recipe(replay))  # type: ignore[arg-type]
+            current(parent, replay.arguments).__closure__[key], "cell_contents", recipe(replay)
+        )
     if place.how == "cell":
         return lambda replay: setattr(key, "cell_contents", recipe(replay))
-    if place.how == "slot":
-        return lambda replay: setattr(current(parent, replay.arguments), key, recipe(replay))  # type: ignore[arg-type]
     raise Unmodelled(f"{place.text} was changed")
 
 
@@ -154,6 +164,7 @@ def _refill(place: Place, now: Any, recipes: Recipes) -> Effect:
 
         def refill_list(replay: Replay) -> None:
             current(place, replay.arguments)[:] = [r(replay) for r in parts]
+
         return refill_list
     if not all(isinstance(k, PRIMITIVE) for k in now):
         raise Unmodelled(f"{place.text}, a dict with keys that are objects, was changed")
@@ -164,6 +175,7 @@ def _refill(place: Place, now: Any, recipes: Recipes) -> Effect:
         for gone in [k for k in target if k not in fresh]:
             del target[gone]
         target.update(fresh)
+
     return refill_dict
 
 

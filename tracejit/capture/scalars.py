@@ -1,12 +1,15 @@
 """Python floats that change between calls without a recompilation: runtime scalars.
 
-In: float arguments of captured functions, and numbers the optimizers read through `read_number`. Out: `RuntimeFloat`s,
-whose arithmetic is recorded in float64; a comparison, `float()` or a C function asks for the value, which is then guarded (C2).
+In: float arguments of captured functions, and numbers the optimizers read through `read_number`.
+Out: `RuntimeFloat`s,
+whose arithmetic is recorded in float64; a comparison, `float()` or a C function asks for the
+value, which is then guarded (C2).
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
@@ -30,7 +33,8 @@ class RuntimeFloat:
     dispatch = staticmethod(Tensor.dispatch)
 
     def __init__(self, recorder: Any, hint: float, sources: frozenset, value: Value | None = None):
-        self.recorder, self.hint, self.sources, self.value = recorder, hint, sources, value
+        self.recorder: Any = recorder
+        self.hint, self.sources, self.value = hint, sources, value
 
     @property  # type: ignore[misc]
     def __class__(self):
@@ -109,7 +113,9 @@ def _arithmetic(name: str, left: Any, right: Any) -> Any:
     if active.recorder is not recorder or isinstance(hint, complex):
         return _PYTHON[name](*(float(x) for x in (left, right)))
     sources = frozenset().union(*(x.sources for x in (left, right) if type(x) is RuntimeFloat))
-    operands = tuple(x.graph_value(recorder) if type(x) is RuntimeFloat else float(x) for x in (left, right))
+    operands = tuple(
+        x.graph_value(recorder) if type(x) is RuntimeFloat else float(x) for x in (left, right)
+    )
     value = recorder.graph.append(REGISTRY[name], operands, {})
     value.is_weak = True
     return RuntimeFloat(recorder, hint, sources, value)
@@ -133,7 +139,13 @@ def _comparison(python: str) -> Callable[[Any, Any], Any]:
     return call
 
 
-for _name, _stem in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("div", "truediv"), ("pow", "pow")):
+for _name, _stem in (
+    ("add", "add"),
+    ("sub", "sub"),
+    ("mul", "mul"),
+    ("div", "truediv"),
+    ("pow", "pow"),
+):
     setattr(RuntimeFloat, f"__{_stem}__", _operator(_name, f"__{_stem}__", False))
     setattr(RuntimeFloat, f"__r{_stem}__", _operator(_name, f"__r{_stem}__", True))
 for _stem in ("eq", "ne", "lt", "le", "gt", "ge"):
@@ -142,7 +154,8 @@ RuntimeFloat.__hash__ = lambda self: hash(self.concrete())  # type: ignore[metho
 
 
 def read_number(container: Any, key: Any) -> Any:
-    """`container[key]`, as a runtime scalar while recording: optimizers read lr and friends through this."""
+    """`container[key]`, as a runtime scalar while recording: optimizers read lr and friends
+    through this."""
     recorder: Any = active.recorder
     number = container[key]
     if recorder is None or type(number) is not float:

@@ -1,13 +1,15 @@
 """A call's arguments in one order, whatever way they were passed.
 
-In: a Python callable. Out: `Signature.normalise(args, kwargs)` -> tuple of values, one per parameter (`*args` a tuple,
+In: a Python callable. Out: `Signature.normalise(args, kwargs)` -> tuple of values, one per
+parameter (`*args` a tuple,
 `**kwargs` a dict), and `call(function, values)`. Raises Python's own TypeError for wrong arguments.
 """
 
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 

@@ -1,7 +1,9 @@
 """The Python state a captured function can see: where each object is found, and what it was.
 
-In: roots (arguments, globals, closure cells) and the names the executed code mentions. Out: a tree of `Place`s, each with
-the value it had when it was first reachable. Guards are generated from the tree; effects are found by walking it again
+In: roots (arguments, globals, closure cells) and the names the executed code mentions. Out: a tree
+of `Place`s, each with
+the value it had when it was first reachable. Guards are generated from the tree; effects are found
+by walking it again
 after the call. Over-approximates: whatever the names reach counts as read (C2).
 """
 
@@ -10,8 +12,16 @@ from __future__ import annotations
 import enum
 import functools
 import weakref
-from types import BuiltinFunctionType, CellType, FunctionType, MemberDescriptorType, MethodType, ModuleType
-from typing import Any, Callable, Iterator
+from collections.abc import Callable, Iterator
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
+from typing import Any
 
 import numpy as np
 
@@ -19,19 +29,54 @@ from tracejit.eager.tensor import Tensor
 from tracejit.memory.devices import device
 from tracejit.ops.types import dtype
 
-PRIMITIVE = (int, float, bool, complex, str, bytes, type(None), type(Ellipsis), dtype, device, enum.Enum, range)
+PRIMITIVE = (
+    int,
+    float,
+    bool,
+    complex,
+    str,
+    bytes,
+    type(None),
+    type(Ellipsis),
+    dtype,
+    device,
+    enum.Enum,
+    range,
+)
 _IDENTITY = (BuiltinFunctionType, type, staticmethod, classmethod, property, np.dtype)
-MODULE_TABLES = ("forward", "_parameters", "_buffers", "_modules", "training", "_forward_hooks", "_forward_pre_hooks",
-                 "_backward_hooks", "_backward_pre_hooks")
+MODULE_TABLES = (
+    "forward",
+    "_parameters",
+    "_buffers",
+    "_modules",
+    "training",
+    "_forward_hooks",
+    "_forward_pre_hooks",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+)
 MAX_ELEMENTS = 4096
 ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
 
 
 class Place:
-    """Where an object is found: `how` from its parent (`attr`, `item`, `type`, `cell`, `global`, `argument`, `self`,
+    """Where an object is found: `how` from its parent (`attr`, `item`, `type`, `cell`, `global`,
+    `argument`, `self`,
     `func`), and what was there."""
 
-    __slots__ = ("parent", "how", "key", "value", "kind", "children", "length", "text", "keys", "container", "first")
+    __slots__ = (
+        "parent",
+        "how",
+        "key",
+        "value",
+        "kind",
+        "children",
+        "length",
+        "text",
+        "keys",
+        "container",
+        "first",
+    )
 
     def __init__(self, parent: Place | None, how: str, key: Any, value: Any, text: str):
         self.parent, self.how, self.key, self.value, self.text = parent, how, key, value, text
@@ -51,10 +96,15 @@ class Place:
             return parent.get(self.key(), ABSENT)
         try:
             if self.how == "attr":
-                return parent.__dict__.get(self.key, ABSENT) if hasattr(parent, "__dict__") else getattr(
-                    parent, self.key, ABSENT)
+                return (
+                    parent.__dict__.get(self.key, ABSENT)
+                    if hasattr(parent, "__dict__")
+                    else getattr(parent, self.key, ABSENT)
+                )
             if self.how == "type":
-                return _class_attribute(type(parent) if not isinstance(parent, type) else parent, self.key)
+                return _class_attribute(
+                    type(parent) if not isinstance(parent, type) else parent, self.key
+                )
             if self.how == "cell":
                 return self.key.cell_contents
             if self.how == "closure":
@@ -98,8 +148,11 @@ def kind_of(value: Any) -> str:
 def _is_plain_object(value: Any) -> bool:
     """An instance of a Python class, whose attributes are in `__dict__` or slots."""
     cls = type(value)
-    return bool(cls.__flags__ & (1 << 9)) and (hasattr(value, "__dict__") or hasattr(cls, "__slots__")) and (
-        not hasattr(cls, "__next__"))
+    return (
+        bool(cls.__flags__ & (1 << 9))
+        and (hasattr(value, "__dict__") or hasattr(cls, "__slots__"))
+        and (not hasattr(cls, "__next__"))
+    )
 
 
 def _class_attribute(cls: type, name: str) -> Any:
@@ -143,7 +196,9 @@ class State:
             return
         self.names |= new
         for place in list(self.places):
-            if place.kind in ("object", "module", "identity", "tensor") and place is self.by_id.get(id(place.value)):
+            if place.kind in ("object", "module", "identity", "tensor") and place is self.by_id.get(
+                id(place.value)
+            ):
                 self._attributes(place, place.value, None if widened else new)
 
     def _visit(self, place: Place) -> None:
@@ -191,8 +246,11 @@ class State:
         elif kind in ("object", "module", "tensor"):
             self._attributes(place, value, None)
         elif kind == "opaque":
-            self.unmodelled(place.text, f"a {type(value).__module__}.{type(value).__name__} is read, whose "
-                                        "changes cannot be seen")
+            self.unmodelled(
+                place.text,
+                f"a {type(value).__module__}.{type(value).__name__} is read, whose "
+                "changes cannot be seen",
+            )
 
     def _elements(self, place: Place, items: Iterator[tuple] | Any, length: int) -> None:
         place.length = length
@@ -209,11 +267,18 @@ class State:
         own = getattr(value, "__dict__", None) or {}
         module = str(type(value).__module__)
         if place.kind == "tensor":
-            for name in sorted((set(own) if self.everything else self.names if only is None else set(only)) & set(own)):
+            for name in sorted(
+                (set(own) if self.everything else self.names if only is None else set(only))
+                & set(own)
+            ):
                 self._child(place, "attr", name, own[name], f"{place.text}.{name}")
             return
-        if module.startswith("tracejit.") and not module.startswith(("tracejit.nn", "tracejit.optim")):
-            if isinstance(own.get("function"), FunctionType):  # a captured function: its own code counts
+        if module.startswith("tracejit.") and not module.startswith(
+            ("tracejit.nn", "tracejit.optim")
+        ):
+            if isinstance(
+                own.get("function"), FunctionType
+            ):  # a captured function: its own code counts
                 self._child(place, "attr", "function", own["function"], place.text)
             return
         names = self.names | set(own) if self.everything else self.names
@@ -242,7 +307,11 @@ class State:
             ours = str(cls.__module__).startswith("tracejit")
             if not ours:
                 self._child(place, "type", name, found, f"{place.text}.{name}")
-            if place.kind == "object" and hasattr(value, "__dict__") and (not ours or name == "forward"):
+            if (
+                place.kind == "object"
+                and hasattr(value, "__dict__")
+                and (not ours or name == "forward")
+            ):
                 self._child(place, "attr", name, ABSENT, f"{place.text}.{name} of the instance")
         elif found is ABSENT and name in self.stored and place.kind == "object":
             self._child(place, "attr", name, ABSENT, f"{place.text}.{name}")
@@ -255,7 +324,8 @@ class State:
         self._visit(child)
 
     def enter(self, code: Any) -> bool:
-        """A function with this code runs: what it closes over and its defaults count as read. False: found nowhere."""
+        """A function with this code runs: what it closes over and its defaults count as read.
+        False: found nowhere."""
         place = self.functions.get(code)
         if place is None:
             return False
@@ -298,8 +368,25 @@ class State:
 
 _SLOT = MemberDescriptorType
 _QUIET = (type(object.__init__), type(object.__new__), type(int.real), type(str.join))
-_TRUSTED_MODULES = {"tracejit", "math", "builtins", "typing", "functools", "itertools", "operator", "collections",
-                    "abc", "contextlib", "dataclasses", "enum", "types", "numbers", "copy", "inspect", "warnings"}
+_TRUSTED_MODULES = {
+    "tracejit",
+    "math",
+    "builtins",
+    "typing",
+    "functools",
+    "itertools",
+    "operator",
+    "collections",
+    "abc",
+    "contextlib",
+    "dataclasses",
+    "enum",
+    "types",
+    "numbers",
+    "copy",
+    "inspect",
+    "warnings",
+}
 
 
 def _key_text(key: Any) -> str:

@@ -1,12 +1,15 @@
-"""Whether a reshape shares memory: eager mode decides by strides, so a recording must decide alike, for all it serves.
+"""Whether a reshape shares memory: eager mode decides by strides, so a recording must decide
+alike, for all it serves.
 
-In: the shape and strides of what is reshaped, as ints or symbolic sizes. Out: the answer; comparing sizes records guards.
+In: the shape and strides of what is reshaped, as ints or symbolic sizes. Out: the answer;
+comparing sizes records guards.
 Called by the recorder.
 """
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from tracejit.capture.aliasing import Traced
 
@@ -22,10 +25,13 @@ def stays_view(traced: Traced, target: Sequence[Any]) -> bool:
 def viewable(shape: Sizes, strides: Sizes, target: Sizes) -> bool:
     """Whether elements laid out like this can be seen in another shape without copying them.
 
-    Dimensions that lie in memory like one (each stride is the next one times its size) can be cut anew; others cannot.
+    Dimensions that lie in memory like one (each stride is the next one times its size) can be cut
+    anew; others cannot.
 
-    >>> viewable([2, 3], [3, 1], [6]), viewable([2, 3], [1, 2], [6]), viewable([1, 3], [7, 2], [3, 1])
-    (True, False, True)
+    >>> viewable([2, 3], [3, 1], [6]), viewable([2, 3], [1, 2], [6])
+    (True, False)
+    >>> viewable([1, 3], [7, 2], [3, 1])
+    True
     """
     if any(type(n) is int and n == 0 for n in shape):
         return True
@@ -114,5 +120,11 @@ def _squeeze(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
     return True
 
 
-_CHANGES = {"permute": _permute, "slice": _slice, "select": _select, "reshape": _reshape, "unsqueeze": _unsqueeze,
-            "squeeze": _squeeze}
+_CHANGES = {
+    "permute": _permute,
+    "slice": _slice,
+    "select": _select,
+    "reshape": _reshape,
+    "unsqueeze": _unsqueeze,
+    "squeeze": _squeeze,
+}

@@ -1,7 +1,9 @@
 """What Python a recorded call ran: every code object entered, every foreign C function called.
 
-In: `sys.setprofile` events of the recording thread. Out: the names the executed code reads and writes (attributes,
-globals), found by inspecting code objects (no source is read), and a note for each call nobody can model. The
+In: `sys.setprofile` events of the recording thread. Out: the names the executed code reads and
+writes (attributes,
+globals), found by inspecting code objects (no source is read), and a note for each call nobody can
+model. The
 state walker guards whatever those names reach (C2).
 """
 
@@ -14,28 +16,83 @@ import math
 import operator
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType, ModuleType
-from typing import Any, Callable
+from typing import Any
 
 import numpy
 
 from tracejit.capture.location import PACKAGE, is_own
 
-_INSTALLED = tuple({os.path.dirname(os.__file__) + os.sep, os.path.dirname(os.path.dirname(numpy.__file__)) + os.sep})
-_LIBRARY = (PACKAGE + "nn", PACKAGE + "optim")  # own code that reads the user's state like user code does
+_INSTALLED = tuple(
+    {
+        os.path.dirname(os.__file__) + os.sep,
+        os.path.dirname(os.path.dirname(numpy.__file__)) + os.sep,
+    }
+)
+_LIBRARY = (
+    PACKAGE + "nn",
+    PACKAGE + "optim",
+)  # own code that reads the user's state like user code does
 _UNWATCHED = (PACKAGE + "nn/module", PACKAGE + "optim/state.py")
-_READS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD", "STORE_ATTR", "DELETE_ATTR",
-          "IMPORT_FROM")
+_READS = (
+    "LOAD_ATTR",
+    "LOAD_METHOD",
+    "LOAD_SUPER_ATTR",
+    "LOAD_SUPER_METHOD",
+    "STORE_ATTR",
+    "DELETE_ATTR",
+    "IMPORT_FROM",
+)
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")
-_PURE_TYPES: tuple[Any, ...] = (list, dict, tuple, set, frozenset, str, bytes, int, float, bool, complex, range, slice, type(None),
-               collections.OrderedDict, collections.defaultdict, collections.deque, type({}.keys()),
-               type({}.values()), type({}.items()), type, property)
-_PURE_BUILTINS = {getattr(builtins, n) for n in (
-    "abs all any callable chr divmod format hasattr getattr hash id isinstance issubclass iter len max min next ord "
-    "pow repr round sorted sum bin hex oct ascii").split()}
-_PURE_MODULES = {math.__name__, operator.__name__, "_operator", "itertools", "_functools", "functools", "_collections",
-                 "_abc", "_struct", "cmath", "_weakref", "_typing", "_warnings"}
+_PURE_TYPES: tuple[Any, ...] = (
+    list,
+    dict,
+    tuple,
+    set,
+    frozenset,
+    str,
+    bytes,
+    int,
+    float,
+    bool,
+    complex,
+    range,
+    slice,
+    type(None),
+    collections.OrderedDict,
+    collections.defaultdict,
+    collections.deque,
+    type({}.keys()),
+    type({}.values()),
+    type({}.items()),
+    type,
+    property,
+)
+_PURE_BUILTINS = {
+    getattr(builtins, n)
+    for n in (
+        "abs all any callable chr divmod format hasattr getattr hash id isinstance issubclass iter "
+        "len max min next ord "
+        "pow repr round sorted sum bin hex oct ascii"
+    ).split()
+}
+_PURE_MODULES = {
+    math.__name__,
+    operator.__name__,
+    "_operator",
+    "itertools",
+    "_functools",
+    "functools",
+    "_collections",
+    "_abc",
+    "_struct",
+    "cmath",
+    "_weakref",
+    "_typing",
+    "_warnings",
+}
 _DYNAMIC = ("getattr", "hasattr", "vars", "__dict__", "__getattribute__", "attrgetter")
 
 
@@ -87,8 +144,13 @@ def _scan(code: CodeType) -> Names:
             global_names |= inner.globals
             dynamic |= inner.dynamic
             nested |= inner.nested
-    return Names(frozenset(attributes), frozenset(stored), frozenset(global_names), dynamic,
-                 frozenset(nested))
+    return Names(
+        frozenset(attributes),
+        frozenset(stored),
+        frozenset(global_names),
+        dynamic,
+        frozenset(nested),
+    )
 
 
 def is_watched(code: CodeType) -> bool:
@@ -113,7 +175,8 @@ def is_pure(function: Any) -> bool:
 
 
 class Watcher:
-    """Context manager around the recorded call. `entered(names, frame)` is called at the first entry of each watched code
+    """Context manager around the recorded call. `entered(names, frame)` is called at the first
+    entry of each watched code
     object, before its body runs; `foreign(function)` for C functions that cannot be modelled."""
 
     def __init__(self, entered: Callable[[Names, FrameType], None], foreign: Callable[[Any], None]):
@@ -135,7 +198,9 @@ class Watcher:
             self.previous.enable()
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:
-        if self.inside is not None:  # library code that tracejit itself called: not the user's doing
+        if (
+            self.inside is not None
+        ):  # library code that tracejit itself called: not the user's doing
             if event == "return" and frame is self.inside:
                 self.inside = None
         elif event == "call":
@@ -148,7 +213,9 @@ class Watcher:
         if is_own(code):
             if code in self.seen or not is_watched(code):
                 return
-        elif caller is not None and is_own(caller.f_code) and code.co_filename.startswith(_INSTALLED):
+        elif (
+            caller is not None and is_own(caller.f_code) and code.co_filename.startswith(_INSTALLED)
+        ):
             self.inside = frame
             return
         if code not in self.seen:

@@ -1,18 +1,20 @@
 """Compare a captured function with eager execution, node by node.
 
-In: a function and arguments. Out: a `Comparison`: for each node of the graph the largest difference in ulp between the compiled
-value and eager's, and against float64; the first bad node with the user's line; on demand a stand-alone repro file.
+In: a function and arguments. Out: a `Comparison`: for each node of the graph the largest
+difference in ulp between the compiled
+value and eager's, and against float64; the first bad node with the user's line; on demand a
+stand-alone repro file.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Location, Value
 from tracejit.ir.interpret import interpret
@@ -33,8 +35,11 @@ class NodeDifference:
 
     def __str__(self) -> str:
         where = f"{self.location}  {self.location.text}" if self.location else ""
-        return (f"%{self.name:<5} {self.op:<20} {self.max_ulp:>12.6g} ulp to eager {self.max_ulp_float64:>12.6g} "
-                f"to float64  {where}")
+        return (
+            f"%{self.name:<5} {self.op:<20} {self.max_ulp:>12.6g} ulp to eager "
+            f"{self.max_ulp_float64:>12.6g} "
+            f"to float64  {where}"
+        )
 
 
 @dataclass
@@ -60,8 +65,11 @@ class Comparison:
         if bad is None:
             lines.append(f"all {len(self.nodes)} nodes within {self.tolerance:g} ulp of eager")
         else:
-            lines.append(f"first bad node: %{bad.name} {bad.op} at {list(bad.index)}: compiled {bad.compiled!r}, "
-                         f"eager {bad.eager!r}\n    {bad.location}  {bad.location.text if bad.location else ''}")
+            line = bad.location.text if bad.location else ""
+            lines.append(
+                f"first bad node: %{bad.name} {bad.op} at {list(bad.index)}: "
+                f"compiled {bad.compiled!r}, eager {bad.eager!r}\n    {bad.location}  {line}"
+            )
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -70,12 +78,14 @@ class Comparison:
         """A stand-alone program that runs the graph on these inputs, interpreted and compiled."""
         arrays = {f"in{k}": np.asarray(x) for k, x in enumerate(self.inputs)}
         values = ",\n    ".join(
-            f"np.array({a.tolist()!r}, {str(a.dtype)!r}).reshape({a.shape})" for a in arrays.values())
+            f"np.array({a.tolist()!r}, {str(a.dtype)!r}).reshape({a.shape})"
+            for a in arrays.values()
+        )
         with open(path, "w") as file:
             file.write(_REPRO.format(graph=str(self.graph), inputs=values))
 
 
-_REPRO = '''"""Run a captured graph on the inputs that showed a difference: interpreted and compiled."""
+_REPRO = '''"""Run a captured graph on inputs that showed a difference: interpreted and compiled."""
 
 import numpy as np
 
@@ -108,7 +118,9 @@ def ulp_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
 
 
-def compare(fn: Callable[..., Any], *args: Any, tolerance: float = 16.0, **kwargs: Any) -> Comparison:
+def compare(
+    fn: Callable[..., Any], *args: Any, tolerance: float = 16.0, **kwargs: Any
+) -> Comparison:
     """Compiled against eager (and float64), node by node, on copies of the arguments.
 
     fn         a captured function, or any function (it is captured here)
@@ -171,13 +183,25 @@ def _widened(graph: Graph) -> Graph:
     return result
 
 
-def _difference(value: Value, compiled: np.ndarray, eager: np.ndarray, exact: np.ndarray) -> NodeDifference:
+def _difference(
+    value: Value, compiled: np.ndarray, eager: np.ndarray, exact: np.ndarray
+) -> NodeDifference:
     distance = ulp_distance(compiled, eager)
-    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(distance)), distance.shape)) if distance.size else ()
+    index = (
+        tuple(int(i) for i in np.unravel_index(int(np.argmax(distance)), distance.shape))
+        if distance.size
+        else ()
+    )
     with np.errstate(all="ignore"):
         to_exact = ulp_distance(compiled, np.asarray(exact).astype(eager.dtype))
     node = value.node
     return NodeDifference(
-        value.name, node.op.name if node else "input", node.location if node else None,
-        float(distance.max(initial=0.0)), float(to_exact.max(initial=0.0)), index,
-        compiled[index] if compiled.size else None, eager[index] if eager.size else None)
+        value.name,
+        node.op.name if node else "input",
+        node.location if node else None,
+        float(distance.max(initial=0.0)),
+        float(to_exact.max(initial=0.0)),
+        index,
+        compiled[index] if compiled.size else None,
+        eager[index] if eager.size else None,
+    )

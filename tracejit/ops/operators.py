@@ -1,12 +1,15 @@
-"""The operator class that Tensor, graph Values and rewrite patterns share: one spelling of every method.
+"""The operator class that Tensor, graph Values and rewrite patterns share: one spelling of every
+method.
 
-In: `method(function)` calls from the op families, which hang each function on the class under its name.
+In: `method(function)` calls from the op families, which hang each function on the class under its
+name.
 Out: `Operators`, a mixin with PyTorch's operators and methods, each a call of the op of that name.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -19,12 +22,16 @@ class Operators:
 
 
 def method(*names: str) -> Callable[[F], F]:
-    """Decorator: make `function(self, ...)` a method of `Operators` under its own name, or under `names`."""
+    """Decorator: make `function(self, ...)` a method of `Operators` under its own name, or under
+    `names`."""
 
     def attach(function: F) -> F:
         for name in names or (getattr(function, "name", None) or function.__name__,):
-            setattr(Operators, name, function if callable(getattr(function, "__get__", None))
-                    else _bound(function))
+            setattr(
+                Operators,
+                name,
+                function if callable(getattr(function, "__get__", None)) else _bound(function),
+            )
         return function
 
     return attach

@@ -1,18 +1,23 @@
 """One op, one record: everything tracejit knows of an operation, and how a call finds who runs it.
 
-In: calls of ops on tensors, graph values or numbers. Out: whatever the operands' kind makes of them: eager tensors
-run NumPy, deferred tensors and graph values add a node. Used by every room; the records live in `ops/<family>.py`.
+In: calls of ops on tensors, graph values or numbers. Out: whatever the operands' kind makes of
+them: eager tensors
+run NumPy, deferred tensors and graph values add a node. Used by every room; the records live in
+`ops/<family>.py`.
 
-Calling convention of a record: operands are positional (tensors, numbers, None), attributes are keywords
-(static data: ints, symbolic sizes, dtypes, strings, tuples of these). Front ends such as `ops.sum(x, dim=None)`
+Calling convention of a record: operands are positional (tensors, numbers, None), attributes are
+keywords
+(static data: ints, symbolic sizes, dtypes, strings, tuples of these). Front ends such as
+`ops.sum(x, dim=None)`
 normalise PyTorch's arguments to that form.
 """
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Callable, Mapping, Protocol, Sequence
+from typing import Any, Protocol
 
 REGISTRY: dict[str, Op] = {}
 
@@ -20,8 +25,10 @@ REGISTRY: dict[str, Op] = {}
 class Emitter(Protocol):
     """What an `element` function may ask of lowering: how one element of an output is computed.
 
-    An *index* is an integer expression of loop variables; it supports + - * // % with ints, sizes and indices,
-    and the comparisons < <= > >= ==, which give conditions (combine with & and |). A *scalar* is a typed value.
+    An *index* is an integer expression of loop variables; it supports + - * // % with ints, sizes
+    and indices,
+    and the comparisons < <= > >= ==, which give conditions (combine with & and |). A *scalar* is a
+    typed value.
     """
 
     def operand(self, k: int, index: Sequence[Any]) -> Any: ...  # element of operand k
@@ -31,14 +38,17 @@ class Emitter(Protocol):
     def call(self, template: str, **scalars: Any) -> Any: ...  # scalar expression, output's dtype
     def to_index(self, scalar: Any) -> Any: ...  # integer scalar -> index
     def from_index(self, index: Any) -> Any: ...  # index -> scalar of the output's dtype
-    def checked(self, index: Any, size: Any, message: str) -> Any: ...  # wraps negatives, reports out of range
+    def checked(
+        self, index: Any, size: Any, message: str
+    ) -> Any: ...  # wraps negatives, reports out of range
 
 
 @dataclass(frozen=True)
 class Reduce:
     """How a reduction combines: `combine` of `{a}` and `{b}`, starting from `identity` (by dtype).
 
-    `position` marks argmax-like reductions: `combine` is then the condition under which b replaces a.
+    `position` marks argmax-like reductions: `combine` is then the condition under which b replaces
+    a.
     """
 
     combine: str
@@ -50,8 +60,10 @@ class Reduce:
 class Scatter:
     """How a scatter op writes into a copy of operand 0.
 
-    target   (emit, index, **attributes) -> where in the output the element at `index` of operand `source` goes
-    combine  "set" or "add", in row-major order of the source: the last one wins, sums have one order
+    target   (emit, index, **attributes) -> where in the output the element at `index` of operand
+    `source` goes
+    combine  "set" or "add", in row-major order of the source: the last one wins, sums have one
+    order
     """
 
     target: Callable[..., Sequence[Any]]
@@ -66,15 +78,18 @@ class Op:
     name       text in printed graphs; unique
     kind       pointwise | movement | reduction | creation | random | extern | scatter | composite
     operands   names of tensor operands; a last name starting with `*` takes any number
-    infer      (*operands, **attributes) -> TensorType or a tuple of them; raises what the user should see
+    infer      (*operands, **attributes) -> TensorType or a tuple of them; raises what the user
+    should see
     eager      (xp, *arrays, **attributes) -> array or tuple, xp being numpy or cupy
-    rules      operand name -> gradient rule; parameters of a rule name what it needs: `grad` (of the first output),
+    rules      operand name -> gradient rule; parameters of a rule name what it needs: `grad` (of
+    the first output),
                output names, operand names, `<operand>_type` (TensorType only), attribute names
     scalar     pointwise: one scalar expression in `{operand}`s, `{dtype}` the output's dtype name
     element    movement, creation, random: (emit, index, **attributes) -> scalar
     reduce     reduction: how it combines; attributes `dims` (sorted, >= 0) and `keepdim`
     scatter    scatter: where the source's elements go
-    extern     name of the library routine lowering calls (products); None: eager's own NumPy call is made
+    extern     name of the library routine lowering calls (products); None: eager's own NumPy call
+    is made
     body       composite: the same function written in ops
     views      eager: output 0 is a view of operand 0
     """
@@ -94,13 +109,17 @@ class Op:
     body: Callable[..., Any] | None = None
     views: bool = False
     node_name: str | None = None  # PyTorch's name of the backward node, e.g. "AddBackward0"
-    front: Callable[[tuple, dict], tuple[tuple, dict]] | None = None  # promotes and normalises a call
+    front: Callable[[tuple, dict], tuple[tuple, dict]] | None = (
+        None  # promotes and normalises a call
+    )
 
     def __post_init__(self) -> None:
         if self.name in REGISTRY:
             raise ValueError(f"op {self.name!r} is defined twice")
         REGISTRY[self.name] = self
-        self.needs = {name: tuple(inspect.signature(rule).parameters) for name, rule in self.rules.items()}
+        self.needs = {
+            name: tuple(inspect.signature(rule).parameters) for name, rule in self.rules.items()
+        }
         self.variadic = bool(self.operands) and self.operands[-1].startswith("*")
 
     def __call__(self, *operands: Any, **attributes: Any) -> Any:
@@ -137,7 +156,8 @@ _default_dispatch: Dispatch | None = None
 
 
 def install_default(dispatch: Dispatch) -> None:
-    """Who runs ops that have no tensor operand (creation, random). The eager room calls this once."""
+    """Who runs ops that have no tensor operand (creation, random). The eager room calls this
+    once."""
     global _default_dispatch
     _default_dispatch = dispatch
 

@@ -1,7 +1,9 @@
 """Element types and promotion: what dtype an operation computes in.
 
-In: dtypes, Python scalars, anything with `.dtype` and `.shape`. Out: a `dtype`. Called by every op's front end.
-Promotion follows PyTorch: dimensioned tensors decide before 0-dim tensors, which decide before Python numbers,
+In: dtypes, Python scalars, anything with `.dtype` and `.shape`. Out: a `dtype`. Called by every
+op's front end.
+Promotion follows PyTorch: dimensioned tensors decide before 0-dim tensors, which decide before
+Python numbers,
 and a lower class only matters where it brings a higher category (bool < int < float < complex).
 """
 
@@ -78,11 +80,14 @@ _default = float32
 
 
 def dtype_of_numpy(numpy_type: Any) -> dtype:
-    """The dtype of a NumPy dtype; TypeError for those PyTorch has no name for here (uint16, object ...)."""
+    """The dtype of a NumPy dtype; TypeError for those PyTorch has no name for here (uint16, object
+    ...)."""
     found = _OF_NUMPY.get(np.dtype(numpy_type))
     if found is None:
         known = ", ".join(dtype._by_name)
-        raise TypeError(f"can't convert np.ndarray of type {np.dtype(numpy_type)}; supported: {known}")
+        raise TypeError(
+            f"can't convert np.ndarray of type {np.dtype(numpy_type)}; supported: {known}"
+        )
     return found
 
 
@@ -168,7 +173,8 @@ def result_type(*operands: Any) -> dtype:
 
 
 def promote_across(strong: dtype, weak: dtype) -> dtype:
-    """A lower class brings a higher category: its own dtype decides (complex keeps float's width)."""
+    """A lower class brings a higher category: its own dtype decides (complex keeps float's
+    width)."""
     if weak.category == COMPLEX and strong.category == FLOATING:
         return complex128 if strong is float64 else complex64
     return weak
@@ -176,7 +182,9 @@ def promote_across(strong: dtype, weak: dtype) -> dtype:
 
 def can_cast(source: dtype, target: dtype) -> bool:
     """Whether a result of `source` may be stored in-place in a tensor of `target`."""
-    return source.category <= target.category and not (source.category == INTEGER and target is bool_)
+    return source.category <= target.category and not (
+        source.category == INTEGER and target is bool_
+    )
 
 
 class TensorType(NamedTuple):

@@ -212,7 +212,7 @@ def _usable(directory: Path) -> bool:
         return False
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = directory.lstat()
+        found = directory.stat()
         if not stat.S_ISDIR(found.st_mode):
             raise OSError("it is no directory")
         if hasattr(os, "getuid") and found.st_uid != os.getuid():

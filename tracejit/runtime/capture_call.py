@@ -1,6 +1,8 @@
-"""One recorded call: run the user's Python with deferred tensors, compile what it did, make an entry if it can be replayed.
+"""One recorded call: run the user's Python with deferred tensors, compile what it did, make an
+entry if it can be replayed.
 
-In: a function, its normalised arguments. Out: the plain function's result, and an `Entry` or the reasons why there is none.
+In: a function, its normalised arguments. Out: the plain function's result, and an `Entry` or the
+reasons why there is none.
 Called by `jit.CompiledFunction` when no entry serves a call.
 """
 
@@ -8,17 +10,18 @@ from __future__ import annotations
 
 import builtins
 import gc
+from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType
-from typing import Any, Callable
+from typing import Any
 
 from tracejit.autodiff.differentiate import Joint, differentiate
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.guards import Guards
-from tracejit.capture.location import user_location
 from tracejit.capture.reachable import explained
-from tracejit.capture.recorder import Draws, Recorder
+from tracejit.capture.recorder import Recorder
 from tracejit.capture.results import Effect, Recipes, Replay, Unmodelled, effects, view_recipe
 from tracejit.capture.scalars import RuntimeFloat
+from tracejit.capture.sources import Draws
 from tracejit.capture.state import ABSENT, Place, State
 from tracejit.capture.watch import Names, Watcher
 from tracejit.eager.modes import is_grad_enabled
@@ -37,11 +40,26 @@ Compile = Callable[[Graph], Segment]
 
 
 class CapturedCall:
-    """The recording of one call. `run()` returns the result; `entry` and `breaks` tell what became of it."""
+    """The recording of one call. `run()` returns the result; `entry` and `breaks` tell what became
+    of it."""
 
-    def __init__(self, name: str, names: list[str], function: Callable[..., Any], invoke: Callable[[tuple], Any],
-                 arguments: tuple, compile: Compile, fullgraph: bool, watch: bool):
-        self.function, self.invoke, self.arguments, self.compile = function, invoke, arguments, compile
+    def __init__(
+        self,
+        name: str,
+        names: list[str],
+        function: Callable[..., Any],
+        invoke: Callable[[tuple], Any],
+        arguments: tuple,
+        compile: Compile,
+        fullgraph: bool,
+        watch: bool,
+    ):
+        self.function, self.invoke, self.arguments, self.compile = (
+            function,
+            invoke,
+            arguments,
+            compile,
+        )
         self.watch = watch
         self.recorder = Recorder(name, self._run_segment, fullgraph)
         self.state = State(self._unmodelled, self._exempt)
@@ -58,7 +76,11 @@ class CapturedCall:
     # -- running ---------------------------------------------------------------------------------
     def run(self) -> Any:
         recorder = self.recorder
-        owner = getattr(self.function, "__self__", None if isinstance(self.function, FunctionType) else self.function)
+        owner = getattr(
+            self.function,
+            "__self__",
+            None if isinstance(self.function, FunctionType) else self.function,
+        )
         if self.watch and owner is not None:  # a bound method, a callable object
             self.state.add_root("constant", owner, None, owner, "self")
         values = tuple(self._argument(k, v) for k, v in enumerate(self.arguments))
@@ -72,9 +94,14 @@ class CapturedCall:
             else:
                 value = self.invoke(values)
             if self.watch and modes != (is_grad_enabled(), get_default_dtype()):
-                recorder.note("grad mode or the default dtype is left changed", "use `with tracejit.no_grad():`")
+                recorder.note(
+                    "grad mode or the default dtype is left changed",
+                    "use `with tracejit.no_grad():`",
+                )
             if self.watch and (default_generator.array != seeded).any():
-                recorder.note("the generator was seeded inside the captured function", "seed it outside")
+                recorder.note(
+                    "the generator was seeded inside the captured function", "seed it outside"
+                )
             if self.watch and not recorder.breaks:
                 self._make_entry(value)
             recorder.flush()
@@ -99,11 +126,12 @@ class CapturedCall:
         try:
             segment = self.compile(graph)
             self.segments.append(segment)
-            return segment.run(inputs, segment.bind(inputs))
+            return segment.run(inputs, segment.bound(inputs))
         finally:
             active.recorder = self.recorder
 
-    # -- what the watcher and the state walker report ------------------------------------------------
+    # -- what the watcher and the state walker report
+    # ------------------------------------------------
     def _entered(self, names: Names, frame: FrameType) -> None:
         state = self.state
         saved, active.recorder = active.recorder, None
@@ -129,15 +157,19 @@ class CapturedCall:
                     self.state.add_root("cell", cell, cell, cell.cell_contents, name)
                 except ValueError:  # not assigned yet
                     continue
-        elif code not in self.inner:  # else made inside the call: what it closes over was made there too
+        elif (
+            code not in self.inner
+        ):  # else made inside the call: what it closes over was made there too
             self.recorder.note(f"{code.co_qualname} closes over variables and was found nowhere")
 
     def _foreign(self, function: Any) -> None:
         name = getattr(function, "__qualname__", repr(function))
         module = getattr(function, "__module__", None)
         known = f"{module}.{name}" if module and module != "builtins" else name
-        self.recorder.note(f"calls {known}, whose effects and sources cannot be seen",
-                           "move it out of the captured function")
+        self.recorder.note(
+            f"calls {known}, whose effects and sources cannot be seen",
+            "move it out of the captured function",
+        )
 
     def _unmodelled(self, path: str, what: str) -> None:
         self.recorder.note(f"{path}: {what}")
@@ -173,7 +205,13 @@ class EntryMaker:
         joint = self._differentiate(results)
         tangents = set() if joint is None else set(joint.tangents)
         inputs = [v for v in self.graph.inputs if v not in tangents]
-        guards = Guards(self.state, [places[v] for v in inputs], self._checked(), self._is_runtime, self._aliases())
+        guards = Guards(
+            self.state,
+            [places[v] for v in inputs],
+            self._checked(),
+            self._is_runtime,
+            self._aliases(),
+        )
         concrete = [recorder.input_sources()[v] for v in inputs]
         return self._run(joint, inputs, concrete, results, guards, returned, changed)
 
@@ -184,7 +222,9 @@ class EntryMaker:
             tensor = item.tensor
             grad, requires, node = item.before
             if tensor._requires_grad is not requires or grad_fn_of(tensor) is not node:
-                raise Unmodelled("requires_grad or the history of a tensor made outside was changed")
+                raise Unmodelled(
+                    "requires_grad or the history of a tensor made outside was changed"
+                )
             if tensor._grad is not grad:
                 found.append(self._set_grad(self._place(tensor), recipes.of(tensor._grad)))
         return found
@@ -205,11 +245,16 @@ class EntryMaker:
                 return Place(None, "constant", source, source, "a constant")
             found = self.state.place_of(source) or self._grad_place(source)
             if found is None:
-                raise Unmodelled("a tensor is read that was found through no argument, global, closure or attribute")
+                raise Unmodelled(
+                    "a tensor is read that was found through no argument, global, closure or "
+                    "attribute"
+                )
             return found
         if isinstance(source, Draws):
             generator = source.generator
-            return self.state.place_of(generator) or Place(None, "constant", generator, generator, "generator")
+            return self.state.place_of(generator) or Place(
+                None, "constant", generator, generator, "generator"
+            )
         (place,) = source.sources
         return place if isinstance(place, Place) else self._number_place(*place)
 
@@ -246,7 +291,11 @@ class EntryMaker:
             return type(place.value) is float and place not in frozen
         if place.parent is None or not self.recorder.is_number(place.parent.value, place.key):
             return False
-        return all(s[0] is not place.parent.value or s[1] != place.key for s in frozen if isinstance(s, tuple))
+        return all(
+            s[0] is not place.parent.value or s[1] != place.key
+            for s in frozen
+            if isinstance(s, tuple)
+        )
 
     def _aliases(self) -> list[tuple[Place, Place]]:
         """Pairs of places at which the program expects the same tensor, or the same memory."""
@@ -268,19 +317,35 @@ class EntryMaker:
             gc.collect()
             unseen = [t for t in self.recorder.alive() if id(t) not in known]
         if unseen:
-            raise Unmodelled("a tensor made in the call is kept somewhere its effects cannot be seen")
+            raise Unmodelled(
+                "a tensor made in the call is kept somewhere its effects cannot be seen"
+            )
 
     def _differentiate(self, results: list[Tensor]) -> Joint | None:
-        tracked = [t for t in results if t._requires_grad and grad_fn_of(t) is not None and t._traced is not None]
+        tracked = [
+            t
+            for t in results
+            if t._requires_grad and grad_fn_of(t) is not None and t._traced is not None
+        ]
         wrt = [item.tensor for item in self.recorder.lifted_tensors() if item.tensor._requires_grad]
         if not tracked or not wrt:
             return None
         return differentiate(self.recorder, tracked, wrt)
 
-    def _run(self, joint: Joint | None, inputs: list[Value], concrete: list[Any], results: list[Tensor],
-             guards: Guards, returned: Any, changed: list[Effect]) -> Entry:
+    def _run(
+        self,
+        joint: Joint | None,
+        inputs: list[Value],
+        concrete: list[Any],
+        results: list[Tensor],
+        guards: Guards,
+        returned: Any,
+        changed: list[Effect],
+    ) -> Entry:
         recorder = self.recorder
-        fresh = list(dict.fromkeys(t._traced.memory for t in results if t._traced.memory.owner is None))
+        fresh = list(
+            dict.fromkeys(t._traced.memory for t in results if t._traced.memory.owner is None)
+        )
         saved = [] if joint is None else joint.saved
         roots_of: dict[Memory, int] = {m: k for k, m in enumerate(fresh)}
         tracked = {} if joint is None else {id(t): k for k, t in enumerate(joint.outputs)}
@@ -293,14 +358,15 @@ class EntryMaker:
         writes = [(primal[m.input], m.generation) for m in written]
         roots = recorder.finish(inputs, concrete, results, fresh, extra)
         segment = self.call.segments[-1]
-        entry = Entry(guards, segment, described, returned, changed,
-                      writes, draws, backward)
+        entry = Entry(guards, segment, described, returned, changed, writes, draws, backward)
         if backward is not None and joint is not None:
             values = recorder_values(concrete)
-            attach_backward(backward, values, roots, joint.outputs, segment.bind(values))
+            attach_backward(backward, values, roots, joint.outputs, segment.bound(values))
         return entry
 
-    def _describe(self, tensor: Tensor, roots: dict[Memory, int], tracked: dict[int, int]) -> ResultTensor:
+    def _describe(
+        self, tensor: Tensor, roots: dict[Memory, int], tracked: dict[int, int]
+    ) -> ResultTensor:
         traced = tensor._traced
         memory = traced.memory
         root: Any
@@ -311,14 +377,19 @@ class EntryMaker:
             from tracejit.capture.guards import current
 
             root = lambda replay: current(place, replay.arguments)  # noqa: E731
-        history = grad_fn_of(tensor) is not None and id(tensor) not in tracked and tensor._requires_grad
+        history = (
+            grad_fn_of(tensor) is not None and id(tensor) not in tracked and tensor._requires_grad
+        )
         leaf = tensor._requires_grad and grad_fn_of(tensor) is None
         viewed = bool(traced.views) or memory.owner is not None
-        return ResultTensor(root, view_recipe(traced), viewed, history, leaf, tracked.get(id(tensor), -1))
+        return ResultTensor(
+            root, view_recipe(traced), viewed, history, leaf, tracked.get(id(tensor), -1)
+        )
 
     @staticmethod
-    def _saved(saved: list[Value], primal: dict[Value, int], first: int,
-               written: set[Value]) -> tuple[list[Value], list[tuple[str, int]]]:
+    def _saved(
+        saved: list[Value], primal: dict[Value, int], first: int, written: set[Value]
+    ) -> tuple[list[Value], list[tuple[str, int]]]:
         """Which saved values become further outputs, and where each is found after the run."""
         extra: list[Value] = []
         found: list[tuple[str, int]] = []
@@ -327,17 +398,26 @@ class EntryMaker:
                 found.append(("input", primal[value]))
             else:
                 found.append(("output", first + len(extra)))
-                extra.append(value.graph.append(REGISTRY["clone"], (value,), {}) if value in primal else value)
+                extra.append(
+                    value.graph.append(REGISTRY["clone"], (value,), {})
+                    if value in primal
+                    else value
+                )
         return extra, found
 
-    def _backward(self, joint: Joint | None, primal: dict[Value, int],
-                  saved: list[tuple[str, int]]) -> Backward | None:
+    def _backward(
+        self, joint: Joint | None, primal: dict[Value, int], saved: list[tuple[str, int]]
+    ) -> Backward | None:
         if joint is None:
             return None
         real = [k for k, g in enumerate(joint.grads) if g is not None]
         grads = [real.index(k) if k in real else None for k in range(len(joint.grads))]
-        whole = extract(joint.graph, f"{joint.graph.name}_joint", joint.graph.inputs,
-                        [g for g in joint.grads if g is not None])
+        whole = extract(
+            joint.graph,
+            f"{joint.graph.name}_joint",
+            joint.graph.inputs,
+            [g for g in joint.grads if g is not None],
+        )
         number = {v: k for k, v in enumerate(joint.graph.inputs)}
         tangents = [number[t] for t in joint.tangents]
         wrt = [primal[self.recorder.lifted[id(x)].value] for x in joint.inputs]
@@ -347,7 +427,9 @@ class EntryMaker:
 
 def recorder_values(sources: list[Any]) -> list[Any]:
     """Graph inputs as a segment takes them: tensors, floats, generator states."""
-    return [x.hint if type(x) is RuntimeFloat else x.words if type(x) is Draws else x for x in sources]
+    return [
+        x.hint if type(x) is RuntimeFloat else x.words if type(x) is Draws else x for x in sources
+    ]
 
 
 def plain(value: Any) -> Any:
@@ -363,5 +445,5 @@ def plain(value: Any) -> Any:
     if type(value) is dict:
         return {k: plain(v) for k, v in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_make"):
-        return value._make(plain(v) for v in value)  # type: ignore[attr-defined]
+        return value._make(plain(v) for v in value)
     return value

@@ -1,13 +1,15 @@
 """A replay entry: guards, a compiled segment, and recipes for results and effects.
 
-In: what a recorded call left behind (made by the jit). Out: `Entry.replay(inputs, arguments)`: the plain function's return value and
+In: what a recorded call left behind (made by the jit). Out: `Entry.replay(inputs, arguments)`: the
+plain function's return value and
 effects, without running any Python of the user's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Callable, Sequence
+from typing import Any
 
 from tracejit.capture.aliasing import extent
 from tracejit.capture.guards import Guards, Miss
@@ -26,7 +28,8 @@ Look = Callable[[Any, dict[str, int]], Any]
 
 @dataclass
 class ResultTensor:
-    """One tensor a call made: output number of its memory (or a place of the caller's), views, history."""
+    """One tensor a call made: output number of its memory (or a place of the caller's), views,
+    history."""
 
     root: int | Callable[[Replay], Any]
     look: Look
@@ -96,15 +99,17 @@ class Entry:
         return values
 
     def disjoint(self, inputs: Sequence[Any]) -> bool:
-        """Whether memory this program writes overlaps no other input (checked once per set of addresses)."""
+        """Whether memory this program writes overlaps no other input (checked once per set of
+        addresses)."""
         if not self.written:
             return True
-        key = tuple([(x._storage.ptr, x._offset, x._shape, x._strides) if isinstance(x, Tensor) else None
-                     for x in inputs])
+        key = tuple([place_of(x) if isinstance(x, Tensor) else None for x in inputs])
         if key in self.disjoint_known:
             return True
         written_inputs = {number for number, _ in self.written}
-        spans = sorted((*extent(x), k in written_inputs) for k, x in enumerate(inputs) if isinstance(x, Tensor))
+        spans = sorted(
+            (*extent(x), k in written_inputs) for k, x in enumerate(inputs) if isinstance(x, Tensor)
+        )
         for (_, end, written), (start, _, next_written) in zip(spans, spans[1:]):
             if start < end and (written or next_written):
                 return False
@@ -121,9 +126,14 @@ class Entry:
         guard = self.segment.failing_guard(inputs)
         if guard is not None:
             values = self.segment.sizes(inputs)
-            return Miss(f"size {guard.left} at {guard.where}", str(guard),
-                        f"{evaluate(guard.left, values)} against {evaluate(guard.right, values)}")
-        return Miss("memory of the inputs", "disjoint", "overlapping, and the program writes some of it")
+            return Miss(
+                f"size {guard.left} at {guard.where}",
+                str(guard),
+                f"{evaluate(guard.left, values)} against {evaluate(guard.right, values)}",
+            )
+        return Miss(
+            "memory of the inputs", "disjoint", "overlapping, and the program writes some of it"
+        )
 
     def _result(self, result: ResultTensor, roots: list[Tensor], replay: Replay) -> Tensor:
         root = roots[result.root] if type(result.root) is int else result.root(replay)  # type: ignore[operator]
@@ -138,13 +148,24 @@ class Entry:
             tensor._requires_grad = True
         return tensor
 
-    def _attach(self, backward: Backward, inputs: Sequence[Any], roots: list[Tensor], tensors: list[Tensor],
-                bound: Bound) -> None:
+    def _attach(
+        self,
+        backward: Backward,
+        inputs: Sequence[Any],
+        roots: list[Tensor],
+        tensors: list[Tensor],
+        bound: Bound,
+    ) -> None:
         outputs = [None] * sum(r.tracked >= 0 for r in self.results)
         for result, tensor in zip(self.results, tensors):
             if result.tracked >= 0:
                 outputs[result.tracked] = tensor  # type: ignore[call-overload]
         attach_backward(backward, inputs, roots, outputs, bound)
+
+
+def place_of(x: Any) -> tuple:
+    """Where a tensor's elements lie."""
+    return x._storage.ptr, x._offset, x._shape, x._strides
 
 
 def record_freed(tensor: Tensor) -> None:
@@ -158,12 +179,19 @@ def record_freed(tensor: Tensor) -> None:
     record_custom("CompiledBackward", [marker], [tensor], backward)
 
 
-def attach_backward(plan: Backward, inputs: Sequence[Any], roots: Sequence[Tensor], outputs: Sequence[Any],
-                    bound: Bound) -> None:
+def attach_backward(
+    plan: Backward,
+    inputs: Sequence[Any],
+    roots: Sequence[Tensor],
+    outputs: Sequence[Any],
+    bound: Bound,
+) -> None:
     """Make `outputs` the results of one node whose backward runs the compiled backward graph."""
     primals = [inputs[k] for k in plan.wrt]
     kept = [inputs[k] if kind == "input" else roots[k] for kind, k in plan.saved]
-    kept_inputs = [inputs[k] for kind, k in plan.saved if kind == "input" and isinstance(inputs[k], Tensor)]
+    kept_inputs = [
+        inputs[k] for kind, k in plan.saved if kind == "input" and isinstance(inputs[k], Tensor)
+    ]
     everything = list(inputs)
     types = [(t._shape, t._dtype) for t in outputs]
 

@@ -1,6 +1,7 @@
 """A graph made runnable: passes, lowering, and the mode it runs in.
 
-In: a recorded Graph. Out: a `Segment` whose `run(inputs)` returns one fresh tensor per graph output and has written what the
+In: a recorded Graph. Out: a `Segment` whose `run(inputs)` returns one fresh tensor per graph
+output and has written what the
 graph writes. Called by the jit for recorded segments, replayed entries and backward programs.
 """
 
@@ -8,12 +9,13 @@ from __future__ import annotations
 
 import time
 from array import array
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from tracejit.eager.state import make, of_array
 from tracejit.eager.saved import alias
+from tracejit.eager.state import make, of_array
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph
 from tracejit.ir.interpret import interpret
@@ -48,7 +50,8 @@ class Segment:
         number = {v: k for k, v in enumerate(self.graph.inputs)}
         self.returned = [number.get(v, -1) for v in self.graph.outputs]
         self.output_types = [v.type for v in self.graph.outputs]
-        # Tape nodes keep symbolic sizes and may compare them after the call: that is no business of this program.
+        # Tape nodes keep symbolic sizes and may compare them after the call: that is no business
+        # of this program.
         self.guards = tuple(self.graph.scope.guards)
 
     @property
@@ -58,7 +61,8 @@ class Segment:
 
     # -- binding ----------------------------------------------------------------------------------
     def key(self, inputs: Sequence[Any]) -> tuple:
-        """What of the inputs a binding depends on: shapes, and strides where they are not contiguous."""
+        """What of the inputs a binding depends on: shapes, and strides where they are not
+        contiguous."""
         return tuple([(x._shape, x._strides) if isinstance(x, Tensor) else None for x in inputs])
 
     def sizes(self, inputs: Sequence[Any]) -> dict[str, int]:
@@ -78,6 +82,13 @@ class Segment:
             sizes = self.sizes(inputs)
             held = all(guard.holds(sizes) for guard in self.guards)
             bound = self.bindings[key] = Bound(self, sizes) if held else None
+        return bound
+
+    def bound(self, inputs: Sequence[Any]) -> Bound:
+        """The binding for the inputs this graph was just recorded from: its guards hold."""
+        bound = self.bind(inputs)
+        if bound is None:
+            raise RuntimeError(f"{self.captured.name}: {self.failing_guard(inputs)} does not hold")
         return bound
 
     def bind_sizes(self, sizes: dict[str, int]) -> Bound:
@@ -110,9 +121,12 @@ class Segment:
                 held.append(cell)
                 pointers.append(cell.buffer_info()[0])
         storages = self.executable.run(bound.binding, pointers)
-        return [make(storage, 0, shape, None, dtype, device) if storage is not None
-                else alias(inputs[self.returned[k]])
-                for k, (storage, (shape, dtype, device)) in enumerate(zip(storages, bound.outputs))]
+        return [
+            make(storage, 0, shape, None, dtype, device)
+            if storage is not None
+            else alias(inputs[self.returned[k]])
+            for k, (storage, (shape, dtype, device)) in enumerate(zip(storages, bound.outputs))
+        ]
 
     def _interpret(self, inputs: Sequence[Any], bound: Bound) -> list[Tensor]:
         arrays = [x.array if isinstance(x, Tensor) else np.asarray(x) for x in inputs]
@@ -130,6 +144,10 @@ class Bound:
 
     def __init__(self, segment: Segment, sizes: dict[str, int]):
         self.sizes = sizes
-        self.binding = None if segment.mode == "graph" else segment.executable.bind(sizes)
-        self.outputs = [(tuple(evaluate(s, sizes) for s in t.shape), t.dtype, t.device or CPU)
-                        for t in segment.output_types]
+        self.binding: Any = None
+        if segment.mode != "graph":
+            self.binding = segment.executable.bind(sizes)
+        self.outputs = [
+            (tuple(evaluate(s, sizes) for s in t.shape), t.dtype, t.device or CPU)
+            for t in segment.output_types
+        ]

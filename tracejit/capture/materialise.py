@@ -1,0 +1,43 @@
+"""Deferred tensors become concrete: the memory their segment produced, seen through their views.
+
+In: deferred tensors, the fresh root tensor of each piece of memory. Out: nothing; the tensors are
+changed. Called by the recorder when a segment has run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.capture.aliasing import Memory, Traced, concrete
+from tracejit.eager.modes import no_grad
+from tracejit.eager.recording import active
+from tracejit.eager.tape import alias
+from tracejit.eager.tensor import Tensor
+
+
+def materialise(tensors: list[Tensor], roots: dict[Memory, Tensor]) -> None:
+    """Give deferred tensors the memory their segment produced, seen through their views."""
+    saved, active.recorder = active.recorder, None
+    try:
+        for tensor in tensors:
+            traced = tensor._traced
+            memory = traced.memory
+            root: Any = roots[memory] if memory.owner is None else memory.owner
+            if memory.owner is None:
+                root._storage.version = memory.version
+            shown = apply_views(root, traced.views, traced)
+            tensor._storage, tensor._offset = shown._storage, shown._offset
+            tensor._shape, tensor._strides = shown._shape, shown._strides
+            tensor._traced = None
+    finally:
+        active.recorder = saved
+
+
+def apply_views(root: Tensor, views: tuple, traced: Traced) -> Any:
+    """The array views lead to, from the concrete memory they start at."""
+    array: Any = alias(root)
+    values = traced.memory.value.graph.scope.hints
+    with no_grad():
+        for op, _, attributes in views:
+            array = op(array, **{k: concrete(v, values) for k, v in attributes.items()})
+    return array

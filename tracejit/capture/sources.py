@@ -1,0 +1,63 @@
+"""What graph inputs stand for: tensors of the caller, generators, numbers in containers.
+
+In: objects the recorder met. Out: records that remember what they were before the call. Read when
+an
+entry is made: each source must be found again on replay.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.capture.aliasing import Traced
+from tracejit.eager.tape import grad_fn_of
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.graph import Value
+from tracejit.ops import random
+
+
+class Lifted:
+    """A concrete tensor (or the generator's state) that became an input of the graph."""
+
+    __slots__ = ("tensor", "value", "traced", "before")
+
+    def __init__(self, tensor: Any, value: Any, traced: Traced | None):
+        self.tensor, self.value, self.traced = tensor, value, traced
+        self.before: tuple = () if traced is None else tensor_history(tensor)
+
+
+class Draws:
+    """A generator the recording draws from: its state at the start, how many draws."""
+
+    __slots__ = ("generator", "tensor", "value", "words", "count")
+
+    def __init__(self, generator: random.Generator, tensor: Tensor, value: Value):
+        self.generator, self.tensor, self.value = generator, tensor, value
+        self.words = generator.array.copy()
+        self.count = 0
+
+    def untouched(self) -> bool:
+        """Whether nobody seeded the generator since."""
+        return bool((self.generator.array == self.words).all())
+
+
+def tensor_history(tensor: Tensor) -> tuple:
+    """What of a tensor, beside its memory, a call may change."""
+    return (tensor._grad, tensor._requires_grad, grad_fn_of(tensor))
+
+
+class NumberSource(tuple):
+    """Where a number was read: (container, key)."""
+
+    def __new__(cls, container: Any, key: Any) -> NumberSource:
+        return super().__new__(cls, (container, key))
+
+    def __hash__(self) -> int:
+        return hash((id(self[0]), self[1]))
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is NumberSource and self[0] is other[0] and self[1] == other[1]
+
+    @property
+    def text(self) -> str:
+        return repr(self[1])
