@@ -162,7 +162,7 @@ class Statements(Primitives):
         self.loops: list[tuple[Any, Any]] = []  # (where `continue` goes, where `break` goes)
         self.fixed: dict[str, Any] = {}
         self.slots: dict[str, Scalar] = {}  # local -> (its alloca, dtype)
-        self.computed = False  # whether there are pointers besides the parameters, which are `noalias`
+        self.computed = False  # are there pointers besides the parameters, which are `noalias`?
         arguments = list(function.args)
         for (name, dtype, is_pointer), argument in zip(fetched, arguments):
             self.fixed[name] = Pointer(argument, dtype) if is_pointer else Scalar(argument, dtype)

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.config import flags
 from tracejit.ir.graph import Location
 from tracejit.lowering.program import Instruction, Program
 from tracejit.memory import Storage, allocate, get_num_threads
-from tracejit.runtime import blas, cache, host, runner
+from tracejit.runtime import blas, cache, host, nan_check, runner
 from tracejit.runtime.binding import Binding, bind
 from tracejit.runtime.runner import JOB, ROW, STATUS_WORDS, Runner
 
@@ -107,8 +108,12 @@ class Executable:
         threads = get_num_threads() if native.shared else 1
         frame.take_arena(binding, threads)
         try:
+            if native.checked:
+                nan_check.run(self, binding, frame)
+                return
             if self.mode == "python":
-                host.run_python(self, binding, frame)
+                for number in range(len(binding.steps)):
+                    self.run_one(binding, frame, number)
                 return
             if threads > 1 and len(self.runner.workers) < threads - 1:
                 self.runner.prepare(threads - 1)
@@ -122,13 +127,27 @@ class Executable:
         finally:
             frame.give_arena()
 
+    def run_one(self, binding: Binding, frame: Any, number: int) -> None:
+        """Run one instruction on this thread, in either mode."""
+        if binding.steps[number].instruction.kernel is None:
+            host.call(self.program, binding, number, frame.addresses())
+        elif self.mode == "compiled":
+            frame.run_row(number)
+            if frame.status[0]:
+                raise self._failure(frame, number)
+        else:
+            status = host.run_python(self, binding, frame.addresses(), number)
+            if status[0]:
+                instruction = self.program.instructions[number]
+                raise _error(instruction, int(status[0]), int(status[1]))
+
     def _failure(self, frame: Any, first: int) -> ProgramError:
         number, value, row = frame.status[:3]
         frame.clear_status()
-        return failure(self.program.instructions[first + row], number, value)
+        return _error(self.program.instructions[first + row], number, value)
 
 
-def failure(instruction: Instruction, number: int, value: int) -> ProgramError:
+def _error(instruction: Instruction, number: int, value: int) -> ProgramError:
     """The error that a status stands for."""
     assert instruction.kernel is not None
     return ProgramError(instruction.kernel.messages[number - 1], value, instruction)
@@ -150,7 +169,8 @@ class _Native:
         self.shared = binding.shared and self.compiled and runner.can_share()
         whole = len(binding.stretches) == 1 and binding.stretches[0][1] > 0
         small = binding.arena_bytes + binding.scratch_bytes <= _KEPT_ARENA
-        self.simple = self.compiled and whole and small and not self.shared
+        self.checked = flags.check_nans
+        self.simple = self.compiled and whole and small and not self.shared and not self.checked
         self.guard = blas.guard() if executable.calls_blas and self.compiled else None
         self.scratch_stride = -(-binding.scratch_bytes // 128) * 128
         if self.compiled and hasattr(executable, "runner"):
@@ -247,6 +267,15 @@ class _Frame:
     def give_arena(self) -> None:
         if not self._kept:
             self.arena = None
+
+    def run_row(self, row: int) -> None:
+        """Run one row of the table as a job of its own."""
+        job = self._job_words[0]
+        names = [runner.TABLE, runner.COUNT, runner.POOL]
+        before = job[names].tolist()
+        job[names] = (self.native.table[row:].ctypes.data, 1, 0)
+        self.native.call(int(job.ctypes.data))
+        job[names] = before
 
     def clear_status(self) -> None:
         for k in range(STATUS_WORDS):

@@ -44,30 +44,25 @@ def python_kernel(kernel: Kernel) -> Callable[..., Any]:
     return getattr(module, kernel.name)
 
 
-def run_python(executable: Any, binding: Binding, frame: Any) -> None:
-    """Every instruction in order, kernels as Python over NumPy arrays."""
-    from tracejit.runtime.executable import failure
-
-    program: Program = executable.program
-    addresses = frame.addresses()
-    buffers = _element_arrays(program, binding, addresses)
-    scratch = np.zeros(max(1, binding.scratch_bytes), np.uint8)
+def run_python(
+    executable: Any, binding: Binding, addresses: Sequence[int], number: int
+) -> np.ndarray:
+    """Run one kernel as Python over NumPy arrays; returns the status it left."""
+    step = binding.steps[number]
+    kernel = step.instruction.kernel
+    assert kernel is not None
+    buffers = _element_arrays(executable.program, binding, addresses)
     status = np.zeros(4, np.int64)
-    for number, step in enumerate(binding.steps):
-        kernel = step.instruction.kernel
-        if kernel is None:
-            call(program, binding, number, addresses)
-            continue
-        with np.errstate(all="ignore"):
-            if step.instruction.extern == "matmul":
-                extern.python_matmul(np, [buffers[k] for k in step.operands], step.sizes)
-                continue
-            function = executable.functions[kernel.digest]
-            for lo in range(0, step.total, step.chunk):
-                hi = min(lo + step.chunk, step.total)
-                function(buffers, step.operands, step.sizes, scratch, status, lo, hi)
-        if status[0]:
-            raise failure(step.instruction, int(status[0]), int(status[1]))
+    with np.errstate(all="ignore"):
+        if step.instruction.extern == "matmul":
+            extern.python_matmul(np, [buffers[k] for k in step.operands], step.sizes)
+            return status
+        function = executable.functions[kernel.digest]
+        scratch = np.zeros(max(1, binding.scratch_bytes), np.uint8)
+        for lo in range(0, step.total, step.chunk):
+            hi = min(lo + step.chunk, step.total)
+            function(buffers, step.operands, step.sizes, scratch, status, lo, hi)
+    return status
 
 
 def _element_arrays(
