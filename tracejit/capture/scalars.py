@@ -116,7 +116,8 @@ def _arithmetic(name: str, left: Any, right: Any) -> Any:
     operands = tuple(
         x.graph_value(recorder) if type(x) is RuntimeFloat else float(x) for x in (left, right)
     )
-    value = recorder.graph.append(REGISTRY[name], operands, {})
+    graph: Any = runtime.recorder.graph
+    value = graph.append(REGISTRY[name], operands, {})
     value.is_weak = True
     return RuntimeFloat(recorder, hint, sources, value)
 

@@ -106,7 +106,7 @@ class _Emitter:
         # numba gives the kernel's fastmath flags to whatever has none. "arcp" concerns divisions
         # alone and "contract" sums of products alone, so each is harmless on the other kind
         self.division_flags = ("contract",)
-        self.flags = ("contract",) if contract else ("arcp",)
+        self.flags: tuple[str, ...] = ("contract",) if contract else ("arcp",)
         if getattr(function, "reassociated", False):
             self.flags += ("reassoc",)
         self.target = target

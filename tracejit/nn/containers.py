@@ -109,6 +109,7 @@ class Sequential(_Numbered):
                 self.add_module(str(k), module)
 
     def forward(self, input: Any) -> Any:
+        module: Any
         for module in self._modules.values():
             input = module(input)
         return input
@@ -195,6 +196,7 @@ class _Parameters(Module):
                 f"Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]",
             )
             for name, p in self._parameters.items()
+            if p is not None
         )
         return module_text(self._get_name(), "", lines)
 

@@ -58,7 +58,7 @@ class Embedding(Module):
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with tracejit.no_grad():
-                self.weight[self.padding_idx].fill_(0)
+                self.weight.select(0, self.padding_idx).fill_(0)
 
     @classmethod
     def from_pretrained(
@@ -67,7 +67,8 @@ class Embedding(Module):
         """An Embedding over a given matrix, not trained unless `freeze=False`."""
         if embeddings.dim() != 2:
             raise ValueError("Embeddings parameter is expected to be 2-dimensional")
-        made = cls(*embeddings.shape, padding_idx=padding_idx, _weight=embeddings)
+        rows, width = embeddings.shape
+        made = cls(rows, width, padding_idx=padding_idx, _weight=embeddings)
         made.weight.requires_grad_(not freeze)
         return made
 

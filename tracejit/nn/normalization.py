@@ -33,8 +33,9 @@ class LayerNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        whole = isinstance(normalized_shape, int)
-        self.normalized_shape = (normalized_shape,) if whole else tuple(normalized_shape)
+        if isinstance(normalized_shape, int):
+            normalized_shape = (normalized_shape,)
+        self.normalized_shape = tuple(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         kind = {"device": device, "dtype": dtype}
         for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):

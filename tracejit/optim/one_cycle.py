@@ -40,13 +40,17 @@ class OneCycleLR(LRScheduler):
         three_phase: bool = False,
         last_epoch: int = -1,
     ) -> None:
-        if total_steps is None and (epochs is None or steps_per_epoch is None):
-            raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
+        if total_steps is None:
+            if epochs is None or steps_per_epoch is None:
+                raise ValueError(
+                    "You must define either total_steps OR (epochs AND steps_per_epoch)"
+                )
+            total_steps = epochs * steps_per_epoch
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(
                 f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
             )
-        self.total_steps = total_steps if total_steps is not None else epochs * steps_per_epoch
+        self.total_steps = total_steps
         self.anneal_strategy, self.cycle_momentum = anneal_strategy, cycle_momentum
         self.phases = _one_cycle_phases(self.total_steps, pct_start, three_phase)
         peaks = (
