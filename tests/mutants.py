@@ -1,8 +1,10 @@
-"""Forty faults planted one at a time: does the suite see them? `python -m tests.mutants [--only WORD] [--jobs N]`.
+"""Forty faults planted one at a time: does the suite see them? `python -m tests.mutants [--only
+WORD] [--jobs N]`.
 
-In: the rows of `tests/mutant_rows.py`. Each is applied to a temporary copy of the package and its tests, where a selected fast
-part of the suite then runs, with an empty kernel cache. Out: a table; exit status 1 when fewer than 38 are caught or when a
-row no longer matches the code. Tests that fail without any fault are left out, and named.
+In: the rows of `tests/mutant_rows.py`. Each is applied to a temporary copy of the package and its
+tests, where a selected fast part of the suite then runs, with an empty kernel cache. Out: a table;
+exit status 1 when fewer than 38 are caught or when a row no longer matches the code. Tests that
+fail without any fault are left out, and named.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ class Copy:
         self.root = directory
         for part in ("tracejit", "tests", "docs", "examples"):
             if (ROOT / part).is_dir():
-                shutil.copytree(ROOT / part, directory / part, ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(
+                    ROOT / part, directory / part, ignore=shutil.ignore_patterns("__pycache__")
+                )
         shutil.copy(ROOT / "pyproject.toml", directory)
 
     def plant(self, mutant: Mutant) -> bool:
@@ -56,20 +60,48 @@ class Copy:
     def restore(self, mutant: Mutant) -> None:
         shutil.copy(ROOT / mutant.file, self.root / mutant.file)
 
-    def test(self, selection: Sequence[str], leave_out: Sequence[str] = (), stop: bool = True) -> tuple[int, list[str]]:
+    def test(
+        self, selection: Sequence[str], leave_out: Sequence[str] = (), stop: bool = True
+    ) -> tuple[int, list[str]]:
         """Run tests here: exit status, and the tests that failed."""
         with tempfile.TemporaryDirectory(dir=self.root) as cache:
-            environment = {**os.environ, "PYTHONPATH": str(self.root), "TRACEJIT_CACHE_DIR": cache,
-                           "PYTHONDONTWRITEBYTECODE": "1"}
-            command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header", "-rfE", "--tb=no",
-                       *(["-x"] if stop else []), *(f"--deselect={t}" for t in leave_out), *selection]
+            environment = {
+                **os.environ,
+                "PYTHONPATH": str(self.root),
+                "TRACEJIT_CACHE_DIR": cache,
+                "PYTHONDONTWRITEBYTECODE": "1",
+            }
+            command = [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-p",
+                "no:cacheprovider",
+                "--no-header",
+                "-rfE",
+                "--tb=no",
+                *(["-x"] if stop else []),
+                *(f"--deselect={t}" for t in leave_out),
+                *selection,
+            ]
             try:
-                done = subprocess.run(command, cwd=self.root, env=environment, capture_output=True, text=True,
-                                      timeout=SECONDS, check=False)
+                done = subprocess.run(
+                    command,
+                    cwd=self.root,
+                    env=environment,
+                    capture_output=True,
+                    text=True,
+                    timeout=SECONDS,
+                    check=False,
+                )
             except subprocess.TimeoutExpired:
                 return 1, ["(did not end)"]
-        failed = [line.split(" ", 1)[1].split(" - ")[0] for line in done.stdout.splitlines()
-                  if line.startswith(("FAILED ", "ERROR "))]
+        failed = [
+            line.split(" ", 1)[1].split(" - ")[0]
+            for line in done.stdout.splitlines()
+            if line.startswith(("FAILED ", "ERROR "))
+        ]
         if done.returncode not in (0, 1) and not failed:
             failed = [(done.stdout + done.stderr).strip().splitlines()[-1][:80]]
         return done.returncode, failed
@@ -121,20 +153,31 @@ def run(rows: Sequence[Mutant], jobs: int) -> tuple[list[Verdict], Baseline]:
 
 
 def show(v: Verdict) -> None:
-    print(f"{v.outcome:9} {v.seconds:5.1f} s  {v.mutant.area:9} {v.mutant.what:58.58}  {v.by[:100]}", flush=True)
+    print(
+        f"{v.outcome:9} {v.seconds:5.1f} s  {v.mutant.area:9} {v.mutant.what:58.58}  {v.by[:100]}",
+        flush=True,
+    )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("--only", default="", help="rows whose number, area or description this is part of")
+    parser.add_argument(
+        "--only", default="", help="rows whose number, area or description this is part of"
+    )
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
-    wanted = [m for k, m in enumerate(ROWS) if options.only in (str(k), "") or options.only in f"{m.area} {m.what}"]
+    wanted = [
+        m
+        for k, m in enumerate(ROWS)
+        if options.only in (str(k), "") or options.only in f"{m.area} {m.what}"
+    ]
     started = time.monotonic()
     verdicts, baseline = run(wanted, options.jobs)
     failing = sorted({t for tests in baseline.known.values() for t in tests})
     if failing:
-        print(f"{len(failing)} tests fail without any fault and were left out:", *failing, sep="\n  ")
+        print(
+            f"{len(failing)} tests fail without any fault and were left out:", *failing, sep="\n  "
+        )
     caught = sum(v.outcome == "caught" for v in verdicts)
     print(f"{caught} of {len(verdicts)} caught in {time.monotonic() - started:.0f} s")
     old = any(v.outcome == "OLD TEXT" for v in verdicts)

@@ -1,7 +1,8 @@
-"""`python -m tests.random_programs --count 20000 --seed 0 --jobs 2`: random programs, in processes that may crash.
+"""`python -m tests.random_programs --count 20000 --seed 0 --jobs 2`: random programs, in processes
+that may crash.
 
-In: how many, from which seed, in which modes. Out: mismatches, made small, as scripts; with `--table` the coverage table in
-`docs/coverage_random.md`; exit status 1 where anything differed.
+In: how many, from which seed, in which modes. Out: mismatches, made small, as scripts; with
+`--table` the coverage table in `docs/coverage_random.md`; exit status 1 where anything differed.
 """
 
 from __future__ import annotations
@@ -22,8 +23,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=1e6, help="stop after so long")
-    parser.add_argument("--modes", default="", help="only these, for all programs: graph,compiled,compiled:eager,python")
-    parser.add_argument("--compiled", type=int, default=4, help="one program in so many runs compiled")
+    parser.add_argument(
+        "--modes",
+        default="",
+        help="only these, for all programs: graph,compiled,compiled:eager,python",
+    )
+    parser.add_argument(
+        "--compiled", type=int, default=4, help="one program in so many runs compiled"
+    )
     parser.add_argument("--table", action="store_true", help=f"write {COVERAGE.name}")
     options = parser.parse_args()
     shares = Shares(options.compiled, only=tuple(filter(None, options.modes.split(","))))
@@ -37,7 +44,10 @@ def main() -> int:
     print(report.partition("Counts per op")[0])
     for (op, kind), n in total.coverage.rejected.most_common(8):
         print(f"refused by eager mode: {n} x {op} ({kind})")
-    print(f"{total.coverage.programs['all']} programs, {len(total.failures)} failures, {seconds:.0f} s")
+    print(
+        f"{total.coverage.programs['all']} programs, {len(total.failures)} failures, "
+        f"{seconds:.0f} s"
+    )
     return 1 if total.failures or total.coverage.programs["all"] < options.count else 0
 
 

@@ -1,7 +1,9 @@
-"""A program while it is being made: every step is run eagerly at every size as soon as it is proposed.
+"""A program while it is being made: every step is run eagerly at every size as soon as it is
+proposed.
 
-In: drafts from `operations.py`. Out: steps that run, the cells they cover, and the drafts eager mode refused (an op is
-asked for more than it supports now and then; the refusals are counted, so that a broken op cannot hide there).
+In: drafts from `operations.py`. Out: steps that run, the cells they cover, and the drafts eager
+mode refused (an op is asked for more than it supports now and then; the refusals are counted, so
+that a broken op cannot hide there).
 """
 
 from __future__ import annotations
@@ -18,16 +20,34 @@ from tests.random_programs.choices import Choices
 from tests.random_programs.program import Argument, Call, Memory, Shape, Step, values, without_marks
 
 Shapes = tuple[Shape, ...]
-DTYPES = ("float32", "float32", "float32", "float64", "float64", "float16", "bfloat16",
-          "int64", "int32", "int16", "int8", "uint8", "bool")
-KIND = {"f": ("float32", "float64", "float16", "bfloat16"), "b": ("bool",),
-        "i": ("int64", "int32", "int16", "int8", "uint8")}
+DTYPES = (
+    "float32",
+    "float32",
+    "float32",
+    "float64",
+    "float64",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+)
+KIND = {
+    "f": ("float32", "float64", "float16", "bfloat16"),
+    "b": ("bool",),
+    "i": ("int64", "int32", "int16", "int8", "uint8"),
+}
 SIZES = (3, 4, 2, 5, 8, 17, 37)
 
 
 @dataclass
 class Draft:
-    """A proposed step. `text` is an expression, or a statement where something is written or several are defined."""
+    """A proposed step. `text` is an expression, or a statement where something is written or
+    several are defined.
+    """
 
     op: str
     text: str
@@ -60,13 +80,22 @@ class Builder:
         few = self.choices.chance(12 if assignment == 0 else 45)
         return self.choices.pick((1, 0)) if few else self.choices.pick(SIZES)
 
-    # -- memory and arguments ---------------------------------------------------------------------
+    # -- memory and arguments --------------------------------------------------------------------
     def shape(self, *dims: str | int) -> Shapes:
         """The shape made of named and fixed sizes, at every assignment."""
-        return tuple(tuple(d if isinstance(d, int) else self.sizes[d][k] for d in dims) for k in range(self.count))
+        return tuple(
+            tuple(d if isinstance(d, int) else self.sizes[d][k] for d in dims)
+            for k in range(self.count)
+        )
 
-    def memory(self, dtype: str, shapes: Shapes, kind: str = "plain", high: Sequence[int] = (),
-               history: str = "") -> Memory:
+    def memory(
+        self,
+        dtype: str,
+        shapes: Shapes,
+        kind: str = "plain",
+        high: Sequence[int] = (),
+        history: str = "",
+    ) -> Memory:
         found = Memory(f"m{len(self.memories)}", dtype, shapes, kind, tuple(high), history)
         self.memories.append(found)
         for k, space in enumerate(self.spaces):
@@ -77,7 +106,9 @@ class Builder:
     def argument(self, memory: Memory, views: Sequence[str] | None = None) -> str:
         """An argument that looks at memory through one expression per assignment."""
         name = f"x{len(self.arguments)}"
-        self.arguments.append(Argument(name, tuple(views or [memory.name] * self.count), memory.name))
+        self.arguments.append(
+            Argument(name, tuple(views or [memory.name] * self.count), memory.name)
+        )
         for k, space in enumerate(self.spaces):
             space[name] = eval(self.arguments[-1].given[k], space)
         self.live.append(name)
@@ -93,14 +124,16 @@ class Builder:
         return name
 
     def index(self, shapes: Shapes, high: Sequence[int]) -> str:
-        """An int64 argument whose elements are valid positions below `high`; empty where there are none."""
+        """An int64 argument whose elements are valid positions below `high`; empty where there are
+        none.
+        """
         shapes = tuple(s if h else tuple(0 for _ in s) for s, h in zip(shapes, high))
         name = self.argument(self.memory("int64", shapes, "index", high))
         self.live.remove(name)
         self.frozen.add(name)
         return name
 
-    # -- asking -----------------------------------------------------------------------------------
+    # -- asking ----------------------------------------------------------------------------------
     def value(self, name: str, k: int = 0) -> Any:
         return self.spaces[k][name]
 
@@ -113,11 +146,22 @@ class Builder:
     def rank(self, name: str) -> int:
         return self.value(name).ndim
 
-    def tensor(self, kinds: str = "fib", low: int = 0, high: int = 4,
-               fits: Callable[[str], Any] = lambda name: True) -> str | None:
+    def tensor(
+        self,
+        kinds: str = "fib",
+        low: int = 0,
+        high: int = 4,
+        fits: Callable[[str], Any] = lambda name: True,
+    ) -> str | None:
         """A live tensor of one of these kinds and ranks, a recent one more often than not."""
-        found = [n for n in self.live if any(self.dtype(n) in KIND[k] for k in kinds)
-                 and low <= self.rank(n) <= high and fits(n)]
+        found = [
+            n
+            for n in self.live
+            if any(self.dtype(n) in KIND[k] for k in kinds)
+            and all(low <= space[n].ndim <= high for space in self.spaces)
+            and len({space[n].ndim for space in self.spaces}) == 1
+            and fits(n)
+        ]
         if not found:
             return None
         return self.choices.pick(found[-3:] if self.choices.chance(70) else found)
@@ -135,11 +179,17 @@ class Builder:
             return False
         return True
 
-    # -- adding -----------------------------------------------------------------------------------
+    # -- adding ----------------------------------------------------------------------------------
     def add(self, draft: Draft) -> bool:
         """Run a draft at every size; keep it as a step if eager mode accepts it."""
-        names = () if draft.writes else tuple(f"v{len(self.steps)}{'ab'[k] if draft.results > 1 else ''}"
-                                              for k in range(draft.results))
+        names = (
+            ()
+            if draft.writes
+            else tuple(
+                f"v{len(self.steps)}{'ab'[k] if draft.results > 1 else ''}"
+                for k in range(draft.results)
+            )
+        )
         line = f"{', '.join(names)} = {draft.text}" if names else draft.text
         lines = tuple(line.split("\n"))
         cells = self._cells(draft)
@@ -147,13 +197,26 @@ class Builder:
         for space in self.spaces:
             try:
                 exec(code, space)
-            except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError, ZeroDivisionError) as e:
+            except (
+                RuntimeError,
+                ValueError,
+                IndexError,
+                TypeError,
+                NotImplementedError,
+                ZeroDivisionError,
+            ) as e:
                 self.rejected.append((draft.op, f"{type(e).__name__}: {e}"))
-                self.failed = self.choices.chance(20)  # the program ends here: exceptions must agree, too
+                self.failed = self.choices.chance(
+                    20
+                )  # the program ends here: exceptions must agree, too
                 if self.failed:
                     self.steps.append(Step(lines, (), frozenset(draft.operands), cells=frozenset()))
                 return False
-        if any(isinstance(space[n], tj.Tensor) and space[n].numel() > 4096 for n in names for space in self.spaces):
+        if any(
+            isinstance(space[n], tj.Tensor) and space[n].numel() > 4096
+            for n in names
+            for space in self.spaces
+        ):
             return False
         rounded = "" if draft.exact or len(names) != 1 else names[0]
         written = draft.writes if not draft.exact else ""
@@ -166,15 +229,20 @@ class Builder:
             return frozenset([(draft.op, "-", "-", "-")])
         first = draft.writes or draft.operands[0]
         alias = ("write " if draft.writes else "") + self._alias(first)
-        return frozenset((draft.op, self.dtype(first), self._shape_class(draft, first, k), alias)
-                         for k in range(self.count))
+        return frozenset(
+            (draft.op, self.dtype(first), self._shape_class(draft, first, k), alias)
+            for k in range(self.count)
+        )
 
     def _shape_class(self, draft: Draft, first: str, k: int) -> str:
         shape = tuple(self.value(first, k).shape)
         others = [self.value(n, k) for n in draft.operands]
         if 0 in shape:
             return "0"
-        if any(isinstance(o, tj.Tensor) and o.dtype.name != "int64" and tuple(o.shape) != shape for o in others):
+        if any(
+            isinstance(o, tj.Tensor) and o.dtype.name != "int64" and tuple(o.shape) != shape
+            for o in others
+        ):
             return "broadcast"
         return "0-dim" if not shape else "1" if 1 in shape else "many"
 
@@ -182,7 +250,9 @@ class Builder:
         x = self.value(name)
         if any(s == 0 and n > 1 for s, n in zip(x.stride(), x.shape)):
             return "expanded"
-        looking = [a for a in self.arguments if a.memory and self.value(a.name)._storage is x._storage]
+        looking = [
+            a for a in self.arguments if a.memory and self.value(a.name)._storage is x._storage
+        ]
         if len(looking) > 1:
             return "shared"
         if not x.is_contiguous():

@@ -1,6 +1,8 @@
-"""Where the generator's decisions come from: a seeded NumPy generator, or hypothesis, which can shrink them.
+"""Where the generator's decisions come from: a seeded NumPy generator, or hypothesis, which can
+shrink them.
 
-In: a seed or hypothesis' `draw`. Out: a `Choices`. Zero is always the simplest choice, so that shrinking simplifies.
+In: a seed or hypothesis' `draw`. Out: a `Choices`. Zero is always the simplest choice, so that
+shrinking simplifies.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Random programs: a seed, or hypothesis' draws, become a `Program`.
 
-In: Choices. Out: a Program whose steps ran eagerly at every size. Called by the runner's processes and by the tests.
+In: Choices. Out: a Program whose steps ran eagerly at every size. Called by the runner's processes
+and by the tests.
 """
 
 from __future__ import annotations
@@ -16,9 +17,23 @@ KINDS: dict[Any, tuple[str, ...]] = {**operations.OPERATIONS, **movements.MOVEME
 WEIGHTS = {**operations.WEIGHTS, **movements.WEIGHTS}
 _DRAWN = [kind for kind in KINDS for _ in range(WEIGHTS.get(kind, 1))]
 RARE = (movements.masked_select, movements.branch, movements.item)
-OPS = sorted({op for ops in KINDS.values() for op in ops} - {"masked", "setitem", "iadd", "imul"}
-             | {"masked", "setitem", "iadd", "imul"})
-_SHAPES = (("n", "m"), ("n",), ("n", "m"), ("m",), ("n", 1), (1, "m"), (), ("n", "m", "k"), (3,), (2, "n", 4), (1, 1))
+OPS = sorted(
+    {op for ops in KINDS.values() for op in ops} - {"masked", "setitem", "iadd", "imul"}
+    | {"masked", "setitem", "iadd", "imul"}
+)
+_SHAPES = (
+    ("n", "m"),
+    ("n",),
+    ("n", "m"),
+    ("m",),
+    ("n", 1),
+    (1, "m"),
+    (),
+    ("n", "m", "k"),
+    (3,),
+    (2, "n", 4),
+    (1, 1),
+)
 
 
 def generate(choices: Choices) -> Program:
@@ -39,7 +54,7 @@ def generate(choices: Choices) -> Program:
     return _finished(b)
 
 
-# -- memory --------------------------------------------------------------------------------------------
+# -- memory --------------------------------------------------------------------------------------
 def _arguments(b: Builder) -> None:
     """One piece of memory and the arguments that look at it."""
     choices = b.choices
@@ -61,7 +76,10 @@ def _arguments(b: Builder) -> None:
         return
     name = f"m{len(b.memories)}"
     layouts = {
-        4: (tuple(s[::-1] for s in whole), f"{name}.permute({', '.join(map(str, range(len(dims))[::-1]))})"),
+        4: (
+            tuple(s[::-1] for s in whole),
+            f"{name}.permute({', '.join(map(str, range(len(dims))[::-1]))})",
+        ),
         5: (tuple((s[0] + 2, *s[1:]) for s in whole), f"{name}[1:-1]"),
         6: (tuple((*s[:-1], 2 * s[-1] + 1) for s in whole), f"{name}[..., 1::2]"),
         7: (tuple((*s, 3) for s in whole), f"{name}[..., 1]"),
@@ -70,8 +88,12 @@ def _arguments(b: Builder) -> None:
     if way in layouts:
         shapes, view = layouts[way]
         found = memory(shapes)
-        b.argument(found, [view or f"{name}.expand({', '.join(map(str, s))})" for s in whole] if not view
-                   else [view] * b.count)
+        b.argument(
+            found,
+            [view or f"{name}.expand({', '.join(map(str, s))})" for s in whole]
+            if not view
+            else [view] * b.count,
+        )
         return
     found = memory(tuple((s[0] + 1, *s[1:]) for s in whole))
     if way == 9:  # overlapping
@@ -85,23 +107,40 @@ def _arguments(b: Builder) -> None:
         b.argument(found, [f"{name}[:1]"] * b.count)
 
 
-# -- ending --------------------------------------------------------------------------------------------
+# -- ending --------------------------------------------------------------------------------------
 def _finished(b: Builder) -> Program:
     choices = b.choices
     backward = "" if b.failed else _backward(b)
     computed = [n for n in b.live if n.startswith("v")] or b.live
     used = {name for step in b.steps for name in step.uses}
-    ends = [n for n in computed if n not in used][-3:]  # what nothing reads would be dropped as dead code
-    outputs = list(dict.fromkeys([*ends[::-1], computed[-1], *[choices.pick(b.live) for _ in range(choices.below(3))]]))
+    ends = [n for n in computed if n not in used][
+        -3:
+    ]  # what nothing reads would be dropped as dead code
+    outputs = list(
+        dict.fromkeys(
+            [*ends[::-1], computed[-1], *[choices.pick(b.live) for _ in range(choices.below(3))]]
+        )
+    )
     container = choices.pick(("tuple", "dict", "single"))
     if container == "single":
         outputs = outputs[:1]
-    return Program(tuple(b.memories), tuple(b.arguments), tuple(b.steps), tuple(outputs), _calls(b), backward, container,
-                   b.failed, tuple(b.rejected))
+    return Program(
+        tuple(b.memories),
+        tuple(b.arguments),
+        tuple(b.steps),
+        tuple(outputs),
+        _calls(b),
+        backward,
+        container,
+        b.failed,
+        tuple(b.rejected),
+    )
 
 
 def _calls(b: Builder) -> tuple[Call, ...]:
-    """Every size once, then the first one again: other values, and the same memory as left behind."""
+    """Every size once, then the first one again: other values, and the same memory as left
+    behind.
+    """
     calls = [Call(k) for k in range(b.count)]
     if b.choices.chance(60):
         calls.append(Call(0, values=1))
@@ -114,14 +153,21 @@ def _backward(b: Builder) -> str:
     """Who calls backward; inside the function it is a last step."""
     from tests.random_programs.program import Step
 
-    tracked = [n for n in b.live if all(space[n].requires_grad and space[n].dtype.is_floating_point
-                                        for space in b.spaces)]
+    tracked = [
+        n
+        for n in b.live
+        if all(space[n].requires_grad and space[n].dtype.is_floating_point for space in b.spaces)
+    ]
     if not tracked:
         return ""
     way = b.choices.pick(("outside", "inside", "", "outside"))
     if way == "inside":
         terms = list(dict.fromkeys([tracked[-1], b.choices.pick(tracked)]))
-        text = " + ".join(f"({n} * {n}).sum()" if b.choices.chance(50) else f"{n}.mean()" for n in terms)
+        text = " + ".join(
+            f"({n} * {n}).sum()" if b.choices.chance(50) else f"{n}.mean()" for n in terms
+        )
         cell = ("backward", b.dtype(terms[0]), "-", "-")
-        b.steps.append(Step((f"({text}).backward()",), (), frozenset(terms), cells=frozenset([cell])))
+        b.steps.append(
+            Step((f"({text}).backward()",), (), frozenset(terms), cells=frozenset([cell]))
+        )
     return way

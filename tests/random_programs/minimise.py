@@ -1,6 +1,8 @@
-"""A failing program made small: steps, calls, arguments and sizes are dropped while it keeps failing.
+"""A failing program made small: steps, calls, arguments and sizes are dropped while it keeps
+failing.
 
-In: a program and a test that says whether it still fails. Out: the smallest one found. Called by `__main__.py`.
+In: a program and a test that says whether it still fails. Out: the smallest one found. Called by
+`__main__.py`.
 """
 
 from __future__ import annotations
@@ -45,12 +47,16 @@ def _simpler(program: Program) -> Iterator[Program]:
                 gone |= set(step.defines)
             else:
                 kept.append(step)
-        yield replace(program, steps=tuple(kept), outputs=tuple(n for n in outputs if n not in gone))
+        yield replace(
+            program, steps=tuple(kept), outputs=tuple(n for n in outputs if n not in gone)
+        )
     for k in range(len(program.calls)):
         if len(program.calls) > 1:
-            yield replace(program, calls=program.calls[:k] + program.calls[k + 1:])
+            yield replace(program, calls=program.calls[:k] + program.calls[k + 1 :])
     for k in range(len(program.outputs)):
-        yield replace(program, outputs=program.outputs[:k] + program.outputs[k + 1:], container="tuple")
+        yield replace(
+            program, outputs=program.outputs[:k] + program.outputs[k + 1 :], container="tuple"
+        )
     if program.backward:
         yield replace(program, backward="")
     used = {name for step in program.steps for name in step.uses} | set(program.outputs)
@@ -73,9 +79,15 @@ def _plainer(program: Program) -> Iterator[Program]:
     for k, a in enumerate(program.arguments):
         plain = (a.memory,) * len(a.given)
         if a.memory and a.given != plain:
-            yield replace(program, arguments=(*program.arguments[:k], replace(a, given=plain),
-                                              *program.arguments[k + 1:]))
+            yield replace(
+                program,
+                arguments=(
+                    *program.arguments[:k],
+                    replace(a, given=plain),
+                    *program.arguments[k + 1 :],
+                ),
+            )
 
 
 def _with_memory(program: Program, k: int, memory: Memory) -> Program:
-    return replace(program, memories=(*program.memories[:k], memory, *program.memories[k + 1:]))
+    return replace(program, memories=(*program.memories[:k], memory, *program.memories[k + 1 :]))

@@ -1,6 +1,7 @@
 """What a step can be, continued: reductions, movement, indexing, writes, and decisions in Python.
 
-In: a Builder. Out: a Draft or None. Writes go to arguments, to views of them and to results of earlier steps.
+In: a Builder. Out: a Draft or None. Writes go to arguments, to views of them and to results of
+earlier steps.
 """
 
 from __future__ import annotations
@@ -10,12 +11,34 @@ from tests.random_programs.operations import literal
 
 SUMS = ("sum", "mean", "var", "prod", "cumsum")
 EXTREMES = ("amax", "amin", "argmax", "argmin", "max", "min")
-IN_PLACE = ("add_", "sub_", "mul_", "div_", "copy_", "fill_", "zero_", "relu_", "clamp_", "exp_", "tanh_", "sqrt_", "neg_",
-            "pow_", "masked", "setitem", "iadd", "imul")
+IN_PLACE = (
+    "add_",
+    "sub_",
+    "mul_",
+    "div_",
+    "copy_",
+    "fill_",
+    "zero_",
+    "relu_",
+    "clamp_",
+    "exp_",
+    "tanh_",
+    "sqrt_",
+    "neg_",
+    "pow_",
+    "masked",
+    "setitem",
+    "iadd",
+    "imul",
+)
 
 
 def _dim(b: Builder, x: str) -> int:
-    return b.choices.between(-b.rank(x), b.rank(x) - 1) if b.choices.chance(30) else b.choices.below(b.rank(x))
+    return (
+        b.choices.between(-b.rank(x), b.rank(x) - 1)
+        if b.choices.chance(30)
+        else b.choices.below(b.rank(x))
+    )
 
 
 def total(b: Builder) -> Draft | None:
@@ -49,22 +72,40 @@ def truth(b: Builder) -> Draft | None:
     op, x = b.choices.pick(("any", "all", "count_nonzero")), b.tensor()
     if x is None:
         return None
-    return Draft(op, f"tj.{op}({x}{f', {_dim(b, x)}' if b.rank(x) and b.choices.chance(60) else ''})", (x,), exact=True)
+    return Draft(
+        op,
+        f"tj.{op}({x}{f', {_dim(b, x)}' if b.rank(x) and b.choices.chance(60) else ''})",
+        (x,),
+        exact=True,
+    )
 
 
-# -- movement ------------------------------------------------------------------------------------------
+# -- movement ------------------------------------------------------------------------------------
 def reshape(b: Builder) -> Draft | None:
     x = b.tensor()
     if x is None:
         return None
     rank = b.rank(x)
-    forms = [("reshape", f"{x}.reshape(-1)"), ("unsqueeze", f"{x}.unsqueeze({b.choices.between(0, rank)})"),
-             ("unsqueeze", f"{x}.unsqueeze(-1)"), ("squeeze", f"{x}.squeeze()"), ("view", f"{x}.view({x}.shape)")]
+    forms = [
+        ("reshape", f"{x}.reshape(-1)"),
+        ("unsqueeze", f"{x}.unsqueeze({b.choices.between(0, rank)})"),
+        ("unsqueeze", f"{x}.unsqueeze(-1)"),
+        ("squeeze", f"{x}.squeeze()"),
+        ("view", f"{x}.view({x}.shape)"),
+    ]
     if rank:
-        forms += [("squeeze", f"{x}.squeeze({_dim(b, x)})"), ("view", f"{x}.view(1, *{x}.shape)"),
-                  ("flatten", f"{x}.flatten()"), ("view", f"{x}.view(-1)"), ("reshape", f"{x}.reshape(-1, 1)")]
+        forms += [
+            ("squeeze", f"{x}.squeeze({_dim(b, x)})"),
+            ("view", f"{x}.view(1, *{x}.shape)"),
+            ("flatten", f"{x}.flatten()"),
+            ("view", f"{x}.view(-1)"),
+            ("reshape", f"{x}.reshape(-1, 1)"),
+        ]
     if rank == 2:
-        forms += [("reshape", f"{x}.reshape({x}.shape[1], {x}.shape[0])"), ("reshape", f"{x}.t().reshape(-1)")]
+        forms += [
+            ("reshape", f"{x}.reshape({x}.shape[1], {x}.shape[0])"),
+            ("reshape", f"{x}.t().reshape(-1)"),
+        ]
     op, text = b.choices.pick(forms)
     return Draft(op, text, (x,), exact=True)
 
@@ -75,8 +116,13 @@ def turn(b: Builder) -> Draft | None:
         return None
     order = list(range(b.rank(x)))
     order = order[1:] + order[:1] if b.choices.chance(50) else order[::-1]
-    op, text = b.choices.pick((("permute", f"{x}.permute({', '.join(map(str, order))})"),
-                               ("transpose", f"{x}.transpose(0, -1)"), ("transpose", f"{x}.transpose(-2, -1)")))
+    op, text = b.choices.pick(
+        (
+            ("permute", f"{x}.permute({', '.join(map(str, order))})"),
+            ("transpose", f"{x}.transpose(0, -1)"),
+            ("transpose", f"{x}.transpose(-2, -1)"),
+        )
+    )
     return Draft(op, text, (x,), exact=True)
 
 
@@ -88,14 +134,21 @@ def expand(b: Builder) -> Draft | None:
         y = b.partner(x)
         return Draft("expand", f"{x}.expand_as({y})", (x, y), exact=True)
     count = b.choices.pick((2, 3, 1))
-    return Draft("expand", f"{x}.unsqueeze(0).expand({', '.join([str(count)] + ['-1'] * b.rank(x))})", (x,), exact=True)
+    return Draft(
+        "expand",
+        f"{x}.unsqueeze(0).expand({', '.join([str(count)] + ['-1'] * b.rank(x))})",
+        (x,),
+        exact=True,
+    )
 
 
 def part(b: Builder) -> Draft | None:
     x = b.tensor("fib", 1)
     if x is None:
         return None
-    key = b.choices.pick(("1:", ":-1", "::2", "1:3", "..., 0", "0", "-1", "..., 1:", "..., ::3", "None", "..., -2:"))
+    key = b.choices.pick(
+        ("1:", ":-1", "::2", "1:3", "..., 0", "0", "-1", "..., 1:", "..., ::3", "None", "..., -2:")
+    )
     op = "select" if key in ("0", "-1", "..., 0") else "slice"
     return Draft(op, f"{x}[{key}]", (x,), exact=True)
 
@@ -110,8 +163,14 @@ def pieces(b: Builder) -> Draft | None:
     if x is None:
         return None
     d = _dim(b, x)
-    op, text = b.choices.pick((("split", f"tj.split({x}, 2, {d})[0]"), ("split", f"tj.split({x}, 3, {d})[-1]"),
-                               ("chunk", f"tj.chunk({x}, 2, {d})[0]"), ("unbind", f"tj.unbind({x}, {d})[0]")))
+    op, text = b.choices.pick(
+        (
+            ("split", f"tj.split({x}, 2, {d})[0]"),
+            ("split", f"tj.split({x}, 3, {d})[-1]"),
+            ("chunk", f"tj.chunk({x}, 2, {d})[0]"),
+            ("unbind", f"tj.unbind({x}, {d})[0]"),
+        )
+    )
     return Draft(op, text, (x,), exact=True)
 
 
@@ -122,22 +181,32 @@ def join(b: Builder) -> Draft | None:
     y = b.tensor("fib", fits=lambda n: b.shapes(n) == b.shapes(x)) or x
     if b.rank(x) and b.choices.chance(60):
         return Draft("cat", f"tj.cat([{x}, {y}], {_dim(b, x)})", (x, y), exact=True)
-    return Draft("stack", f"tj.stack([{x}, {y}, {x}], {b.choices.between(0, b.rank(x))})", (x, y), exact=True)
+    return Draft(
+        "stack", f"tj.stack([{x}, {y}, {x}], {b.choices.between(0, b.rank(x))})", (x, y), exact=True
+    )
 
 
 def rearrange(b: Builder) -> Draft | None:
     x = b.tensor("fib", 1, 3)
     if x is None:
         return None
-    forms = [("flip", f"tj.flip({x}, ({_dim(b, x)},))"), ("roll", f"tj.roll({x}, 1, {_dim(b, x)})"),
-             ("pad", f"F.pad({x}, (1, 2))"), ("pad", f"F.pad({x}, (0, 1), value=1)")]
+    forms = [
+        ("flip", f"tj.flip({x}, ({_dim(b, x)},))"),
+        ("roll", f"tj.roll({x}, 1, {_dim(b, x)})"),
+        ("pad", f"F.pad({x}, (1, 2))"),
+        ("pad", f"F.pad({x}, (0, 1), value=1)"),
+    ]
     if b.rank(x) > 1:
-        forms += [("tril", f"tj.tril({x})"), ("triu", f"tj.triu({x}, 1)"), ("diagonal", f"tj.diagonal({x})")]
+        forms += [
+            ("tril", f"tj.tril({x})"),
+            ("triu", f"tj.triu({x}, 1)"),
+            ("diagonal", f"tj.diagonal({x})"),
+        ]
     op, text = b.choices.pick(forms)
     return Draft(op, text, (x,), exact=True)
 
 
-# -- indexing ------------------------------------------------------------------------------------------
+# -- indexing ------------------------------------------------------------------------------------
 def select_rows(b: Builder) -> Draft | None:
     x = b.tensor("fib", 1, 3)
     if x is None:
@@ -182,7 +251,12 @@ def masked_fill(b: Builder) -> Draft | None:
         return None
     mask = b.tensor("b", fits=lambda n: b._broadcasts(x, n))
     condition = mask or f"({x} > 0)"
-    return Draft("masked_fill", f"tj.masked_fill({x}, {condition}, 3)", (x, mask) if mask else (x,), exact=True)
+    return Draft(
+        "masked_fill",
+        f"tj.masked_fill({x}, {condition}, 3)",
+        (x, mask) if mask else (x,),
+        exact=True,
+    )
 
 
 def masked_select(b: Builder) -> Draft | None:
@@ -191,7 +265,7 @@ def masked_select(b: Builder) -> Draft | None:
     return x and Draft("masked_select", f"{x}[{x} > 0]", (x,), exact=True)
 
 
-# -- writes --------------------------------------------------------------------------------------------
+# -- writes --------------------------------------------------------------------------------------
 def write(b: Builder) -> Draft | None:
     op = b.choices.pick(IN_PLACE)
     kinds = "f" if op in ("div_", "exp_", "tanh_", "sqrt_") else "fi"
@@ -202,8 +276,10 @@ def write(b: Builder) -> Draft | None:
         return None
     target = x
     if b.rank(x) and b.choices.chance(35):
-        target = x + b.choices.pick(("[1:]", "[0]", "[..., ::2]", ".view(-1)", "[:-1]") +
-                                    ((".t()", ".transpose(0, 1)[0]") if b.rank(x) == 2 else ()))
+        target = x + b.choices.pick(
+            ("[1:]", "[0]", "[..., ::2]", ".view(-1)", "[:-1]")
+            + ((".t()", ".transpose(0, 1)[0]") if b.rank(x) == 2 else ())
+        )
     return _written(b, op, x, target)
 
 
@@ -219,21 +295,39 @@ def _written(b: Builder, op: str, x: str, target: str) -> Draft:
         sign = "+" if op == "iadd" else "*"
         return Draft(op, f"{target if target.endswith(']') else x} {sign}= {noisy}", uses, writes=x)
     if op == "copy_":
-        return Draft(op, f"{target}.copy_({operand if operand in b.live else x + '.clone()'})" if whole else
-                     f"{target}.copy_({target} * 2)", uses, exact=whole, writes=x)
+        return Draft(
+            op,
+            f"{target}.copy_({operand if operand in b.live else x + '.clone()'})"
+            if whole
+            else f"{target}.copy_({target} * 2)",
+            uses,
+            exact=whole,
+            writes=x,
+        )
     if op == "setitem" and b.rank(x):
         key = b.choices.pick(("0", "1:", "..., -1", "::2", "...", f"{x} > 1"))
-        return Draft(op, f"{x}[{key}] = {literal(b, x) if not whole else operand}", uses, exact=True, writes=x)
+        return Draft(
+            op,
+            f"{x}[{key}] = {literal(b, x) if not whole else operand}",
+            uses,
+            exact=True,
+            writes=x,
+        )
     if op == "masked":
         return Draft(op, f"{x}[{x} > 0] = 2", (x,), exact=True, writes=x)
-    ending = {"fill_": "2", "clamp_": "-1, 1" if b.dtype(x) != "uint8" else "1, 3", "pow_": "2", "zero_": "",
-              "setitem": ""}
+    ending = {
+        "fill_": "2",
+        "clamp_": "-1, 1" if b.dtype(x) != "uint8" else "1, 3",
+        "pow_": "2",
+        "zero_": "",
+        "setitem": "",
+    }
     name = "zero_" if op == "setitem" else op
     exact = name in ("fill_", "zero_", "relu_", "clamp_", "neg_")
     return Draft(name, f"{target}.{name}({ending.get(name, '')})", (x,), exact=exact, writes=x)
 
 
-# -- Python --------------------------------------------------------------------------------------------
+# -- Python --------------------------------------------------------------------------------------
 def branch(b: Builder) -> Draft | None:
     """A decision on a tensor's value."""
     x = b.tensor("fi")
@@ -251,7 +345,9 @@ def item(b: Builder) -> Draft | None:
 def loop(b: Builder) -> Draft | None:
     """Python's own loop over a size."""
     x = b.tensor("f", 1, fits=lambda n: all(s[0] < 6 for s in b.shapes(n)))
-    return x and Draft("loop", f"sum([<{x}>[i] * (i + 1) for i in range({x}.shape[0])], tj.zeros(()))", (x,))
+    return x and Draft(
+        "loop", f"sum([<{x}>[i] * (i + 1) for i in range({x}.shape[0])], tj.zeros(()))", (x,)
+    )
 
 
 def size_decision(b: Builder) -> Draft | None:
@@ -260,13 +356,41 @@ def size_decision(b: Builder) -> Draft | None:
 
 
 MOVEMENTS = {
-    total: SUMS, extreme: EXTREMES, truth: ("any", "all", "count_nonzero"),
-    reshape: ("reshape", "view", "squeeze", "unsqueeze", "flatten"), turn: ("permute", "transpose"), expand: ("expand",),
-    part: ("slice", "select"), narrow: ("narrow",), pieces: ("split", "chunk", "unbind"), join: ("cat", "stack"),
-    rearrange: ("flip", "roll", "pad", "tril", "triu", "diagonal"), select_rows: ("index_select", "index"),
-    gather: ("gather",), scatter_add: ("scatter_add",), embedding: ("embedding",), masked_fill: ("masked_fill",),
-    masked_select: ("masked_select",), write: IN_PLACE, branch: ("branch",), item: ("item",), loop: ("loop",),
+    total: SUMS,
+    extreme: EXTREMES,
+    truth: ("any", "all", "count_nonzero"),
+    reshape: ("reshape", "view", "squeeze", "unsqueeze", "flatten"),
+    turn: ("permute", "transpose"),
+    expand: ("expand",),
+    part: ("slice", "select"),
+    narrow: ("narrow",),
+    pieces: ("split", "chunk", "unbind"),
+    join: ("cat", "stack"),
+    rearrange: ("flip", "roll", "pad", "tril", "triu", "diagonal"),
+    select_rows: ("index_select", "index"),
+    gather: ("gather",),
+    scatter_add: ("scatter_add",),
+    embedding: ("embedding",),
+    masked_fill: ("masked_fill",),
+    masked_select: ("masked_select",),
+    write: IN_PLACE,
+    branch: ("branch",),
+    item: ("item",),
+    loop: ("loop",),
     size_decision: ("size_decision",),
-}  # fmt: skip
-WEIGHTS = {total: 5, extreme: 3, reshape: 4, turn: 3, part: 4, expand: 3, join: 3, write: 10, pieces: 2, rearrange: 2,
-           select_rows: 2, gather: 2, scatter_add: 2}
+}
+WEIGHTS = {
+    total: 5,
+    extreme: 3,
+    reshape: 4,
+    turn: 3,
+    part: 4,
+    expand: 3,
+    join: 3,
+    write: 10,
+    pieces: 2,
+    rearrange: 2,
+    select_rows: 2,
+    gather: 2,
+    scatter_add: 2,
+}

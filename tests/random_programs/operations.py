@@ -1,7 +1,8 @@
 """What a step can be: elementwise ops, casts, products, composites and random tensors, as drafts.
 
-In: a Builder to ask for operands. Out: a Draft, or None where the program has no fitting tensor. A function is listed
-with the ops it makes, so that coverage can name those never made. Movement, reductions, indexing and writes: `movements.py`.
+In: a Builder to ask for operands. Out: a Draft, or None where the program has no fitting tensor. A
+function is listed with the ops it makes, so that coverage can name those never made. Movement,
+reductions, indexing and writes: `movements.py`.
 """
 
 from __future__ import annotations
@@ -9,8 +10,25 @@ from __future__ import annotations
 from tests.random_programs.builder import Builder, Draft
 
 EXACT_FLOAT = ("abs", "sign", "floor", "ceil", "trunc", "round", "neg", "square", "relu")
-MATH = ("exp", "log", "sqrt", "tanh", "sigmoid", "erf", "sin", "cos", "rsqrt", "reciprocal", "expm1", "log1p", "exp2",
-        "log2", "atan", "tan", "sinh")
+MATH = (
+    "exp",
+    "log",
+    "sqrt",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "sin",
+    "cos",
+    "rsqrt",
+    "reciprocal",
+    "expm1",
+    "log1p",
+    "exp2",
+    "log2",
+    "atan",
+    "tan",
+    "sinh",
+)
 ACTIVATIONS = ("F.gelu", "F.silu", "F.softplus", "F.leaky_relu", "F.elu")
 BINARY = ("add", "sub", "mul", "div")
 SELECTION = ("maximum", "minimum")
@@ -18,7 +36,18 @@ COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 LOGIC = ("logical_and", "logical_or", "logical_xor")
 BITS = ("bitwise_and", "bitwise_or", "bitwise_xor")
 TESTS = ("isnan", "isfinite", "isinf", "logical_not")
-CASTS = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
+CASTS = (
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+)
 
 
 def exact_unary(b: Builder) -> Draft | None:
@@ -54,10 +83,19 @@ def literal(b: Builder, x: str) -> str:
     if way == 2:
         if b.numbers and b.choices.chance(50):
             return b.choices.pick(b.numbers)
-        return b.number([b.choices.pick((2, 3, 1, -1)) if whole else b.choices.pick((0.5, 2.0, -1.5, 3.25, 0.0, 1e-3))
-                         for _ in range(b.count)])
-    return b.choices.pick(("2", "1", "0", "-1", "3", "2.5")) if whole else \
-        b.choices.pick(("2.0", "0.5", "1", "0", "-1.5", "3", "1e-3"))
+        return b.number(
+            [
+                b.choices.pick((2, 3, 1, -1))
+                if whole
+                else b.choices.pick((0.5, 2.0, -1.5, 3.25, 0.0, 1e-3))
+                for _ in range(b.count)
+            ]
+        )
+    return (
+        b.choices.pick(("2", "1", "0", "-1", "3", "2.5"))
+        if whole
+        else b.choices.pick(("2.0", "0.5", "1", "0", "-1.5", "3", "1e-3"))
+    )
 
 
 def binary(b: Builder) -> Draft | None:
@@ -109,7 +147,9 @@ def comparison(b: Builder) -> Draft | None:
     if x is None:
         return None
     y = b.partner(x) if b.choices.chance(60) else literal(b, x)
-    return Draft(op, f"tj.{op}({x}, {y})", (x, y) if y in b.live or y in b.numbers else (x,), exact=True)
+    return Draft(
+        op, f"tj.{op}({x}, {y})", (x, y) if y in b.live or y in b.numbers else (x,), exact=True
+    )
 
 
 def logic(b: Builder) -> Draft | None:
@@ -159,12 +199,18 @@ def fused(b: Builder) -> Draft | None:
         return None
     y = b.partner(x, "f")
     if b.choices.chance(50):
-        return Draft("lerp", f"tj.lerp(<{x}>, <{y}>, 0.25)", (x, y)) if b.dtype(x) == b.dtype(y) else None
+        return (
+            Draft("lerp", f"tj.lerp(<{x}>, <{y}>, 0.25)", (x, y))
+            if b.dtype(x) == b.dtype(y)
+            else None
+        )
     return Draft("addcmul", f"tj.addcmul(<{x}>, <{y}>, <{y}>, value=0.5)", (x, y))
 
 
 def cast(b: Builder) -> Draft | None:
-    """Floats meet integers only where the value fits: what else gives differs between processors."""
+    """Floats meet integers only where the value fits: what else gives differs between
+    processors.
+    """
     d, x = b.choices.pick(CASTS), b.tensor()
     if x is None:
         return None
@@ -182,15 +228,19 @@ def copy(b: Builder) -> Draft | None:
     return x and Draft(op, text, (x,), exact=True)
 
 
-# -- products ------------------------------------------------------------------------------------------
+# -- products ------------------------------------------------------------------------------------
 def _matching(b: Builder, x: str, last: bool = True) -> str | None:
     """A matrix of x's dtype with as many rows as x has columns; made when there is none."""
     wanted = [s[-1] for s in b.shapes(x)]
-    found = b.tensor("f", 2, 2, lambda n: b.dtype(n) == b.dtype(x) and [s[0] for s in b.shapes(n)] == wanted)
+    found = b.tensor(
+        "f", 2, 2, lambda n: b.dtype(n) == b.dtype(x) and [s[0] for s in b.shapes(n)] == wanted
+    )
     if found:
         return found
     columns = b.sizes[b.choices.pick("nmk")]
-    return b.argument(b.memory(b.dtype(x), tuple(zip(wanted, columns)), history=b.choices.pick(("", "leaf"))))
+    return b.argument(
+        b.memory(b.dtype(x), tuple(zip(wanted, columns)), history=b.choices.pick(("", "leaf")))
+    )
 
 
 def product(b: Builder) -> Draft | None:
@@ -210,7 +260,9 @@ def turned_product(b: Builder) -> Draft | None:
     if b.choices.chance(40):
         y = _matching(b, x)
         return Draft("matmul", f"(<{y}>.t() @ <{x}>.t()) * 2", (x, y))
-    return Draft("matmul", f"<{x}>.t() @ <{x}>" if b.choices.chance(50) else f"<{x}> @ <{x}>.t()", (x,))
+    return Draft(
+        "matmul", f"<{x}>.t() @ <{x}>" if b.choices.chance(50) else f"<{x}> @ <{x}>.t()", (x,)
+    )
 
 
 def batched_product(b: Builder) -> Draft | None:
@@ -234,8 +286,9 @@ def addmm(b: Builder) -> Draft | None:
         return None
     y = _matching(b, x)
     width = tuple((s[1],) for s in b.shapes(y))
-    bias = b.tensor("f", 1, 1, lambda n: b.dtype(n) == b.dtype(x) and b.shapes(n) == width) or \
-        b.argument(b.memory(b.dtype(x), width))
+    bias = b.tensor(
+        "f", 1, 1, lambda n: b.dtype(n) == b.dtype(x) and b.shapes(n) == width
+    ) or b.argument(b.memory(b.dtype(x), width))
     options = b.choices.pick(("", ", beta=0.5, alpha=2", ", beta=0"))
     return Draft("addmm", f"tj.addmm(<{bias}>, <{x}>, <{y}>{options})", (bias, x, y))
 
@@ -246,27 +299,35 @@ def linear(b: Builder) -> Draft | None:
         return None
     out = b.sizes[b.choices.pick("nmk")]
     history = b.choices.pick(("", "leaf"))
-    weight = b.argument(b.memory(b.dtype(x), tuple(zip(out, [s[-1] for s in b.shapes(x)])), history=history))
+    weight = b.argument(
+        b.memory(b.dtype(x), tuple(zip(out, [s[-1] for s in b.shapes(x)])), history=history)
+    )
     if b.choices.chance(30):
         return Draft("linear", f"F.linear(<{x}>, <{weight}>)", (x, weight))
     bias = b.argument(b.memory(b.dtype(x), tuple((n,) for n in out), history=history))
     return Draft("linear", f"F.linear(<{x}>, <{weight}>, <{bias}>)", (x, weight, bias))
 
 
-# -- composites ----------------------------------------------------------------------------------------
+# -- composites ----------------------------------------------------------------------------------
 def softmax(b: Builder) -> Draft | None:
     op, x = b.choices.pick(("softmax", "log_softmax", "logsumexp")), b.tensor("f", 1)
     return x and Draft(op, f"tj.{op}(<{x}>, {b.choices.between(-1, b.rank(x) - 1)})", (x,))
 
 
 def layer_norm(b: Builder) -> Draft | None:
-    x = b.tensor("f", 1, fits=lambda n: all(s[-1] for s in b.shapes(n)))
+    x = b.tensor("f", 1, fits=lambda n: all(s and s[-1] for s in b.shapes(n)))
     if x is None:
         return None
     if b.choices.chance(50):
         return Draft("layer_norm", f"F.layer_norm(<{x}>, ({x}.shape[-1],))", (x,))
-    weight = b.argument(b.memory(b.dtype(x), tuple((s[-1],) for s in b.shapes(x)), history=b.choices.pick(("", "leaf"))))
-    return Draft("layer_norm", f"F.layer_norm(<{x}>, ({x}.shape[-1],), <{weight}>, <{weight}>)", (x, weight))
+    weight = b.argument(
+        b.memory(
+            b.dtype(x), tuple((s[-1],) for s in b.shapes(x)), history=b.choices.pick(("", "leaf"))
+        )
+    )
+    return Draft(
+        "layer_norm", f"F.layer_norm(<{x}>, ({x}.shape[-1],), <{weight}>, <{weight}>)", (x, weight)
+    )
 
 
 def mse_loss(b: Builder) -> Draft | None:
@@ -284,10 +345,12 @@ def cross_entropy(b: Builder) -> Draft | None:
         return None
     target = b.index(tuple((s[0],) for s in b.shapes(x)), [s[1] for s in b.shapes(x)])
     reduction = b.choices.pick(("mean", "sum", "none"))
-    return Draft("cross_entropy", f"F.cross_entropy(<{x}>, {target}, reduction={reduction!r})", (x, target))
+    return Draft(
+        "cross_entropy", f"F.cross_entropy(<{x}>, {target}, reduction={reduction!r})", (x, target)
+    )
 
 
-# -- random --------------------------------------------------------------------------------------------
+# -- random --------------------------------------------------------------------------------------
 def random_like(b: Builder) -> Draft | None:
     op, x = b.choices.pick(("rand", "randn")), b.tensor("f")
     if x is None:
@@ -303,14 +366,34 @@ def dropout(b: Builder) -> Draft | None:
 
 
 OPERATIONS = {
-    exact_unary: EXACT_FLOAT, math: MATH, activation: tuple(a[2:] for a in ACTIVATIONS), gelu_tanh: ("gelu",),
-    binary: BINARY + SELECTION, scaled: ("add",), power: ("pow",), division: ("floor_divide", "remainder", "fmod"),
-    comparison: COMPARISONS, logic: LOGIC + BITS, bits: ("bitwise_not", "bitwise_left_shift", "bitwise_right_shift"),
-    test: TESTS, where: ("where",), clamp: ("clamp",), fused: ("lerp", "addcmul"), cast: ("to",),
-    copy: ("clone", "detach", "contiguous", "ones_like", "zeros_like", "full_like"), product: ("matmul", "mm"),
-    turned_product: ("matmul",), batched_product: ("bmm", "matmul"), vector_product: ("dot", "outer", "matmul"),
-    addmm: ("addmm",), linear: ("linear",), softmax: ("softmax", "log_softmax", "logsumexp"),
-    layer_norm: ("layer_norm",), mse_loss: ("mse_loss", "l1_loss"), cross_entropy: ("cross_entropy",),
-    random_like: ("rand", "randn"), dropout: ("dropout",),
-}  # fmt: skip
+    exact_unary: EXACT_FLOAT,
+    math: MATH,
+    activation: tuple(a[2:] for a in ACTIVATIONS),
+    gelu_tanh: ("gelu",),
+    binary: BINARY + SELECTION,
+    scaled: ("add",),
+    power: ("pow",),
+    division: ("floor_divide", "remainder", "fmod"),
+    comparison: COMPARISONS,
+    logic: LOGIC + BITS,
+    bits: ("bitwise_not", "bitwise_left_shift", "bitwise_right_shift"),
+    test: TESTS,
+    where: ("where",),
+    clamp: ("clamp",),
+    fused: ("lerp", "addcmul"),
+    cast: ("to",),
+    copy: ("clone", "detach", "contiguous", "ones_like", "zeros_like", "full_like"),
+    product: ("matmul", "mm"),
+    turned_product: ("matmul",),
+    batched_product: ("bmm", "matmul"),
+    vector_product: ("dot", "outer", "matmul"),
+    addmm: ("addmm",),
+    linear: ("linear",),
+    softmax: ("softmax", "log_softmax", "logsumexp"),
+    layer_norm: ("layer_norm",),
+    mse_loss: ("mse_loss", "l1_loss"),
+    cross_entropy: ("cross_entropy",),
+    random_like: ("rand", "randn"),
+    dropout: ("dropout",),
+}
 WEIGHTS = {math: 4, binary: 6, activation: 2, comparison: 2, cast: 2, exact_unary: 2, product: 2}

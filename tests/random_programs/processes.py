@@ -1,6 +1,8 @@
-"""Random programs checked in processes, which may crash or hang: another one then goes on behind the program at fault.
+"""Random programs checked in processes, which may crash or hang: another one then goes on behind
+the program at fault.
 
-In: seeds and the share of each way to run. Out: what was covered and every mismatch, made small. Called by `__main__.py`.
+In: seeds and the share of each way to run. Out: what was covered and every mismatch, made small.
+Called by `__main__.py`.
 """
 
 from __future__ import annotations
@@ -86,10 +88,14 @@ def reported(seed: int, mismatch: Mismatch) -> tuple[int, str, str]:
 
     small = minimise(mismatch.program, fails)
     found = check(small, way) or mismatch
-    return seed, f"{way}: {found.where}: {found.detail[:600]}", found.program.script(way.mode, way.numerics)
+    return (
+        seed,
+        f"{way}: {found.where}: {found.detail[:600]}",
+        found.program.script(way.mode, way.numerics),
+    )
 
 
-# -- processes -----------------------------------------------------------------------------------------
+# -- processes -----------------------------------------------------------------------------------
 def _work(seeds: list[int], shares: Shares, current: Any, results: Any) -> None:
     found = Found()
     for number, seed in enumerate(seeds):
@@ -106,7 +112,9 @@ def _work(seeds: list[int], shares: Shares, current: Any, results: Any) -> None:
 
 
 class Worker:
-    """A process with its share of the seeds; when it dies or hangs, the next one goes on behind the seed at fault."""
+    """A process with its share of the seeds; when it dies or hangs, the next one goes on behind the
+    seed at fault.
+    """
 
     def __init__(self, seeds: list[int], shares: Shares, results: Any):
         self.seeds, self.shares, self.results = seeds, shares, results
@@ -116,8 +124,9 @@ class Worker:
     def start(self) -> None:
         self.current = self.context.Value("q", -2)
         self.seen, self.since = -2, time.monotonic()
-        self.process = self.context.Process(target=_work, daemon=True,
-                                            args=(self.seeds, self.shares, self.current, self.results))
+        self.process = self.context.Process(
+            target=_work, daemon=True, args=(self.seeds, self.shares, self.current, self.results)
+        )
         self.process.start()
 
     def watch(self) -> tuple[int, str, str] | None:
@@ -131,13 +140,21 @@ class Worker:
         if not alive and (seed == -1 or not self.seeds or self.process.exitcode == 0):
             self.seeds = []
             return None
-        what = f"hangs for {HANGS_AFTER} s" if alive else f"crashes with exit status {self.process.exitcode}"
+        what = (
+            f"hangs for {HANGS_AFTER} s"
+            if alive
+            else f"crashes with exit status {self.process.exitcode}"
+        )
         self.process.kill()
         self.process.join()
-        self.seeds = [] if seed < 0 else self.seeds[self.seeds.index(seed) + 1:]
+        self.seeds = [] if seed < 0 else self.seeds[self.seeds.index(seed) + 1 :]
         if self.seeds:
             self.start()
-        return seed, f"the process {what}", f"# python -m tests.random_programs --seed {seed} --count 1 --jobs 1"
+        return (
+            seed,
+            f"the process {what}",
+            f"# python -m tests.random_programs --seed {seed} --count 1 --jobs 1",
+        )
 
     @property
     def done(self) -> bool:
@@ -160,7 +177,10 @@ def run_all(first: int, count: int, jobs: int, shares: Shares, minutes: float) -
                 _report(total, failure)
         if time.monotonic() - shown > 30:
             shown = time.monotonic()
-            print(f"{total.coverage.programs['all']} programs, {len(total.failures)} failures", flush=True)
+            print(
+                f"{total.coverage.programs['all']} programs, {len(total.failures)} failures",
+                flush=True,
+            )
     for worker in workers:
         if not worker.done:
             worker.process.kill()

@@ -1,7 +1,8 @@
 """A random program as data: memory, arguments, steps and calls, and how it reads as Python.
 
-In: parts chosen by `generator.py` (or fewer of them, by `minimise.py`). Out: the text of a function over tracejit
-tensors, plain or with rounding noise on every inexact operand, and a script that anyone can run. Used by `runner.py`.
+In: parts chosen by `generator.py` (or fewer of them, by `minimise.py`). Out: the text of a function
+over tracejit tensors, plain or with rounding noise on every inexact operand, and a script that
+anyone can run. Used by `runner.py`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class Memory:
 
 @dataclass(frozen=True)
 class Argument:
-    """What the function is called with: an expression over memory, or a number, per size assignment."""
+    """What the function is called with: an expression over memory, or a number, per size
+    assignment.
+    """
 
     name: str
     given: tuple[str, ...]
@@ -46,7 +49,8 @@ class Argument:
 
 @dataclass(frozen=True)
 class Step:
-    """Some lines of the program. Names between `<` and `>` are operands whose rounding error matters.
+    """Some lines of the program. Names between `<` and `>` are operands whose rounding error
+    matters.
 
     cells    (op, dtype, shape class, alias class) this step covers
     result   the name whose value was rounded, "" where the step is exact
@@ -71,7 +75,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Program:
-    """Everything needed to run it; `outputs` are names, `backward` says who calls it: "", inside, outside."""
+    """Everything needed to run it; `outputs` are names, `backward` says who calls it: "", inside,
+    outside.
+    """
 
     memories: tuple[Memory, ...]
     arguments: tuple[Argument, ...]
@@ -92,7 +98,9 @@ class Program:
 
     @staticmethod
     def _lines(step: Step, noisy: bool) -> list[str]:
-        lines = [_MARK.sub(r"near(\1)", line) if noisy else without_marks(line) for line in step.lines]
+        lines = [
+            _MARK.sub(r"near(\1)", line) if noisy else without_marks(line) for line in step.lines
+        ]
         if noisy and step.written:
             lines.append(f"near_({step.written})")
         elif noisy and step.result:
@@ -122,7 +130,9 @@ demonstrate(program, mode={mode!r}, numerics={numerics!r})
 """
 
     def _source(self) -> str:
-        bare = replace(self, steps=tuple(replace(s, cells=frozenset()) for s in self.steps), rejected=())
+        bare = replace(
+            self, steps=tuple(replace(s, cells=frozenset()) for s in self.steps), rejected=()
+        )
         return repr(bare)
 
 
@@ -143,8 +153,12 @@ def values(memory: Memory, call: Call) -> np.ndarray:
     if np.issubdtype(kind, np.integer):
         low = 0 if memory.dtype == "uint8" else -7
         return rng.integers(low, 8, shape).astype(kind)
-    found = np.asarray(rng.integers(-2, 3, shape) / 2 if memory.values == "ties" else rng.normal(0, 1.5, shape))
+    found = np.asarray(
+        rng.integers(-2, 3, shape) / 2 if memory.values == "ties" else rng.normal(0, 1.5, shape)
+    )
     if memory.values == "special":
         spoiled = rng.random(shape) < 0.3
-        found = np.where(spoiled, rng.choice([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-30], shape), found)
+        found = np.where(
+            spoiled, rng.choice([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-30], shape), found
+        )
     return np.asarray(found).astype(kind)

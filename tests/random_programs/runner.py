@@ -1,11 +1,13 @@
 """A program run plainly and captured, and what its caller can see of each run.
 
-In: a Program and a way to run it (mode, numerics). Out: per call, the result or the exception, every piece of memory, versions,
-gradients and the generator's state; and the first difference, if there is one. Called by the tests and by `__main__.py`.
+In: a Program and a way to run it (mode, numerics). Out: per call, the result or the exception,
+every piece of memory, versions, gradients and the generator's state; and the first difference, if
+there is one. Called by the tests and by `__main__.py`.
 
-What must agree. Exceptions, structure, dtypes, shapes, strides, which memory an output looks at, versions, presence of
-gradients: always. Elements with numerics="eager": bit for bit (any NaN equals any other); but for gradients, whose terms a
-captured call may add in another order. These, and elements with numerics="fast", agree as `tolerance.py` says.
+What must agree. Exceptions, structure, dtypes, shapes, strides, which memory an output looks at,
+versions, presence of gradients: always. Elements with numerics="eager": bit for bit (any NaN equals
+any other); but for gradients, whose terms a captured call may add in another order. These, and
+elements with numerics="fast", agree as `tolerance.py` says.
 """
 
 from __future__ import annotations
@@ -79,11 +81,16 @@ def observe(program: Program, function: Callable[..., Any]) -> Observed:
     for number, call in enumerate(program.calls):
         if not (call.again and memories):
             memories = {m.name: tensor_of(m, call) for m in program.memories}
-        seen += [(f"call {number}: {path}", value) for path, value in _call(program, function, call, memories)]
+        seen += [
+            (f"call {number}: {path}", value)
+            for path, value in _call(program, function, call, memories)
+        ]
     return seen
 
 
-def _call(program: Program, function: Callable[..., Any], call: Call, memories: dict[str, Any]) -> Observed:
+def _call(
+    program: Program, function: Callable[..., Any], call: Call, memories: dict[str, Any]
+) -> Observed:
     arguments: dict[str, Any] = {}
     for a in program.arguments:
         arguments[a.name] = eval(a.given[call.sizes], {**memories, "inf": np.inf})
@@ -99,10 +106,15 @@ def _call(program: Program, function: Callable[..., Any], call: Call, memories: 
     if program.backward == "outside":
         seen += _backward([x for _, x in outputs])
     for name, x in memories.items():
-        seen += [(f"memory {name}", np.array(x.detach().array)), (f"memory {name} version", x._version)]
+        seen += [
+            (f"memory {name}", np.array(x.detach().array)),
+            (f"memory {name} version", x._version),
+        ]
         if x.is_leaf and x.dtype.is_floating_point:
             g = x.grad
-            seen.append((f"memory {name} gradient", None if g is None else np.array(g.detach().array)))
+            seen.append(
+                (f"memory {name} gradient", None if g is None else np.array(g.detach().array))
+            )
     seen.append(("generator", default_generator.array.copy()))
     return seen
 
@@ -115,12 +127,15 @@ def _outputs(result: Any) -> list[tuple[str, Any]]:
     return [] if result is None else [("", result)]
 
 
-def _described(path: str, x: Any, memories: dict[str, Any], outputs: list[tuple[str, Any]]) -> Observed:
+def _described(
+    path: str, x: Any, memories: dict[str, Any], outputs: list[tuple[str, Any]]
+) -> Observed:
     if not isinstance(x, tj.Tensor):
         return [(path, x)]
     strides = tuple(s for s, n in zip(x.stride(), x.shape) if n > 1) if x.numel() else ()
-    looks_at = [n for n, m in memories.items() if m._storage is x._storage] or \
-               [n for n, y in outputs if isinstance(y, tj.Tensor) and y._storage is x._storage]
+    looks_at = [n for n, m in memories.items() if m._storage is x._storage] or [
+        n for n, y in outputs if isinstance(y, tj.Tensor) and y._storage is x._storage
+    ]
     kind = (x.dtype.name, tuple(x.shape), strides, x.requires_grad, x.is_leaf, looks_at[0])
     seen: Observed = [(f"{path} type", kind), (path, np.array(x.detach().array))]
     if looks_at[0] in memories:  # of memory the call made only changes after it can matter
@@ -139,11 +154,12 @@ def _backward(outputs: list[Any]) -> Observed:
     return []
 
 
-# -- comparing -----------------------------------------------------------------------------------------
+# -- comparing -----------------------------------------------------------------------------------
 
 
-def check(program: Program, way: Way, expected: Observed | None = None,
-          tolerance: Tolerance | None = None) -> Mismatch | None:
+def check(
+    program: Program, way: Way, expected: Observed | None = None, tolerance: Tolerance | None = None
+) -> Mismatch | None:
     """Run a program plainly and captured; the first difference."""
     function = function_of(program)
     captured = tj.script(function, mode=way.mode, numerics=way.numerics)
@@ -154,7 +170,9 @@ def check(program: Program, way: Way, expected: Observed | None = None,
             got = observe(program, captured)
         except Exception as e:  # outside the call itself: an output that cannot be looked at
             return Mismatch(way, "looking at the results", f"{type(e).__name__}: {e}", program)
-        found = difference(got, expected, exact if way.exact else tolerance or tolerance_of(program, expected))
+        found = difference(
+            got, expected, exact if way.exact else tolerance or tolerance_of(program, expected)
+        )
         if found is not None and found[0] != "structure":
             many = tolerance_of(program, expected, runs=24)
             found = difference(got, expected, Exact(many) if way.exact else many)
@@ -164,7 +182,9 @@ def check(program: Program, way: Way, expected: Observed | None = None,
 def tolerance_of(program: Program, expected: Observed, runs: int = 3) -> Tolerance:
     """How far rounding may move each observed element: measured by runs with rounding noise."""
     with np.errstate(all="ignore"):
-        return Tolerance(expected, [observe(program, function_of(program, Noise(seed))) for seed in range(runs)])
+        return Tolerance(
+            expected, [observe(program, function_of(program, Noise(seed))) for seed in range(runs)]
+        )
 
 
 Compare = Callable[[str, np.ndarray, np.ndarray], str | None]
@@ -195,7 +215,11 @@ def difference(got: Observed, expected: Observed, compare: Compare) -> tuple[str
 
 
 def _unlike_arrays(path: str, got: Any, expected: np.ndarray, compare: Compare) -> str | None:
-    if not isinstance(got, np.ndarray) or got.dtype != expected.dtype or got.shape != expected.shape:
+    if (
+        not isinstance(got, np.ndarray)
+        or got.dtype != expected.dtype
+        or got.shape != expected.shape
+    ):
         return f"{got!r}, plainly {expected!r}"
     return compare(path, got, expected)
 
@@ -208,5 +232,7 @@ def _unlike(got: Observed, expected: Observed) -> str:
 
 
 def demonstrate(program: Program, mode: str, numerics: str = "fast") -> None:
-    """Print the first difference of a reported program; used by the scripts that reports contain."""
+    """Print the first difference of a reported program; used by the scripts that reports
+    contain.
+    """
     print(check(program, Way(mode, numerics)) or "no difference")

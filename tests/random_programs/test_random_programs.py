@@ -1,4 +1,6 @@
-"""Random programs show the same plainly and captured. The long run: `python -m tests.random_programs` (docs/testing.md)."""
+"""Random programs show the same plainly and captured. The long run: `python -m
+tests.random_programs` (docs/testing.md).
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,13 @@ PASSES = range(500, 600)
 COMPILED = range(1000, 1060)
 PYTHON = range(2000, 2020)
 EXACT = range(3000, 3020)
-MANY = settings(max_examples=60, deadline=None, derandomize=True, database=None,
-                suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+MANY = settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 
 
 def assert_agrees(seeds: range, way: Way) -> None:
@@ -61,19 +68,35 @@ def test_programs_that_hypothesis_finds_agree(data: st.DataObject) -> None:
     assert mismatch is None, mismatch
 
 
-# -- the test of the test ------------------------------------------------------------------------------
+# -- the test of the test ------------------------------------------------------------------------
 
 
 def small(*lines: str, output: str = "v0", dtype: str = "float32", view: str = "m0") -> Program:
     """A program of one argument, x0, of six elements."""
-    steps = tuple(Step((line,), (line.split(" ")[0],) if "=" in line else (), frozenset({"x0"})) for line in lines)
-    return Program((Memory("m0", dtype, ((6,),)),), (Argument("x0", (view,), "m0"),), steps, (output,), (Call(0),))
+    steps = tuple(
+        Step((line,), (line.split(" ")[0],) if "=" in line else (), frozenset({"x0"}))
+        for line in lines
+    )
+    return Program(
+        (Memory("m0", dtype, ((6,),)),),
+        (Argument("x0", (view,), "m0"),),
+        steps,
+        (output,),
+        (Call(0),),
+    )
 
 
-@pytest.mark.parametrize("wrong", [
-    "v0 = x0 * 1.0001", "v0 = (x0 * 2).detach()", "v0 = x0.double() * 2", "v0 = x0 * 2; x0.add_(1)", "v0 = x0.add_(x0)",
-    "v0 = tj.stack([x0, x0]).t().sum(1)[::2]",
-])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "v0 = x0 * 1.0001",
+        "v0 = (x0 * 2).detach()",
+        "v0 = x0.double() * 2",
+        "v0 = x0 * 2; x0.add_(1)",
+        "v0 = x0.add_(x0)",
+        "v0 = tj.stack([x0, x0]).t().sum(1)[::2]",
+    ],
+)
 def test_a_difference_is_seen(wrong: str) -> None:
     right = small("v0 = <x0> * 2")
     import dataclasses
@@ -93,7 +116,9 @@ def test_the_same_seed_gives_the_same_program() -> None:
     call = programs[0].calls[0]
     for m in programs[0].memories:
         a, b = tensor_of(m, call), tensor_of(m, call)
-        assert np.array_equal(a.detach().array, b.detach().array, equal_nan=m.dtype.startswith("float"))
+        assert np.array_equal(
+            a.detach().array, b.detach().array, equal_nan=m.dtype.startswith("float")
+        )
 
 
 def test_programs_become_small() -> None:
@@ -110,8 +135,11 @@ def test_two_thousand_programs_have_every_op() -> None:
     assert len(OPS) >= 100
     kinds = {(shape, alias) for _, _, shape, alias in covered.cells}
     assert {s for s, _ in kinds} >= {"0", "1", "0-dim", "many", "broadcast"}
-    assert {a for _, a in kinds} >= {f"{w}{a}" for w in ("", "write ")
-                                     for a in ("fresh", "input", "view", "strided", "expanded", "shared")}
+    assert {a for _, a in kinds} >= {
+        f"{w}{a}"
+        for w in ("", "write ")
+        for a in ("fresh", "input", "view", "strided", "expanded", "shared")
+    }
 
 
 def test_reports_run_as_scripts() -> None:

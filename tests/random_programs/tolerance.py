@@ -1,9 +1,10 @@
 """How far compiled numbers may be from eager ones, measured instead of guessed.
 
-numerics="fast" may contract, reorder and use its own functions, so every op has a rounding error of a few units in the last
-place, which the rest of the program magnifies as it likes. `Noise` runs the program plainly with the operands and results of
-every inexact op moved by up to `NOISE` eps at random. An element may differ from eager's by `FACTOR` times what such
-runs moved it, and by `ULP` eps of its size. Where noise changes an integer, a boolean, a NaN or an infinity, the element is
+numerics="fast" may contract, reorder and use its own functions, so every op has a rounding error of
+a few units in the last place, which the rest of the program magnifies as it likes. `Noise` runs the
+program plainly with the operands and results of every inexact op moved by up to `NOISE` eps at
+random. An element may differ from eager's by `FACTOR` times what such runs moved it, and by `ULP`
+eps of its size. Where noise changes an integer, a boolean, a NaN or an infinity, the element is
 undecided, and not compared.
 """
 
@@ -26,7 +27,9 @@ def eps(dtype: Any) -> float:
 
 
 class Noise:
-    """`near(x)`: x with every element moved a little; `near_(x)` does so in place. One seed, one run."""
+    """`near(x)`: x with every element moved a little; `near_(x)` does so in place. One seed, one
+    run.
+    """
 
     def __init__(self, seed: int):
         self.rng = np.random.default_rng([seed, 0x6E])
@@ -61,7 +64,10 @@ def exact(path: str, got: np.ndarray, want: np.ndarray) -> str | None:
 
 def _shown(got: np.ndarray, want: np.ndarray, where: np.ndarray) -> str:
     place = tuple(int(i) for i in np.argwhere(where)[0])
-    return f"{int(where.sum())} of {want.size} elements; at {place}: {got[place]!r}, plainly {want[place]!r}"
+    return (
+        f"{int(where.sum())} of {want.size} elements; "
+        f"at {place}: {got[place]!r}, plainly {want[place]!r}"
+    )
 
 
 class Tolerance:
@@ -77,7 +83,11 @@ class Tolerance:
                 self._measure(path, want, [run.get(path) for run in runs])
 
     def _measure(self, path: str, want: np.ndarray, moved: list[Any]) -> None:
-        fit = [m for m in moved if isinstance(m, np.ndarray) and m.shape == want.shape and m.dtype == want.dtype]
+        fit = [
+            m
+            for m in moved
+            if isinstance(m, np.ndarray) and m.shape == want.shape and m.dtype == want.dtype
+        ]
         if len(fit) < len(moved):  # another branch, another size: nothing can be said
             self.undecided[path] = None
             return
@@ -87,9 +97,16 @@ class Tolerance:
         w = want.astype(np.float64)
         runs = [m.astype(np.float64) for m in fit]
         odd = ~np.isfinite(w)
-        self.undecided[path] = np.any([(np.isnan(m) != np.isnan(w)) | (~np.isfinite(m) | odd) & (m != w)
-                                       & ~np.isnan(m) for m in runs], axis=0)
-        self.spread[path] = np.max([np.abs(np.where(np.isfinite(m) & ~odd, m - w, 0)) for m in runs], axis=0)
+        self.undecided[path] = np.any(
+            [
+                (np.isnan(m) != np.isnan(w)) | (~np.isfinite(m) | odd) & (m != w) & ~np.isnan(m)
+                for m in runs
+            ],
+            axis=0,
+        )
+        self.spread[path] = np.max(
+            [np.abs(np.where(np.isfinite(m) & ~odd, m - w, 0)) for m in runs], axis=0
+        )
 
     def __call__(self, path: str, got: np.ndarray, want: np.ndarray) -> str | None:
         undecided = self.undecided[path]
@@ -107,7 +124,9 @@ class Tolerance:
         g, w = got.astype(np.float64), want.astype(np.float64)
         finite = np.isfinite(w)
         tiny = float(ml_dtypes.finfo(want.dtype).smallest_normal)
-        allowed = FACTOR * self.spread[path] + ULP * eps(want.dtype) * np.maximum(np.where(finite, np.abs(w), 0), tiny)
+        allowed = FACTOR * self.spread[path] + ULP * eps(want.dtype) * np.maximum(
+            np.where(finite, np.abs(w), 0), tiny
+        )
         apart = np.abs(np.where(finite & np.isfinite(g), g - w, 0)) > allowed
         return np.where(finite, apart | ~np.isfinite(g), ~((g == w) | np.isnan(g) & np.isnan(w)))
 

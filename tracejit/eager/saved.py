@@ -14,6 +14,7 @@ from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState, make, shape_of
 from tracejit.eager.type_names import tensor_type_name
 from tracejit.eager.views import family_of
+from tracejit.ops.shapes import shape_text
 
 
 def version_of(x: TensorState) -> int:
@@ -88,7 +89,7 @@ def check_version(x: TensorState, expected: int, node: Node | None, number: int)
     version = version_of(x)
     if version == expected:
         return
-    what = f"[{tensor_type_name(x._dtype, x._device)} {list(shape_of(x))}]"
+    what = f"[{tensor_type_name(x._dtype, x._device)} {shape_text(shape_of(x))}]"
     made = f", which is output {number} of {node.name()}," if node is not None else ""
     hint = ("Hint: the backtrace further above shows the operation that failed to compute its "
             "gradient. The variable "
