@@ -258,3 +258,11 @@ def test_outputs_are_fresh_and_recycled():
     del storage
     assert executable.run(binding, [x.ctypes.data])[0].ptr == ptr
     assert address is not None
+
+
+@pytest.mark.parametrize(("n", "shared", "wakes"), [
+    (1 << 12, False, False), (1 << 17, True, False), (1 << 20, True, True),
+])  # fmt: skip
+def test_workers_are_woken_only_for_work_that_is_worth_it(n, shared, wakes):
+    binding = Executable(chain([ADD_ONE], n)).bind({})
+    assert (binding.shared, binding.wakes) == (shared, wakes)

@@ -18,9 +18,11 @@ from tracejit.lowering import extern
 from tracejit.lowering.program import Buffer, Instruction, Program
 from tracejit.runtime import memory_plan
 
-# Less work than this is done before a sleeping worker is awake.
-SHARED_BYTES = 1 << 18
-SHARED_FLOPS = 1 << 22
+# Handing a chunk to a worker that is awake costs a microsecond; waking one takes some 100.
+SHARED_STEP = 1 << 17  # bytes moved by an instruction that is worth handing over in part
+SHARED_PROGRAM = 1 << 18
+WAKING_PROGRAM = 1 << 22
+_MULTIPLY_ADDS_PER_BYTE = 4  # that take as long as moving a byte
 
 
 @dataclass
@@ -54,7 +56,8 @@ class Binding:
     arena_bytes: int
     scratch_bytes: int
     stretches: list[tuple[int, int]]
-    shared: bool
+    shared: bool  # workers that are awake may help
+    wakes: bool  # sleeping ones are worth waking
     peak_bytes: int
     native: Any = None  # the tables of compiled mode
     frames: list[Any] = field(default_factory=list)
@@ -75,7 +78,8 @@ def bind(program: Program, values: Mapping[str, int]) -> Binding:
         values=dict(values), place=place, steps=steps, buffer_bytes=nbytes,
         output_bytes=output_bytes, temporary_offsets=layout.offsets, arena_bytes=layout.nbytes,
         scratch_bytes=max((_scratch(step) for step in steps), default=0),
-        stretches=_stretches(program.instructions), shared=work >= SHARED_BYTES,
+        stretches=_stretches(program.instructions),
+        shared=work >= SHARED_PROGRAM, wakes=work >= WAKING_PROGRAM,
         peak_bytes=layout.nbytes + sum(output_bytes),
     )  # fmt: skip
 
@@ -131,7 +135,7 @@ def _step(
     step = Step(instruction, operands, sizes, total, max(1, chunk))
     moved = _work_of(instruction, sizes, nbytes)
     # A thread is worth waking, and a chunk worth handing over, when there is enough in it.
-    enough = total > step.chunk and moved >= SHARED_BYTES // 4
+    enough = total > step.chunk and moved >= SHARED_STEP
     step.shared = instruction.kernel is not None and enough
     return step
 
@@ -149,8 +153,7 @@ def _work(step: Step, nbytes: Sequence[int]) -> int:
 def _work_of(instruction: Instruction, sizes: Sequence[int], nbytes: Sequence[int]) -> int:
     """Work as bytes moved; products count what would take as long."""
     if instruction.extern == "matmul":
-        multiply_adds = sizes[2] * sizes[3] * sizes[4] * sizes[8]
-        return multiply_adds * SHARED_BYTES // SHARED_FLOPS
+        return sizes[2] * sizes[3] * sizes[4] * sizes[8] // _MULTIPLY_ADDS_PER_BYTE
     return sum(nbytes[number] for number in instruction.operands)
 
 

@@ -236,6 +236,7 @@ class _Frame:
             job[runner.STATUS] = self._words[native.places :].ctypes.data
             job[runner.SCRATCH_STRIDE] = native.scratch_stride
             job[runner.POOL] = native.runner.pool if native.shared else 0
+            job[runner.WAKES] = int(binding.wakes)
             job[runner.TICKETS] = native.tickets[first + count - 1]
             job[runner.BLAS] = native.guard.ctypes.data if native.guard is not None else 0
             self.jobs[number] = int(job.ctypes.data)

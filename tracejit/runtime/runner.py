@@ -30,8 +30,8 @@ from tracejit.lowering.program import Kernel
 from tracejit.runtime import cache
 
 # Words of a job.
-TABLE, COUNT, BUFFERS, STATUS, SCRATCH, SCRATCH_STRIDE, POOL, HELPERS, TICKETS, BLAS = range(10)
-JOB = 10
+TABLE, COUNT, BUFFERS, STATUS, SCRATCH, SCRATCH_STRIDE, POOL, HELPERS, TICKETS, BLAS, WAKES = range(11)
+JOB = 11
 # Words of the status: message number + 1, value, row. 0: all is well.
 STATUS_WORDS = 4
 ROW = 8
@@ -91,7 +91,7 @@ def run(job):
         atomic_store(pool, {ABORT}, 0)
         pool[{CURRENT}] = job
         atomic_add(pool, {EPOCH}, 1)
-        if atomic_load(pool, {SLEEPERS}) > 0:
+        if j[{WAKES}] != 0 and atomic_load(pool, {SLEEPERS}) > 0:
             call_function(system, {{futex}}, j[{POOL}], {_WAKE}, {_ALL}, 0, 0, 0)
         mine = atomic_add(pool, {TICKET}, 1)
     spins = 0
