@@ -1,4 +1,5 @@
-"""Kernel texts under review: `make golden` rewrites them, a change here is a change of what runs."""
+"""Kernel texts under review: `make golden` rewrites them, a change here is a change of what
+runs."""
 
 from __future__ import annotations
 

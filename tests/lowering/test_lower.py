@@ -130,7 +130,13 @@ def test_no_elements(name):
 
 def test_sizes_known_to_be_zero():
     graph, (x, y) = graph_of(("A", 0, "B"), (3, 0))
-    graph.outputs = [x.reshape(-1) + 1, x.sum(dim=1), y.sum(), y.transpose(0, 1) * 2, x.permute(2, 0, 1).exp()]
+    graph.outputs = [
+        x.reshape(-1) + 1,
+        x.sum(dim=1),
+        y.sum(),
+        y.transpose(0, 1) * 2,
+        x.permute(2, 0, 1).exp(),
+    ]
     for mode in ("python", "compiled"):
         check(graph, [np.zeros((4, 0, 5)), np.zeros((3, 0))], mode)
 
@@ -235,7 +241,8 @@ def test_random_numbers_are_eagers_to_the_bit(mode):
     shared = {"shape": x.shape, "device": None}
     records = [
         (random.uniform_record, {"dtype": float32}), (random.normal_record, {"dtype": float32}),
-        (random.bernoulli_record, {"dtype": bool_, "p": 0.3}), (random.uniform_record, {"dtype": float16}),
+        (random.bernoulli_record, {"dtype": bool_, "p": 0.3}),
+        (random.uniform_record, {"dtype": float16}),
         (random.randint_record, {"dtype": int64, "low": -3, "high": 9}),
     ]  # fmt: skip
     graph.outputs = [graph.append(record, (state,), {"offset": k, **shared, **own})

@@ -32,7 +32,7 @@ def run_both(graph, inputs, **how):
     return check(graph, inputs, "compiled", **how)
 
 
-# -- writes ------------------------------------------------------------------------------------------
+# -- writes ----------------------------------------------------------------------------------------
 def test_an_elementwise_update_is_in_place():
     graph, (x, y) = graph_of(("A", "B"), ("A", "B"))
     graph.writes = [(x, x * 0.5 + y)]
@@ -109,7 +109,7 @@ def test_nothing_visible_is_written_before_a_check_fails():
     assert written[0] == "output" and set(written[1:]) == {"input"}
 
 
-# -- fusion ------------------------------------------------------------------------------------------
+# -- fusion ----------------------------------------------------------------------------------------
 def test_a_softmax_is_one_kernel():
     graph, (x,) = graph_of(("A", "C"))
     e = (x - x.amax(dim=1, keepdim=True)).exp()

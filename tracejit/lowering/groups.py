@@ -3,9 +3,9 @@
 In: values placed by `fuse.py`, from the last node to the first. Out: groups with their stores, and
 answers about who depends on whom. A group of kind
 
-    loop     elementwise, perhaps with reductions over rows; `rows` is the number of rows once there is one
+    loop     elementwise, perhaps with reductions over rows; `rows` is then how many there are
     column   reductions over leading dimensions: loops over (batch, reduced, columns)
-    scatter  a copy of one tensor, then elements of another written or added at computed places
+    scatter  a copy of one tensor, then elements of another put or added where an index says
     part     the first phase of full reductions: each chunk of the input gives one element
     product  one library call
     host     one call of eager's own function

@@ -14,7 +14,8 @@ from typing import Any
 
 from tracejit.ir.sizes import SizeLike
 from tracejit.lowering.abi import VERSION
-from tracejit.lowering.printing import INDENT, Pointer, Text
+from tracejit.lowering.columns import INDENT
+from tracejit.lowering.printing import Pointer, Text
 from tracejit.lowering.program import Kernel
 
 SIGNATURE = "(buffers, operands, sizes, scratch, status, lo, hi):"

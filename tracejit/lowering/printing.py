@@ -15,6 +15,7 @@ from typing import Any
 
 from tracejit.ir.graph import Location
 from tracejit.ir.sizes import SizeLike
+from tracejit.lowering.columns import INDENT, Block, ColumnPrinting
 from tracejit.lowering.index import (
     Condition,
     Index,
@@ -24,11 +25,10 @@ from tracejit.lowering.index import (
     product,
     same_size,
 )
-from tracejit.lowering.loops import TILE, Nest, Store, same_loops
+from tracejit.lowering.loops import Nest, Store, same_loops
 from tracejit.lowering.names import Names
 from tracejit.lowering.scalars import Scalar, variables_of, walk
-
-INDENT = "    "
+from tracejit.lowering.stash import Stash, find_stashes
 
 
 @dataclass
@@ -59,17 +59,7 @@ class Text:
     sized_by: list[SizeLike] = field(default_factory=list)
 
 
-@dataclass
-class Block:
-    """Lines at one depth of loops."""
-
-    variables: frozenset[str]
-    lines: list[str] = field(default_factory=list)
-    known: dict[int, str] = field(default_factory=dict)
-    branch: bool = False  # only reached under a condition: nothing in it may move out
-
-
-class Printer:
+class Printer(ColumnPrinting):
     """Writes one nest. `buffer_of(leaf)` is what is read, `targets(leaf)` the (buffer, strides)
     written."""
 
@@ -83,6 +73,7 @@ class Printer:
         self.temporaries = self.loops = self.scratch = 0
         self.location: Location | None = None
         self.locations: dict[Location, None] = {}
+        self.stashes = find_stashes(nest, buffer_of, targets)
         self.written = {b for s in nest.stores for b, _ in targets(s.leaf)}
 
     def run(self) -> Text:
@@ -269,10 +260,24 @@ class Printer:
             for fold, total, place in zip(folds, totals, places):
                 value = self.place(fold.args[0])
                 self._step(fold, total, place, value)
+            self._keep()
 
         self._loop(folds[0].data.loops, body)
         for fold, total, place in zip(folds, totals, places):
             block.known[fold.number] = place or total
+
+    def _keep(self) -> None:
+        """Leave expensive values of this loop where a later loop over the same row finds them."""
+        block = self.stack[-1]
+        for stash in self.stashes:
+            value = block.known.get(stash.early.number)
+            if value is not None:
+                where = self._kept_at(stash, stash.early_address)
+                block.lines.append(f"{where} = {value}")
+
+    def _kept_at(self, stash: Stash, address: Index) -> str:
+        buffer, _ = self.targets(stash.store.leaf)[0]
+        return f"{self.pointer(buffer, stash.store.leaf.dtype.name)}[{self.index(address)}]"
 
     def _step(self, fold: Scalar, total: str, place: str, value: str) -> None:
         lines, kind = self.stack[-1].lines, fold.args[0].dtype
@@ -285,85 +290,6 @@ class Printer:
             f"{INDENT}{total} = {value}",
             f"{INDENT}{place} = {self.index(fold.data.place)}",
         ]
-
-    def _columns(self) -> list[str]:
-        """Sums over leading dimensions: a tile of columns at a time, totals in scratch memory."""
-        nest, column = self.nest, self.nest.column
-        assert column is not None
-        tiles = self.names.size((column.extent + TILE - 1) // TILE)
-        width = self.names.size(column.extent)
-        block = Block(frozenset(v.name for v in nest.outer))
-        if nest.outer:
-            block.lines.append(f"batch = tile // {tiles}")
-            if len(nest.outer) == 1:
-                self.variables[nest.outer[0].name] = "batch"
-            else:
-                block.lines += self._decoded("batch", nest.outer)
-        block.lines += [
-            f"first = tile % {tiles} * {TILE}" if nest.outer else f"first = tile * {TILE}",
-            f"last = min(first + {TILE}, {width})",
-        ]
-        self.stack.append(block)
-        folds = list({s.number: s for s in walk(nest.roots()) if s.kind == "fold"}.values())
-        totals = [self._scratch_row(f) for f in folds]
-        self.variables[column.name] = "c"
-        if folds:
-            block.lines.append("for c in range(first, last):")
-        for fold, total in zip(folds, totals):
-            first = self.names.number(fold.data.identity, fold.dtype)
-            block.lines.append(f"{INDENT}{total}[c - first] = {first}")
-        while folds:
-            loops = folds[0].data.loops
-            together = [(f, t) for f, t in zip(folds, totals) if same_loops(f.data.loops, loops)]
-            left = [(f, t) for f, t in zip(folds, totals) if not same_loops(f.data.loops, loops)]
-            self._loop(loops, lambda together=together: self._column_steps(together))
-            for fold, total in together:
-                self._final_names[fold.number] = f"{total}[c - first]"
-            folds, totals = [f for f, _ in left], [t for _, t in left]
-        self._across(lambda: self._store_columns())
-        self.stack.pop()
-        return block.lines
-
-    def _scratch_row(self, fold: Scalar) -> str:
-        name = f"total{self.scratch // (8 * TILE)}"
-        kind = "bool" if fold.dtype == "bool" else fold.dtype
-        self.stack[0].lines.append(f"{name} = {self.names.scratch(kind)}(scratch, {self.scratch})")
-        self.scratch += 8 * TILE
-        return name
-
-    def _across(self, body: Any) -> None:
-        """A loop over the tile's columns."""
-        outer = self.stack[-1]
-        assert self.nest.column is not None
-        self.stack.append(Block(outer.variables | {self.nest.column.name}))
-        body()
-        lines = self.stack.pop().lines
-        outer.lines += ["for c in range(first, last):", *(INDENT + line for line in lines)]
-
-    def _column_steps(self, folds: Sequence[tuple[Scalar, str]]) -> None:
-        def steps() -> None:
-            for fold, total in folds:
-                value = self.place(fold.args[0])
-                kind = fold.dtype
-                so_far = f"({total}[c - first] != 0)" if kind == "bool" else f"{total}[c - first]"
-                step = self.names.combine(fold.data.combine, so_far, value, kind)
-                if kind == "bool":
-                    step = f"{self.names.imported('numpy', 'uint8')}({step})"
-                self.stack[-1].lines.append(f"{total}[c - first] = {step}")
-
-        self._across(steps)
-
-    def _store_columns(self) -> None:
-        block = self.stack[-1]
-        for scalar in walk(self.nest.roots()):
-            text = self._final_names.get(scalar.number)
-            if text is not None:
-                block.known[scalar.number] = f"({text} != 0)" if scalar.dtype == "bool" else text
-        self._store_all(self.nest.filled())
-
-    @property
-    def _final_names(self) -> dict[int, str]:
-        return self.__dict__.setdefault("_finals", {})
 
     # -- scalars -------------------------------------------------------------------------------
     def is_known(self, scalar: Scalar) -> str | None:
@@ -380,6 +306,11 @@ class Printer:
         known = self.is_known(scalar)
         if known is not None:
             return known
+        stash = next((s for s in self.stashes if s.late is scalar), None)
+        if stash is not None:
+            kept = self._assign(self._kept_at(stash, stash.late_address), None)
+            self.stack[-1].known[scalar.number] = kept
+            return kept
         depth = self._depth(scalar)
         inner = self.stack[depth + 1 :]
         del self.stack[depth + 1 :]

@@ -27,9 +27,10 @@ def register(d: dtype) -> str:
 class Scalar:
     """One typed value.
 
-    kind   load (data: leaf, Index) | number (value) | call (template of {0} {1} ...) | index (Index) |
-           condition (Condition) | choice (args: condition, yes, no; only the one taken is computed) |
-           checked (args: index; data: size, message, wrap) | fold (args: body; data: Fold)
+    kind   load (data: leaf, Index) | number (value) | call (template of {0} {1} ...) |
+           index (Index) | condition (Condition) | fold (args: body; data: Fold) |
+           choice (args: condition, yes, no; only the one taken is computed) |
+           checked (args: index; data: size, message, wrap)
     """
 
     __slots__ = ("kind", "dtype", "args", "data", "number", "variables", "location")

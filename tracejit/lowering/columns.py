@@ -1,0 +1,118 @@
+"""The text of reductions over leading dimensions: a tile of columns at a time, totals in scratch
+memory.
+
+In: a `Nest` with a column variable. Out: its lines. A part of `printing.py`'s Printer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracejit.lowering.index import Variable
+from tracejit.lowering.loops import TILE, Nest, Store, same_loops
+from tracejit.lowering.names import Names
+from tracejit.lowering.scalars import Scalar, walk
+
+INDENT = "    "
+
+
+@dataclass
+class Block:
+    """Lines at one depth of loops."""
+
+    variables: frozenset[str]
+    lines: list[str] = field(default_factory=list)
+    known: dict[int, str] = field(default_factory=dict)
+    branch: bool = False  # only reached under a condition: nothing in it may move out
+
+
+class ColumnPrinting:
+    """What Printer does for column reductions."""
+
+    nest: Nest
+    names: Names
+    stack: list[Block]
+    variables: dict[str, str]
+    scratch: int
+    place: Callable[[Scalar], str]
+    _decoded: Callable[[str, Sequence[Variable]], list[str]]
+    _loop: Callable[..., None]
+    _store_all: Callable[[Sequence[Store]], None]
+
+    def _columns(self) -> list[str]:
+        """Sums over leading dimensions: a tile of columns at a time, totals in scratch memory."""
+        nest, column = self.nest, self.nest.column
+        assert column is not None
+        tiles = self.names.size((column.extent + TILE - 1) // TILE)
+        width = self.names.size(column.extent)
+        block = Block(frozenset(v.name for v in nest.outer))
+        if nest.outer:
+            block.lines.append(f"batch = tile // {tiles}")
+            if len(nest.outer) == 1:
+                self.variables[nest.outer[0].name] = "batch"
+            else:
+                block.lines += self._decoded("batch", nest.outer)
+        block.lines += [
+            f"first = tile % {tiles} * {TILE}" if nest.outer else f"first = tile * {TILE}",
+            f"last = min(first + {TILE}, {width})",
+        ]
+        self.stack.append(block)
+        folds = list({s.number: s for s in walk(nest.roots()) if s.kind == "fold"}.values())
+        totals = [self._scratch_row(f) for f in folds]
+        self.variables[column.name] = "c"
+        finals: dict[int, str] = {}
+        if folds:
+            block.lines.append("for c in range(first, last):")
+        for fold, total in zip(folds, totals):
+            first = self.names.number(fold.data.identity, fold.dtype)
+            block.lines.append(f"{INDENT}{total}[c - first] = {first}")
+        while folds:
+            loops = folds[0].data.loops
+            together = [(f, t) for f, t in zip(folds, totals) if same_loops(f.data.loops, loops)]
+            left = [(f, t) for f, t in zip(folds, totals) if not same_loops(f.data.loops, loops)]
+            self._loop(loops, lambda together=together: self._column_steps(together))
+            for fold, total in together:
+                finals[fold.number] = f"{total}[c - first]"
+            folds, totals = [f for f, _ in left], [t for _, t in left]
+        self._across(lambda: self._store_columns(finals))
+        self.stack.pop()
+        return block.lines
+
+    def _scratch_row(self, fold: Scalar) -> str:
+        name = f"total{self.scratch // (8 * TILE)}"
+        kind = "bool" if fold.dtype == "bool" else fold.dtype
+        self.stack[0].lines.append(f"{name} = {self.names.scratch(kind)}(scratch, {self.scratch})")
+        self.scratch += 8 * TILE
+        return name
+
+    def _across(self, body: Any) -> None:
+        """A loop over the tile's columns."""
+        outer = self.stack[-1]
+        assert self.nest.column is not None
+        self.stack.append(Block(outer.variables | {self.nest.column.name}))
+        body()
+        lines = self.stack.pop().lines
+        outer.lines += ["for c in range(first, last):", *(INDENT + line for line in lines)]
+
+    def _column_steps(self, folds: Sequence[tuple[Scalar, str]]) -> None:
+        def steps() -> None:
+            for fold, total in folds:
+                value = self.place(fold.args[0])
+                kind = fold.dtype
+                so_far = f"({total}[c - first] != 0)" if kind == "bool" else f"{total}[c - first]"
+                step = self.names.combine(fold.data.combine, so_far, value, kind)
+                if kind == "bool":
+                    step = f"{self.names.imported('numpy', 'uint8')}({step})"
+                self.stack[-1].lines.append(f"{total}[c - first] = {step}")
+
+        self._across(steps)
+
+    def _store_columns(self, finals: dict[int, str]) -> None:
+        block = self.stack[-1]
+        for scalar in walk(self.nest.roots()):
+            text = finals.get(scalar.number)
+            if text is not None:
+                block.known[scalar.number] = f"({text} != 0)" if scalar.dtype == "bool" else text
+        self._store_all(self.nest.filled())
