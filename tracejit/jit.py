@@ -153,7 +153,7 @@ class CompiledFunction:
             self.statistics.compiles += 1
         elif watch:
             self.misfires[mode] = self.misfires.get(mode, 0) + 1
-            self._note_breaks(call.breaks)
+        self._note_breaks(call.breaks)
         return result
 
     def _note_breaks(self, breaks: list[Break]) -> None:

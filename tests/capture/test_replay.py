@@ -173,6 +173,26 @@ def test_index_out_of_range_raises_eagers_error_and_leaves_state_untouched():
     np.testing.assert_array_equal(f(tj.tensor([2, 3])).numpy(), [2.0, 3.0])
 
 
+def test_index_out_of_range_in_the_first_call_raises_eagers_error():
+    f = tj.script(lambda x, i: x[i] * 2)
+    with pytest.raises(IndexError, match="out of bounds|out of range"):
+        f(tj.ones(3), tj.tensor([7]))
+    assert f(tj.ones(3), tj.tensor([2])).tolist() == [2.0]
+
+
+def test_what_cannot_be_compiled_runs_op_by_op_and_says_so(monkeypatch):
+    from tracejit.lowering import lower
+
+    def broken(*args):
+        raise AssertionError("no kernels today")
+
+    monkeypatch.setattr(lower, "lower", broken)
+    f = tj.script(lambda x: x * 3.25 - 8)
+    with config.override(verify_passes=False), pytest.warns(RuntimeWarning, match="no kernels"):
+        assert f(tj.ones(2)).tolist() == [-4.75, -4.75]
+    assert "no kernels today" in str(f.report().breaks[0])
+
+
 def test_entries_hold_no_tensor_alive():
     import gc
     import weakref

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tracejit.capture.state import ABSENT, Place, State
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.tape import grad_fn_of
@@ -207,7 +209,7 @@ class Guards:
             return
         cls = self._constant(type(value))
         differs = f"{name} is not {constant} and (type({name}) is not {cls} or {name} != {constant}"
-        if isinstance(value, float) and value == 0.0:
+        if isinstance(value, (float, np.floating)) and value == 0.0:
             differs += f" or copysign(1.0, {name}) != {math.copysign(1.0, value)}"
         self._fail(differs + ")", place, f"== {value!r}")
 

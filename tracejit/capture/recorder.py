@@ -122,13 +122,18 @@ class Recorder:
         """The tensor's memory now holds `value` where the tensor looks at it."""
         self._operands((tensor, value))
         content, traced = self._operand(value), self.traced(tensor)
-        if traced.memory.entangled:
-            self.need(tensor, "memory is written that overlaps another tensor's")
+        if traced.memory.entangled or self._repeats(traced):
+            self.need(tensor, "memory is written that overlaps another tensor's, or itself")
             with self.paused():
                 write_memory(tensor, value)
             return
         self.graph.location, self.graph.detached = user_location(), True
         traced.write(content)
+
+    def _repeats(self, traced: Traced) -> bool:
+        """Whether elements share memory; where strides say not, other strides need another program."""
+        strides = self.graph.strides.get(traced.memory.input, ()) if traced.memory.input else ()
+        return any(op.name == "expand" for op, _, _ in traced.views) or any(s == 0 for s in strides)
 
     def need(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
         """A value is needed now: run what was recorded."""

@@ -42,6 +42,7 @@ PRIMITIVE = (
     device,
     enum.Enum,
     range,
+    np.generic,
 )
 _IDENTITY = (BuiltinFunctionType, type, staticmethod, classmethod, property, np.dtype)
 MODULE_TABLES = (

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import gc
+import warnings
 from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -24,16 +25,19 @@ from tracejit.capture.scalars import RuntimeFloat
 from tracejit.capture.sources import Draws
 from tracejit.capture.state import ABSENT, Place, State
 from tracejit.capture.watch import Names, Watcher
+from tracejit.config import flags
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.tape import grad_fn_of
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
+from tracejit.ir.verify import GraphError
 from tracejit.ops.random import default_generator
 from tracejit.ops.record import REGISTRY
 from tracejit.ops.types import get_default_dtype
 from tracejit.runtime.entry import Backward, Entry, ResultTensor, attach_backward
+from tracejit.runtime.executable import ProgramError
 from tracejit.runtime.segment import Segment
 
 Compile = Callable[[Graph], Segment]
@@ -88,11 +92,7 @@ class CapturedCall:
         seeded = default_generator.array.copy()
         active.recorder = recorder
         try:
-            if self.watch:
-                with Watcher(self._entered, self._foreign):
-                    value = self.invoke(values)
-            else:
-                value = self.invoke(values)
+            value = self._user_code(values)
             if self.watch and modes != (is_grad_enabled(), get_default_dtype()):
                 recorder.note(
                     "grad mode or the default dtype is left changed",
@@ -105,12 +105,19 @@ class CapturedCall:
             if self.watch and not recorder.breaks:
                 self._make_entry(value)
             recorder.flush()
-        except BaseException:
-            recorder.abandon()
-            raise
         finally:
             active.recorder = None
         return plain(value)
+
+    def _user_code(self, values: tuple) -> Any:
+        try:
+            if not self.watch:
+                return self.invoke(values)
+            with Watcher(self._entered, self._foreign):
+                return self.invoke(values)
+        except BaseException:
+            self.recorder.abandon()
+            raise
 
     def _argument(self, k: int, value: Any) -> Any:
         """Arguments as the function sees them: floats become runtime scalars."""
@@ -124,11 +131,25 @@ class CapturedCall:
     def _run_segment(self, graph: Graph, inputs: list[Any]) -> list[Tensor]:
         active.recorder = None
         try:
-            segment = self.compile(graph)
+            segment = self._compiled(graph)
             self.segments.append(segment)
-            return segment.run(inputs, segment.bound(inputs))
+            try:
+                return segment.run(inputs, segment.bound(inputs))
+            except ProgramError:  # nothing visible is written yet: op by op, for the op's own error
+                return op_by_op(graph, inputs)
         finally:
             active.recorder = self.recorder
+
+    def _compiled(self, graph: Graph) -> Segment:
+        try:
+            return self.compile(graph)
+        except Exception as error:
+            if flags.verify_passes:  # set in tests: a graph that cannot be compiled is a defect
+                raise
+            reason = f"could not be compiled ({type(error).__name__}: {error}); it runs op by op"
+            warnings.warn(f"tracejit: {self.recorder.name} {reason}", RuntimeWarning, stacklevel=2)
+            self.recorder.note(reason, "please report it")
+            return Segment(graph, "graph", "fast")
 
     # -- what the watcher and the state walker report
     # ------------------------------------------------
@@ -423,6 +444,15 @@ class EntryMaker:
         wrt = [primal[self.recorder.lifted[id(x)].value] for x in joint.inputs]
         graph, compile = joint.backward, self.call.compile
         return Backward(whole, len(primal), tangents, grads, wrt, saved, lambda: compile(graph))
+
+
+def op_by_op(graph: Graph, inputs: list[Any]) -> list[Tensor]:
+    """Interpret a graph; what an op raises is raised as eager mode would."""
+    segment = Segment(graph, "graph", "fast")
+    try:
+        return segment.run(inputs, segment.bound(inputs))
+    except GraphError as error:
+        raise (error.__cause__ or error) from None
 
 
 def recorder_values(sources: list[Any]) -> list[Any]:
