@@ -82,6 +82,13 @@ class KernelReport:
     bytes_written: int
     locations: tuple[Any, ...] = ()
 
+    @property
+    def file(self) -> str:
+        """The file with the text, where breakpoints of `mode="python"` go."""
+        from tracejit.runtime.cache import source_file
+
+        return source_file(self) if self.source else ""
+
     def __str__(self) -> str:
         moved = (self.bytes_read + self.bytes_written) / 1024
         return f"{self.name:<32} {self.loops:>5} {moved:>10.1f}  {abbreviated(self.ops)}"
@@ -176,7 +183,7 @@ def kernels_of(segment: Any) -> list[KernelReport]:
     found = []
     for instruction in segment.program.instructions:
         kernel = instruction.kernel
-        host = instruction.extern or f"host {instruction.ops[0]}"
+        host = instruction.extern or f"host {(instruction.ops or ('call',))[0]}"
         found.append(KernelReport(
             kernel.name if kernel is not None else host,
             kernel.source if kernel is not None else "", tuple(instruction.ops),
