@@ -136,9 +136,10 @@ def _described(
     looks_at = [n for n, m in memories.items() if m._storage is x._storage] or [
         n for n, y in outputs if isinstance(y, tj.Tensor) and y._storage is x._storage
     ]
+    looks_at = looks_at if x.numel() else [""]  # of no elements none is shared
     kind = (x.dtype.name, tuple(x.shape), strides, x.requires_grad, x.is_leaf, looks_at[0])
     seen: Observed = [(f"{path} type", kind), (path, np.array(x.detach().array))]
-    if looks_at[0] in memories:  # of memory the call made only changes after it can matter
+    if looks_at[0] in memories:  # of memory the call made only later changes can matter
         seen.append((f"{path} version", x._version))
     return seen
 

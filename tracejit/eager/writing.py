@@ -64,9 +64,17 @@ def check_writable(self: TensorState, overlap: bool = False) -> None:
                 raise RuntimeError(LEAF_VIEW)
         elif grad_fn_of(self) is None:
             raise RuntimeError(LEAF)
-    if self._strides is not None and active.recorder is None and not overlap:
-        if any(s == 0 and n > 1 for s, n in zip(self._strides, self._shape)):
-            raise RuntimeError(OVERLAP)
+    if not overlap and _repeats(self):
+        raise RuntimeError(OVERLAP)
+
+
+def _repeats(self: TensorState) -> bool:
+    """Whether elements share memory, as those of an expanded tensor do."""
+    recorder = active.recorder
+    strides = self._strides if recorder is None else recorder.strides(self)
+    if strides is None:
+        return False
+    return any(type(s) is int and s == 0 and n > 1 for s, n in zip(strides, shape_of(self)))
 
 
 def store(self: TensorState, result: Any) -> Any:
@@ -108,13 +116,13 @@ def write_memory(self: TensorState, result: Any) -> None:
         raise ValueError("assignment destination is read-only: the memory belongs to an array that "
                          "may not be written")
     if self._device.type == "cpu":
-        np.copyto(_writable_array(self), result.array)
+        np.copyto(writable_array(self), result.array)
     else:
         self.array[...] = result.array
     bump_version(self)
 
 
-def _writable_array(self: TensorState) -> np.ndarray:
+def writable_array(self: TensorState) -> np.ndarray:
     """The array over the tensor's memory; the one NumPy made by broadcasting refuses writes."""
     if not self.array.flags.writeable:
         self._array = None

@@ -17,6 +17,7 @@ import numpy as np
 from tracejit.eager.saved import alias
 from tracejit.eager.state import make, of_array
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.writing import writable_array
 from tracejit.ir.graph import Graph
 from tracejit.ir.interpret import interpret
 from tracejit.ir.sizes import evaluate
@@ -133,7 +134,7 @@ class Segment:
         results = interpret(self.graph, arrays, symbols=bound.sizes)
         outputs = [of_array(np.array(a, copy=True, order="C")) for a in results.outputs]
         for number, value in results.writes:
-            np.copyto(inputs[number].array, value)
+            np.copyto(writable_array(inputs[number]), value)
         return outputs
 
 
