@@ -69,6 +69,20 @@ class Bucket:
         self.free: list[tuple[np.ndarray, int]] = []
         self.used = 0
 
+    def take(self, nbytes: int) -> Storage:
+        """A Storage of `nbytes`, at most this bucket's size."""
+        counts = _counts
+        size = self.size
+        try:
+            block, ptr = self.free.pop()
+            counts.cached -= size
+        except IndexError:
+            block, ptr = _fresh(size)
+        counts.live = live = counts.live + size
+        if live > counts.peak:
+            counts.peak = live
+        return Storage(block, nbytes, CPU, ptr, self)
+
     def take_back(self, block: np.ndarray, ptr: int, references: int) -> None:
         """A Storage died: its block may be used again if nobody else refers to it."""
         counts = _counts
@@ -123,27 +137,19 @@ def allocate(nbytes: int, where: device = CPU) -> Storage:
     >>> allocate(100).ptr % 64
     0
     """
-    if where.type != "cpu":
+    if where is not CPU and where.type != "cpu":
         return _allocate_cuda(nbytes, where)
-    bucket = _exact.get(nbytes)
-    if bucket is None:
-        bucket = _bucket_for(nbytes)
-    try:
-        block, ptr = bucket.free.pop()
-        _counts.cached -= bucket.size
-    except IndexError:
-        block, ptr = _fresh(bucket.size)
-    counts = _counts
-    counts.live = live = counts.live + bucket.size
-    if live > counts.peak:
-        counts.peak = live
-    return Storage(block, nbytes, where, ptr, bucket)
+    return bucket_for(nbytes).take(nbytes)
 
 
 _exact: dict[int, Bucket] = {}  # bytes asked for -> bucket: the same few sizes come again and again
 
 
-def _bucket_for(nbytes: int) -> Bucket:
+def bucket_for(nbytes: int) -> Bucket:
+    """The bucket whose blocks serve requests of `nbytes`: for callers that ask again and again."""
+    found = _exact.get(nbytes)
+    if found is not None:
+        return found
     if nbytes < 0:
         raise ValueError(f"allocate: expected a size >= 0, got {nbytes}")
     size = size_class(nbytes)

@@ -17,6 +17,7 @@ from tracejit.config import flags
 from tracejit.ir.graph import Location
 from tracejit.lowering.program import Instruction, Program
 from tracejit.memory import Storage, allocate, get_num_threads
+from tracejit.memory.allocator import bucket_for
 from tracejit.runtime import blas, cache, host, nan_check, runner
 from tracejit.runtime.binding import Binding, bind
 from tracejit.runtime.runner import JOB, ROW, STATUS_WORDS, Runner
@@ -87,7 +88,7 @@ class Executable:
             frame = binding.frames.pop()
         except IndexError:
             frame = native.frame()
-        outputs: list[Any] = [allocate(nbytes) for nbytes in binding.output_bytes]
+        outputs: list[Any] = [take(nbytes) for take, nbytes in native.outputs]
         try:
             native.pack(frame.table, 0, *input_pointers, *[storage._ptr for storage in outputs])
             if native.simple:
@@ -161,6 +162,8 @@ class _Native:
     def __init__(self, executable: Executable, binding: Binding):
         self.binding = binding
         self.addressed = executable.inputs + len(binding.output_bytes)
+        # Bound once: a small call spends its time in such look-ups.
+        self.outputs = [(bucket_for(n).take, n) for n in binding.output_bytes]
         self.pack = Struct(f"={self.addressed}q").pack_into
         self.places = self.addressed + len(binding.temporary_offsets)
         ordered = [binding.place[b] - executable.inputs for b in executable.program.outputs]

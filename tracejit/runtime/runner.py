@@ -30,7 +30,9 @@ from tracejit.lowering.program import Kernel
 from tracejit.runtime import cache
 
 # Words of a job.
-TABLE, COUNT, BUFFERS, STATUS, SCRATCH, SCRATCH_STRIDE, POOL, HELPERS, TICKETS, BLAS, WAKES = range(11)
+(
+    TABLE, COUNT, BUFFERS, STATUS, SCRATCH, SCRATCH_STRIDE, POOL, HELPERS, TICKETS, BLAS, WAKES,
+) = range(11)  # fmt: skip
 JOB = 11
 # Words of the status: message number + 1, value, row. 0: all is well.
 STATUS_WORDS = 4
