@@ -1,0 +1,89 @@
+"""Reports: what they count, and that they can be read on a terminal."""
+
+import pytest
+
+import tracejit
+from tracejit.debug.report import abbreviated
+
+WIDTH = 110
+
+
+@pytest.fixture
+def scaled():
+    """A function that was recorded once and replayed twice, the second time at other sizes."""
+
+    @tracejit.script
+    def scaled(x, w, factor):
+        return (x * w * factor).tanh().sum(dim=1)
+
+    for rows, factor in ((4, 0.5), (4, 2.0), (9, 2.0)):
+        scaled(tracejit.ones(rows, 3), tracejit.ones(3), factor)
+    return scaled
+
+
+def test_counts(scaled):
+    report = scaled.report()
+    assert (report.compiles, report.variants) == (1, 1)
+    assert (report.cache_misses, report.cache_hits) == (1, 2)
+    assert (report.recompiles, report.breaks) == ([], [])
+    assert set(report.compile_seconds) <= {"passes", "lowering", "kernels"}
+
+
+def test_bytes_are_those_of_the_last_sizes(scaled):
+    (kernel,) = scaled.report().kernels
+    # x, w and the factor (float64); a row's sum.
+    assert (kernel.bytes_read, kernel.bytes_written) == (9 * 3 * 4 + 3 * 4 + 8, 9 * 4)
+    assert kernel.loops == 1 and {"mul", "tanh", "sum"} <= set(kernel.ops)
+
+
+def test_guards_are_one_line_for_each_place(scaled):
+    guards = scaled.report().guards
+    paths = [guard.split(":")[0] for guard in guards]
+    assert paths[:4] == ["mode", "x", "w", "factor"]
+    assert guards[1] == "x: float32, 2 dimensions, requires_grad=False, contiguous"
+    assert guards[3] == "factor: a float, any value"
+    assert guards[-1].startswith("sizes: in0.size[1] == in1.size[0] (test_report.py:")
+
+
+def test_it_reads_well(scaled):
+    scaled(tracejit.ones(4, 3).double(), tracejit.ones(3), 1.0)
+    lines = str(scaled.report()).splitlines()
+    assert lines[0] == "scaled: 2 calls recorded, 2 replayed; 2 programs made, 2 kept"
+    assert lines[2].split() == ["launched,", "in", "order", "loops", "KiB", "moved", "ops"]
+    ops = lines[2].index("ops")
+    for line in lines[3:5]:
+        assert line[ops - 2 : ops] == "  " and line[ops:].split()[-1] == "sum", line
+    assert lines[5].startswith("  recompiled: x: float32, 2 dimensions")
+    assert max(map(len, lines[:5])) <= WIDTH
+
+
+def test_a_break_is_shown_with_its_line():
+    @tracejit.script
+    def positive(x):
+        if x.sum() > 0:
+            return x
+        return -x
+
+    positive(tracejit.ones(2))
+    lines = str(positive.report()).splitlines()
+    at = next(k for k, line in enumerate(lines) if line.startswith("  break: "))
+    assert "test_report.py:" in lines[at] and lines[at].endswith("if x.sum() > 0:")
+    assert "branch" in lines[at + 1]
+
+
+def test_the_file_of_a_kernel_holds_its_text(scaled):
+    (kernel,) = scaled.report().kernels
+    with open(kernel.file) as file:
+        assert file.read() == kernel.source
+
+
+@pytest.mark.parametrize(("ops", "text"), [
+    ([], ""),
+    (["exp"], "exp"),
+    (["exp"] * 3, "exp*3"),
+    (["mul", "add"] * 4, "(mul add)*4"),
+    (["mul", "add", "mul"], "mul add mul"),
+    (["a", "b", "b", "c", "d", "e", "f", "g", "h", "i", "i"], "a b*2 c d e f g h + 2 more"),
+])
+def test_op_names_are_abbreviated(ops, text):
+    assert abbreviated(ops) == text
