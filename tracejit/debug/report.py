@@ -15,7 +15,7 @@ from typing import Any
 
 from tracejit.ir.sizes import evaluate
 
-_SHOWN = 8  # op names in a line of the report
+_SHOWN = 9  # op names in a line of the report
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,8 @@ class KernelReport:
 
     def __str__(self) -> str:
         moved = (self.bytes_read + self.bytes_written) / 1024
-        return f"{self.name:<32} {self.loops:>5} {moved:>10.1f}  {abbreviated(self.ops)}"
+        stem = re.sub(r"_[0-9a-f]{8}$", "", self.name)  # the digest tells readers nothing
+        return f"{stem:<24} {self.loops:>5} {moved:>10.1f}  {abbreviated(self.ops)}"
 
 
 def abbreviated(ops: Sequence[str], most: int = _SHOWN) -> str:
@@ -159,7 +160,7 @@ class Report:
             f"temporaries {self.peak_bytes / 1024:.1f} KiB; {len(self.guards)} guards",
         ]
         if self.kernels:
-            lines.append(f"  {'launched, in order':<32} {'loops':>5} {'KiB moved':>10}  ops")
+            lines.append(f"  {'launched, in order':<24} {'loops':>5} {'KiB moved':>10}  ops")
         lines += [f"  {kernel}" for kernel in self.kernels]
         lines += [f"  recompiled: {r}" for r in self.recompiles]
         lines += [f"  break: {b}" for b in self.breaks]
