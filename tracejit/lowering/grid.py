@@ -37,7 +37,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class GridKernel:
-    """A kernel's text for a grid. `kind` says what a worker is; `checked`: it may report failure."""
+    """A kernel's text for a grid. `kind` says what a worker is; `checked`: it may fail."""
 
     kernel: Kernel
     kind: str
@@ -153,9 +153,8 @@ def _columns(definition: ast.FunctionDef, namespace: dict[str, Any]) -> None:
         raise Refused
     body, k = place
     across = [n for n in ast.walk(body[k]) if _ranges(n) == "range(first, last)"]
-    stores = [n for n in ast.walk(body[k]) if _is_store(n)]
     inside = {id(n) for loop in across for n in ast.walk(loop)}
-    if not across or not all(id(store) in inside for store in stores):
+    if not across or not all(id(store) in inside for store in _stores([body[k]])):
         raise Refused
     body[k] = _AcrossLanes().visit(body[k])
     body[k : k + 1] = _strided(body[k], "worker", "workers")
@@ -178,8 +177,6 @@ def _rows(definition: ast.FunctionDef, namespace: dict[str, Any]) -> None:
     if place is None:
         if any(n.id in ("lo", "hi") for n in _names(definition.body)):
             raise Refused
-        if any(_is_store(n) for loop in _loops(definition.body) for n in ast.walk(loop)):
-            raise Refused  # a scatter: its order matters
         definition.body = _Row(namespace).shared(definition.body)
         return
     body, k = place
@@ -202,15 +199,17 @@ class _Row:
         if not _loops(statements):
             raise Refused
         found: list[Any] = []
-        waiting = False  # stores of one lane follow: all lanes must have read by then
+        # Lanes wait before one stores for all, and where one may read what another stored.
+        apart = True
         for statement in statements:
             if isinstance(statement, ast.For):
+                found += [] if apart else ast.parse("barrier()").body
                 found += self._loop(statement)
-                waiting = False
-            elif _is_store(statement) and not _is_status(statement):
-                found += [] if waiting else ast.parse("barrier()").body
+                apart = not _stores([statement])
+            elif _stores([statement]) and not isinstance(statement, ast.If):
+                found += ast.parse("barrier()").body
                 found.append(ast.If(ast.parse("lane == 0", mode="eval").body, [statement], []))
-                waiting = True
+                apart = False
             elif isinstance(statement, (ast.Assign, ast.If, ast.Expr)):
                 self._noted(statement)
                 found.append(statement)
@@ -221,8 +220,7 @@ class _Row:
     def _noted(self, statement: Any) -> None:
         inside = list(ast.walk(statement))
         if isinstance(statement, ast.If):
-            stores = [n for n in inside if _is_store(n) and not _is_status(n)]
-            if stores or any(isinstance(n, (ast.For, ast.While)) for n in inside):
+            if _stores([statement]) or any(isinstance(n, (ast.For, ast.While)) for n in inside):
                 raise Refused
         for node in inside:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -234,10 +232,12 @@ class _Row:
             if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name)
             and n.targets[0].id in self.first
         ]  # fmt: skip
-        stored = any(_is_store(n) and not _is_status(n) for n in ast.walk(loop))
         totals = [ast.unparse(step.targets[0]) for step in steps]
-        if len(set(totals)) != len(totals) or (stored and steps):
-            raise Refused
+        own = {n.id for n in _names([loop]) if isinstance(n.ctx, ast.Store)}
+        own -= {ast.unparse(n.target) for n in ast.walk(loop) if isinstance(n, ast.For)}
+        places = [n.targets[0].slice for n in _stores([loop])]
+        if len(set(totals)) != len(totals) or own & {n.id for n in _names(places)}:
+            raise Refused  # a scatter, among others: its order matters
         combined: list[Any] = []
         for step, total in zip(steps, totals):
             combined += self._combined(step.value, total)
@@ -304,9 +304,14 @@ def _loops(statements: Sequence[Any]) -> list[ast.For]:
     return [s for s in statements if isinstance(s, ast.For)]
 
 
-def _is_store(node: Any) -> bool:
-    return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript)
+def _stores(statements: Sequence[ast.AST]) -> list[Any]:
+    """Assignments to elements, wherever they stand; reports of a failure are none."""
+    return [
+        n for s in statements for n in ast.walk(s)
+        if isinstance(n, (ast.Assign, ast.AugAssign)) and _stored_to(n) not in ("", "status")
+    ]  # fmt: skip
 
 
-def _is_status(store: ast.Assign) -> bool:
-    return ast.unparse(store.targets[0]).startswith("status[")
+def _stored_to(node: Any) -> str:
+    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+    return ast.unparse(target.value) if isinstance(target, ast.Subscript) else ""

@@ -7,7 +7,7 @@ with these parameters, addresses in device memory and 64-bit integers:
     failed, status       the program's word, and this instruction's pair (number, value)
     total                the range the grid works on
     scratch_stride       bytes of scratch from one worker to the next
-    guarded              not 0: the kernel writes what a caller sees; it does nothing after a failure
+    guarded              not 0: it writes what a caller sees, so it does nothing after a failure
 
 Called by the runtime when its cache does not have a kernel. The statements are those of `grid`,
 translated by `kernel_emitter`, so that both targets agree on what a text means. PTX is of the
@@ -168,9 +168,8 @@ def _exact_remainder(write: GridStatements, a: Scalar, b: Scalar) -> Any:
     x, y = build.call(absolute, [a.value]), build.call(absolute, [b.value])
     finite = build.fcmp_ordered("<", x, ir.Constant(kind, float("inf")))
     valid = build.and_(finite, build.fcmp_ordered(">", y, zero))
-    start, outer, grow, take, again, after = (
-        build.basic_block, *(write.new_block(n) for n in ("outer", "grow", "take", "again", "after"))
-    )  # fmt: skip
+    names = ("outer", "grow", "take", "again", "after")
+    start, (outer, grow, take, again, after) = build.basic_block, map(write.new_block, names)
     build.cbranch(valid, outer, after)
     build.position_at_end(outer)
     rest = build.phi(kind)

@@ -40,13 +40,13 @@ class Segment:
         self.program: Any = None
         if mode != "graph":
             from tracejit.lowering.lower import lower
-            from tracejit.runtime.executable import Executable
+            from tracejit.runtime.placement import executable_for
 
             started = time.perf_counter()
             self.program = lower(self.graph, numerics)
             self.seconds["lowering"] = time.perf_counter() - started
             started = time.perf_counter()
-            self.executable = Executable(self.program, mode)
+            self.executable = executable_for(self.program, mode)
             self.seconds["kernels"] = time.perf_counter() - started
         number = {v: k for k, v in enumerate(self.graph.inputs)}
         self.returned = [number.get(v, -1) for v in self.graph.outputs]
