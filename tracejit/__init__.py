@@ -44,22 +44,25 @@ from tracejit.ops.joining import (
     cat, chunk, concat, concatenate, hstack, split, split_with_sizes, stack, tensor_split, unbind,
     vstack,
 )  # fmt: skip
-from tracejit.ops.linalg import addmm, baddbmm, bmm, dot, matmul, mm, mv, outer
+from tracejit.ops.linalg import addmm, baddbmm, bmm, dot, inner, matmul, mm, mv, outer
 from tracejit.ops.movement import (
     broadcast_to, flatten, movedim, moveaxis, permute, ravel, reshape, squeeze, swapaxes, swapdims,
     t, transpose, unflatten, unsqueeze,
 )  # fmt: skip
 from tracejit.ops.normalization import layer_norm
 from tracejit.ops.pointwise import (
-    abs, absolute, acos, add, addcdiv, addcmul, allclose, asin, atan, bitwise_and,
+    abs, absolute, acos, add, addcdiv, addcmul, allclose, asin, atan, atan2, bitwise_and,
     bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, ceil, clamp,
     clamp_max, clamp_min, clip, clone, cos, cosh, div, divide, eq, erf, erfc, exp, exp2, expm1,
-    floor, floor_divide, fmod, frac, ge, greater, greater_equal, gt, isclose, isfinite, isinf,
+    float_power, floor, floor_divide, fmod, frac, ge, greater, greater_equal, gt, hypot, isclose,
+    isfinite, isinf,
     isnan, le, lerp, less, less_equal, log, log1p, log2, log10, logical_and, logical_not,
     logical_or, logical_xor, lt, maximum, minimum, mul, multiply, nan_to_num, ne, neg, negative,
-    not_equal, pow, reciprocal, remainder, round, rsqrt, rsub, sigmoid, sign, sin, sinh, sqrt,
+    not_equal, pow, reciprocal, remainder, resolve_conj, resolve_neg, round, rsqrt, rsub,
+    sgn, sigmoid, sign, sin, sinh, sqrt,
     square, sub, subtract, tan, tanh, true_divide, trunc, where,
 )  # fmt: skip
+from tracejit.ops.moments import mean, norm, std, std_mean, var, var_mean
 from tracejit.ops.random import (
     Generator, bernoulli, default_generator, dropout, get_rng_state, initial_seed, manual_seed,
     normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm, seed,
@@ -67,14 +70,14 @@ from tracejit.ops.random import (
 )  # fmt: skip
 from tracejit.ops.rearranging import flip, roll, tile, tril, triu
 from tracejit.ops.reduction import (
-    all, amax, amin, any, argmax, argmin, count_nonzero, max, mean, min, norm, prod, std, std_mean,
-    sum, var, var_mean,
+    all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, sum,
 )  # fmt: skip
 from tracejit.ops.scan import cumprod, cumsum
 from tracejit.ops.slicing import (
     as_strided, diagonal, diagonal_scatter, narrow, select, select_scatter, slice_scatter,
 )  # fmt: skip
 from tracejit.ops.softmax import log_softmax, logsumexp, softmax
+from tracejit.ops.sorting import argsort, sort, topk
 from tracejit import autograd, backends, cuda, nn, optim, random
 from tracejit.ops import inplace as _inplace
 
@@ -84,7 +87,7 @@ short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
 newaxis = None
 
-arccos, arcsin, arctan = acos, asin, atan
+arccos, arcsin, arctan, arctan2 = acos, asin, atan, atan2
 
 _COMPILING = {
     **dict.fromkeys(

@@ -11,6 +11,7 @@ import pytest
 
 from tracejit.lowering.lower import describe, lower
 from tracejit.ops.types import float64, int64
+from tracejit.passes.open_composites import open_composites
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lowering"))
 from execution import graph_of
@@ -97,7 +98,7 @@ EXAMPLES = [
 
 def printed(graph):
     """The program, one line for each instruction, then each kernel's text."""
-    program = lower(graph)
+    program = lower(open_composites(graph))
     texts = [k.source for k in program.kernels.values() if not k.name.startswith("matmul_")]
     lines = "".join(f"# {line}\n" for line in describe(program).splitlines())
     return lines + "\n" + "\n\n".join(texts)

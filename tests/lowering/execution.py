@@ -14,6 +14,7 @@ from tracejit.ir.sizes import evaluate
 from tracejit.lowering.lower import lower
 from tracejit.lowering.program import Program
 from tracejit.ops.types import TensorType, float32
+from tracejit.passes.open_composites import open_composites
 from tracejit.runtime.executable import Executable
 
 HINTS = {"A": 5, "B": 7, "C": 19, "N": 300}
@@ -72,7 +73,7 @@ def check(
     numerics: str = "fast",
 ) -> Program:
     """Lower, run, and compare with the interpreter: outputs, writes, and inputs left alone."""
-    program = lower(graph, numerics)
+    program = lower(open_composites(graph, numerics), numerics)
     inputs = [np.asarray(x, v.dtype.numpy) for x, v in zip(inputs, graph.inputs)]
     expected = interpret(graph, [kept_strides(x) for x in inputs])
     outputs, after = execute(program, inputs, mode)

@@ -11,6 +11,7 @@ import pytest
 import tracejit
 from tracejit.lowering.lower import lower
 from tracejit.ops.types import float64, int64
+from tracejit.passes.open_composites import open_composites
 from tracejit.runtime.executable import ProgramError
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -99,7 +100,7 @@ def test_nothing_visible_is_written_before_a_check_fails():
     graph.writes = [(x, v), (y, x * 2)]
     graph.outputs = [y[t]]
     inputs = [normal(8), np.array([1, 99]), normal(8)]
-    program = lower(graph)
+    program = lower(open_composites(graph))
     assert "status" in program.instructions[0].kernel.source
     kept = [a.copy() for a in inputs]
     with pytest.raises(ProgramError):
@@ -114,7 +115,7 @@ def test_a_softmax_is_one_kernel():
     graph, (x,) = graph_of(("A", "C"))
     e = (x - x.amax(dim=1, keepdim=True)).exp()
     graph.outputs = [e / e.sum(dim=1, keepdim=True)]
-    assert len(loops(lower(graph))) == 1
+    assert len(loops(lower(open_composites(graph)))) == 1
 
 
 def test_forward_and_backward_of_layer_norm_rows_are_one_kernel():
@@ -158,7 +159,7 @@ def test_a_shared_expensive_value_is_computed_once():
     graph, (x, w) = graph_of(("A", "A"), ("A", "A"))
     y = (x.exp() + w).tanh()
     graph.outputs = [y @ w, y * 2, y.sum(dim=0)]
-    sources = " ".join(i.kernel.source for i in loops(lower(graph)))
+    sources = " ".join(i.kernel.source for i in loops(lower(open_composites(graph))))
     assert sources.count("tanh_float32(") == 1
 
 
@@ -166,7 +167,7 @@ def test_a_cheap_value_is_computed_again_rather_than_stored():
     graph, (x, w) = graph_of(("A", "B"), ("C", "B"))
     mask = (x > 0).float()
     graph.outputs = [mask * 3, (mask * 2).sum(dim=0)]
-    program = lower(graph)
+    program = lower(open_composites(graph))
     assert not [b for b in program.buffers if b.role == "temporary"]
 
 
@@ -174,7 +175,7 @@ def test_reshapes_returned_share_memory_and_do_no_work():
     graph, (x,) = graph_of(("A", "B"))
     y = x.exp()
     graph.outputs = [y.reshape(-1)]
-    assert len(lower(graph).instructions) == 1
+    assert len(lower(open_composites(graph)).instructions) == 1
 
 
 def test_equal_layers_share_a_kernel():
@@ -183,7 +184,7 @@ def test_equal_layers_share_a_kernel():
     for _ in range(4):
         h = (h @ w).tanh()
     graph.outputs = [h]
-    program = lower(graph)
+    program = lower(open_composites(graph))
     assert len(program.instructions) == 8 and len(program.kernels) == 2
 
 
@@ -201,7 +202,7 @@ def test_bits_do_not_depend_on_the_number_of_threads():
     graph, (x,) = graph_of(("A", "C"))
     e = (x - x.amax(dim=1, keepdim=True)).exp()
     graph.outputs = [x.sum(), e / e.sum(dim=1, keepdim=True), x.sum(dim=0)]
-    program, inputs = lower(graph), [normal(500, 333)]
+    program, inputs = lower(open_composites(graph)), [normal(500, 333)]
     threads = tracejit.get_num_threads()
     try:
         results = []
@@ -228,7 +229,7 @@ def test_eager_numerics_are_bit_for_bit():
 def test_bytes_are_counted():
     graph, (x, w) = graph_of(("A", "B"), ("B",))
     graph.outputs = [x * w]
-    (instruction,) = lower(graph).instructions
+    (instruction,) = lower(open_composites(graph)).instructions
     a, b = graph.inputs[0].shape
     assert str(instruction.bytes_read) == str(4 * a * b + 4 * b)
     assert str(instruction.bytes_written) == str(4 * a * b)

@@ -15,7 +15,7 @@ from tests.opinfo import (
     Sample,
     array,
 )
-from tracejit.ops import reduction, types
+from tracejit.ops import moments, types
 
 SHAPES = ((3, 4), (2, 3, 4), (5,), (1, 3), ())
 
@@ -201,7 +201,7 @@ ROWS = [
     ),
     row(
         "var_mean",
-        reduction.var_mean,
+        moments.var_mean,
         along({"dim": 0}, {}, shapes=((3, 4),)),
         torch="var_mean",
         specials=False,
@@ -209,7 +209,7 @@ ROWS = [
     ),
     row(
         "std_mean",
-        reduction.std_mean,
+        moments.std_mean,
         along({"dim": 0}, {}, shapes=((3, 4),)),
         torch="std_mean",
         specials=False,

@@ -101,6 +101,27 @@ cross_entropy_record = composite(
     node_name="NllLossBackward0", input=_cross_entropy_rule)
 
 
+def _nll_body(input: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
+    importance = _importance(target, weight, ignore_index, input.dtype)
+    loss = -_picked(input, target, _class_dim(input), ignore_index) * importance
+    return loss.sum() / importance.sum() if reduction == "mean" else reduced(loss, reduction)
+
+
+def _nll_rule(grad: Any, input: Any, target: Any, weight: Any, ignore_index: int,
+              reduction: str) -> Any:
+    dim = _class_dim(input)
+    importance = _importance(target, weight, ignore_index, input.dtype)
+    each = grad / importance.sum() if reduction == "mean" else grad
+    return where(_is_own(input, target, dim), (-each * importance).unsqueeze(dim), 0)
+
+
+nll_loss_record = composite(
+    "nll_loss", ("input", "target", "weight"), _nll_body,
+    infer=lambda input, target, weight, ignore_index, reduction: TensorType(
+        input.dtype, tuple(target.shape) if reduction == "none" else (), input.device),
+    input=_nll_rule)
+
+
 def _check(input: Any, target: Any, weight: Any, reduction: str) -> None:
     dim = _class_dim(input)
     expected = tuple(s for k, s in enumerate(input.shape) if k != dim)
@@ -175,7 +196,5 @@ def nll_loss(input: Any, target: Any, weight: Any = None, size_average: bool | N
     """-input at the class `target` names: `cross_entropy` of logarithms of probabilities."""
     reduction = legacy(reduction, size_average, reduce)
     _check(input, target, weight, reduction)
-    target = convert(target, int64)
-    importance = _importance(target, weight, ignore_index, input.dtype)
-    loss = -_picked(input, target, _class_dim(input), ignore_index) * importance
-    return loss.sum() / importance.sum() if reduction == "mean" else reduced(loss, reduction)
+    attributes = {"ignore_index": int(ignore_index), "reduction": reduction}
+    return apply(nll_loss_record, (input, convert(target, int64), weight), attributes)

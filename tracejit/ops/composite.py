@@ -19,13 +19,13 @@ from tracejit.ops.types import FLOATING, TensorType, bool_, dtype, float32
 
 def composite(name: str, operands: Sequence[str], body: Callable[..., Any], *,
               infer: Callable[..., Any] | None = None, node_name: str | None = None,
-              **rules: Callable[..., Any]) -> Op:
+              outputs: tuple[str, ...] = ("out",), **rules: Callable[..., Any]) -> Op:
     """The record of an op whose meaning is `body(*operands, **attributes)`, written in ops.
 
     infer  None: the result has the type of the first operand. rules  operand name -> gradient rule
     """
     return Op(name, "composite", tuple(operands), infer=infer or like_first, body=body, rules=rules,
-              node_name=node_name)
+              node_name=node_name, outputs=outputs)
 
 
 def like_first(input: Any, *others: Any, **attributes: Any) -> TensorType:

@@ -228,14 +228,22 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: dtype | None = 
     """
     if end is None:
         start, end = 0, start
+    bounds = start, end, step
+    if dtype is not None and dtype.category < FLOATING:
+        start, end, step = (int(x) if isinstance(x, float) else x for x in bounds)
+        bounds = (start, end, step) if dtype is int64 else bounds
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (end < start) if step > 0 else (end > start):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    whole = all(isinstance(x, int) for x in (start, end, step))
-    count = -((start - end) // step) if whole else math.ceil((end - start) / step)
+    whole = all(isinstance(x, int) for x in bounds)
+    count = -((start - end) // step) if whole else _steps(*bounds)
     d = dtype or (int64 if whole else get_default_dtype())
     return _marked(_counted(iota(count, device=device), start, step, d), requires_grad)
+
+
+def _steps(start: Any, end: Any, step: Any) -> int:
+    return math.ceil((end - start) / step)
 
 
 def _counted(numbers: Any, start: Any, step: Any, d: dtype) -> Any:
@@ -258,6 +266,8 @@ def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None
     """
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
+    if dtype is not None and dtype.category < FLOATING:
+        start, end = (int(x) if isinstance(x, float) else x for x in (start, end))
     k = pointwise.convert(iota(steps, device=device), float64)
     gap = (end - start) / (steps - 1) if steps > 1 else 0.0
     # Counting from the nearer end makes the last element exactly `end`.

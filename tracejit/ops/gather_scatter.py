@@ -207,6 +207,8 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """`input` with slices of `source` added at positions `index` of dimension `dim`, in order."""
     k = normalize_dim(dim, len(input.shape))
+    if not input.shape:
+        return index_add(input.reshape(1), 0, index, source.reshape(-1), alpha=alpha).reshape(())
     places = as_index(index).reshape(-1)
     if not equal(places.shape[0], source.shape[k]):
         raise RuntimeError(f"index_add_(): Number of indices ({hint(places.shape[0])}) should be "
@@ -222,6 +224,8 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
     """`input` with the slices of `source` written at positions `index` of dimension `dim`."""
     k = normalize_dim(dim, len(input.shape))
+    if not input.shape:
+        return index_copy(input.reshape(1), 0, index, source.reshape(-1)).reshape(())
     return index_put_record(input, source, as_index(index).reshape(-1), dims=(k,), wrap=False)
 
 
@@ -229,6 +233,8 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     """`input` with `value` written at positions `index` of dimension `dim`."""
     k = normalize_dim(dim, len(input.shape))
+    if not input.shape:
+        return index_fill(input.reshape(1), 0, index, value).reshape(())
     shape = (*input.shape[:k], index.reshape(-1).shape[0], *input.shape[k + 1:])
     src = convert(value, input.dtype).expand(shape) if is_tensor(value) else \
         creation.full_of(input, shape, value, input.dtype)
@@ -317,7 +323,7 @@ scatter_add_record: Op = Op(
 
 def _prepared(input: Any, dim: int, index: Any, name: str) -> tuple[Any, Any, int, bool]:
     """Input and index with at least one dimension, the dimension, and whether they were scalars."""
-    if index.dtype not in (int32, int64):
+    if index.dtype not in (int32, int64) and not any(equal(n, 0) for n in index.shape):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     k = normalize_dim(dim, len(input.shape))
     scalar = not input.shape and not index.shape
@@ -344,6 +350,8 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
     >>> x.gather(1, tracejit.tensor([[0], [1]])).tolist()
     [[1], [4]]
     """
+    if len(index.shape) != len(input.shape) and any(equal(n, 0) for n in index.shape):
+        return input.reshape(-1).narrow(0, 0, 0).reshape(tuple(index.shape))
     data, places, k, scalar = _prepared(input, dim, index, "gather")
     found = gather_record(data, places, dim=k)
     return found.reshape(()) if scalar else found
@@ -351,7 +359,9 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
 
 def _scattered(record: Op, input: Any, dim: int, index: Any, src: Any) -> Any:
     data, places, k, scalar = _prepared(input, dim, index, record.name)
-    if not is_tensor(src):
+    if getattr(src, "is_weak", False):  # a number of the running program
+        src = convert(src, data.dtype).expand(places.shape)
+    elif not is_tensor(src):
         src = creation.full_of(data, places.shape, src, data.dtype)
     if src.dtype is not data.dtype:
         raise RuntimeError(f"{record.name}(): Expected self.dtype to be equal to src.dtype")

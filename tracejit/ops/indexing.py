@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ops import gather_scatter
+from tracejit.ops.composite import composite
 from tracejit.ops.gather_scatter import index_select, is_mask
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_number, is_tensor, where
@@ -271,6 +272,15 @@ def masked_select(input: Any, mask: Any) -> Any:
     return getitem(input.expand(*shape), mask.expand(*shape))
 
 
+masked_fill_record: Op = composite(
+    "masked_fill", ("input", "mask", "value"),
+    lambda input, mask, value: convert(where(mask, value, input), input.dtype),
+    infer=lambda input, mask, value: TensorType(
+        input.dtype, broadcast(tuple(input.shape), tuple(mask.shape)), input.device),
+    input=lambda grad, mask: where(mask, 0, grad),
+    value=lambda grad, mask: where(mask, grad, 0))
+
+
 @method()
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """`input` with `value` (a number or 0-dim tensor) where `mask` holds.
@@ -288,7 +298,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
             raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got "
                                f"tensor with {len(value.shape)} dimension(s).")
         value = convert(value, input.dtype)
-    return convert(where(mask, value, input), input.dtype)
+    return masked_fill_record(input, mask, value)
 
 
 @method()
@@ -309,18 +319,21 @@ def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool 
 
 
 @method()
-def repeat_interleave(input: Any, repeats: Any, dim: int | None = None) -> Any:
+def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *,
+                      output_size: Any = None) -> Any:
     """Each element repeated in a row, `repeats` times or as often as a vector says.
+
+    `output_size`: the size of the result along `dim`; RuntimeError where it is another.
 
     >>> import tracejit
     >>> tracejit.arange(2).repeat_interleave(2).tolist()
     [0, 0, 1, 1]
     """
     if dim is None:
-        return repeat_interleave(input.reshape(-1), repeats, 0)
+        return repeat_interleave(input.reshape(-1), repeats, 0, output_size=output_size)
     k = normalize_dim(dim, len(input.shape))
     if not is_tensor(repeats):
-        return repeated_each(input, repeats, k)
+        return _sized(repeated_each(input, repeats, k), k, output_size)
     counts = repeats.reshape(-1)
     if equal(counts.shape[0], 1):
         counts = counts.expand(input.shape[k])
@@ -328,5 +341,11 @@ def repeat_interleave(input: Any, repeats: Any, dim: int | None = None) -> Any:
         raise RuntimeError("repeats must have the same size as input along dim, but got "
                            f"repeats.size(0) = {hint(counts.shape[0])} and input.size({k}) = "
                            f"{hint(input.shape[k])}")
-    return index_select(input, k, repeat_positions_record(counts))
+    return _sized(index_select(input, k, repeat_positions_record(counts)), k, output_size)
+
+
+def _sized(result: Any, dim: int, output_size: Any) -> Any:
+    if output_size is not None and not equal(result.shape[dim], output_size):
+        raise RuntimeError("allocated size does not match required size")
+    return result
 

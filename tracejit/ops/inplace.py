@@ -30,8 +30,10 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     pointwise.sinh, pointwise.sqrt, pointwise.square, pointwise.sub, pointwise.subtract,
     pointwise.tan, pointwise.tanh, pointwise.true_divide, pointwise.trunc,
     pointwise.eq, pointwise.ne, pointwise.lt, pointwise.le, pointwise.gt, pointwise.ge,
-    gather_scatter.index_add, gather_scatter.index_copy, gather_scatter.index_fill, gather_scatter.scatter,
-    gather_scatter.scatter_add, indexing.index_put, indexing.masked_fill, linalg.addmm, linalg.baddbmm,
+    pointwise.atan2, pointwise.hypot, pointwise.sgn, gather_scatter.index_add,
+    gather_scatter.index_copy, gather_scatter.index_fill, gather_scatter.scatter,
+    gather_scatter.scatter_add, indexing.index_put, indexing.masked_fill, linalg.addmm,
+    linalg.baddbmm,
     rearranging.tril, rearranging.triu, scan.cumsum,
 )  # fmt: skip
 

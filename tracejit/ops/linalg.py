@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from tracejit.ops import shapes
+from tracejit.ops.composite import composite
 from tracejit.ops.operators import Operators, method
-from tracejit.ops.pointwise_record import device_of
+from tracejit.ops.pointwise_record import convert, device_of
 from tracejit.ops.record import Op, apply
-from tracejit.ops.types import BOOL, TensorType
+from tracejit.ops.types import BOOL, FLOATING, TensorType
 
 _TITLES = {"float32": "float", "float64": "double", "float16": "c10::Half", "int64": "long int",
            "bfloat16": "c10::BFloat16", "int32": "int", "bool": "bool"}  # fmt: skip
@@ -65,13 +66,17 @@ matmul_record = Op(
 
 def product(input: Any, other: Any) -> Any:
     """The record itself: matrices, or equally many of them; dtypes must agree."""
+    _same_dtype(input, other)
+    return apply(matmul_record, (input, other), {})
+
+
+def _same_dtype(input: Any, other: Any) -> None:
     if input.dtype is not other.dtype:
         names = (_TITLES.get(x.dtype.name, x.dtype.name) for x in (input, other))
         raise RuntimeError("expected m1 and m2 to have the same dtype, but got: {} != {}"
                            .format(*names))
     if input.dtype.category == BOOL:
         raise NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Bool'")
-    return apply(matmul_record, (input, other), {})
 
 
 def _want_dims(x: Any, ndim: int, text: str) -> None:
@@ -103,7 +108,7 @@ def matmul(input: Any, other: Any) -> Any:
     if a == 1:
         return matmul(input.unsqueeze(0), other).squeeze(-2)
     if b == 1:
-        return matmul(input, other.unsqueeze(-1)).squeeze(-1)
+        return mv(input, other) if a == 2 else matmul(input, other.unsqueeze(-1)).squeeze(-1)
     if b == 2:
         return _rows_product(input, other)
     return _stacked(input, other)
@@ -130,6 +135,27 @@ def _stack(x: Any, batch: tuple) -> Any:
     if not shapes.known_same_shape(tuple(x.shape[:-2]), batch):
         x = x.expand((*batch, rows, columns))
     return x if len(batch) == 1 else x.reshape((shapes.numel(batch), rows, columns))
+
+
+def _dot_body(input: Any, tensor: Any) -> Any:
+    return product(input.unsqueeze(0), tensor.unsqueeze(1)).reshape(())
+
+
+def _mv_body(input: Any, vec: Any) -> Any:
+    return product(input, vec.unsqueeze(1)).squeeze(1)
+
+
+dot_record = composite(
+    "dot", ("input", "tensor"), _dot_body,
+    infer=lambda input, tensor: TensorType(input.dtype, (), device_of((input, tensor))),
+    input=lambda grad, tensor: grad * tensor,
+    tensor=lambda grad, input: grad * input)
+
+mv_record = composite(
+    "mv", ("input", "vec"), _mv_body,
+    infer=lambda input, vec: TensorType(input.dtype, (input.shape[0],), device_of((input, vec))),
+    input=lambda grad, vec: grad.unsqueeze(1) * vec.unsqueeze(0),
+    vec=lambda grad, input: mv(_turned(input), grad))
 
 
 @method()
@@ -160,7 +186,8 @@ def mv(input: Any, vec: Any) -> Any:
                 f"size mismatch, got input ({shapes.hint(input.shape[0])}), mat "
                 f"({shapes.hint(input.shape[0])}x{shapes.hint(input.shape[1])}), vec "
                 f"({shapes.hint(vec.shape[0])})")
-    return matmul(input, vec)
+    _same_dtype(input, vec)
+    return apply(mv_record, (input, vec), {})
 
 
 @method()
@@ -173,7 +200,8 @@ def dot(input: Any, tensor: Any) -> Any:
     shapes.same(input.shape[0], tensor.shape[0],
                 f"inconsistent tensor size, expected tensor [{n}] and src [{m}] to have the same "
                 f"number of elements, but got {n} and {m} elements respectively")
-    return product(input.unsqueeze(0), tensor.unsqueeze(1)).reshape(())
+    _same_dtype(input, tensor)
+    return apply(dot_record, (input, tensor), {})
 
 
 @method()
@@ -185,25 +213,82 @@ def outer(input: Any, vec2: Any) -> Any:
 
 
 @method()
+def inner(input: Any, other: Any) -> Any:
+    """Sums of products along the last dimension of both; a product where one is 0-dim.
+
+    >>> import tracejit
+    >>> tracejit.inner(tracejit.ones(2, 3), tracejit.ones(4, 3)).shape
+    tracejit.Size([2, 4])
+    """
+    if not input.shape or not other.shape:
+        return input * other
+    *rows, k = input.shape
+    *columns, n = other.shape
+    shapes.same(k, n, "inner() the last dimension must match on both input tensors but got shapes "
+                      f"{shapes.shape_text(input.shape)} and {shapes.shape_text(other.shape)}")
+    left = input.reshape((shapes.numel(rows), k))
+    right = other.reshape((shapes.numel(columns), k))
+    return product(left, right.transpose(0, 1)).reshape((*rows, *columns))
+
+
+@method()
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * (mat1 @ mat2); `input` broadcasts."""
     _want_dims(mat1, 2, f"mat1 must be a matrix, got {len(mat1.shape)}-D tensor")
     _want_dims(mat2, 2, f"mat2 must be a matrix, got {len(mat2.shape)}-D tensor")
-    return _accumulated(input, product(mat1, mat2), beta, alpha)
+    _same_dtype(mat1, mat2)
+    return _sum_with_product(addmm_record, input, mat1, mat2, beta, alpha)
 
 
 @method()
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * bmm(batch1, batch2); `input` broadcasts."""
-    return _accumulated(input, bmm(batch1, batch2), beta, alpha)
+    _want_dims(batch1, 3, "batch1 must be a 3D tensor")
+    _want_dims(batch2, 3, "batch2 must be a 3D tensor")
+    _same_dtype(batch1, batch2)
+    return _sum_with_product(baddbmm_record, input, batch1, batch2, beta, alpha)
 
 
-def _accumulated(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
-    if not (type(alpha) in (int, float) and alpha == 1):
-        product = product * alpha
-    if type(beta) in (int, float) and beta == 0:
-        return product
-    return product + input if type(beta) in (int, float) and beta == 1 else product + input * beta
+def _sum_with_product(record: Op, input: Any, left: Any, right: Any, beta: Any,
+                      alpha: Any) -> Any:
+    if left.dtype.category < FLOATING:
+        beta, alpha = (int(x) if isinstance(x, float) else x for x in (beta, alpha))
+    return apply(record, (convert(input, left.dtype), left, right, beta, alpha), {})
+
+
+def _is(number: Any, value: int) -> bool:
+    return type(number) in (int, float) and number == value
+
+
+def _sum_body(input: Any, left: Any, right: Any, beta: Any, alpha: Any) -> Any:
+    result = product(left, right)
+    if not _is(alpha, 1):
+        result = result * alpha
+    if _is(beta, 0):
+        return result
+    return result + (input if _is(beta, 1) else input * beta)
+
+
+def _sum_type(input: Any, left: Any, right: Any, beta: Any, alpha: Any) -> TensorType:
+    kind = _product_type(left, right)
+    if not shapes.same_shape(shapes.broadcast(kind.shape, tuple(input.shape)), kind.shape):
+        raise RuntimeError(f"The expanded size of the tensor {shapes.shape_text(kind.shape)} must "
+                           f"match the existing size {shapes.shape_text(input.shape)}")
+    return kind
+
+
+def _times(grad: Any, factor: Any) -> Any:
+    return grad if _is(factor, 1) else grad * factor
+
+
+_SUM_RULES: dict[str, Any] = {
+    "input": lambda grad, beta: _times(grad, beta),
+    "left": lambda grad, right, alpha: _times(product(grad, _turned(right)), alpha),
+    "right": lambda grad, left, alpha: _times(product(_turned(left), grad), alpha),
+}
+_SUM_OPERANDS = ("input", "left", "right", "beta", "alpha")
+addmm_record = composite("addmm", _SUM_OPERANDS, _sum_body, infer=_sum_type, **_SUM_RULES)
+baddbmm_record = composite("baddbmm", _SUM_OPERANDS, _sum_body, infer=_sum_type, **_SUM_RULES)
 
 
 # -- linear ----------------------------------------------------------------------------------------

@@ -6,12 +6,18 @@ In: predictions and targets of one shape. Out: the mean or sum of the elements' 
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
+from tracejit.ops import shapes
 from tracejit.ops.activations import logsigmoid
+from tracejit.ops.composite import composite, widened
 from tracejit.ops.pointwise_logic import clamp, clamp_min, where
 from tracejit.ops.pointwise_math import exp, log, log1p, sigmoid, sign
-from tracejit.ops.pointwise_record import pointwise
+from tracejit.ops.pointwise_record import convert, device_of, is_number, pointwise, promote
+from tracejit.ops.record import Op, apply
+from tracejit.ops.types import TensorType
 
 
 def reduced(loss: Any, reduction: str) -> Any:
@@ -34,6 +40,62 @@ def legacy(reduction: str, size_average: bool | None, reduce: bool | None) -> st
     return "sum" if size_average is False else "mean"
 
 
+def loss_record(name: str, element: Op, node_name: str | None = None) -> Op:
+    """The record of a loss: the values of an elementwise record, times `weight`, reduced.
+
+    Its operands are those of `element`, in one dtype, and `weight` (or None).
+    """
+    def body(*operands: Any, reduction: str) -> Any:
+        *own, weight = operands
+        each = element(*own)
+        return reduced(each if weight is None else each * weight, reduction)
+
+    def infer(*operands: Any, reduction: str) -> TensorType:
+        tensors = [x for x in operands if x is not None and not is_number(x)]
+        shape = shapes.broadcast(*[tuple(x.shape) for x in tensors])
+        return TensorType(tensors[0].dtype, shape if reduction == "none" else (),
+                          device_of(tensors))
+
+    rules = {operand: _rule_of(element, operand) for operand in element.rules}
+    return composite(name, (*element.operands, "weight"), body, infer=infer, node_name=node_name,
+                     weight=_rule_of(element, None), **rules)
+
+
+def _rule_of(element: Op, operand: str | None) -> Callable[..., Any]:
+    """The gradient of one operand, or of the weight (None): each element's, times what of the
+    loss's gradient falls to that element.
+    """
+    needs = element.operands if operand is None else element.needs[operand][1:]
+    types = tuple(f"{name}_type" for name in ("input", "target", "weight"))
+    names = tuple(dict.fromkeys(("grad", "weight", "reduction", *types, *needs)))
+
+    def rule(*values: Any) -> Any:
+        found = dict(zip(names, values))
+        kinds = [found[name] for name in types if found[name] is not None]
+        shape = shapes.broadcast(*[kind.shape for kind in kinds])
+        grad = found["grad"]
+        if found["reduction"] == "mean":
+            grad = convert(widened(grad) / shapes.numel(shape), grad.dtype)
+        grad = grad if found["reduction"] == "none" else grad.expand(shape)
+        own = [found[name] for name in needs]
+        if operand is None:
+            return grad * element(*own)
+        return element.rules[operand](grad if found["weight"] is None else grad * found["weight"],
+                                      *own)
+
+    kind = inspect.Parameter.POSITIONAL_ONLY
+    rule.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, kind) for name in names])
+    return rule
+
+
+def _loss(record: Op, operands: tuple, weight: Any, reduction: str) -> Any:
+    """Operands in one dtype, halves too: a loss is computed in what they promote to."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return apply(record, promote((*operands, weight)), {"reduction": reduction})
+
+
 # -- differences -----------------------------------------------------------------------------------
 _squared_error = pointwise(
     "squared_error", lambda xp, input, target: xp.square(input - target),
@@ -48,6 +110,9 @@ _absolute_error = pointwise(
     target=lambda grad, input, target: grad * sign(target - input))
 
 
+mse_record = loss_record("mse_loss", _squared_error)
+
+
 def mse_loss(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
              reduction: str = "mean") -> Any:
     """(input - target) ** 2.
@@ -56,7 +121,7 @@ def mse_loss(input: Any, target: Any, size_average: bool | None = None, reduce: 
     >>> tracejit.nn.functional.mse_loss(tracejit.tensor([1., 2.]), tracejit.tensor([1., 4.]))
     tensor(2.)
     """
-    return reduced(_squared_error(input, target), legacy(reduction, size_average, reduce))
+    return _loss(mse_record, (input, target), None, legacy(reduction, size_average, reduce))
 
 
 def l1_loss(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
@@ -72,19 +137,35 @@ def _huber_array(xp: Any, input: Any, target: Any, delta: Any) -> Any:
 
 _Z = "abs({input} - {target})"
 _huber = pointwise(
-    "huber_loss", _huber_array,
+    "huber_error", _huber_array,
     f"({{dtype}}(0.5) * {_Z} * {_Z} if {_Z} < {{delta}} "
     f"else {{delta}} * ({_Z} - {{dtype}}(0.5) * {{delta}}))",
     methods=(), operands=("input", "target", "delta"),
     input=lambda grad, input, target, delta: grad * clamp(input - target, -delta, delta),
     target=lambda grad, input, target, delta: grad * clamp(target - input, -delta, delta))
+huber_record = loss_record("huber_loss", _huber)
 
 
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
     """Half the squared difference below `delta`, linear beyond. ValueError unless `delta` > 0."""
     if delta <= 0:
         raise ValueError("huber_loss does not support non-positive values for delta.")
-    return reduced(_huber(input, target, delta), reduction)
+    return _loss(huber_record, (input, target, delta), None, reduction)
+
+
+def _smooth_array(xp: Any, input: Any, target: Any, beta: Any) -> Any:
+    z = abs(input - target)
+    return xp.where(z < beta, 0.5 * z * z / beta, z - 0.5 * beta)
+
+
+_smooth = pointwise(
+    "smooth_error", _smooth_array,
+    f"({{dtype}}(0.5) * {_Z} * {_Z} / {{beta}} if {_Z} < {{beta}} "
+    f"else {_Z} - {{dtype}}(0.5) * {{beta}})",
+    methods=(), operands=("input", "target", "beta"),
+    input=lambda grad, input, target, beta: grad * clamp((input - target) / beta, -1, 1),
+    target=lambda grad, input, target, beta: grad * clamp((target - input) / beta, -1, 1))
+smooth_l1_record = loss_record("smooth_l1_loss", _smooth, "SmoothL1LossBackward0")
 
 
 def smooth_l1_loss(input: Any, target: Any, size_average: bool | None = None,
@@ -95,7 +176,7 @@ def smooth_l1_loss(input: Any, target: Any, size_average: bool | None = None,
         raise ValueError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
         return l1_loss(input, target, reduction=reduction)
-    return reduced(_huber(input, target, beta) / beta, reduction)
+    return _loss(smooth_l1_record, (input, target, beta), None, reduction)
 
 
 # -- probabilities ---------------------------------------------------------------------------------
@@ -110,7 +191,7 @@ def _bce_array(xp: Any, input: Any, target: Any) -> Any:
 
 _LOG, _LOG1M = "log({input})", "log1p(-{input})"
 _bce = pointwise(
-    "binary_cross_entropy", _bce_array,
+    "binary_cross_entropy_error", _bce_array,
     "(({target} - {dtype}(1)) * "
     f"({_LOG1M} if {_LOG1M} > {{dtype}}(-100) else {{dtype}}(-100)) - "
     f"{{target}} * ({_LOG} if {_LOG} > {{dtype}}(-100) else {{dtype}}(-100)))",
@@ -120,7 +201,7 @@ _bce = pointwise(
                                        - clamp_min(log(input), -100.0)))
 
 _bce_logits = pointwise(
-    "binary_cross_entropy_with_logits",
+    "logits_cross_entropy_error",
     lambda xp, input, target: (
         (1 - target) * input + xp.maximum(-input, 0) + xp.log1p(xp.exp(-abs(input)))),
     "(({dtype}(1) - {target}) * {input} + ((-{input}) if {input} < {dtype}(0) else {dtype}(0)) "
@@ -130,25 +211,26 @@ _bce_logits = pointwise(
     target=lambda grad, input: grad * -input)
 
 
+bce_record = loss_record("binary_cross_entropy", _bce)
+bce_logits_record = loss_record("binary_cross_entropy_with_logits", _bce_logits)
+
+
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None,
                          size_average: bool | None = None, reduce: bool | None = None,
                          reduction: str = "mean") -> Any:
     """-(target log(input) + (1 - target) log(1 - input)); logarithms are at least -100."""
-    loss = _bce(input, target)
-    loss = loss if weight is None else loss * weight
-    return reduced(loss, legacy(reduction, size_average, reduce))
+    return _loss(bce_record, (input, target), weight, legacy(reduction, size_average, reduce))
 
 
 def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None,
                                      size_average: bool | None = None, reduce: bool | None = None,
                                      reduction: str = "mean", pos_weight: Any = None) -> Any:
     """`binary_cross_entropy` of sigmoid(input), stable for large inputs."""
+    reduction = legacy(reduction, size_average, reduce)
     if pos_weight is None:
-        loss = _bce_logits(input, target)
-    else:
-        loss = (1 - target) * input - ((pos_weight - 1) * target + 1) * logsigmoid(input)
-    loss = loss if weight is None else loss * weight
-    return reduced(loss, legacy(reduction, size_average, reduce))
+        return _loss(bce_logits_record, (input, target), weight, reduction)
+    loss = (1 - target) * input - ((pos_weight - 1) * target + 1) * logsigmoid(input)
+    return reduced(loss if weight is None else loss * weight, reduction)
 
 
 def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,

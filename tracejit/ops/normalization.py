@@ -13,6 +13,7 @@ from typing import Any
 
 from tracejit.ops import shapes
 from tracejit.ops.composite import composite, must_float, widened
+from tracejit.ops.moments import norm
 from tracejit.ops.pointwise_logic import clamp_min
 from tracejit.ops.pointwise_math import abs, rsqrt, sqrt
 from tracejit.ops.pointwise_record import convert
@@ -92,4 +93,4 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> A
         return input / sqrt(clamp_min((input * input).sum(dim, True), eps * eps))
     if p == 1:
         return input / clamp_min(abs(input).sum(dim, True), eps)
-    return input / clamp_min((abs(input) ** p).sum(dim, True) ** (1 / p), eps)
+    return input / clamp_min(norm(input, p, dim, True), eps)

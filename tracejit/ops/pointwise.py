@@ -15,11 +15,12 @@ from tracejit.ops.pointwise_logic import (
     isfinite, isinf, isnan, le, less, less_equal, logical_and, logical_not, logical_or, logical_xor,
     lt, maximum, minimum, nan_to_num, ne, not_equal, where,
 )  # fmt: skip
+from tracejit.ops.pointwise_library import atan2, float_power, hypot
 from tracejit.ops.pointwise_math import (
     abs, absolute, acos, asin, atan, ceil, cos, cosh, erf, erfc, exp, exp2, expm1, floor, frac, log,
-    log1p, log2, log10, round, rsqrt, sigmoid, sign, sin, sinh, sqrt, tan, tanh, trunc,
+    log1p, log2, log10, round, rsqrt, sgn, sigmoid, sign, sin, sinh, sqrt, tan, tanh, trunc,
 )  # fmt: skip
 from tracejit.ops.pointwise_record import (
     cast, clone, coerce, convert, copy, is_number, is_tensor, pointwise, promote, promote_float,
-    promote_to, stop_gradient, type_as,
+    promote_to, resolve_conj, resolve_neg, stop_gradient, type_as,
 )  # fmt: skip

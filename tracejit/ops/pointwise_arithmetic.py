@@ -18,8 +18,8 @@ from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_math import log, rsqrt, sqrt, trunc
 from tracejit.ops.pointwise_record import (
-    _infer,
     convert,
+    elementwise_type,
     is_number,
     is_tensor,
     pointwise,
@@ -112,7 +112,7 @@ def _integer_power(xp: Any, input: Any, exponent: Any) -> Any:
     return xp.where(negative, truncated, result).astype(result.dtype)
 
 
-pow_integer = Op("pow_integer", "extern", ("input", "exponent"), infer=_infer(None),
+pow_integer = Op("pow_integer", "extern", ("input", "exponent"), infer=elementwise_type(None),
                  eager=_integer_power)
 
 
@@ -168,7 +168,8 @@ _FLOOR_DIVIDE = (f"({{input}} / {{other}} if {{other}} == {{dtype}}(0) else "
 _REMAINDER = f"({_REST} + {{other}} if {_SIGNS_DIFFER} else {_REST})"
 
 floor_divide_float = pointwise("floor_divide", "floor_divide", _FLOOR_DIVIDE, methods=(),
-                               operands=("input", "other"))
+                               operands=("input", "other"), node_name="DivBackward2",
+                               input=_zeros, other=_zeros)
 
 
 def _remainder_array(xp: Any, input: Any, other: Any) -> Any:
@@ -199,7 +200,7 @@ def _checked(name: str, function: str) -> Op:
             raise RuntimeError("ZeroDivisionError")
         return getattr(xp, function)(input, other)
 
-    return Op(name, "extern", ("input", "other"), infer=_infer(None), eager=eager)
+    return Op(name, "extern", ("input", "other"), infer=elementwise_type(None), eager=eager)
 
 
 floor_divide_checked = _checked("floor_divide_checked", "floor_divide")
@@ -265,8 +266,13 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
                            f"found '{rounding_mode}'")
     input, other = promote((input, other))
     if (input if is_tensor(input) else other).dtype.category >= FLOATING:
-        return trunc(_div(input, other))
+        return apply(div_trunc, (input, other), {})
     return floor_divide(input - fmod(input, other), other)
+
+
+div_trunc = Op("div_trunc", "composite", ("input", "other"), infer=elementwise_type(None),
+               body=lambda input, other: trunc(_div(input, other)), node_name="DivBackward2",
+               rules={"input": _zeros, "other": _zeros})
 
 
 def true_divide(input: Any, other: Any) -> Any:

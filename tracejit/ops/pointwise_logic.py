@@ -273,9 +273,22 @@ def nan_to_num(input: Any, nan: float = 0.0, posinf: float | None = None,
     if input.dtype.category < FLOATING:
         return copy(input)
     largest = _largest(input.dtype)
+    posinf, neginf = largest if posinf is None else posinf, -largest if neginf is None else neginf
+    return apply(nan_to_num_record, (input, nan, posinf, neginf), {})
+
+
+def _nan_to_num_body(input: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     finite = where(isnan(input), nan, input)
-    finite = where(finite == float("inf"), largest if posinf is None else posinf, finite)
-    return where(finite == -float("inf"), -largest if neginf is None else neginf, finite)
+    finite = where(finite == float("inf"), posinf, finite)
+    return where(finite == -float("inf"), neginf, finite)
+
+
+nan_to_num_record = Op(
+    "nan_to_num", "composite", ("input", "nan", "posinf", "neginf"),
+    infer=lambda input, nan, posinf, neginf: TensorType(
+        input.dtype, tuple(input.shape), input.device),
+    body=_nan_to_num_body,
+    rules={"input": lambda grad, input: where(isfinite(input), grad, 0)})
 
 
 def _largest(d: dtype) -> float:

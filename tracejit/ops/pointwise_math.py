@@ -114,6 +114,11 @@ def sign(input: Any) -> Any:
     return _sign(input) if input.dtype.is_signed else convert(input != 0, input.dtype)
 
 
+def sgn(input: Any) -> Any:
+    """`sign`, for complex numbers too: those on the unit circle."""
+    return sign(input)
+
+
 def _whole(op: Op, input: Any) -> Any:
     """Integers are their own rounding."""
     _no_bool(op, (input,))
@@ -153,6 +158,6 @@ def frac(input: Any) -> Any:
     return input - trunc(input)
 
 
-for _function in (abs, absolute, sign, floor, ceil, trunc, round, frac):
+for _function in (abs, absolute, sign, sgn, floor, ceil, trunc, round, frac):
     method()(_function)
 method("absolute", "__abs__")(abs)

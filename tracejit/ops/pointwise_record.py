@@ -181,8 +181,8 @@ def pointwise(name: str, eager: str | Callable[..., Any], scalar: str | None = N
             check(op, given)
         return prepare(given), attributes
 
-    op = Op(name, "pointwise", tuple(operands), infer=_infer(result),
-            eager=_in_float32(eager, result), rules=rules, scalar=scalar, node_name=node_name,
+    op = Op(name, "pointwise", tuple(operands), infer=elementwise_type(result),
+            eager=in_float32(eager, result), rules=rules, scalar=scalar, node_name=node_name,
             front=front)
     for spelling in (name,) if methods is None else methods:
         method(spelling)(op)
@@ -198,7 +198,8 @@ def _by_name(op: Op, given: tuple, attributes: dict) -> tuple[tuple, dict]:
     return (*given, *(attributes[n] for n in named)), {}
 
 
-def _infer(result: dtype | None) -> Callable[..., TensorType]:
+def elementwise_type(result: dtype | None) -> Callable[..., TensorType]:
+    """The `infer` of an op that broadcasts operands of one dtype; `result`: another dtype."""
     def infer(*operands: Any) -> TensorType:
         tensors = [x for x in operands if is_tensor(x) or type(x) is TensorType]
         if not tensors:
@@ -222,7 +223,7 @@ def device_of(tensors: Sequence[Any]) -> Any:
     return placed[0].device
 
 
-def _in_float32(eager: str | Callable[..., Any], result: dtype | None) -> Callable[..., Any]:
+def in_float32(eager: str | Callable[..., Any], result: dtype | None) -> Callable[..., Any]:
     """The array function of a record; halves compute in float32 and are rounded once."""
     if isinstance(eager, str):
         numpy_function = getattr(np, eager)
@@ -256,14 +257,14 @@ cast = Op("convert", "pointwise", ("input",), infer=_cast_type,
           scalar="{dtype}({input})", node_name="ToCopyBackward0",
           rules={"input": lambda grad, input_type: convert(grad, input_type.dtype)})
 
-copy = Op("clone", "pointwise", ("input",), infer=_infer(None),
+copy = Op("clone", "pointwise", ("input",), infer=elementwise_type(None),
           eager=lambda xp, input: input.copy(), scalar="{input}",
           rules={"input": lambda grad: grad})
 
-stop_gradient = Op("stop_gradient", "pointwise", ("input",), infer=_infer(None),
+stop_gradient = Op("stop_gradient", "pointwise", ("input",), infer=elementwise_type(None),
                    eager=lambda xp, input: input.copy(), scalar="{input}")
 
-nonzero_test = Op("truth", "pointwise", ("input",), infer=_infer(bool_),
+nonzero_test = Op("truth", "pointwise", ("input",), infer=elementwise_type(bool_),
                   eager=lambda xp, input: input.astype(bool), scalar="({input} != 0)")
 
 
@@ -291,6 +292,16 @@ def type_as(self: Any, other: Any) -> Any:
     return convert(self, other.dtype)
 
 
+def resolve_conj(input: Any) -> Any:
+    """`input`: conjugation is never pending."""
+    return input
+
+
+def resolve_neg(input: Any) -> Any:
+    """`input`: negation is never pending."""
+    return input
+
+
 def _converting(target: dtype) -> Callable[[Any], Any]:
     def call(self: Any) -> Any:
         return convert(self, target)
@@ -301,6 +312,8 @@ def _converting(target: dtype) -> Callable[[Any], Any]:
 
 method("clone")(clone)
 method("type_as")(type_as)
+method("resolve_conj")(resolve_conj)
+method("resolve_neg")(resolve_neg)
 for _spelling, _target in {
     "float": float32, "double": float64, "half": float16, "bfloat16": bfloat16, "int": int32,
     "long": int64, "short": int16, "char": int8, "byte": uint8, "bool": bool_,

@@ -46,14 +46,14 @@ flip_record: Op = Op(
 
 
 @method()
-def flip(input: Any, *dims: Any) -> Any:
+def flip(input: Any, *args: Any, dims: Any = None) -> Any:
     """The order of the elements reversed in dimensions `dims`; a copy, as in PyTorch.
 
     >>> import tracejit
     >>> tracejit.arange(3).flip(0).tolist()
     [2, 1, 0]
     """
-    asked = given(dims)
+    asked = given(args if dims is None else (dims,))
     places = normalize_dims(asked, len(input.shape)) if asked else ()
     return flip_record(input, dims=places)
 
@@ -199,6 +199,7 @@ pad_record: Op = Op(
     infer=_pad_type,
     eager=_pad_eager,
     element=_pad_element,
+    node_name="ConstantPadNdBackward0",
     rules={"input": lambda grad, pads: pad_record(
         grad, pads=tuple((-before, -after) for before, after in pads), value=0)},
 )  # fmt: skip
@@ -249,6 +250,11 @@ def _padded_from_itself(input: Any, dim: int, before: Any, after: Any, mode: str
                            f"but got: padding "
                            f"({hint(before)}, {hint(after)}) at dimension {dim} of input of size "
                            f"{hint(size)}")
+    if mode == "circular" and (before < 0 or after < 0):
+        first, end = (-before if before < 0 else 0), (size + after if after < 0 else size)
+        input = input.narrow(dim, first, end - first)
+        before, after = (0 if n < 0 else n for n in (before, after))
+        size = input.shape[dim]
     place = creation.iota(size + before + after, input) - before
     return input.index_select(dim, _SOURCES[mode](place, size))
 

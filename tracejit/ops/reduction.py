@@ -12,16 +12,19 @@ bfloat16 accumulate in float32.
 
 from __future__ import annotations
 
+import builtins
 import functools
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
 from tracejit.ops import pointwise
-from tracejit.ops.gather_scatter import gather_record
-from tracejit.ops.movement import squeeze_record
+from tracejit.ops.composite import composite
+from tracejit.ops.creation import zeros_of
+from tracejit.ops.gather_scatter import gather_record, scatter_add_record
+from tracejit.ops.movement import given, squeeze_record
 from tracejit.ops.operators import method
-from tracejit.ops.pointwise import convert, is_tensor, where
+from tracejit.ops.pointwise import convert, is_tensor
 from tracejit.ops.record import Op
 from tracejit.ops.reduction_record import (
     all_record,
@@ -30,27 +33,30 @@ from tracejit.ops.reduction_record import (
     any_record,
     argmax_record,
     argmin_record,
+    max_record,
+    min_record,
     prod_record,
     sum_record,
 )  # fmt: skip
 from tracejit.ops.reduction_record import reduced_shape as reduced_shape
 from tracejit.ops.reduction_record import restored as restored
-from tracejit.ops.shapes import normalize_dim, normalize_dims, numel
+from tracejit.ops.shapes import (
+    broadcast_dims,
+    equal,
+    is_one,
+    normalize_dim,
+    normalize_dims,
+    shape_text,
+)
 from tracejit.ops.types import (
     COMPLEX,
     FLOATING,
-    bfloat16,
+    TensorType,
     bool_,
     dtype,
-    float16,
-    float32,
     int64,
     uint8,
 )  # fmt: skip
-
-_SCALAR_NAMES = {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char",
-                 "uint8": "Byte", "bool": "Bool"}  # fmt: skip
-
 
 # -- arguments ------------------------------------------------------------------------------------
 
@@ -71,13 +77,6 @@ def reduction(function: Callable[..., Any]) -> Callable[..., Any]:
 def _summable(input: Any, d: dtype | None) -> Any:
     """`input` in the dtype it is summed in: int64 for integers, unless told."""
     return convert(input, d or (input.dtype if input.dtype.category >= FLOATING else int64))
-
-
-def _floating(input: Any, name: str) -> None:
-    if input.dtype.category < FLOATING:
-        raise RuntimeError(f"{name}(): could not infer output dtype. Input dtype must be either a "
-                           "floating point or complex dtype. Got: "
-                           f"{_SCALAR_NAMES[input.dtype.name]}")
 
 
 def _ordered(input: Any, name: str) -> Any:
@@ -103,17 +102,6 @@ def _nonempty(input: Any, dim: Any, name: str) -> tuple[int, ...]:
     return dims
 
 
-def _in_float32(function: Callable[[Any], Any], input: Any) -> Any:
-    """A composite of sums: halves go through it in float32 and are rounded once."""
-    if input.dtype is float16 or input.dtype is bfloat16:
-        return convert(function(convert(input, float32)), input.dtype)
-    return function(input)
-
-
-def _count(input: Any, dims: tuple[int, ...]) -> Any:
-    return numel(input.shape[d] for d in dims)
-
-
 # -- sums -----------------------------------------------------------------------------------------
 
 
@@ -129,22 +117,28 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: dtype | No
     return sum_record(_summable(input, dtype), dims=dims, keepdim=bool(keepdim))
 
 
-@reduction
-def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Any:
-    """The mean over `dim` (None: all); nan of nothing. RuntimeError for integers without `dtype`.
+@method()
+def sum_to_size(input: Any, *size: Any) -> Any:
+    """`input` summed so that it has shape `size`, the reverse of `expand`.
 
-    >>> import tracejit
-    >>> tracejit.tensor([[1.0, 2.0], [3.0, 4.0]]).mean(1).tolist()
-    [1.5, 3.5]
+    RuntimeError where `size` does not expand to the shape of `input`.
     """
-    if dtype is None:
-        _floating(input, "mean")
-    dims = normalize_dims(dim, len(input.shape))
+    wanted = given(size)
+    if not _expandable(wanted, tuple(input.shape)):
+        raise RuntimeError(f"size {shape_text(wanted, '{}')} is not expandable to size "
+                           f"{shape_text(input.shape, '{}')}.")
+    repeated = broadcast_dims(input.shape, wanted)
+    input = _summable(input, None)
+    if not repeated:
+        return input
+    total = sum_record(input, dims=repeated, keepdim=True)
+    return total if len(wanted) == len(input.shape) else total.reshape(wanted)
 
-    def run(x: Any) -> Any:
-        return sum_record(x, dims=dims, keepdim=bool(keepdim)) / _count(x, dims)
 
-    return _in_float32(run, input if dtype is None else convert(input, dtype))
+def _expandable(shape: tuple, target: tuple) -> bool:
+    lead = len(target) - len(shape)
+    return lead >= 0 and builtins.all(
+        is_one(n) or equal(n, target[lead + k]) or n == 1 for k, n in enumerate(shape))
 
 
 @reduction
@@ -164,117 +158,6 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *,
 def count_nonzero(input: Any, dim: Any = None) -> Any:
     """How many elements are not zero."""
     return sum(input != 0, dim)
-
-
-# -- variance -------------------------------------------------------------------------------------
-
-
-_root = pointwise.pointwise(
-    "root", "sqrt", "sqrt({input})", methods=(), node_name="SqrtBackward0",
-    # The slope at 0 is taken as 0, so that std and norm have a gradient where they vanish.
-    input=lambda grad, out: where(out == 0, 0, grad) / where(out == 0, 1, out * 2))
-
-
-def _moments(input: Any, dims: tuple[int, ...], correction: Any, keepdim: bool) -> tuple[Any, Any]:
-    count = _count(input, dims)
-    center = sum_record(input, dims=dims, keepdim=True) / count
-    squares = pointwise.square(input - center)
-    by = int(correction) if float(correction).is_integer() else correction
-    freedom = count - by if by <= 0 or count > by else 0
-    variance = sum_record(squares, dims=dims, keepdim=keepdim) / freedom
-    return variance, center if keepdim else squeeze_record(center, dims=dims)
-
-
-def _spread(input: Any, dim: Any, unbiased: bool | None, correction: Any,
-            name: str) -> tuple[tuple[int, ...], Any]:
-    """The dimensions and the correction of a var- or std-like call."""
-    if isinstance(dim, bool):
-        dim, unbiased = None, dim
-    if input.dtype.category != FLOATING:
-        raise RuntimeError(f"{name} only support floating point and complex dtypes")
-    if correction is None:
-        correction = 1 if unbiased is None or unbiased else 0
-    return normalize_dims(dim, len(input.shape)), correction
-
-
-@reduction
-def var(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
-        correction: Any = None) -> Any:
-    """The variance over `dim`: squared deviations summed, divided by count - correction (1).
-
-    >>> import tracejit
-    >>> tracejit.tensor([1.0, 2.0, 3.0]).var().item()
-    1.0
-    """
-    dims, by = _spread(input, dim, unbiased, correction, "std and var")
-    return _in_float32(lambda x: _moments(x, dims, by, bool(keepdim))[0], input)
-
-
-@reduction
-def std(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
-        correction: Any = None) -> Any:
-    """The square root of `var`; its gradient where it is 0 is 0."""
-    dims, by = _spread(input, dim, unbiased, correction, "std and var")
-    return _in_float32(lambda x: _root(_moments(x, dims, by, bool(keepdim))[0]), input)
-
-
-def var_mean(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
-             correction: Any = None) -> tuple[Any, Any]:
-    """`var` and `mean` of the same elements."""
-    dims, by = _spread(input, dim, unbiased, correction, "var_mean")
-    wide = convert(input, float32) if input.dtype in (float16, bfloat16) else input
-    variance, center = _moments(wide, dims, by, bool(keepdim))
-    return convert(variance, input.dtype), convert(center, input.dtype)
-
-
-def std_mean(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
-             correction: Any = None) -> tuple[Any, Any]:
-    """`std` and `mean` of the same elements."""
-    dims, by = _spread(input, dim, unbiased, correction, "std_mean")
-    wide = convert(input, float32) if input.dtype in (float16, bfloat16) else input
-    variance, center = _moments(wide, dims, by, bool(keepdim))
-    return convert(_root(variance), input.dtype), convert(center, input.dtype)
-
-
-# -- norms ----------------------------------------------------------------------------------------
-
-
-@reduction
-def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
-         dtype: dtype | None = None) -> Any:
-    """The p-norm of the elements over `dim` (None: all); the gradient of the 2-norm at 0 is 0.
-
-    p: a number, inf, -inf, 0 (how many are not zero) or "fro" (2).
-
-    >>> import tracejit
-    >>> tracejit.tensor([3.0, -4.0]).norm().item()
-    5.0
-    """
-    if p not in (None, "fro") and not isinstance(p, (int, float)):
-        raise NotImplementedError(f"norm: p={p!r}; expected a number, inf or 'fro'")
-    power = 2.0 if p is None or p == "fro" else float(p)
-    if dtype is not None:
-        input = convert(input, dtype)
-    if input.dtype.category != FLOATING:
-        raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as "
-                           f"input. Got {_SCALAR_NAMES.get(input.dtype.name, input.dtype.name)}")
-    dims = normalize_dims(dim, len(input.shape))
-    return _in_float32(lambda x: _norm(x, power, dims, bool(keepdim)), input)
-
-
-def _norm(x: Any, p: float, dims: tuple[int, ...], keepdim: bool) -> Any:
-    if p == 2:
-        return _root(sum_record(pointwise.square(x), dims=dims, keepdim=keepdim))
-    if p == 1:
-        return sum_record(pointwise.abs(x), dims=dims, keepdim=keepdim)
-    if p == 0:
-        return sum_record(convert(x != 0, x.dtype), dims=dims, keepdim=keepdim)
-    if p == float("inf"):
-        return amax_record(pointwise.abs(x), dims=dims, keepdim=keepdim)
-    if p == -float("inf"):
-        return amin_record(pointwise.abs(x), dims=dims, keepdim=keepdim)
-    total = sum_record(pointwise.abs(x) ** p, dims=dims, keepdim=keepdim)
-    return where(total == 0, 0, where(total == 0, 1, total) ** (1 / p))
 
 
 # -- extremes -------------------------------------------------------------------------------------
@@ -322,18 +205,40 @@ MaxResult = namedtuple("max", ["values", "indices"])  # type: ignore[name-match]
 MinResult = namedtuple("min", ["values", "indices"])  # type: ignore[name-match]
 
 
-def _with_position(input: Any, dim: int, keepdim: bool, position: Op, name: str) -> tuple[Any, Any]:
-    """The extreme elements along one dimension, and where they are; gradients go to just those."""
+def _along_dim(name: str, position: Op, node_name: str) -> Op:
+    """The record of the extreme elements along one dimension, and where they are; gradients go to
+    just those.
+    """
+    def body(input: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
+        indices = position(input, dims=(dim,), keepdim=True)
+        values = gather_record(input, indices, dim=dim)
+        if keepdim:
+            return values, indices
+        return squeeze_record(values, dims=(dim,)), squeeze_record(indices, dims=(dim,))
+
+    def types(input: Any, dim: int, keepdim: bool) -> tuple[TensorType, TensorType]:
+        shape = reduced_shape(input.shape, (dim,), keepdim)
+        return tuple(TensorType(d, shape, input.device) for d in (input.dtype, int64))
+
+    def rule(grad: Any, input_type: TensorType, indices: Any, dim: int, keepdim: bool) -> Any:
+        zeros = zeros_of(grad, input_type._replace(dtype=grad.dtype))
+        where_to, what = (restored(x, (dim,), keepdim) for x in (indices, grad))
+        return scatter_add_record(zeros, where_to, what, dim=dim)
+
+    return composite(name, ("input",), body, infer=types, node_name=node_name,
+                     outputs=("values", "indices"), input=rule)
+
+
+max_along = _along_dim("max_along", argmax_record, "MaxBackward0")
+min_along = _along_dim("min_along", argmin_record, "MinBackward0")
+
+
+def _with_position(input: Any, dim: int, keepdim: bool, record: Op, name: str) -> tuple[Any, Any]:
     k = normalize_dim(dim, len(input.shape))
     if not input.shape:
-        values, indices = _with_position(input.reshape(1), 0, False, position, name)
-        return values, indices
+        return _with_position(input.reshape(1), 0, False, record, name)
     _nonempty(input, k, name)
-    indices = position(input, dims=(k,), keepdim=True)
-    values = gather_record(input, indices, dim=k)
-    if keepdim:
-        return values, indices
-    return squeeze_record(values, dims=(k,)), squeeze_record(indices, dims=(k,))
+    return record(input, dim=k, keepdim=keepdim)
 
 
 @reduction
@@ -348,8 +253,8 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
         return pointwise.maximum(input, dim if other is None else other)
     _ordered(input, "max")
     if dim is None:
-        return amax_record(input, dims=_nonempty(input, None, "max"), keepdim=bool(keepdim))
-    return MaxResult(*_with_position(input, dim, bool(keepdim), argmax_record, "max"))
+        return max_record(input, dims=_nonempty(input, None, "max"), keepdim=bool(keepdim))
+    return MaxResult(*_with_position(input, dim, bool(keepdim), max_along, "max"))
 
 
 @reduction
@@ -359,8 +264,8 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
         return pointwise.minimum(input, dim if other is None else other)
     _ordered(input, "min")
     if dim is None:
-        return amin_record(input, dims=_nonempty(input, None, "min"), keepdim=bool(keepdim))
-    return MinResult(*_with_position(input, dim, bool(keepdim), argmin_record, "min"))
+        return min_record(input, dims=_nonempty(input, None, "min"), keepdim=bool(keepdim))
+    return MinResult(*_with_position(input, dim, bool(keepdim), min_along, "min"))
 
 
 # -- truth ----------------------------------------------------------------------------------------

@@ -17,7 +17,17 @@ from tracejit.ops.movement import unsqueeze_record
 from tracejit.ops.pointwise import convert, where
 from tracejit.ops.record import Op, Reduce
 from tracejit.ops.shapes import numel
-from tracejit.ops.types import BOOL, FLOATING, TensorType, bfloat16, bool_, dtype, float16, int64
+from tracejit.ops.types import (
+    BOOL,
+    FLOATING,
+    TensorType,
+    bfloat16,
+    bool_,
+    dtype,
+    dtype_of_numpy,
+    float16,
+    int64,
+)
 
 _HALVES = (float16.numpy, bfloat16.numpy)
 
@@ -55,6 +65,19 @@ def _eager(name: str) -> Callable[..., Any]:
     return run
 
 
+def _extreme(name: str, identity: Callable[[dtype], Any]) -> Callable[..., Any]:
+    """`_eager` for what NumPy knows no identity of: of nothing, it is ours, as in kernels."""
+    run = _eager(name)
+
+    def extreme(xp: Any, x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+        if x.size:
+            return run(xp, x, dims, keepdim)
+        shape = reduced_shape(x.shape, dims, keepdim)
+        return xp.full(shape, identity(dtype_of_numpy(x.dtype)), x.dtype)
+
+    return extreme
+
+
 def _position(name: str) -> Callable[..., Any]:
     def run(xp: Any, x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
         if x.dtype in _HALVES:
@@ -84,7 +107,7 @@ def _sum_rule(grad: Any, input_type: TensorType, dims: tuple[int, ...], keepdim:
     return restored(grad, dims, keepdim).expand(input_type.shape)
 
 
-def _extreme_rule(grad: Any, input: Any, out: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+def extreme_rule(grad: Any, input: Any, out: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     """Elements that share the extreme share its gradient evenly."""
     mask = convert(input == restored(out, dims, keepdim), grad.dtype)
     return restored(grad, dims, keepdim) * mask / sum_record(mask, dims=dims, keepdim=True)
@@ -101,16 +124,21 @@ def _prod_rule(grad: Any, input: Any, dims: tuple[int, ...], keepdim: bool) -> A
 
 def _record(name: str, eager: str, combine: str, identity: Callable[[dtype], Any],
             rule: Callable[..., Any] | None, result: dtype | None = None) -> Op:
-    return Op(name, "reduction", ("input",), infer=_infer(result), eager=_eager(eager),
+    run = _extreme(eager, identity) if eager in ("max", "min") else _eager(eager)
+    return Op(name, "reduction", ("input",), infer=_infer(result), eager=run,
               reduce=Reduce(combine, identity), rules={} if rule is None else {"input": rule})
 
 
 sum_record = _record("sum", "sum", "{a} + {b}", lambda d: 0, _sum_rule)
 prod_record = _record("prod", "prod", "{a} * {b}", lambda d: 1, _prod_rule)
 amax_record = _record("amax", "max", "({b} if ({b} > {a}) or ({b} != {b}) else {a})", _lowest,
-                      _extreme_rule)
+                      extreme_rule)
 amin_record = _record("amin", "min", "({b} if ({b} < {a}) or ({b} != {b}) else {a})", _highest,
-                      _extreme_rule)
+                      extreme_rule)
+# The same, under the names PyTorch's backward nodes have.
+max_record = _record("max", "max", amax_record.reduce.combine, _lowest, extreme_rule)
+min_record = _record("min", "min", amin_record.reduce.combine, _highest, extreme_rule)
+max_record.node_name, min_record.node_name = "MaxBackward1", "MinBackward1"
 any_record = _record("any", "any", "{a} | {b}", lambda d: False, None, bool_)
 all_record = _record("all", "all", "{a} & {b}", lambda d: True, None, bool_)
 

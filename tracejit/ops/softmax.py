@@ -15,20 +15,20 @@ from tracejit.ops.pointwise_logic import isfinite, where
 from tracejit.ops.pointwise_math import exp, log
 from tracejit.ops.pointwise_record import convert
 from tracejit.ops.record import apply
-from tracejit.ops.reduction import reduced_shape, restored
+from tracejit.ops.reduction_record import amax_record, reduced_shape, restored
 from tracejit.ops.shapes import normalize_dim, normalize_dims
-from tracejit.ops.types import TensorType, dtype
+from tracejit.ops.types import FLOATING, TensorType, dtype, get_default_dtype
 
 
 def _softmax_body(input: Any, dim: int) -> Any:
     x = widened(input)
-    powers = exp(x - x.amax(dim, True))
+    powers = exp(x - amax_record(x, dims=(dim,), keepdim=True))
     return convert(powers / powers.sum(dim, True), input.dtype)
 
 
 def _log_softmax_body(input: Any, dim: int) -> Any:
     x = widened(input)
-    shifted = x - x.amax(dim, True)
+    shifted = x - amax_record(x, dims=(dim,), keepdim=True)
     return convert(shifted - log(exp(shifted).sum(dim, True)), input.dtype)
 
 
@@ -82,7 +82,7 @@ def _finite(x: Any) -> Any:
 
 def _logsumexp_body(input: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     x = widened(input)
-    largest = _finite(x.amax(dims, True))
+    largest = _finite(amax_record(x, dims=dims, keepdim=True))
     total = log(exp(x - largest).sum(dims, True)) + largest
     return convert(total if keepdim else total.squeeze(dims), input.dtype)
 
@@ -109,6 +109,8 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
     >>> tracejit.logsumexp(tracejit.tensor([1000., 1000.]), 0)
     tensor(1000.6932)
     """
+    if input.dtype.category < FLOATING:
+        input = convert(input, get_default_dtype())
     must_float("logsumexp", input.dtype)
     if not len(input.shape):
         return logsumexp(input.unsqueeze(0), 0)
