@@ -48,7 +48,7 @@ def test_guards_are_one_line_for_each_place(scaled):
 def test_it_reads_well(scaled):
     scaled(tracejit.ones(4, 3).double(), tracejit.ones(3), 1.0)
     lines = str(scaled.report()).splitlines()
-    assert lines[0] == "scaled: 2 calls recorded, 2 replayed; 2 programs made, 2 kept"
+    assert lines[0] == "scaled: calls recorded 2, replayed 2; programs made 2, kept 2"
     assert lines[2].split() == ["launched,", "in", "order", "loops", "KiB", "moved", "ops"]
     ops = lines[2].index("ops")
     for line in lines[3:5]:

@@ -154,8 +154,8 @@ class Report:
         stages = ", ".join(f"{k} {v * 1000:.0f}" for k, v in self.compile_seconds.items())
         total = sum(self.compile_seconds.values())
         lines = [
-            f"{self.name}: {self.cache_misses} calls recorded, {self.cache_hits} replayed; "
-            f"{self.compiles} programs made, {self.variants} kept",
+            f"{self.name}: calls recorded {self.cache_misses}, replayed {self.cache_hits}; "
+            f"programs made {self.compiles}, kept {self.variants}",
             f"  compiling {total * 1000:.0f} ms{f' ({stages})' if stages else ''}; "
             f"temporaries {self.peak_bytes / 1024:.1f} KiB; {len(self.guards)} guards",
         ]
