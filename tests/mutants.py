@@ -31,7 +31,7 @@ ENOUGH = 38 / 40
 @dataclass
 class Verdict:
     mutant: Mutant
-    outcome: str  # caught, SURVIVED, OLD TEXT
+    outcome: str  # caught, SURVIVED, OLD TEXT, NO TESTS
     by: str
     seconds: float
 
@@ -117,7 +117,7 @@ class Baseline:
         if selection not in self.known:
             status, failed = copy.test(selection, stop=False)
             if status not in (0, 1):
-                raise RuntimeError(f"pytest {' '.join(selection)} does not run: {failed}")
+                failed = [f"pytest {' '.join(selection)} does not run: {failed}"]
             self.known[selection] = failed
         return self.known[selection]
 
@@ -125,6 +125,8 @@ class Baseline:
 def judge(copy: Copy, mutant: Mutant, baseline: Baseline) -> Verdict:
     """Run the tests of a row with its fault in place."""
     leave_out = baseline.failing(copy, mutant.tests)
+    if any("does not run" in failed for failed in leave_out):
+        return Verdict(mutant, "NO TESTS", leave_out[0], 0)
     if not copy.plant(mutant):
         return Verdict(mutant, "OLD TEXT", "occurs not exactly once", 0)
     started = time.monotonic()
@@ -180,8 +182,8 @@ def main() -> int:
         )
     caught = sum(v.outcome == "caught" for v in verdicts)
     print(f"{caught} of {len(verdicts)} caught in {time.monotonic() - started:.0f} s")
-    old = any(v.outcome == "OLD TEXT" for v in verdicts)
-    return 1 if old or caught < ENOUGH * len(verdicts) else 0
+    unsound = any(v.outcome in ("OLD TEXT", "NO TESTS") for v in verdicts)
+    return 1 if unsound or caught < ENOUGH * len(verdicts) else 0
 
 
 if __name__ == "__main__":

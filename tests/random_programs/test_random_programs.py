@@ -4,6 +4,8 @@ tests.random_programs` (docs/testing.md).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +17,15 @@ from tests.random_programs.coverage import Coverage
 from tests.random_programs.generator import OPS, generate
 from tests.random_programs.minimise import minimise
 from tests.random_programs.program import Argument, Call, Memory, Program, Step
-from tests.random_programs.runner import Way, check, function_of, observe
+from tests.random_programs.runner import (
+    Way,
+    check,
+    difference,
+    function_of,
+    observe,
+    tolerance_of,
+)
+from tests.random_programs.tolerance import exact
 
 GRAPH = range(400)
 PASSES = range(500, 600)
@@ -99,15 +109,13 @@ def small(*lines: str, output: str = "v0", dtype: str = "float32", view: str = "
 )
 def test_a_difference_is_seen(wrong: str) -> None:
     right = small("v0 = <x0> * 2")
-    import dataclasses
-
-    history = (dataclasses.replace(right.memories[0], history="computed"),)
-    right = dataclasses.replace(right, memories=history)
-    other = dataclasses.replace(right, steps=small(wrong).steps)
-    expected = observe(other, function_of(other))
-    assert check(right, Way("graph"), expected) is not None
-    assert check(right, Way("compiled"), expected) is not None
-    assert check(right, Way("compiled"), observe(right, function_of(right))) is None
+    right = replace(right, memories=(replace(right.memories[0], history="computed"),))
+    expected = observe(right, function_of(right))
+    other = replace(right, steps=small(wrong).steps)
+    got = observe(other, function_of(other))
+    for compare in (exact, tolerance_of(right, expected, runs=24)):
+        assert difference(got, expected, compare) is not None
+        assert difference(expected, expected, compare) is None
 
 
 def test_the_same_seed_gives_the_same_program() -> None:

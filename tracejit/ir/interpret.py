@@ -114,7 +114,10 @@ def run_arrays(node: Node, operands: tuple, attributes: dict[str, Any]) -> tuple
     xp = array_module(node.outputs[0].device or CPU)
     with np.errstate(all="ignore"):
         results = _evaluate(node.op, xp, operands, attributes)
-    return tuple(xp.asarray(r, dtype=v.dtype.numpy) for r, v in zip(results, node.outputs))
+    # As in eager mode results but views are contiguous: the order of memory is that of later sums.
+    order = "K" if node.op.views else "C"
+    return tuple(xp.asarray(r, dtype=v.dtype.numpy, order=order)
+                 for r, v in zip(results, node.outputs))
 
 
 def _evaluate(op: Op, xp: Any, operands: tuple, attributes: dict[str, Any]) -> Sequence[Any]:
