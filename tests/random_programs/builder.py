@@ -203,7 +203,7 @@ class Builder:
                 IndexError,
                 TypeError,
                 NotImplementedError,
-                ZeroDivisionError,
+                ArithmeticError,
             ) as e:
                 self.rejected.append((draft.op, f"{type(e).__name__}: {e}"))
                 self.failed = self.choices.chance(
