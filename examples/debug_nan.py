@@ -1,4 +1,4 @@
-"""Where does the NaN come from? Four ways to ask, on a bug that many have written.
+"""Where does the NaN come from? Five ways to ask, on a bug that many have written.
 
 The length of a vector is `sqrt(sum of squares)`, and its derivative at zero is 0 * inf. One row
 of zeros, as padding makes them, and after one step every weight is NaN.
@@ -8,10 +8,11 @@ of zeros, as padding makes them, and after one step every weight is NaN.
 
 import argparse
 import sys
+import textwrap
 import warnings
 
 import tracejit
-from tracejit import nn
+from tracejit import config, nn
 
 
 class Directions(nn.Module):
@@ -41,9 +42,9 @@ def data():
     return x, target
 
 
-def losses(epsilon: float, steps: int, mode: str = "compiled") -> list[float]:
-    """Train under `tracejit.script` in one of its modes."""
-    x, target = data()
+def losses(epsilon: float, steps: int, mode: str = "compiled", rows: int = 16) -> list[float]:
+    """Train under `tracejit.script` in one of its modes, on the last rows of the data."""
+    x, target = (tensor[-rows:] for tensor in data())
     model = Directions(epsilon)
     optimizer = tracejit.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 
@@ -56,6 +57,17 @@ def losses(epsilon: float, steps: int, mode: str = "compiled") -> list[float]:
         return loss.detach()
 
     return [step(x, target).item() for _ in range(steps)]
+
+
+def first_kernel() -> str:
+    """What the compiled step says with TRACEJIT_CHECK_NANS=1: the first kernel that wrote a NaN."""
+    try:
+        # The flag holds for what is bound under it: sizes that were not used before.
+        with config.override(check_nans=True):
+            losses(0.0, 1, rows=8)
+    except FloatingPointError as error:
+        return str(error)
+    return ""
 
 
 def anomaly_report() -> list[str]:
@@ -96,12 +108,17 @@ def main(argv: list[str] | None = None) -> int:
     anomaly = anomaly_report()
     print("\n".join(f"   | {line}" for line in anomaly), end="\n\n")
 
+    print("4. TRACEJIT_CHECK_NANS=1, on the compiled step: which kernel, which line:")
+    kernel = first_kernel()
+    print("\n".join(f"   | {line}" for line in textwrap.wrap(kernel, 90)), end="\n\n")
+
     fixed = losses(1e-12, steps)
-    print("4. with a small number under the root, as the derivative there wants:")
+    print("5. with a small number under the root, as the derivative there wants:")
     print(f"   {fixed[0]:.4f} -> {fixed[-1]:.4f}")
 
     nan = all(loss != loss for found in (broken, *others.values()) for loss in found[1:])
-    right = nan and "Sqrt" in "".join(anomaly) and fixed[-1] < fixed[0]
+    named = "Sqrt" in "".join(anomaly) and "sqrt" in kernel and "loss.backward()" in kernel
+    right = nan and named and fixed[-1] < fixed[0]
     print("\nall as it should be" if right else "\nWRONG: see above")
     return 0 if right else 1
 
