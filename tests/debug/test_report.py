@@ -71,6 +71,22 @@ def test_a_break_is_shown_with_its_line():
     assert "branch" in lines[at + 1]
 
 
+def test_what_to_do_depends_on_the_cause():
+    @tracejit.script
+    def f(x, n):
+        return x * n if x.shape[0] > 2 else x
+
+    f(tracejit.ones(4), 1)
+    f(tracejit.ones(4), 2)
+    f(tracejit.ones(1), 2)
+    f(tracejit.ones(4, 1), 2)
+    value, size, kind = f.report().recompiles
+    assert (value.path, value.old, value.new) == ("n", "== 1", "2")
+    assert "float argument" in value.hint
+    assert size.path.startswith("size s0_0 at ") and "asks about this size" in size.hint
+    assert "of another kind" in kind.hint and kind.path == "x"
+
+
 def test_the_file_of_a_kernel_holds_its_text(scaled):
     (kernel,) = scaled.report().kernels
     with open(kernel.file) as file:

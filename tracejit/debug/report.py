@@ -44,6 +44,8 @@ def _hint(cause: Any) -> str:
         return "a tensor of another kind needs its own program"
     if cause.path == "mode":
         return "call it under the same grad mode and default dtype"
+    if cause.path.startswith("size "):
+        return "the line asks about this size; where the answer differs, so does the program"
     if "==" in cause.old and "*" not in cause.old:
         return "the program depends on this value; pass it as a float argument or a tensor"
     return "keep it the same between calls, or make it an argument"
