@@ -188,15 +188,18 @@ def sigmoid_float64(x):
 
 def tanh_float32(x):
     a = abs(x)
-    large = np.float32(1.0) - np.float32(2.0) / (exp_float32(a + a) + np.float32(1.0))
-    s = a * a
-    p = np.float32(-0.0057170414)
-    p = p * s + np.float32(0.020650584)
-    p = p * s + np.float32(-0.053743497)
-    p = p * s + np.float32(0.13331491)
-    p = p * s + np.float32(-0.33333284)
-    small = p * s * a + a
-    return with_sign_float32(small if a < np.float32(0.625) else large, x)
+    a = np.float32(9.1) if a > np.float32(9.1) else a
+    z = a + a
+    rounded = z * LOG2_E_32 + ROUND_32
+    k = rounded - ROUND_32
+    r = z - k * LN2_HIGH_32
+    r = r - k * LN2_LOW_32
+    bits = np.int32(np.float32(rounded).view(np.int32) << np.int32(23))
+    scale = np.int32(bits + np.int32(1056964608)).view(np.float32)  # 2^k / 2
+    h = scale * expm1_near_zero_float32(r) + (scale - np.float32(0.5))  # (e^2a - 1) / 2
+    ratio = h / (h + np.float32(1.0))
+    better = h - h * ratio  # near zero the ratio's own error counts little
+    return with_sign_float32(better if a < np.float32(0.3) else ratio, x)
 
 
 def tanh_float64(x):
