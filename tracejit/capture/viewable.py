@@ -33,9 +33,18 @@ def viewable(shape: Sizes, strides: Sizes, target: Sizes) -> bool:
     >>> viewable([1, 3], [7, 2], [3, 1])
     True
     """
+    return strides_as(shape, strides, target) is not None
+
+
+def strides_as(shape: Sizes, strides: Sizes, target: Sizes) -> Sizes | None:
+    """The strides under which the same elements have the shape `target`; None where none do.
+
+    >>> strides_as([2, 6], [12, 1], [2, 3, 2]), strides_as([2, 6], [12, 1], [12])
+    ([12, 2, 1], None)
+    """
     if any(type(n) is int and n == 0 for n in shape):
-        return True
-    dimensions, wanted = list(zip(shape, strides)), list(target)
+        return _contiguous(list(target))
+    dimensions, wanted, found = list(zip(shape, strides)), list(target), []
     while dimensions:
         count, step = dimensions.pop()
         if count == 1:
@@ -44,10 +53,13 @@ def viewable(shape: Sizes, strides: Sizes, target: Sizes) -> bool:
             count = count * dimensions.pop()[0]
         covered: Any = 1
         while wanted and covered < count:
+            found.insert(0, step * covered)
             covered = covered * wanted.pop()
         if covered != count:
-            return False
-    return all(n == 1 for n in wanted)
+            return None
+    if any(n != 1 for n in wanted):
+        return None
+    return [1] * len(wanted) + found
 
 
 def _layout(traced: Traced) -> tuple[Sizes, Sizes]:
@@ -101,10 +113,10 @@ def _select(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
 
 
 def _reshape(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
-    if any(a is not b and a != b for a, b in zip(strides, _contiguous(shape))):
+    found = strides_as(shape, strides, attributes["shape"])
+    if found is None:
         return False
-    shape[:] = attributes["shape"]
-    strides[:] = _contiguous(shape)
+    shape[:], strides[:] = attributes["shape"], found
     return True
 
 
