@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tracejit import logs
+from tracejit import config, logs
 from tracejit.capture.breaks import Break, CaptureError
 from tracejit.capture.signature import Signature
 from tracejit.config import flags
@@ -172,7 +172,7 @@ class CompiledFunction:
     def _compile(self, graph: Graph, mode: str) -> Segment:
         """The compiled form of a graph, shared by everything with the same structure."""
         assumed = tuple(map(str, graph.scope.guards))
-        key = (digest(graph), assumed, mode, self.numerics)
+        key = (digest(graph), assumed, mode, self.numerics, config.cache_key())
         with _segments_lock:
             segment = _segments.get(key)
             if segment is not None:

@@ -76,7 +76,7 @@ class Comparison:
 
     def write_repro(self, path: str) -> None:
         """A stand-alone program that runs the graph on these inputs, interpreted and compiled."""
-        arrays = {f"in{k}": np.asarray(x) for k, x in enumerate(self.inputs)}
+        arrays = {f"in{k}": _elements(x) for k, x in enumerate(self.inputs)}
         values = ",\n    ".join(
             f"np.array({a.tolist()!r}, {str(a.dtype)!r}).reshape({a.shape})"
             for a in arrays.values()
@@ -144,7 +144,7 @@ def compare_graph(graph: Graph, inputs: Sequence[Any], tolerance: float = 16.0) 
 
     graph.number()
     values = [v for node in graph.nodes for v in node.outputs]
-    arrays = [np.array(np.asarray(x), copy=True) for x in inputs]
+    arrays = [np.array(_elements(x), copy=True) for x in inputs]
     whole = extract(graph, graph.name, graph.inputs, values)
     eager = interpret(whole, arrays).outputs
     exact = interpret(_widened(whole), [_wide(a) for a in arrays]).outputs
@@ -153,6 +153,11 @@ def compare_graph(graph: Graph, inputs: Sequence[Any], tolerance: float = 16.0) 
     outputs = [t.array for t in segment.run(given, segment.bind(given))]
     found = [_difference(v, c, e, x) for v, c, e, x in zip(values, outputs, eager, exact)]
     return Comparison(found, tolerance, graph, arrays)
+
+
+def _elements(x: Any) -> np.ndarray:
+    """A graph input as an array: a tensor's elements, a number, a generator's state."""
+    return np.asarray(x.array if hasattr(x, "array") else x)
 
 
 def _as_input(array: np.ndarray, value: Value) -> Any:

@@ -222,6 +222,8 @@ class EntryMaker:
         changed = effects(self.state, arguments, recipes) + self._gradients(recipes)
         results = recipes.tensors
         places = {value: self._place(source) for value, source in recorder.input_sources().items()}
+        for value, place in places.items():
+            value.source = place.text
         self._refuse_unseen(results)
         joint = self._differentiate(results)
         tangents = set() if joint is None else set(joint.tangents)

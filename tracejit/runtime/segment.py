@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.config import flags
 from tracejit.eager.saved import alias
 from tracejit.eager.state import make, of_array
 from tracejit.eager.tensor import Tensor
@@ -83,6 +84,8 @@ class Segment:
             sizes = self.sizes(inputs)
             held = all(guard.holds(sizes) for guard in self.guards)
             bound = self.bindings[key] = Bound(self, sizes) if held else None
+            if len(self.bindings) > flags.max_bindings:
+                del self.bindings[next(iter(self.bindings))]
         return bound
 
     def bound(self, inputs: Sequence[Any]) -> Bound:
