@@ -145,6 +145,7 @@ class CompiledFunction:
             arguments,
             lambda graph: self._compile(graph, mode),
             self.fullgraph,
+            self.dynamic is False,
             watch,
         )
         result = call.run()

@@ -238,3 +238,18 @@ def test_storms_are_reported_and_stay_right():
             assert f(tj.ones(1), n).item() == n
         assert f.report().variants == 3
         assert any("compiled already" in b.reason for b in f.report().breaks)
+
+
+def test_static_functions_make_one_program_per_shape():
+    f = tj.script(lambda x: x * 2 + 1, dynamic=False)
+    for n in (2, 3, 2, 3):
+        assert f(tj.ones(n)).tolist() == [3.0] * n
+    assert f.report().compiles == 2
+    assert "float32[2]" in str(f.graph(tj.ones(2)))
+
+
+def test_long_recordings_are_cut_into_segments():
+    with config.override(max_segment_nodes=10):
+        f = tj.script(lambda x: sum(x * k for k in range(20)))
+        assert f(tj.ones(1)).item() == 190.0
+        assert any("nodes were recorded" in b.reason for b in f.report().breaks)

@@ -22,6 +22,7 @@ from tracejit.capture.materialise import materialise
 from tracejit.capture.scalars import RuntimeFloat
 from tracejit.capture.sources import Draws, Lifted, NumberSource
 from tracejit.capture.viewable import stays_view
+from tracejit.config import flags
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.state import make, of_array
@@ -46,8 +47,10 @@ class Recorder:
         name: str,
         run_segment: Callable[[Graph, list[Any]], list[Any]],
         fullgraph: bool = False,
+        static: bool = False,
     ):
         self.name, self.run_segment, self.fullgraph = name, run_segment, fullgraph
+        self.static = static  # one program per exact shape
         self.breaks: list[Break] = []
         self.frozen_scalars: frozenset = frozenset()
         self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
@@ -77,6 +80,8 @@ class Recorder:
         """Record one op; returns deferred tensors."""
         if op.name in DYNAMIC_OPS:
             return self._run_now(op, operands, attributes)
+        if len(self.graph.nodes) >= flags.max_segment_nodes:
+            self.need(None, f"{flags.max_segment_nodes} nodes were recorded")
         values = self._operands(operands)
         graph = self.graph
         graph.location = user_location()
@@ -131,7 +136,7 @@ class Recorder:
         traced.write(content)
 
     def _repeats(self, traced: Traced) -> bool:
-        """Whether elements share memory; where strides say not, other strides need another program."""
+        """Whether elements share memory; other strides need another program."""
         strides = self.graph.strides.get(traced.memory.input, ()) if traced.memory.input else ()
         return any(op.name == "expand" for op, _, _ in traced.views) or any(s == 0 for s in strides)
 
@@ -200,7 +205,9 @@ class Recorder:
         for d, size in enumerate(tensor._shape):
             symbol = scope.symbol(size, f"s{k}_{d}")
             self.graph.symbol_sources[f"s{k}_{d}"] = ("size", k, d)
-            shape.append(symbol)
+            if self.static:
+                scope.decide("==", symbol, size)
+            shape.append(scope.resolve(symbol))
         strides: list[Any] = []
         contiguous = tensor._strides is None
         if not contiguous:

@@ -56,6 +56,7 @@ class CapturedCall:
         arguments: tuple,
         compile: Compile,
         fullgraph: bool,
+        static: bool,
         watch: bool,
     ):
         self.function, self.invoke, self.arguments, self.compile = (
@@ -65,7 +66,7 @@ class CapturedCall:
             compile,
         )
         self.watch = watch
-        self.recorder = Recorder(name, self._run_segment, fullgraph)
+        self.recorder = Recorder(name, self._run_segment, fullgraph, static)
         self.state = State(self._unmodelled, self._exempt)
         self.recorder.refresh = self.state.refresh
         self.names = names
