@@ -83,7 +83,9 @@ CPU = device("cpu")
 
 
 def as_device(where: Any) -> device:
-    """`where` as a device; None is the CPU, an int the CUDA device of that number, as in PyTorch.
+    """Where a tensor goes: None is the CPU, an int the CUDA device of that number, as in PyTorch.
+
+    Plain "cuda" is the current device, so this raises DeviceUnavailable where there is none.
 
     >>> import tracejit.memory
     >>> tracejit.memory.as_device(None), tracejit.memory.as_device(0)
@@ -91,11 +93,12 @@ def as_device(where: Any) -> device:
     """
     if where is None:
         return CPU
-    if isinstance(where, device):
-        return where
     if isinstance(where, int) and not isinstance(where, bool):
         return device("cuda", where)
-    return device(where)
+    place = where if isinstance(where, device) else device(where)
+    if place.type == "cpu" or place.index is not None:
+        return place
+    return device("cuda", int(array_module(place).cuda.runtime.getDevice()))
 
 
 class DeviceUnavailable(RuntimeError):

@@ -77,10 +77,10 @@ def _as_tensor(input: Any, item: Any) -> Any:
     """Lists and arrays as tensors, NumPy integers as ints; IndexError for what is no index."""
     if item is None or item is Ellipsis or isinstance(item, (slice, int)) or is_tensor(item):
         return item
-    if isinstance(item, np.ndarray):
-        return type(input).of_array(item)
     if isinstance(item, (list, tuple, range)):
-        return type(input).of_array(_array_of(input, item))
+        item = _array_of(input, item)
+    if isinstance(item, np.ndarray):
+        return type(input).of_array(item).to(input.device)
     if hasattr(item, "__index__"):
         return item.__index__()
     raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte "
@@ -201,7 +201,7 @@ def _constant(view: Any, value: Any, shape: Any = None) -> Any:
     if is_number(value):
         return view.new_full(tuple(view.shape) if shape is None else shape, value)
     array = np.asarray(value)
-    made = convert(type(view).of_array(array), view.dtype)
+    made = convert(type(view).of_array(array).to(view.device), view.dtype)
     return made if shape is not None else _fitted(made, view)
 
 
