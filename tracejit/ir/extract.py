@@ -24,7 +24,8 @@ def extract(graph: Graph, name: str, inputs: Sequence[Value], outputs: Sequence[
         fresh = part.input(value.type, value.source, value.contiguous, graph.strides.get(value, ()))
         fresh.is_weak = value.is_weak
         now[value] = fresh
-    needed = _needed(graph, inputs, [*outputs, *(v for _, v in writes)])
+    failing = _failing(graph, set(inputs)) if all(v.node is None for v in inputs) else []
+    needed = _needed(graph, inputs, [*outputs, *(v for _, v in writes), *failing])
     for node in graph.nodes:
         if node in needed:
             _copy_node(part, node, now)
@@ -35,6 +36,20 @@ def extract(graph: Graph, name: str, inputs: Sequence[Value], outputs: Sequence[
     part.symbol_sources = {s: (kind, moved[k], d)
                            for s, (kind, k, d) in graph.symbol_sources.items() if k in moved}
     return part
+
+
+def _failing(graph: Graph, known: set[Value]) -> list[Value]:
+    """Results of the nodes that may fail, as far as they depend on nothing but `known` values.
+
+    A part that starts at intermediate values (a backward part) repeats no such node: it has run.
+    """
+    found = []
+    for node in graph.nodes:
+        if all(v in known for v in node.operand_values()):
+            known.update(node.outputs)
+            if node.op.may_fail:
+                found.append(node.outputs[0])
+    return found
 
 
 def _needed(graph: Graph, inputs: Sequence[Value], outputs: Sequence[Value]) -> set[Node]:

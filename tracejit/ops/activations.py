@@ -15,7 +15,7 @@ from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_math import erf, exp, sigmoid, special, tanh
 from tracejit.ops.pointwise_record import pointwise
 from tracejit.ops.record import Op
-from tracejit.ops.types import bool_
+from tracejit.ops.types import INTEGER, bool_
 
 _SQRT_HALF, _DENSITY = math.sqrt(0.5), 1 / math.sqrt(2 * math.pi)
 _SLOPE, _CUBIC = math.sqrt(2 / math.pi), 0.044715
@@ -105,6 +105,8 @@ _hardtanh = pointwise(
 
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
     """`input` bounded to [min_val, max_val]; the gradient at the bounds is 0."""
+    if input.dtype.category == INTEGER:
+        min_val, max_val = int(min_val), int(max_val)
     return _placed(_hardtanh(input, min_val, max_val), input, inplace)
 
 

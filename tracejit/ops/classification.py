@@ -98,7 +98,7 @@ def _cross_entropy_type(input: Any, target: Any, weight: Any, ignore_index: int,
 
 cross_entropy_record = composite(
     "cross_entropy", ("input", "target", "weight"), _cross_entropy_body, infer=_cross_entropy_type,
-    node_name="NllLossBackward0", input=_cross_entropy_rule)
+    node_name="NllLossBackward0", may_fail=True, input=_cross_entropy_rule)
 
 
 def _nll_body(input: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
@@ -119,7 +119,7 @@ nll_loss_record = composite(
     "nll_loss", ("input", "target", "weight"), _nll_body,
     infer=lambda input, target, weight, ignore_index, reduction: TensorType(
         input.dtype, tuple(target.shape) if reduction == "none" else (), input.device),
-    input=_nll_rule)
+    may_fail=True, input=_nll_rule)
 
 
 def _check(input: Any, target: Any, weight: Any, reduction: str) -> None:

@@ -19,13 +19,14 @@ from tracejit.ops.types import FLOATING, TensorType, bool_, dtype, float32
 
 def composite(name: str, operands: Sequence[str], body: Callable[..., Any], *,
               infer: Callable[..., Any] | None = None, node_name: str | None = None,
-              outputs: tuple[str, ...] = ("out",), **rules: Callable[..., Any]) -> Op:
+              outputs: tuple[str, ...] = ("out",), may_fail: bool = False,
+              **rules: Callable[..., Any]) -> Op:
     """The record of an op whose meaning is `body(*operands, **attributes)`, written in ops.
 
     infer  None: the result has the type of the first operand. rules  operand name -> gradient rule
     """
     return Op(name, "composite", tuple(operands), infer=infer or like_first, body=body, rules=rules,
-              node_name=node_name, outputs=outputs)
+              node_name=node_name, outputs=outputs, may_fail=may_fail)
 
 
 def like_first(input: Any, *others: Any, **attributes: Any) -> TensorType:
@@ -64,6 +65,8 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     if is_causal and attn_mask is not None:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set "
                            "when is_causal=True")
+    result = query.dtype
+    query, key, value = map(widened, (query, key, value))
     factor = scale if scale is not None else 1 / math.sqrt(query.shape[-1])
     scores = matmul(query, key.transpose(-2, -1)) * factor
     if is_causal:
@@ -71,7 +74,8 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     if attn_mask is not None:
         masked = attn_mask.dtype is bool_
         scores = where(attn_mask, scores, -math.inf) if masked else scores + attn_mask
-    return matmul(dropout(softmax(scores, -1), dropout_p, dropout_p > 0), value)
+    weights = dropout(softmax(scores, -1), dropout_p, dropout_p > 0)
+    return convert(matmul(weights, value), result)
 
 
 def causal_mask(like: Any, rows: Any, columns: Any) -> Any:

@@ -230,7 +230,7 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: dtype | None = 
         start, end = 0, start
     bounds = start, end, step
     if dtype is not None and dtype.category < FLOATING:
-        start, end, step = (int(x) if isinstance(x, float) else x for x in bounds)
+        start, end, step = map(_truncated, bounds)
         bounds = (start, end, step) if dtype is int64 else bounds
     if step == 0:
         raise RuntimeError("step must be nonzero")
@@ -240,6 +240,12 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: dtype | None = 
     count = -((start - end) // step) if whole else _steps(*bounds)
     d = dtype or (int64 if whole else get_default_dtype())
     return _marked(_counted(iota(count, device=device), start, step, d), requires_grad)
+
+
+def _truncated(x: Any) -> Any:
+    if pointwise.is_tensor(x):
+        return pointwise.convert(x, int64)
+    return int(x) if isinstance(x, float) else x
 
 
 def _steps(start: Any, end: Any, step: Any) -> int:
@@ -267,7 +273,9 @@ def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     if dtype is not None and dtype.category < FLOATING:
-        start, end = (int(x) if isinstance(x, float) else x for x in (start, end))
+        start, end = map(_truncated, (start, end))
+    start, end = (pointwise.convert(x, float64) if pointwise.is_tensor(x) else x
+                  for x in (start, end))
     k = pointwise.convert(iota(steps, device=device), float64)
     gap = (end - start) / (steps - 1) if steps > 1 else 0.0
     # Counting from the nearer end makes the last element exactly `end`.

@@ -89,7 +89,7 @@ def _index_eager(xp: Any, x: Any, *indices: Any, dims: tuple[int, ...], wrap: bo
 
 
 index_record: Op = Op(
-    "index", "movement", ("input", "*indices"),
+    "index", "movement", ("input", "*indices"), may_fail=True,
     infer=_index_type,
     eager=_index_eager,
     element=lambda emit, index, dims, wrap: emit.operand(
@@ -127,7 +127,7 @@ def _put_target(emit: Any, index: Sequence[Any], dims: tuple[int, ...], wrap: bo
 
 
 index_put_record: Op = Op(
-    "index_put", "scatter", ("input", "src", "*indices"),
+    "index_put", "scatter", ("input", "src", "*indices"), may_fail=True,
     infer=_put_type,
     eager=_put_eager,
     scatter=Scatter(_put_target, "set", 1),
@@ -140,7 +140,7 @@ index_put_record: Op = Op(
 )  # fmt: skip
 
 index_add_record: Op = Op(
-    "index_put_add", "scatter", ("input", "src", "*indices"),
+    "index_put_add", "scatter", ("input", "src", "*indices"), may_fail=True,
     infer=_put_type,
     eager=_add_eager,
     scatter=Scatter(_put_target, "add", 1),
@@ -235,10 +235,14 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     k = normalize_dim(dim, len(input.shape))
     if not input.shape:
         return index_fill(input.reshape(1), 0, index, value).reshape(())
-    shape = (*input.shape[:k], index.reshape(-1).shape[0], *input.shape[k + 1:])
-    src = convert(value, input.dtype).expand(shape) if is_tensor(value) else \
-        creation.full_of(input, shape, value, input.dtype)
-    return index_copy(input, k, index, src)
+    # A mask, not a scatter of values: a value written twice gets one gradient.
+    size, places = input.shape[k], as_index(index).reshape(-1)
+    yes, no = (creation.full_of(input, shape, truth, bool_)
+               for shape, truth in ((tuple(places.shape), True), ((size,), False)))
+    filled = index_put_record(no, yes, places, dims=(0,), wrap=False)
+    shape = tuple(size if d == k else 1 for d in range(len(input.shape)))
+    value = convert(value, input.dtype) if is_tensor(value) else value
+    return convert(where(filled.reshape(shape), value, input), input.dtype)
 
 
 @method()
@@ -289,7 +293,7 @@ def _scatter_add_eager(xp: Any, x: Any, index: Any, src: Any, dim: int) -> Any:
 
 
 gather_record: Op = Op(
-    "gather", "movement", ("input", "index"),
+    "gather", "movement", ("input", "index"), may_fail=True,
     infer=_gather_type,
     eager=lambda xp, x, index, dim: x[_along(xp, x, index, dim)],
     element=lambda emit, index, dim: emit.operand(0, _checked_place(emit, index, dim)),
@@ -298,7 +302,7 @@ gather_record: Op = Op(
 )  # fmt: skip
 
 scatter_record: Op = Op(
-    "scatter", "scatter", ("input", "index", "src"),
+    "scatter", "scatter", ("input", "index", "src"), may_fail=True,
     infer=_scatter_type,
     eager=_scatter_eager,
     scatter=Scatter(_checked_place, "set"),
@@ -310,7 +314,7 @@ scatter_record: Op = Op(
 )  # fmt: skip
 
 scatter_add_record: Op = Op(
-    "scatter_add", "scatter", ("input", "index", "src"),
+    "scatter_add", "scatter", ("input", "index", "src"), may_fail=True,
     infer=_scatter_type,
     eager=_scatter_add_eager,
     scatter=Scatter(_checked_place, "add"),
@@ -424,7 +428,7 @@ def _embedding_rule(grad: Any, weight_type: TensorType, indices: Any, padding_id
 
 
 embedding_record: Op = Op(
-    "embedding", "movement", ("weight", "indices"),
+    "embedding", "movement", ("weight", "indices"), may_fail=True,
     infer=lambda weight, indices, padding_idx: typed(
         weight, (*indices.shape, *weight.shape[1:])),
     eager=lambda xp, weight, indices, padding_idx: _index_eager(

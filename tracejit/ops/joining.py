@@ -218,6 +218,8 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple:
     """Exactly `sections` views, sizes differing by at most one, or cut before the given indices."""
     k = normalize_dim(dim, len(input.shape))
     size = input.shape[k]
+    if hasattr(indices_or_sections, "dtype") and indices_or_sections.shape:
+        indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, (tuple, list)):
         cuts = [None, *indices_or_sections, None]
         return tuple(slice_along(input, k, a, b) for a, b in zip(cuts, cuts[1:]))

@@ -155,7 +155,7 @@ mv_record = composite(
     "mv", ("input", "vec"), _mv_body,
     infer=lambda input, vec: TensorType(input.dtype, (input.shape[0],), device_of((input, vec))),
     input=lambda grad, vec: grad.unsqueeze(1) * vec.unsqueeze(0),
-    vec=lambda grad, input: mv(_turned(input), grad))
+    vec=lambda grad, input: matmul(_turned(input), grad))
 
 
 @method()

@@ -56,7 +56,7 @@ def loss_record(name: str, element: Op, node_name: str | None = None) -> Op:
         return TensorType(tensors[0].dtype, shape if reduction == "none" else (),
                           device_of(tensors))
 
-    rules = {operand: _rule_of(element, operand) for operand in element.rules}
+    rules: dict[str, Any] = {operand: _rule_of(element, operand) for operand in element.rules}
     return composite(name, (*element.operands, "weight"), body, infer=infer, node_name=node_name,
                      weight=_rule_of(element, None), **rules)
 

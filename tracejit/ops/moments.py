@@ -33,7 +33,8 @@ _SCALAR_NAMES = {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Cha
                  "uint8": "Byte", "bool": "Bool"}  # fmt: skip
 
 
-def _type(input: Any, dims: tuple[int, ...], keepdim: bool, **attributes: Any) -> TensorType:
+def _type(input: Any, *numbers: Any, dims: tuple[int, ...], keepdim: bool,
+          **attributes: Any) -> TensorType:
     return TensorType(input.dtype, reduced_shape(input.shape, dims, keepdim), input.device)
 
 
@@ -80,7 +81,7 @@ def _freedom(input: Any, dims: tuple[int, ...], correction: Any) -> Any:
     return count - by if by <= 0 or count > by else 0
 
 
-def _moments(input: Any, dims: tuple[int, ...], freedom: Any, keepdim: bool) -> tuple[Any, Any]:
+def _moments(input: Any, freedom: Any, dims: tuple[int, ...], keepdim: bool) -> tuple[Any, Any]:
     center = sum_record(input, dims=dims, keepdim=True) / _count(input, dims)
     squares = pointwise.square(input - center)
     variance = sum_record(squares, dims=dims, keepdim=keepdim) / freedom
@@ -98,53 +99,53 @@ def _over(grad: Any, divisor: Any, zero: Any) -> Any:
     return where(zero, 0, grad) / where(zero, 1, divisor)
 
 
-def _var_body(input: Any, dims: tuple[int, ...], freedom: Any, keepdim: bool) -> Any:
-    return convert(_moments(widened(input), dims, freedom, keepdim)[0], input.dtype)
+def _var_body(input: Any, freedom: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+    return convert(_moments(widened(input), freedom, dims, keepdim)[0], input.dtype)
 
 
-def _var_rule(grad: Any, input: Any, dims: tuple[int, ...], freedom: Any,
-              keepdim: bool) -> Any:
+def _var_rule(grad: Any, input: Any, freedom: Any,
+              dims: tuple[int, ...], keepdim: bool) -> Any:
     x = widened(input)
     deviation = x - sum_record(x, dims=dims, keepdim=True) / _count(x, dims)
     slope = restored(widened(grad), dims, keepdim) * 2 / freedom
     return convert(slope * deviation, grad.dtype)
 
 
-def _std_body(input: Any, dims: tuple[int, ...], freedom: Any, keepdim: bool) -> Any:
-    return convert(_root(_moments(widened(input), dims, freedom, keepdim)[0]), input.dtype)
+def _std_body(input: Any, freedom: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+    return convert(_root(_moments(widened(input), freedom, dims, keepdim)[0]), input.dtype)
 
 
-def _std_rule(grad: Any, input: Any, out: Any, dims: tuple[int, ...], freedom: Any,
-              keepdim: bool) -> Any:
+def _std_rule(grad: Any, input: Any, out: Any, freedom: Any,
+              dims: tuple[int, ...], keepdim: bool) -> Any:
     wide = widened(out)
     slope = convert(_over(widened(grad), wide * 2, wide == 0), grad.dtype)
-    return _var_rule(slope, input, dims, freedom, keepdim)
+    return _var_rule(slope, input, freedom, dims, keepdim)
 
 
-var_record = composite("var", ("input",), _var_body, infer=_type, input=_var_rule)
-std_record = composite("std", ("input",), _std_body, infer=_type, input=_std_rule)
+var_record = composite("var", ("input", "freedom"), _var_body, infer=_type, input=_var_rule)
+std_record = composite("std", ("input", "freedom"), _std_body, infer=_type, input=_std_rule)
 
 
 def _with_mean(name: str, record: Any, node_name: str) -> Any:
     """The record of (var or std, mean)."""
-    def both(input: Any, dims: tuple[int, ...], freedom: Any, keepdim: bool) -> tuple:
+    def both(input: Any, freedom: Any, dims: tuple[int, ...], keepdim: bool) -> tuple:
         x = widened(input)
-        variance, center = _moments(x, dims, freedom, keepdim)
+        variance, center = _moments(x, freedom, dims, keepdim)
         spread = _root(variance) if record is std_record else variance
         return convert(spread, input.dtype), convert(center, input.dtype)
 
-    def types(input: Any, dims: tuple[int, ...], freedom: Any, keepdim: bool) -> tuple:
-        return (_type(input, dims, keepdim),) * 2
+    def types(input: Any, freedom: Any, dims: tuple[int, ...], keepdim: bool) -> tuple:
+        return (_type(input, dims=dims, keepdim=keepdim),) * 2
 
     def rule(grad: Any, grad_center: Any, input: Any, out: Any, input_type: TensorType,
-             dims: tuple[int, ...], freedom: Any, keepdim: bool) -> Any:
+             freedom: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
         if record is std_record:
-            of_spread = _std_rule(grad, input, out, dims, freedom, keepdim)
+            of_spread = _std_rule(grad, input, out, freedom, dims, keepdim)
         else:
-            of_spread = _var_rule(grad, input, dims, freedom, keepdim)
+            of_spread = _var_rule(grad, input, freedom, dims, keepdim)
         return of_spread + _mean_rule(grad_center, input_type, dims, keepdim)
 
-    return composite(name, ("input",), both, infer=types, node_name=node_name,
+    return composite(name, ("input", "freedom"), both, infer=types, node_name=node_name,
                      outputs=("out", "center"), input=rule)
 
 
@@ -163,7 +164,7 @@ def _spread(record: Any, input: Any, dim: Any, unbiased: bool | None, keepdim: b
         correction = 1 if unbiased is None or unbiased else 0
     dims = normalize_dims(dim, len(input.shape))
     freedom = _freedom(input, dims, correction)
-    return record(input, dims=dims, freedom=freedom, keepdim=bool(keepdim))
+    return record(input, freedom, dims=dims, keepdim=bool(keepdim))
 
 
 @reduction

@@ -332,7 +332,9 @@ def _bit_operator(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _reflected_bit_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, other: Any) -> Any:
-        return function(other, self) if is_number(other) else NotImplemented
+        if isinstance(other, Operators) or is_number(other):
+            return function(other, self)
+        return NotImplemented
 
     return call
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from tracejit.memory.devices import as_device
 from tracejit.ops import philox, shapes
-from tracejit.ops.creation import sizes_given
+from tracejit.ops.creation import sizes_given, zeros_like
 from tracejit.ops.generators import (  # noqa: F401
     MASK,
     Generator,
@@ -32,7 +32,7 @@ from tracejit.ops.generators import (  # noqa: F401
     state_of,
 )
 from tracejit.ops.operators import method
-from tracejit.ops.pointwise_record import convert, device_of, is_tensor
+from tracejit.ops.pointwise_record import convert, copy, device_of, is_tensor
 from tracejit.ops.record import Op, apply
 from tracejit.ops.types import FLOATING, TensorType, bool_, dtype, float32, get_default_dtype, int64
 
@@ -121,6 +121,11 @@ bernoulli_record = Op("bernoulli", "random", ("state",), infer=_drawn_type, eage
                       element=_bernoulli_element)
 randint_record = Op("randint", "random", ("state",), infer=_drawn_type, eager=_randint_array,
                     element=_randint_element)
+outcome_record = Op(
+    "bernoulli_outcome", "composite", ("input", "drawn"),
+    infer=lambda input, drawn: TensorType(drawn.dtype, tuple(drawn.shape), drawn.device),
+    body=lambda input, drawn: copy(drawn), node_name="BernoulliBackward0",
+    rules={"input": lambda grad: zeros_like(grad)})
 permutation_record = Op("randperm", "random", ("state",), infer=_drawn_type,
                         eager=_permutation_array)
 
@@ -208,10 +213,13 @@ def randn_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
 
 
 def randint_like(input: Any, low: int, high: int | None = None, *,
-                 dtype: dtype | None = None) -> Any:
+                 dtype: dtype | None = None, device: Any = None,
+                 requires_grad: bool = False) -> Any:
     """`randint` in the shape, dtype and device of `input`."""
     low, high = (0, low) if high is None else (low, high)
-    return randint(low, high, tuple(input.shape), dtype=dtype or input.dtype, device=input.device)
+    drawn = randint(low, high, tuple(input.shape), dtype=dtype or input.dtype,
+                    device=input.device if device is None else device)
+    return drawn.requires_grad_(True) if requires_grad else drawn
 
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None,
@@ -242,9 +250,10 @@ def bernoulli(input: Any, p: float | None = None, *, generator: Generator | None
     """
     d = _floating(input.dtype, "bernoulli")
     if p is not None:
-        return convert(coin(tuple(input.shape), p, input.device, generator), d)
-    drawn = draw(uniform_record, generator, tuple(input.shape), float32, input.device)
-    return convert(drawn < input, d)
+        drawn = coin(tuple(input.shape), p, input.device, generator)
+    else:
+        drawn = draw(uniform_record, generator, tuple(input.shape), float32, input.device) < input
+    return apply(outcome_record, (input, convert(drawn, d)), {})
 
 
 def coin(shape: tuple, p: float, device: Any, generator: Generator | None = None) -> Any:

@@ -128,10 +128,9 @@ def sum_to_size(input: Any, *size: Any) -> Any:
         raise RuntimeError(f"size {shape_text(wanted, '{}')} is not expandable to size "
                            f"{shape_text(input.shape, '{}')}.")
     repeated = broadcast_dims(input.shape, wanted)
-    input = _summable(input, None)
-    if not repeated:
+    if wanted and not repeated:
         return input
-    total = sum_record(input, dims=repeated, keepdim=True)
+    total = sum_record(_summable(input, None), dims=repeated, keepdim=True)
     return total if len(wanted) == len(input.shape) else total.reshape(wanted)
 
 
@@ -218,7 +217,8 @@ def _along_dim(name: str, position: Op, node_name: str) -> Op:
 
     def types(input: Any, dim: int, keepdim: bool) -> tuple[TensorType, TensorType]:
         shape = reduced_shape(input.shape, (dim,), keepdim)
-        return tuple(TensorType(d, shape, input.device) for d in (input.dtype, int64))
+        return (TensorType(input.dtype, shape, input.device),
+                TensorType(int64, shape, input.device))
 
     def rule(grad: Any, input_type: TensorType, indices: Any, dim: int, keepdim: bool) -> Any:
         zeros = zeros_of(grad, input_type._replace(dtype=grad.dtype))

@@ -129,15 +129,16 @@ def _record(name: str, eager: str, combine: str, identity: Callable[[dtype], Any
               reduce=Reduce(combine, identity), rules={} if rule is None else {"input": rule})
 
 
+_LARGER = "({b} if ({b} > {a}) or ({b} != {b}) else {a})"
+_SMALLER = "({b} if ({b} < {a}) or ({b} != {b}) else {a})"
+
 sum_record = _record("sum", "sum", "{a} + {b}", lambda d: 0, _sum_rule)
 prod_record = _record("prod", "prod", "{a} * {b}", lambda d: 1, _prod_rule)
-amax_record = _record("amax", "max", "({b} if ({b} > {a}) or ({b} != {b}) else {a})", _lowest,
-                      extreme_rule)
-amin_record = _record("amin", "min", "({b} if ({b} < {a}) or ({b} != {b}) else {a})", _highest,
-                      extreme_rule)
+amax_record = _record("amax", "max", _LARGER, _lowest, extreme_rule)
+amin_record = _record("amin", "min", _SMALLER, _highest, extreme_rule)
 # The same, under the names PyTorch's backward nodes have.
-max_record = _record("max", "max", amax_record.reduce.combine, _lowest, extreme_rule)
-min_record = _record("min", "min", amin_record.reduce.combine, _highest, extreme_rule)
+max_record = _record("max", "max", _LARGER, _lowest, extreme_rule)
+min_record = _record("min", "min", _SMALLER, _highest, extreme_rule)
 max_record.node_name, min_record.node_name = "MaxBackward1", "MinBackward1"
 any_record = _record("any", "any", "{a} | {b}", lambda d: False, None, bool_)
 all_record = _record("all", "all", "{a} & {b}", lambda d: True, None, bool_)

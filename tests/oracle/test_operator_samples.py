@@ -1,0 +1,290 @@
+"""PyTorch's own samples of its operators, run through tracejit: eager, graph and compiled.
+
+In: `op_db`, the calls PyTorch tests its operators with (empty tensors, 0-dim ones, odd strides,
+every keyword), for each operator that tracejit has under the same name. Every sample must agree in
+structure, dtype, shape, requires_grad, values and gradients. What differs by design is in one
+table, `BY_DESIGN`; an entry that no longer differs fails too.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import tracejit
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("expecttest", reason="PyTorch's samples need it")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from torch.testing._internal.common_methods_invocations import op_db
+
+pytestmark = [
+    pytest.mark.oracle,
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.filterwarnings("error::DeprecationWarning:tracejit"),
+]
+
+F = tracejit.nn.functional
+DTYPES = (torch.float32, torch.int64, torch.bool, torch.float16)
+TOLERANCE = {torch.float16: 2e-3, torch.bfloat16: 1e-2, torch.float32: 1e-5, torch.float64: 1e-8}
+# Large scores make exponentials sensitive; PyTorch's own kernels of it differ as much.
+ATTENTION = "nn.functional.scaled_dot_product_attention"
+LOOSER = {ATTENTION: 30}
+COMPILED_SAMPLES = 2  # of each operator; what compiles is in tests/ops, sample by sample
+
+# What op_db calls under these names, where that is not the function of the name.
+CALLS: dict[str, Callable[..., Any]] = {
+    "normal.in_place": lambda input, mean, std: input.clone().normal_(mean, std),
+    "where": lambda input, condition, other: tracejit.where(condition, input, other),
+    "nn.functional.embedding": lambda weight, index, **kw: F.embedding(index, weight, **kw),
+    "zero_": lambda input: input.clone().zero_(),
+    "T": lambda input: input.T,
+    "mT": lambda input: input.mT,
+}
+
+# Random or undefined: all but the values must agree.
+WITHOUT_VALUES = {
+    "bernoulli", "empty", "empty_like", "new_empty", "normal", "rand_like", "randint",
+    "randint_like", "randn", "randn_like",
+}  # fmt: skip
+
+
+class Difference(NamedTuple):
+    """Samples of an operator that differ by design: those for which `which` holds."""
+
+    which: Callable[[Any], bool]
+    reason: str
+
+
+def _of_half(sample: Any) -> bool:
+    return any(getattr(x, "dtype", x) is torch.float16
+               for x in (sample.input, *sample.kwargs.values()))
+
+
+def _of_few_values(sample: Any) -> bool:
+    x = sample.input
+    return not x.dtype.is_floating_point or x.unique().numel() < x.numel()
+
+
+_TIES = Difference(_of_few_values, "equal elements keep their order here, stable=True or not")
+BY_DESIGN: dict[str, Difference] = {
+    "argsort": _TIES,
+    "as_strided.partial_views": Difference(
+        lambda sample: True, "as_strided sees a tensor's own elements, not all of its storage"),
+    "linspace": Difference(_of_half, "computed in float64 and rounded once, not in float16"),
+    "linspace.tensor_overload": Difference(
+        _of_half, "computed in float64 and rounded once, not in float16"),
+    "nn.functional.binary_cross_entropy_with_logits": Difference(
+        _of_half, "computed in float32 and rounded once, not in float16"),
+    "norm.nuc": Difference(lambda sample: True, "no singular values"),
+    "sort": _TIES,
+    "topk": _TIES,
+    "trace": Difference(lambda sample: True, "tracejit.trace compiles, as torch.jit.trace does"),
+}
+
+
+def identity(op: Any) -> str:
+    return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
+
+
+def ours(op: Any) -> Callable[..., Any] | None:
+    """What tracejit has under op_db's name: a function, else a method."""
+    for name in (identity(op), op.name):
+        if name in CALLS:
+            return CALLS[name]
+    *room, last = name.split(".")
+    if room not in ([], ["nn", "functional"]):
+        return None
+    found = getattr(F if room else tracejit, last, None)
+    if found is None or isinstance(found, tracejit.dtype):
+        found = getattr(tracejit.Tensor, last, None)
+    return found if callable(found) else None
+
+
+OPERATORS = [op for op in op_db if ours(op) is not None]
+
+
+@functools.lru_cache(maxsize=1)
+def samples(number: int) -> list[Any]:
+    """(dtype, sample) of all dtypes; the three modes of operator `number` share them."""
+    op, found = OPERATORS[number], []
+    for dtype in DTYPES:
+        if dtype in op.dtypes:
+            torch.manual_seed(0)
+            grad = dtype.is_floating_point and op.supports_autograd
+            found += [(dtype, s) for s in op.sample_inputs("cpu", dtype, requires_grad=grad)]
+    return found
+
+
+# -- from PyTorch's tensors to ours ----------------------------------------------------------------
+
+
+def converted(x: Any, leaves: list) -> Any:
+    """`x` with tracejit's tensors, dtypes and devices; (theirs, ours) that require grad."""
+    if isinstance(x, torch.Tensor):
+        made = tracejit.from_numpy(array(x).copy())
+        if x.requires_grad:
+            leaves.append((x, made.requires_grad_()))
+        return made
+    if isinstance(x, torch.dtype):
+        return getattr(tracejit, str(x).removeprefix("torch."))
+    if isinstance(x, torch.device):
+        return str(x)
+    if isinstance(x, (list, tuple)):
+        return (tuple if isinstance(x, torch.Size) else type(x))(converted(v, leaves) for v in x)
+    return x
+
+
+def array(x: Any) -> np.ndarray:
+    x = x.detach()
+    wide = str(x.dtype).endswith("bfloat16")
+    if isinstance(x, torch.Tensor):
+        return (x.float() if wide else x).numpy(force=True)
+    return (x.float() if wide else x).numpy()
+
+
+def flat(results: Any) -> Iterator[Any]:
+    if isinstance(results, (list, tuple)):
+        for x in results:
+            yield from flat(x)
+    else:
+        yield results
+
+
+# -- one sample ------------------------------------------------------------------------------------
+
+
+def difference(op: Any, function: Callable[..., Any], sample: Any) -> str | None:
+    """How tracejit's answer to a sample differs from PyTorch's; None where it does not."""
+    expected = list(flat(op(sample.input, *sample.args, **sample.kwargs)))
+    leaves: list = []
+    given = {k: v for k, v in sample.kwargs.items()
+             if k not in ("layout", "memory_format", "pin_memory")}
+    try:
+        args = [converted(x, leaves) for x in (sample.input, *sample.args)]
+        kwargs = {k: converted(v, leaves) for k, v in given.items()}
+        found = list(flat(function(*args, **kwargs)))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    with_values = defined(op, sample)
+    if len(found) != len(expected):
+        return f"{len(found)} results, expected {len(expected)}"
+    for got, want in zip(found, expected):
+        wrong = mismatch(got, want, with_values, LOOSER.get(op.name, 1))
+        if wrong:
+            return wrong
+    return gradient_mismatch(found, expected, leaves) if with_values else None
+
+
+def defined(op: Any, sample: Any) -> bool:
+    """Whether the values of the result are determined."""
+    chance = sample.kwargs.get("dropout_p", 0)
+    if op.name == "nn.functional.dropout":
+        chance = sample.kwargs.get("p", 0.5)
+    return op.name not in WITHOUT_VALUES and not 0 < chance < 1
+
+
+def mismatch(got: Any, want: Any, with_values: bool, looser: float) -> str | None:
+    """How a result differs in kind, dtype, shape, requires_grad or values."""
+    if not isinstance(want, torch.Tensor):
+        close = got == want or not with_values or np.allclose(got, want, equal_nan=True)
+        return None if close else f"{got!r}, expected {want!r}"
+    if not isinstance(got, tracejit.Tensor):
+        return f"{type(got).__name__}, expected a tensor"
+    for name, mine, other in (
+            ("dtype", str(got.dtype).partition(".")[2], str(want.dtype).partition(".")[2]),
+            ("shape", tuple(got.shape), tuple(want.shape)),
+            ("requires_grad", got.requires_grad, want.requires_grad)):
+        if mine != other:
+            return f"{name} {mine}, expected {other}"
+    tolerance = TOLERANCE.get(want.dtype, 0) * looser
+    return unequal(array(got), array(want), tolerance) if with_values else None
+
+
+def unequal(got: np.ndarray, want: np.ndarray, tolerance: float) -> str | None:
+    close = np.isclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True)
+    if close.all():
+        return None
+    where = tuple(np.argwhere(~close)[0])
+    return f"at {where}: {got[where]}, expected {want[where]}"
+
+
+def gradient_mismatch(found: list, expected: list, leaves: list) -> str | None:
+    """How the gradients of a weighted sum of all results differ."""
+    pairs = [(got, want) for got, want in zip(found, expected)
+             if isinstance(want, torch.Tensor) and want.requires_grad]
+    if not pairs or any(x.dtype is not torch.float32 for x, _ in leaves):
+        return None
+    weights = [np.cos(np.arange(want.numel())).reshape(want.shape) for _, want in pairs]
+    theirs = sum((want * torch.from_numpy(w)).sum() for (_, want), w in zip(pairs, weights))
+    wanted = torch.autograd.grad(theirs, [x for x, _ in leaves], allow_unused=True)
+    try:
+        mine = sum((got * tracejit.from_numpy(w)).sum() for (got, _), w in zip(pairs, weights))
+        grads = tracejit.autograd.grad(mine, [x for _, x in leaves], allow_unused=True)
+    except Exception as error:
+        return f"backward: {type(error).__name__}: {error}"
+    for k, (got, want) in enumerate(zip(grads, wanted)):
+        if got is None and want is None:
+            continue
+        shape = tuple(leaves[k][0].shape)
+        values = [np.zeros(shape) if g is None else array(g) for g in (got, want)]
+        wrong = unequal(*values, tolerance=1e-4)
+        if wrong:
+            return f"gradient of tensor {k} {wrong}"
+    return None
+
+
+# -- the tests -------------------------------------------------------------------------------------
+
+
+def brief(sample: Any) -> str:
+    given = inspect.cleandoc(str(sample.summary()))
+    return given if len(given) < 200 else given[:200] + "..."
+
+
+def wrong_samples(number: int, mode: str) -> list[str]:
+    """A line for each sample that differs and should not."""
+    op = OPERATORS[number]
+    function = ours(op)
+    assert function is not None
+    known = BY_DESIGN.get(identity(op))
+    wrong, as_designed = [], 0
+    chosen = samples(number)
+    for dtype, sample in chosen[:COMPILED_SAMPLES] if mode == "compiled" else chosen:
+        different = difference(op, in_mode(function, mode), sample)
+        if known is not None and known.which(sample):
+            as_designed += different is not None
+        elif different is not None:
+            wrong.append(f"{dtype} {brief(sample)}: {different}")
+    if known is not None and mode == "eager" and not as_designed:
+        wrong.append(f"agrees: take it from BY_DESIGN ({known.reason})")
+    return wrong
+
+
+def in_mode(function: Callable[..., Any], mode: str) -> Callable[..., Any]:
+    if mode == "eager":
+        return function
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return tracejit.script(call, mode=mode)
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph", "compiled"])
+@pytest.mark.parametrize("number", range(len(OPERATORS)), ids=map(identity, OPERATORS))
+def test_samples_agree_with_pytorch(number: int, mode: str) -> None:
+    wrong = wrong_samples(number, mode)
+    assert not wrong, f"{len(wrong)} of {len(samples(number))} differ:\n" + "\n".join(wrong[:5])
+
+
+def test_there_are_samples() -> None:
+    assert len(OPERATORS) > 250
+    assert set(BY_DESIGN) <= {identity(op) for op in OPERATORS}
