@@ -1,0 +1,52 @@
+"""Tests of this folder have a CUDA device: numba's simulator, over a stand-in for CuPy.
+
+`tests/cuda/test_simulator.py` runs them in a process of their own with NUMBA_ENABLE_CUDASIM=1; by
+hand: `NUMBA_ENABLE_CUDASIM=1 python -m pytest tests/cuda/simulated`.
+"""
+
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy
+import pytest
+
+if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
+    source = Path(__file__).parent.parent / "numpy_as_cupy.py"
+    # As CuPy, it counts as an installed package, whose own code capture does not look into.
+    place = Path(numpy.__file__).parent.parent / "cupy" / source.name
+    stand_in = sys.modules["numpy_as_cupy"] = ModuleType("numpy_as_cupy")
+    exec(compile(source.read_text(), str(place), "exec"), stand_in.__dict__)
+    stand_in.install()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def cache_directory(tmp_path_factory):
+    from tracejit import config
+
+    with config.override(cache_dir=tmp_path_factory.mktemp("cache"), verify_passes=True):
+        yield
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """Counts of what ran on the device since the test began: kernels by kind, host calls by op."""
+    from tracejit.runtime import cuda_executable, cuda_kernels
+
+    counts = {}
+
+    def counted(key, run):
+        def wrapper(self, *args):
+            name = key(self, *args)
+            counts[name] = counts.get(name, 0) + 1
+            return run(self, *args)
+
+        return wrapper
+
+    kernel, call = cuda_kernels.SimulatedKernel, cuda_executable._Call
+    monkeypatch.setattr(kernel, "launch", counted(lambda self, *_: self.kind, kernel.launch))
+    host = counted(lambda self, n: self.executable.program.instructions[n].host.op.name,
+                   call._host_call)
+    monkeypatch.setattr(call, "_host_call", host)
+    return counts

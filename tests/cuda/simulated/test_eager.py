@@ -1,0 +1,71 @@
+"""Eager ops on a CUDA tensor give what they give on the CPU: every row of the op table."""
+
+import numpy as np
+import pytest
+
+import tracejit
+from tests.ops.test_opinfo import ROWS, agree, call, ours, samples
+
+CUDA = tracejit.device("cuda:0")
+
+
+def on_device(array):
+    return tracejit.tensor(np.array(array), device="cuda")
+
+
+def on_cpu(array):
+    return tracejit.tensor(np.array(array))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=repr)
+def test_ops_agree_with_the_cpu(row):
+    tested = 0
+    for sample in samples(row, row.dtypes[0]):
+        want = call(ours(row), sample, on_cpu)
+        got = call(ours(row), sample, on_device)
+        assert all(g.device in (CUDA, w.device) for g, w in zip(got, want)), sample
+        agree([g.cpu() for g in got], want, 0, 0, sample)
+        tested += 1
+    assert tested
+
+
+def test_creation_and_copies():
+    x = tracejit.zeros(2, 3, device="cuda")
+    assert x.is_cuda and x.device == CUDA and x.get_device() == 0
+    y = tracejit.arange(6, device="cuda").reshape(2, 3)
+    x.copy_(y)
+    assert x.cpu().numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
+    x[1, 1:] = 7
+    assert x.tolist() == [[0, 1, 2], [3, 7, 7]]
+    assert x.to("cpu").to("cuda").eq(x).all() and x.cuda() is x
+    assert repr(tracejit.ones(2, device="cuda")) == "tensor([1., 1.], device='cuda:0')"
+
+
+def test_devices_do_not_mix():
+    x, y = tracejit.ones(2, device="cuda"), tracejit.ones(2)
+    with pytest.raises(RuntimeError, match="same device"):
+        x + y
+    assert (x + tracejit.tensor(1.0)).tolist() == [2.0, 2.0]
+    with pytest.raises(TypeError, match=r"cpu\(\)"):
+        x.numpy()
+
+
+def test_gradients():
+    values = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
+    found = []
+    for device in ("cpu", "cuda"):
+        x = tracejit.tensor(values, device=device, requires_grad=True)
+        (x.softmax(1) * x.tanh()).sum().backward()
+        assert x.grad.device == x.device
+        found.append(x.grad.cpu().numpy())
+    np.testing.assert_array_equal(*found)
+
+
+def test_random_numbers_are_those_of_the_cpu():
+    def draws(device):
+        tracejit.manual_seed(5)
+        return [tracejit.rand(7, device=device), tracejit.randn(5, device=device),
+                tracejit.randint(0, 9, (6,), device=device)]  # fmt: skip
+
+    for x, y in zip(draws("cpu"), draws("cuda")):
+        assert y.is_cuda and x.eq(y.cpu()).all()
