@@ -12,7 +12,7 @@ from typing import Any
 from tracejit.ops.composite import must_float
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_logic import where
-from tracejit.ops.pointwise_math import erf, exp, sigmoid, special, tanh
+from tracejit.ops.pointwise_math import erf, exp, sigmoid, special
 from tracejit.ops.pointwise_record import pointwise
 from tracejit.ops.record import Op
 from tracejit.ops.types import INTEGER, bool_
@@ -140,21 +140,22 @@ _gelu = pointwise(
     methods=(), check=_floats, input=_gelu_rule)
 
 
+# 0.5 * (1 + tanh(u)) is sigmoid(2u), which does not cancel where u is far below zero.
 def _gelu_tanh_array(xp: Any, input: Any) -> Any:
-    return 0.5 * input * (1 + xp.tanh(_SLOPE * (input + _CUBIC * (input * input * input))))
+    return input / (1 + xp.exp(-2 * _SLOPE * (input + _CUBIC * (input * input * input))))
 
 
 def _gelu_tanh_rule(grad: Any, input: Any) -> Any:
     squared = input * input
-    t = tanh((input + squared * input * _CUBIC) * _SLOPE)
-    inner = (squared * (3 * _CUBIC) + 1) * _SLOPE
-    return grad * ((t + 1) * 0.5 + input * 0.5 * (1 - t * t) * inner)
+    s = sigmoid((input + squared * input * _CUBIC) * (2 * _SLOPE))
+    inner = (squared * (3 * _CUBIC) + 1) * (2 * _SLOPE)
+    return grad * (s + input * (s * (1 - s)) * inner)
 
 
 _gelu_tanh = pointwise(
     "gelu_tanh", _gelu_tanh_array,
-    f"({{dtype}}(0.5) * {{input}} * ({{dtype}}(1) + tanh({{dtype}}({_SLOPE}) * ({{input}} + "
-    f"{{dtype}}({_CUBIC}) * ({{input}} * {{input}} * {{input}})))))",
+    f"({{input}} * sigmoid({{dtype}}({2 * _SLOPE}) * ({{input}} + "
+    f"{{dtype}}({_CUBIC}) * ({{input}} * {{input}} * {{input}}))))",
     methods=(), check=_floats, input=_gelu_tanh_rule, node_name="GeluBackward0")
 
 
