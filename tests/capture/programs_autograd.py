@@ -343,6 +343,49 @@ def layer_norm_embedding(jit):
     return out
 
 
+def backward_in_a_later_segment(jit):
+    @jit
+    def f(x):
+        v = tj.sin(x).narrow(1, 0, 1)
+        v = v + 1 if bool(tj.any(v > 2)) else v * 2
+        (v.mean() + x.mean()).backward()
+
+    out = []
+    for n in (3, 5):
+        x = tj.arange(float(n)).view(n, 1).requires_grad_()
+        f(x)
+        out.append(x.grad)
+    return out
+
+
+def backward_outside_of_broken_recording(jit):
+    @jit
+    def f(x, factor):
+        y = x[1:].clone()
+        y.view(-1)[:1] *= factor
+        return y.div(factor).clamp(max=2) * y.sum().item()
+
+    out = []
+    for n in (3, 4):
+        x = tj.arange(float(n)).view(n, 1).requires_grad_()
+        f(x, 3.25).sum().backward()
+        out.append(x.grad)
+    return out
+
+
+def backward_of_what_another_call_made(jit):
+    @jit
+    def f(x):
+        y = tj.reciprocal(x)
+        x.detach().view(-1).tanh_()
+        ((y * y).sum()).backward()
+
+    x = tj.arange(4.0) + 1
+    x.requires_grad_()
+    f(x)
+    return [x, x.grad]
+
+
 PROGRAMS = [
     f
     for f in list(globals().values())

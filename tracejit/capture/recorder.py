@@ -20,6 +20,7 @@ from tracejit.capture.breaks import LEAKED, Break, CaptureError
 from tracejit.capture.location import user_location
 from tracejit.capture.materialise import materialise
 from tracejit.capture.scalars import RuntimeFloat
+from tracejit.capture.settling import settled
 from tracejit.capture.sources import Draws, Lifted, NumberSource
 from tracejit.capture.viewable import stays_view
 from tracejit.config import flags
@@ -59,6 +60,7 @@ class Recorder:
         self.refresh: Callable[[Any], None] = lambda container: (
             None
         )  # the state walker looks at it again
+        self.restarted = False  # sizes of segments that are over may come along
         self.differentiating = (
             False  # nodes of a backward pass over the recording can be differentiated again
         )
@@ -84,6 +86,8 @@ class Recorder:
             self.need(None, f"{flags.max_segment_nodes} nodes were recorded")
         values = self._operands(operands)
         graph = self.graph
+        if self.restarted:
+            attributes, values = settled(attributes), settled(values)
         graph.location = user_location()
         graph.detached = not is_grad_enabled() and not self.differentiating
         made = graph.append(op, values, attributes)
@@ -409,6 +413,7 @@ class Recorder:
             if draws.untouched():
                 draws.generator.take(draws.count)
         self._start()
+        self.restarted = True
 
     def abandon(self) -> None:
         """After an exception in the user's code: what ran before it has happened, so make it so."""

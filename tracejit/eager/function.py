@@ -16,7 +16,7 @@ from tracejit.eager.history import set_history
 from tracejit.eager.modes import no_grad
 from tracejit.eager.nodes import FREED, Edge, Node, edge_of, grad_fn_of
 from tracejit.eager.recording import active
-from tracejit.eager.saved import Saved, SavedOutput, Unsaved, alias
+from tracejit.eager.saved import Saved, SavedOutput, Unsaved, alias, settle_shapes
 from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.tape import refresh
 from tracejit.eager.views import View, family_of
@@ -87,6 +87,8 @@ class FunctionNode(Node, FunctionCtx):
     def apply(self, grads: list) -> list:
         if self._freed:
             raise RuntimeError(FREED)
+        settle_shapes(self._outputs)
+        settle_shapes(self._inputs)
         if self.materialize_grads:
             like = next(g for g in grads if g is not None)
             grads = [g if g is not None or type(t) is not Unsaved

@@ -11,7 +11,7 @@ import weakref
 from typing import Any
 
 from tracejit.eager.nodes import Edge, Node, edge_of, grad_fn_of
-from tracejit.eager.recording import active
+from tracejit.eager.recording import active, settled
 from tracejit.eager.saved import Saved, SavedOutput, alias
 from tracejit.eager.state import TensorState
 from tracejit.eager.tape import OpNode, refresh, type_of
@@ -129,7 +129,7 @@ class Overwrite(Node):
         self.type = type
 
     def apply(self, grads: list) -> list:
-        return [creation.zeros_of(grads[0], self.type)]
+        return [creation.zeros_of(grads[0], settled(self.type))]
 
     def name(self) -> str:
         return "CopyBackwards"
@@ -150,13 +150,14 @@ class CopySlices(Node):
 
     def apply(self, grads: list) -> list:
         seen = [grads[0]]
+        self.steps = settled(self.steps)
         for op, operands, attributes in self.steps:
             seen.append(apply(op, (seen[-1], *operands), attributes))
         base = self._without_slice(seen) if self.edges[0] is not None else None
         return [base, seen[-1] if self.edges[1] is not None else None]
 
     def _without_slice(self, seen: list) -> Any:
-        grad = creation.zeros_of(seen[0], self.source_type)
+        grad = creation.zeros_of(seen[0], settled(self.source_type))
         for (op, _, attributes), before in zip(reversed(self.steps), reversed(seen[:-1])):
             grad = VIEW_INVERSE[op.name](before, grad, **attributes)
         return grad

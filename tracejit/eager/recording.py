@@ -9,6 +9,7 @@ anomaly detection) live in the same object.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from tracejit.ops.record import Op
@@ -55,3 +56,17 @@ class Active(threading.local):
 
 
 active = Active()
+_settle: Callable[[Any], Any] = lambda x: x
+
+
+def settled(x: Any) -> Any:
+    """`x` (numbers, types, containers of them) as it is now: what was symbolic in a recording that
+    is over is a plain number.
+    """
+    return _settle(x)
+
+
+def install_settled(settle: Callable[[Any], Any]) -> None:
+    """Capture says how numbers of an ended recording are made plain."""
+    global _settle
+    _settle = settle

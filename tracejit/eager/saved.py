@@ -7,10 +7,11 @@ that was written since. Called by the tape and custom Functions.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from typing import Any
 
 from tracejit.eager.nodes import Node, grad_fn_of
-from tracejit.eager.recording import active
+from tracejit.eager.recording import active, settled
 from tracejit.eager.state import TensorState, make, shape_of
 from tracejit.eager.type_names import tensor_type_name
 from tracejit.eager.views import family_of
@@ -111,3 +112,10 @@ class Unsaved:
     def __init__(self, x: TensorState, recorder: Any):
         self.dtype, self.device = x._dtype, x._device
         self.shape = x._shape if recorder is None else recorder.shape(x)
+
+
+def settle_shapes(known: Iterable[Any]) -> None:
+    """Shapes remembered in a recording that is over become plain numbers."""
+    for x in known:
+        if type(x) is Unsaved:
+            x.shape = settled(x.shape)

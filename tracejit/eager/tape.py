@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.eager.nodes import FREED, Edge, Node, RemovableHandle, edge_of, grad_fn_of
-from tracejit.eager.recording import active
-from tracejit.eager.saved import Saved, SavedOutput, Unsaved, alias
+from tracejit.eager.recording import active, settled
+from tracejit.eager.saved import Saved, SavedOutput, Unsaved, alias, settle_shapes
 from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.views import Family, View, family_of
 from tracejit.ops.cotangents import cotangents, saved
@@ -28,7 +28,7 @@ __all__ = [
 class OpNode(Node):
     """An op's application; its subclasses carry PyTorch's names."""
 
-    __slots__ = ("op", "operands", "outputs", "attributes", "needed", "keeps")
+    __slots__ = ("op", "operands", "outputs", "attributes", "needed", "keeps", "symbolic")
     op: Op
     operands: Any
     outputs: Any
@@ -40,6 +40,8 @@ class OpNode(Node):
     def apply(self, grads: list) -> list:
         if self.operands is None:
             raise RuntimeError(FREED)
+        if self.symbolic:
+            self._settle()
         operands = [x.unpack() if type(x) is Saved else x for x in self.operands]
         outputs = [x.unpack() if type(x) is SavedOutput else x for x in self.outputs]
         found = cotangents(self.op, grads, operands, outputs, self.attributes, self.needed)
@@ -47,6 +49,14 @@ class OpNode(Node):
         for k, grad in zip(self.needed, found):
             results[k] = grad
         return results
+
+    def _settle(self) -> None:
+        """Sizes and numbers of a recording that is over become plain ones."""
+        self.attributes = settled(self.attributes)
+        self.operands = settled(self.operands)
+        settle_shapes(self.operands)
+        settle_shapes(self.outputs)
+        self.symbolic = active.recorder is not None
 
     def release(self) -> None:
         if self.keeps:
@@ -73,7 +83,7 @@ def saved_by_name(node: OpNode, name: str) -> Any:
         if type(x) is SavedOutput:
             return x.unpack()
     if name in node.attributes:
-        return node.attributes[name]
+        return settled(node.attributes[name])
     raise AttributeError(f"{node.name()} does not keep {name!r}")
 
 
@@ -113,6 +123,7 @@ def attach(op: Op, operands: tuple, results: tuple, attributes: dict) -> None:
     node.op, node.attributes, node.needed = op, attributes, needed
     node.keeps = bool(plan.outputs or plan.operands)
     recorder = active.recorder
+    node.symbolic = recorder is not None
     kept, known = plan.operands, []
     for k, x in enumerate(operands):
         if isinstance(x, TensorState):
@@ -210,4 +221,5 @@ def refresh(x: TensorState) -> None:
         if view.untracked:
             continue
         v._node, v._output_nr, v._requires_grad = None, 0, False
-        attach(view.op, (view.parent, *view.operands), (v,), view.attributes)
+        operands, view.attributes = settled(view.operands), settled(view.attributes)
+        attach(view.op, (view.parent, *operands), (v,), view.attributes)
