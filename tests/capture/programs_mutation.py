@@ -428,6 +428,31 @@ def list_appended(jit):
     return [history, len(history)]
 
 
+def two_pieces_of_one_storage_are_written(jit):
+    @jit
+    def f(x, y):
+        x.mul_(2)
+        y[:1].neg_()
+        return x._version, y._version
+
+    out = []
+    for _ in range(3):
+        whole = tj.arange(9.0)
+        out += [f(whole[1:], whole[:1]), whole, whole._version]
+    return out
+
+
+def float_argument_is_assigned(jit):
+    @jit
+    def f(x, number):
+        x[0] = number
+
+    x = tj.zeros(3, 2, dtype=tj.float64)
+    f(x, 3.25)
+    f(x[1:], 0.5)
+    return [x]
+
+
 PROGRAMS = [
     f for f in list(globals().values()) if callable(f) and getattr(f, "__module__", "") == __name__
 ]

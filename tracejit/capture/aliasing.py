@@ -22,23 +22,37 @@ from tracejit.ops.record import Op
 View = tuple[Op, tuple, dict]  # (op, its further operands, its attributes)
 
 
+class Writes:
+    """A Storage's version while recording: every piece of memory in it counts here."""
+
+    __slots__ = ("count",)
+
+    def __init__(self, count: int = 0):
+        self.count = count
+
+
 class Memory:
     """A piece of memory: its content as a graph value, and how often it was written."""
 
-    __slots__ = ("value", "generation", "version", "owner", "input", "entangled")
+    __slots__ = ("value", "generation", "writes", "owner", "input", "entangled")
 
-    def __init__(self, value: Value, version: int = 0, owner: Any = None):
+    def __init__(self, value: Value, writes: Writes | None = None, owner: Any = None):
         self.value = value
         self.generation = 0  # writes recorded since it entered the graph
-        self.version = version  # what Tensor._version shows
+        self.writes = Writes() if writes is None else writes
         self.owner = owner  # the caller's concrete tensor, or None for memory made while recording
         self.input: Any = value if owner is not None else None
         self.entangled = False  # other memory of this graph overlaps it in another layout
 
+    @property
+    def version(self) -> int:
+        """What Tensor._version shows."""
+        return self.writes.count
+
     def write(self, value: Value) -> None:
         self.value = value
         self.generation += 1
-        self.version += 1
+        self.writes.count += 1
 
 
 class Traced:

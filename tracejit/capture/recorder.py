@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.capture.aliasing import Memory, Spans, Traced, extent
+from tracejit.capture.aliasing import Memory, Spans, Traced, Writes, extent
 from tracejit.capture.breaks import LEAKED, Break, CaptureError
 from tracejit.capture.location import user_location
 from tracejit.capture.materialise import materialise
@@ -73,6 +73,7 @@ class Recorder:
         self.lifted: dict[int, Lifted] = {}
         self.by_place: dict[tuple, Traced] = {}
         self.spans = Spans()
+        self.writes: dict[int, Writes] = {}  # by id of the Storage
         self.deferred: list[weakref.ref[Tensor]] = []
         self.generators: dict[int, Draws] = {}
         self.scalars: list[tuple[RuntimeFloat, Value]] = []
@@ -223,7 +224,8 @@ class Recorder:
             contiguous=contiguous,
             strides=strides,
         )
-        traced = Traced(self, Memory(value, storage.version, tensor))
+        writes = self.writes.setdefault(id(storage), Writes(storage.version))
+        traced = Traced(self, Memory(value, writes, tensor))
         for memory in overlapping:
             memory.entangled = traced.memory.entangled = True
         self.spans.add(start, end, traced.memory)

@@ -14,6 +14,7 @@ from typing import Any
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Value
+from tracejit.ops.movement import expand
 from tracejit.ops.record import REGISTRY
 from tracejit.ops.types import TensorType, float64
 
@@ -93,6 +94,10 @@ class RuntimeFloat:
 
     def __reduce__(self):
         return (float, (self.concrete(),))
+
+    def expand(self, *shape: Any) -> Any:
+        """A tensor full of it: ops take it for a rank-0 tensor."""
+        return expand(self, *shape)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
