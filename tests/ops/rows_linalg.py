@@ -37,6 +37,7 @@ ROWS = [
     row("bmm", shaped(((5, 2, 3), (5, 3, 4)))),
     row("mv", shaped(((2, 3), (3,)))),
     row("dot", shaped(((4,), (4,)), ((0,), (0,)))),
+    row("inner", shaped(((4,), (4,)), ((2, 3), (4, 3)), ((2, 1, 3), (3,)), ((), (3,)))),
     row("outer", shaped(((4,), (3,)))),
     row("addmm", shaped(((4,), (2, 3), (3, 4)), ((2, 4), (2, 3), (3, 4)))),
     row("addmm.scaled", shaped(((4,), (2, 3), (3, 4)), beta=2, alpha=3),

@@ -116,6 +116,9 @@ ARITHMETIC = [
                                 for w in (0.3, 0.8, array(rng, d, 3, 1))], cancel=2),
     row("addcmul", _accumulated, cancel=2),
     row("addcdiv", _accumulated, cancel=2),
+    row("atan2", binary(0.5, 2, numbers=(), other_low=-2, other_high=-0.5), dtypes=ANY),
+    row("hypot", binary(0.5, 2, numbers=()), dtypes=(*FLOATS, *HALVES)),
+    row("float_power", binary(0.5, 2, numbers=(2, 3, 0.5)), dtypes=(*FLOATS, types.int64), ulp=4),
 ]  # fmt: skip
 
 MATH = [
@@ -127,6 +130,7 @@ MATH = [
     row("atan", ulp=4), row("sinh", ulp=4), row("cosh", ulp=4),
     row("exp.int", function=lambda x: x.exp(), dtypes=(types.int64, *BOOL, *HALVES), ulp=2),
     row("abs", dtypes=NUMERIC), row("sign", dtypes=ANY, specials=False),
+    row("sgn", dtypes=ANY, specials=False, differentiable=False),
     row("floor", unary(-4, 4), dtypes=NUMERIC, differentiable=False),
     row("ceil", unary(-4, 4), dtypes=NUMERIC, differentiable=False),
     row("trunc", unary(-4, 4), dtypes=NUMERIC, differentiable=False),
