@@ -453,6 +453,55 @@ def float_argument_is_assigned(jit):
     return [x]
 
 
+def view_of_what_cannot_be_viewed(jit):
+    @jit
+    def f(x):
+        x.view(-1).mul_(2)
+
+    def told(x):
+        try:
+            f(x)
+        except RuntimeError as error:
+            return str(error)
+        return "viewed"
+
+    out = []
+    for shape in ((2, 3, 4), (2, 1, 4), (2, 0, 4), (1, 5, 1)):
+        x = tj.ones(shape)
+        views = (x, x.permute(2, 1, 0), x[..., 1:], x[:, :1], x.sum(0, keepdim=True).expand(shape))
+        out += [(told(v), v, v._version) for v in views]
+    return out
+
+
+def reshape_of_transposed_of_sizes_0_and_1(jit):
+    @jit
+    def f(x):
+        x.t().reshape(-1).clamp_(-1, 1)
+
+    out = []
+    for shape in ((17, 0), (3, 3), (1, 5), (5, 1), (0, 2)):
+        x = tj.ones(shape) * 2
+        f(x)
+        out += [x, x._version]
+    return out
+
+
+def mask_write_on_empty_expanded(jit):
+    @jit
+    def f(x):
+        y = x.unsqueeze(0).expand(2, -1, -1)
+        y[y > 0] = 2
+
+    def told(x):
+        try:
+            f(x)
+        except RuntimeError as error:
+            return str(error)
+        return x._version
+
+    return [told(tj.ones(shape)) for shape in ((0, 1), (2, 3), (4, 0))]
+
+
 PROGRAMS = [
     f for f in list(globals().values()) if callable(f) and getattr(f, "__module__", "") == __name__
 ]

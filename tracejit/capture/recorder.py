@@ -261,6 +261,10 @@ class Recorder:
                 return self._wrap(parent.viewed(op, values[1:], attributes, made))
         return self._wrap(Traced(self, Memory(made)))
 
+    def viewable(self, tensor: Tensor, shape: tuple) -> bool:
+        """Whether `view` may show the tensor in another shape."""
+        return self._stays_view(REGISTRY["reshape"], self.traced(tensor), {"shape": shape})
+
     def _stays_view(self, op: Op, parent: Traced, attributes: dict) -> bool:
         """Whether eager execution would share memory here (reshape of a permuted tensor copies)."""
         if op.name != "reshape" or not parent.views and parent.memory.owner is None:

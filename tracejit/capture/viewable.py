@@ -44,6 +44,14 @@ def strides_as(shape: Sizes, strides: Sizes, target: Sizes) -> Sizes | None:
     """
     if any(type(n) is int and n == 0 for n in shape):
         return _contiguous(list(target))
+    found = _strides_of_elements(shape, strides, target)
+    if found is None and any(n == 0 for n in shape):
+        return _contiguous(list(target))
+    return found
+
+
+def _strides_of_elements(shape: Sizes, strides: Sizes, target: Sizes) -> Sizes | None:
+    """`strides_as` for a layout that has elements."""
     dimensions, wanted, found = list(zip(shape, strides)), list(target), []
     while dimensions:
         count, step = dimensions.pop()

@@ -125,6 +125,10 @@ class Metadata(TensorState):
         strides = strides_of(self) if active.recorder is None else active.recorder.strides(self)
         return strides if dim is None else strides[normalize_dim(dim, len(strides), False)]
 
+    def _can_view(self, shape: tuple) -> bool:
+        """Whether `view` may give this shape, where sizes are symbolic; else strides tell."""
+        return active.recorder is None or active.recorder.viewable(self, shape)
+
     def storage_offset(self) -> Any:
         return self._offset if active.recorder is None else active.recorder.offset(self)
 

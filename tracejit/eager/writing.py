@@ -74,7 +74,9 @@ def _repeats(self: TensorState) -> bool:
     strides = self._strides if recorder is None else recorder.strides(self)
     if strides is None:
         return False
-    return any(type(s) is int and s == 0 and n > 1 for s, n in zip(strides, shape_of(self)))
+    shape = shape_of(self)
+    repeated = any(type(s) is int and s == 0 and n > 1 for s, n in zip(strides, shape))
+    return repeated and not any(n == 0 for n in shape)
 
 
 def store(self: TensorState, result: Any) -> Any:
