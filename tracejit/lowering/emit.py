@@ -36,7 +36,7 @@ from tracejit.lowering.index import (
 )
 from tracejit.lowering.scalars import Fold, Scalar, Scalars, register, unsimplified
 from tracejit.ops.shapes import broadcast_dims
-from tracejit.ops.types import dtype, float32, float64
+from tracejit.ops.types import FLOATING, dtype, float32, float64
 
 _FIELD = re.compile(r"\{(\w+)\}")
 _COMPARES = re.compile(r"[<>=!]=|[<>&|^~]|\bnot\b")
@@ -165,11 +165,12 @@ class Emission:
         return self.call(node.op.scalar, value.dtype, named)
 
     def _number_type(self, node: Node, value: Value) -> dtype:
-        """Numbers among the operands are of the type the op computes in."""
-        if value.dtype.name != "bool":
-            return value.dtype
-        kinds = [x.dtype for x in node.operand_values()]
-        return next((d for d in kinds if d.name != "bool"), kinds[0])
+        """Numbers among the operands are of the type the op computes in: float32 for halves."""
+        found = value.dtype
+        if found.name == "bool":
+            kinds = [x.dtype for x in node.operand_values()]
+            found = next((d for d in kinds if d.name != "bool"), kinds[0])
+        return float32 if found.category == FLOATING and found.itemsize == 2 else found
 
     def number(self, value: Any, d: dtype) -> Scalar:
         """A constant of dtype `d`; sizes are constants of the kernel's call."""
@@ -222,7 +223,11 @@ class Emission:
 
     def rounded(self, scalar: Scalar, d: dtype) -> Scalar:
         """Halves are rounded after every op, as eager mode rounds them."""
-        if d.name not in ("float16", "bfloat16") or scalar.kind in ("load", "number"):
+        if d.name not in ("float16", "bfloat16"):
+            return scalar
+        if scalar.kind == "number":
+            return self.number(scalar.data, d)
+        if scalar.kind == "load" and scalar.data[0].dtype is d:
             return scalar
         text = f"float32_from_{d.name}({d.name}_from_float32({{0}}))"
         if scalar.kind == "call" and scalar.data == text:

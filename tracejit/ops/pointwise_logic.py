@@ -191,7 +191,10 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     if not is_tensor(input) and not is_tensor(other):
         input, other = promote_to((input, other), common)
         return apply(_where, (condition, input, other), {"dtype": common})
-    return apply(_where, (condition, *promote((input, other))), {})
+    pair = promote((input, other))
+    if common.itemsize == 2 and common.category == FLOATING:  # a choice computes nothing in float32
+        pair = promote_to(pair, common)
+    return apply(_where, (condition, *pair), {})
 
 
 def _method_where(self: Any, condition: Any, other: Any) -> Any:

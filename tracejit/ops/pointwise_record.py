@@ -67,14 +67,14 @@ def promote(operands: Sequence[Any]) -> tuple:
                 if common is None:
                     common = d
                 elif d is not common:
-                    return promote_to(operands, _common(operands))
+                    return _promote_mixed(operands, _common(operands))
                 continue
             if x is None:
                 continue
             category = dtype_of_number(x).category
         highest = max(highest, category)
     if common is None or highest > common.category:
-        return promote_to(operands, _common(operands))
+        return _promote_mixed(operands, _common(operands))
     if highest < 0:
         return tuple(operands)
     return tuple([x if x is None or type(getattr(x, "dtype", None)) is dtype else coerce(x, common)
@@ -87,7 +87,15 @@ def promote_float(operands: Sequence[Any]) -> tuple:
     if len(operands) == 1 and type(first) is dtype and first.category >= FLOATING:
         return (operands[0],)
     common = _common(operands)
-    return promote_to(operands, common if common.category >= FLOATING else get_default_dtype())
+    return _promote_mixed(operands, common if common.category >= FLOATING else get_default_dtype())
+
+
+def _promote_mixed(operands: Sequence[Any], common: dtype) -> tuple:
+    """As `promote_to`, but runtime numbers beside halves keep what float32 holds, as numbers do."""
+    if common.numpy not in _HALVES:
+        return promote_to(operands, common)
+    return tuple(convert(x, float32) if getattr(x, "is_weak", False) else y
+                 for x, y in zip(operands, promote_to(operands, common), strict=True))
 
 
 def _common(operands: Sequence[Any]) -> dtype:
@@ -131,6 +139,8 @@ def coerce(number: Any, target: dtype) -> Any:
 
 def representable(operands: Sequence[Any]) -> tuple:
     """As `promote`, numbers rounded to the common dtype: what comparisons see."""
+    if any(getattr(x, "is_weak", False) for x in operands):
+        return promote_to(operands, _common(operands))
     operands = promote(operands)
     if any(type(x) is float for x in operands):
         common = next(x.dtype for x in operands if is_tensor(x))
@@ -205,9 +215,17 @@ def elementwise_type(result: dtype | None) -> Callable[..., TensorType]:
         if not tensors:
             raise TypeError("expected at least one tensor among the operands")
         shape = shapes.broadcast(*[x.shape for x in tensors])
-        return TensorType(result or tensors[0].dtype, shape, device_of(tensors))
+        return TensorType(result or _shared_dtype(tensors), shape, device_of(tensors))
 
     return infer
+
+
+def _shared_dtype(tensors: Sequence[Any]) -> dtype:
+    """The dtype of operands, halves before the float32 of runtime numbers among them."""
+    first = tensors[0].dtype
+    if first is float32:
+        return next((x.dtype for x in tensors if x.dtype.numpy in _HALVES), first)
+    return first
 
 
 def device_of(tensors: Sequence[Any]) -> Any:
