@@ -50,9 +50,9 @@ def _runtime() -> Any:
 def _number(where: Any) -> int:
     """The number of a device; None is the current one."""
     place = as_device("cuda" if where is None else where)
-    if place.type != "cuda":
+    if place.type != "cuda" or place.index is None:
         raise ValueError(f"Expected a cuda device, but got: {place}")
-    return current_device() if place.index is None else place.index
+    return place.index
 
 
 def current_device() -> int:

@@ -243,6 +243,22 @@ def test_reductions_of_lanes_are_finished_in_their_order():
     assert order.index("if lane == 0:") > order.index("total = add_float32(total, ptotal)")
 
 
+def test_lanes_wait_before_they_read_what_others_stored():
+    loops = (
+        "        for j in range(7):\n            y[row * 7 + j] = x[row * 7 + j]\n"
+        "        for j in range(7):\n            x[row * 7 + j] = y[row * 7 + 6 - j]\n"
+    )
+    kernel = kernel_of(
+        "    x = float32_pointer(buffers, operands[0])\n"
+        "    y = float32_pointer(buffers, operands[1])\n"
+        "    for row in range(lo, hi):\n" + loops,
+        "from tracejit.lowering.abi import float32_pointer\n",
+    )
+    first, second = grid.deal(kernel).source.split("y[row * 7 + j] = x[row * 7 + j]")
+    assert "barrier()" not in first.split("def example")[1]
+    assert second.index("barrier()") < second.index("y[row * 7 + 6 - j]")
+
+
 def test_stores_whose_place_is_read_from_memory_stay_in_order():
     body = (
         "    x = int64_pointer(buffers, operands[0])\n"

@@ -32,21 +32,7 @@ def cache_directory(tmp_path_factory):
 @pytest.fixture
 def launched(monkeypatch):
     """Counts of what ran on the device since the test began: kernels by kind, host calls by op."""
-    from tracejit.runtime import cuda_executable, cuda_kernels
+    from tests.cuda.launches import counted
+    from tracejit.runtime import cuda_kernels
 
-    counts = {}
-
-    def counted(key, run):
-        def wrapper(self, *args):
-            name = key(self, *args)
-            counts[name] = counts.get(name, 0) + 1
-            return run(self, *args)
-
-        return wrapper
-
-    kernel, call = cuda_kernels.SimulatedKernel, cuda_executable._Call
-    monkeypatch.setattr(kernel, "launch", counted(lambda self, *_: self.kind, kernel.launch))
-    host = counted(lambda self, n: self.executable.program.instructions[n].host.op.name,
-                   call._host_call)
-    monkeypatch.setattr(call, "_host_call", host)
-    return counts
+    return counted(monkeypatch, cuda_kernels.SimulatedKernel)

@@ -1,5 +1,7 @@
 """Eager ops on a CUDA tensor give what they give on the CPU: every row of the op table."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,8 @@ import tracejit
 from tests.ops.test_opinfo import ROWS, agree, call, ours, samples
 
 CUDA = tracejit.device("cuda:0")
+# ulp, and eps of the largest: the stand-in computes with NumPy, a GPU's functions are its own
+LIMITS = (0, 0) if "numpy_as_cupy" in sys.modules else (16, 16)
 
 
 def on_device(array):
@@ -24,7 +28,7 @@ def test_ops_agree_with_the_cpu(row):
         want = call(ours(row), sample, on_cpu)
         got = call(ours(row), sample, on_device)
         assert all(g.device in (CUDA, w.device) for g, w in zip(got, want)), sample
-        agree([g.cpu() for g in got], want, 0, 0, sample)
+        agree([g.cpu() for g in got], want, *LIMITS, sample)
         tested += 1
     assert tested
 
@@ -58,7 +62,7 @@ def test_gradients():
         (x.softmax(1) * x.tanh()).sum().backward()
         assert x.grad.device == x.device
         found.append(x.grad.cpu().numpy())
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(*found, rtol=2e-6 * LIMITS[0], atol=1e-7 * LIMITS[0])
 
 
 def test_random_numbers_are_those_of_the_cpu():
