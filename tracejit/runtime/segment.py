@@ -22,6 +22,7 @@ from tracejit.eager.writing import writable_array
 from tracejit.ir.graph import Graph
 from tracejit.ir.interpret import interpret
 from tracejit.ir.sizes import evaluate
+from tracejit.ir.verify import GraphError
 from tracejit.memory import CPU
 from tracejit.passes.pipeline import run as run_passes
 from tracejit.passes.pipeline import stages
@@ -134,7 +135,13 @@ class Segment:
 
     def _interpret(self, inputs: Sequence[Any], bound: Bound) -> list[Tensor]:
         arrays = [x.array if isinstance(x, Tensor) else np.asarray(x) for x in inputs]
-        results = interpret(self.graph, arrays, symbols=bound.sizes)
+        try:
+            results = interpret(self.graph, arrays, symbols=bound.sizes)
+        except GraphError as error:
+            if error.__cause__ is None:
+                raise
+            error.__cause__.add_note(str(error))  # the user's line
+            raise error.__cause__ from None
         outputs = [of_array(np.array(a, copy=True, order="C")) for a in results.outputs]
         for number, value in results.writes:
             np.copyto(writable_array(inputs[number]), value)
