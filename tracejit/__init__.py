@@ -30,6 +30,7 @@ from tracejit.eager.modes import (
 from tracejit.eager.printing import set_printoptions
 from tracejit.eager.size import Size
 from tracejit.ops.activations import relu, relu_, selu
+from tracejit.ops.contraction import einsum
 from tracejit.ops.creation import (
     arange, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, zeros, zeros_like,
 )  # fmt: skip

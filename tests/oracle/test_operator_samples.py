@@ -41,6 +41,7 @@ COMPILED_SAMPLES = 2  # of each operator; what compiles is in tests/ops, sample 
 
 # What op_db calls under these names, where that is not the function of the name.
 CALLS: dict[str, Callable[..., Any]] = {
+    "einsum": lambda operands, equation: tracejit.einsum(equation, *operands),
     "normal.in_place": lambda input, mean, std: input.clone().normal_(mean, std),
     "where": lambda input, condition, other: tracejit.where(condition, input, other),
     "nn.functional.embedding": lambda weight, index, **kw: F.embedding(index, weight, **kw),

@@ -1,0 +1,130 @@
+"""einsum: sums of products written with one letter for each dimension.
+
+In: an equation such as "bij,bjk->bik" and tensors of one dtype. Out: a tensor. Operands are joined
+from left to right; each pair is one (stacked) product of matrices, or an elementwise product where
+nothing is summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.ops import shapes
+from tracejit.ops.linalg import matmul
+
+_ELLIPSIS = [chr(code) for code in range(0x2460, 0x2480)]  # labels no equation can name
+
+
+def einsum(equation: str, *operands: Any) -> Any:
+    """The sum over all letters that are not in the output of the product of the operands.
+
+    Without "->", the output has the letters that occur once, in alphabetical order; "..." stands
+    for any dimensions, which broadcast. A letter twice in one operand takes its diagonal.
+
+    >>> import tracejit
+    >>> x, y = tracejit.ones(2, 3), tracejit.ones(3, 4)
+    >>> tracejit.einsum("ij,jk->ik", x, y)[0].tolist()
+    [3.0, 3.0, 3.0, 3.0]
+
+    RuntimeError where the equation does not fit the operands.
+    """
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    inputs, output = _parsed(equation, operands)
+    terms = [_diagonals(x, labels) for x, labels in zip(operands, inputs)]
+    found, labels = terms[0]
+    for k, (x, own) in enumerate(terms[1:], 1):
+        later = {label for _, names in terms[k + 1:] for label in names}
+        found, labels = _joined(found, labels, x, own, later | set(output))
+    found, labels = _summed(found, labels, set(output))
+    return found.permute([labels.index(label) for label in output])
+
+
+def _parsed(equation: str, operands: Sequence[Any]) -> tuple[list[list[str]], list[str]]:
+    """The labels of each operand, and of the output."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    texts = left.split(",")
+    if len(texts) != len(operands):
+        raise RuntimeError("einsum(): the number of operands must be that of the equation's "
+                           f"terms: {len(operands)} and {len(texts)}")
+    inputs = [_labels(text, len(x.shape)) for text, x in zip(texts, operands)]
+    wide = max((labels for labels in (_between(row) for row in inputs)), key=len)
+    if arrow:
+        return inputs, _spelled(right, wide)
+    every = [label for row in inputs for label in row if label not in wide]
+    return inputs, [*wide, *sorted(label for label in every if every.count(label) == 1)]
+
+
+def _labels(text: str, ndim: int) -> list[str]:
+    named = len(text.replace("...", ""))
+    if named > ndim or named < ndim and "..." not in text:
+        raise RuntimeError(f"einsum(): {text!r} does not fit an operand of {ndim} dimensions")
+    return _spelled(text, _ELLIPSIS[len(_ELLIPSIS) - (ndim - named):] if ndim > named else [])
+
+
+def _spelled(text: str, wide: Sequence[str]) -> list[str]:
+    before, dots, after = text.partition("...")
+    letters = [*before, *(wide if dots else ()), *after]
+    bad = [x for x in letters if not x.isalpha() and x not in _ELLIPSIS]
+    if bad:
+        raise RuntimeError(f"einsum(): invalid subscript given: {bad[0]!r}")
+    return letters
+
+
+def _between(labels: Sequence[str]) -> list[str]:
+    return [label for label in labels if label in _ELLIPSIS]
+
+
+def _diagonals(x: Any, labels: list[str]) -> tuple[Any, list[str]]:
+    """An operand whose labels occur once each."""
+    for label in dict.fromkeys(labels):
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            x = x.diagonal(0, first, second)
+            labels = [*(n for k, n in enumerate(labels) if k not in (first, second)), label]
+    return x, labels
+
+
+def _summed(x: Any, labels: list[str], kept: set[str]) -> tuple[Any, list[str]]:
+    """Without the labels that nobody reads any more."""
+    gone = [k for k, label in enumerate(labels) if label not in kept]
+    return (x.sum(gone) if gone else x), [label for label in labels if label in kept]
+
+
+def _joined(x: Any, left: list[str], y: Any, right: list[str],
+            kept: set[str]) -> tuple[Any, list[str]]:
+    """The product of two operands, summed over what they share and nobody reads later."""
+    x, left = _summed(x, left, kept | set(right))
+    y, right = _summed(y, right, kept | set(left))
+    same = [n for n in left if n in right and n in kept]
+    inner = [n for n in left if n in right and n not in kept]
+    rows = [n for n in left if n not in right]
+    columns = [n for n in right if n not in left]
+    x = x.permute([left.index(n) for n in (*same, *rows, *inner)])
+    y = y.permute([right.index(n) for n in (*same, *inner, *columns)])
+    labels = [*same, *rows, *columns]
+    if not inner:
+        wide = x.reshape((*x.shape, *(1,) * len(columns)))
+        return wide * _spread(y, len(same), len(rows)), labels
+    x, y = _common(x, y, len(same), len(rows), len(inner))
+    batch, n = x.shape[:len(same)], x.shape[len(same):len(same) + len(rows)]
+    k, m = x.shape[-len(inner):], y.shape[len(same) + len(inner):]
+    size = shapes.numel
+    product = matmul(x.reshape((size(batch), size(n), size(k))),
+                     y.reshape((size(batch), size(k), size(m))))
+    return product.reshape((*batch, *n, *m)), labels
+
+
+def _spread(y: Any, same: int, rows: int) -> Any:
+    """`y` with dimensions of size 1 for the other operand's rows."""
+    return y.reshape((*y.shape[:same], *(1,) * rows, *y.shape[same:]))
+
+
+def _common(x: Any, y: Any, same: int, rows: int, inner: int) -> tuple[Any, Any]:
+    """Both operands with equal sizes of what they share: those of size 1 are repeated."""
+    batch = shapes.broadcast(tuple(x.shape[:same]), tuple(y.shape[:same]))
+    summed = shapes.broadcast(tuple(x.shape[same + rows:]), tuple(y.shape[same:same + inner]))
+    return (x.expand((*batch, *x.shape[same:same + rows], *summed)),
+            y.expand((*batch, *summed, *y.shape[same + inner:])))
