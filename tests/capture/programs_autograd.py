@@ -386,6 +386,44 @@ def backward_of_what_another_call_made(jit):
     return [x, x.grad]
 
 
+def saved_result_is_written_in_place(jit):
+    @jit
+    def f(x, times):
+        y = tj.atan(tj.square(x))
+        z = y.mean() - y
+        for _ in range(times):
+            y.exp_()
+        return z + y
+
+    @jit
+    def g(x):
+        y = tj.clamp(x, min=-1)
+        y.exp_()
+        return y.shape[0] / y
+
+    out = []
+    for function in (lambda x: f(x, 0), lambda x: f(x, 1), lambda x: f(x, 2), g):
+        x = tj.arange(3.0).requires_grad_()
+        try:
+            function(x).sum().backward()
+            out.append(x.grad)
+        except RuntimeError as error:
+            out.append(str(error))
+    return out
+
+
+def result_is_written_between_call_and_backward(jit):
+    f = jit(lambda x: x.exp() * 2)
+    g = jit(lambda x: (x * 2).exp_())
+    out = []
+    for function in (f, g, f):
+        x = tj.arange(3.0).requires_grad_()
+        y = function(x)
+        (y * y).sum().backward()
+        out.append(x.grad)
+    return out
+
+
 PROGRAMS = [
     f
     for f in list(globals().values())

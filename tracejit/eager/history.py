@@ -102,7 +102,7 @@ def _keep_written(node: OpNode, number: int, self: TensorState, result: Any) -> 
     freed.
     """
     kept = node.outputs[number] if node.outputs is not None else None
-    if type(kept) is SavedOutput and active.recorder is None and result._view is None:
+    if type(kept) is SavedOutput and result._view is None:
         outputs = list(node.outputs)
         outputs[number] = SavedOutput(self, node, number)
         node.outputs = tuple(outputs)
