@@ -185,7 +185,7 @@ class CompiledFunction:
                 _segments[key] = segment
                 while len(_segments) > flags.max_segments:
                     _segments.popitem(last=False)
-        self.statistics.segments[id(segment)] = segment
+        self.statistics.keep(segment)
         return segment
 
     # -- looking inside

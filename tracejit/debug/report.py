@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracejit.config import flags
 from tracejit.ir.sizes import evaluate
 
 _SHOWN = 9  # op names in a line of the report
@@ -63,6 +64,12 @@ class Statistics:
     breaks: list[Any] = field(default_factory=list)
     segments: dict[int, Any] = field(default_factory=dict)
 
+    def keep(self, segment: Any) -> None:
+        """Remember a segment for reports; the oldest are let go."""
+        self.segments[id(segment)] = segment
+        while len(self.segments) > flags.max_entries:
+            del self.segments[next(iter(self.segments))]
+
     def add_compile(self, segment: Any) -> None:
         """Count the time a new segment took."""
         for stage, seconds in segment.seconds.items():
@@ -89,7 +96,7 @@ class KernelReport:
         """The file with the text, where breakpoints of `mode="python"` go."""
         from tracejit.runtime.cache import source_file
 
-        return source_file(self) if self.source else ""
+        return source_file(self) if self.source else ""  # type: ignore[arg-type]
 
     def __str__(self) -> str:
         moved = (self.bytes_read + self.bytes_written) / 1024

@@ -97,7 +97,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
 
 
 def grad_between(outputs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any]) -> tuple:
-    """As `grad`, but what lies behind the inputs is not looked at, even where one input was computed
+    """As `grad`, but what lies behind the inputs is not looked at, even where one input was
+    computed
     from another; None for inputs that outputs do not depend on. The tape is kept.
     """
     places = [_place(x) for x in inputs]

@@ -1,6 +1,7 @@
 """What lowering hands to the runtime: kernels, buffers, and a table of instructions over them.
 
-In: filled by `lowering/schedule.py` and its neighbours. Out: read by `runtime/` (bind, run), `report()`, golden
+In: filled by `lowering/schedule.py` and its neighbours. Out: read by `runtime/` (bind, run),
+`report()`, golden
 tests. Everything that depends on extents is a size expression, evaluated once per binding.
 """
 
@@ -22,14 +23,17 @@ class Kernel:
 
     buffers   table of addresses (python mode: list of 1-D NumPy arrays)
     operands  numbers of this instruction's buffers in that table
-    sizes     this instruction's integers: extents, strides, constants the text refers to as sizes[k]
+    sizes     this instruction's integers: extents, strides, constants the text refers to as
+    sizes[k]
     scratch   per-worker memory of `scratch_bytes`
-    status    status[0] != 0 reports a failed check: 1 + number of the message in `messages`; status[1] the value
+    status    status[0] != 0 reports a failed check: 1 + number of the message in `messages`;
+    status[1] the value
     lo, hi    the part of the outermost range this call works on
     """
 
     name: str
-    source: str  # text of a module that defines the function `name`; the digest of it is its identity
+    # text of a module that defines the function `name`; the digest of it is its identity
+    source: str
     digest: str
     loops: int  # loop nests
     scratch_bytes: int = 0
@@ -38,7 +42,8 @@ class Kernel:
 
 @dataclass
 class Buffer:
-    """A piece of memory: `role` input (of graph input `index`), output (of graph output `index`) or temporary."""
+    """A piece of memory: `role` input (of graph input `index`), output (of graph output `index`)
+    or temporary."""
 
     dtype: dtype
     numel: SizeLike
@@ -51,7 +56,8 @@ class Buffer:
 
 @dataclass
 class Instruction:
-    """One kernel launch, library call or host call over [0, total) in chunks of `chunk`, both fixed by shape."""
+    """One kernel launch, library call or host call over [0, total) in chunks of `chunk`, both
+    fixed by shape."""
 
     kernel: Kernel | None  # None: a host call of `op.eager`
     operands: tuple[int, ...]  # buffer numbers; outputs last
@@ -69,7 +75,8 @@ class Instruction:
 
 @dataclass
 class Program:
-    """A lowered graph. `outputs[i]` is the buffer of graph output i (an input's buffer where it is returned)."""
+    """A lowered graph. `outputs[i]` is the buffer of graph output i (an input's buffer where it is
+    returned)."""
 
     graph: Graph
     kernels: dict[str, Kernel] = field(default_factory=dict)
