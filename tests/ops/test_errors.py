@@ -108,3 +108,16 @@ def test_bad_sizes_of_new_tensors():
     with pytest.raises(RuntimeError, match="number of steps must be non-negative"):
         linspace(0, 1, -1)
     assert zeros(2).dtype is float32 and arange(2).dtype is int64
+
+
+def test_fills_that_do_not_fit():
+    from tracejit.ops.creation import full
+    from tracejit.ops.types import int8, int32, uint8
+
+    assert full((2,), -1, dtype=uint8).tolist() == [255, 255]  # PyTorch wraps these alone
+    for value, dtype, name in (
+        (300, int8, "int8_t"), (256, uint8, "uint8_t"), (1 << 31, int32, "int"),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=f"converted to type {name} without overflow"):
+            full((2,), value, dtype=dtype)
+    assert full((), -128, dtype=int8).item() == -128

@@ -139,3 +139,15 @@ def test_a_split_dimension_needs_no_division_elsewhere():
     place = reshaped_index([graph.scope.symbol(h, n) for h, n in ((1, "i"), (2, "j"), (3, "k"))],
                            (s, 4, 8), (s, 32))
     assert [str(p) for p in place] == ["i", "8*j + k"]
+
+
+def test_an_empty_tensor_takes_part_in_a_join():
+    from tracejit.ops.creation import zeros
+    from tracejit.ops.joining import cat
+
+    given = zeros(0, requires_grad=True)
+    joined = cat([zeros(0), given])
+    assert joined.requires_grad
+    joined.sum().backward()
+    assert given.grad.shape == (0,)
+    assert cat([zeros(0), zeros(2, 3)]).shape == (2, 3)

@@ -20,12 +20,14 @@ from tracejit.ops.operators import method
 from tracejit.ops.record import Op, apply
 from tracejit.ops.types import (
     FLOATING,
+    INTEGER,
     TensorType,
     dtype,
     dtype_of_number,
     float64,
     get_default_dtype,
     int64,
+    uint8,
 )  # fmt: skip
 
 
@@ -59,8 +61,20 @@ def create(record: Op, like: Any = None, **attributes: Any) -> Any:
 def full_of(like: Any, shape: Sequence[Any], value: Any, dtype: dtype, device: Any = None) -> Any:
     """A tensor of `value`s; `like` only says where it is needed."""
     place = like.device if device is None and like is not None else device
+    if type(value) is int and dtype.category == INTEGER:
+        value = _fitting(value, dtype)
     return create(full_record, like, shape=tuple(shape), value=value, dtype=dtype,
                   device=as_device(place))
+
+
+def _fitting(value: int, dtype: dtype) -> int:
+    """`value` as an element of an integer dtype; negative ones wrap in uint8."""
+    unsigned = dtype is uint8
+    highest = (1 << (8 * dtype.itemsize - (not unsigned))) - 1
+    if not (-highest if unsigned else -highest - 1) <= value <= highest:
+        name = "int" if dtype.name == "int32" else f"{dtype.name}_t"
+        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+    return value & 255 if unsigned else value
 
 
 def zeros_of(like: Any, type: TensorType) -> Any:

@@ -95,13 +95,14 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
     if any(not x.shape for x in pieces):
         number = next(k for k, x in enumerate(pieces) if not x.shape)
         raise RuntimeError(f"zero-dimensional tensor (at position {number}) cannot be concatenated")
-    kept = [x for x in pieces if not _is_legacy_empty(x)] or pieces[:1]
+    flat = all(len(x.shape) == 1 for x in pieces)
+    kept = pieces if flat else [x for x in pieces if not _is_legacy_empty(x)]
     k = normalize_dim(dim, len(kept[0].shape))
     return cat_record(*kept, dim=k, count=len(kept))
 
 
 def _is_legacy_empty(x: Any) -> bool:
-    """PyTorch skips tensors of shape (0,) whatever the others' rank."""
+    """PyTorch skips tensors of shape (0,) among those of a higher rank."""
     return len(x.shape) == 1 and hint(x.shape[0]) == 0 and bool(x.shape[0] == 0)
 
 
