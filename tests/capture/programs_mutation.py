@@ -502,6 +502,16 @@ def mask_write_on_empty_expanded(jit):
     return [told(tj.ones(shape)) for shape in ((0, 1), (2, 3), (4, 0))]
 
 
+def squeeze_of_flattened_sizes_1(jit):
+    @jit
+    def f(x):
+        y = x.exp().reshape(-1).squeeze()
+        y.tanh_()
+        return y, y.shape
+
+    return [f(tj.ones(shape)) for shape in ((1, 1), (2, 1), (2, 3))]
+
+
 PROGRAMS = [
     f for f in list(globals().values()) if callable(f) and getattr(f, "__module__", "") == __name__
 ]
