@@ -730,6 +730,19 @@ def warnings_and_try(jit):
     return [f(tj.ones(1), "a"), f(tj.ones(1), "z"), f(tj.ones(1), "a")]
 
 
+def size_kept_over_a_break(jit):
+    @jit
+    def f(x):
+        n = x.shape[0]
+        y = tj.cat([x, x])
+        if bool(y.sum() > 0):
+            y = y * 2
+        m = y.shape[0]
+        return y.view(n, 2), m - n, m == n, n == x.shape[0], m // n, n < m, m % n, m * n
+
+    return [f(tj.ones(n)) for n in (3, 4, 1)]
+
+
 PROGRAMS = [
     f for f in list(globals().values()) if callable(f) and getattr(f, "__module__", "") == __name__
 ]

@@ -198,6 +198,8 @@ class Size:
 
     def same_as(self, other: SizeLike) -> bool:
         """Structural equality; records no guard."""
+        if type(other) is Size and other.scope is not self.scope:
+            return False
         if self is other or type(other) is Size and self.terms == other.terms:
             return True
         if not self.scope.equal:
@@ -249,6 +251,7 @@ class Size:
     def __mul__(self, other: SizeLike) -> SizeLike:
         if type(other) is not Size and not _is_int(other):
             return self.concrete() * other if _is_number(other) else NotImplemented
+        other = _local(other, self.scope)
         product: dict[tuple[Atom, ...], int] = {}
         for m, c in self.terms.items():
             for n, d in _terms(other).items():
@@ -261,6 +264,7 @@ class Size:
     def __floordiv__(self, other: SizeLike) -> SizeLike:
         if type(other) is not Size and not _is_int(other):
             return self.concrete() // other if _is_number(other) else NotImplemented
+        other = _local(other, self.scope)
         exact = _divide(self, other)
         return exact if exact is not None else _atom("floordiv", self, other, self.scope)
 
@@ -270,6 +274,7 @@ class Size:
     def __mod__(self, other: SizeLike) -> SizeLike:
         if type(other) is not Size and not _is_int(other):
             return self.concrete() % other if _is_number(other) else NotImplemented
+        other = _local(other, self.scope)
         if _divide(self, other) is not None:
             return 0
         return _atom("mod", self, other, self.scope)
@@ -303,7 +308,7 @@ class Size:
     # -- comparison: decided by the example, guarded -----------------------
     def __eq__(self, other: Any) -> bool:
         if type(other) is Size or _is_int(other):
-            return self.scope.decide("==", self, other)
+            return self.scope.decide("==", self, _local(other, self.scope))
         return self.concrete() == other if isinstance(other, float) else False
 
     def __ne__(self, other: Any) -> bool:
@@ -323,7 +328,7 @@ class Size:
 
     def _compare(self, relation: str, other: Any) -> bool:
         if type(other) is Size or _is_int(other):
-            return self.scope.decide(relation, self, other)
+            return self.scope.decide(relation, self, _local(other, self.scope))
         return _RELATIONS[relation](self.concrete(), other)
 
     # -- text ---------------------------------------------------------------
@@ -345,6 +350,11 @@ def _is_int(value: Any) -> bool:
     return type(value) is int or (isinstance(value, int) and not isinstance(value, bool))
 
 
+def _local(size: SizeLike, scope: Scope) -> SizeLike:
+    """A size as seen in `scope`: symbols of another recording mean nothing here."""
+    return size.concrete() if type(size) is Size and size.scope is not scope else size
+
+
 def _terms(size: SizeLike) -> dict[tuple[Atom, ...], int]:
     return size.terms if type(size) is Size else {(): int(size)} if size else {}
 
@@ -361,7 +371,7 @@ def _normal(terms: dict[tuple[Atom, ...], int], scope: Scope) -> SizeLike:
 def _sum(scope: Scope, *parts: tuple[SizeLike, int]) -> SizeLike:
     total: dict[tuple[Atom, ...], int] = {}
     for size, sign in parts:
-        for monomial, coefficient in _terms(size).items():
+        for monomial, coefficient in _terms(_local(size, scope)).items():
             total[monomial] = total.get(monomial, 0) + sign * coefficient
     return _normal(total, scope)
 
