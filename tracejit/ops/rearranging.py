@@ -232,7 +232,7 @@ def pad(input: Any, pad: Sequence[Any], mode: str = "constant", value: float | N
     pairs = tuple(zip(amounts[::2], amounts[1::2]))
     pads = (*((0, 0),) * (ndim - len(pairs)), *reversed(pairs))
     if mode == "constant":
-        if getattr(value, "is_weak", False):  # the value is part of the program
+        if value is not None and getattr(value, "is_weak", False):  # part of the program
             value = float(value)
         return pad_record(input, pads=pads, value=0 if value is None else value)
     if mode not in _SOURCES:
