@@ -11,7 +11,7 @@ import weakref
 from typing import Any
 
 from tracejit.eager.nodes import Edge, Node, edge_of, grad_fn_of
-from tracejit.eager.recording import active, settled
+from tracejit.eager.recording import settled
 from tracejit.eager.saved import Saved, SavedOutput, alias
 from tracejit.eager.state import TensorState
 from tracejit.eager.tape import OpNode, refresh, type_of

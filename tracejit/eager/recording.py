@@ -58,7 +58,13 @@ class Active(threading.local):
 
 
 active = Active()
-_settle: Callable[[Any], Any] = lambda x: x
+
+
+def _unchanged(x: Any) -> Any:
+    return x
+
+
+_settle: Callable[[Any], Any] = _unchanged
 
 
 def settled(x: Any) -> Any:

@@ -30,6 +30,7 @@ class OpNode(Node):
 
     __slots__ = ("op", "operands", "outputs", "attributes", "needed", "keeps", "symbolic")
     op: Op
+    attributes: dict[str, Any]
     operands: Any
     outputs: Any
 

@@ -130,11 +130,12 @@ class Scope:
         return answer
 
     def _learn(self, zero: Size) -> None:
-        product = [m for m in zero.terms if m]
-        if len(product) == 1 and zero.terms[product[0]] == -zero.terms.get((), 0):
-            if all(isinstance(symbol, str) for symbol in product[0]):  # a product of sizes is 1
-                for symbol in product[0]:
-                    self.learn(symbol, 1)
+        products = [m for m in zero.terms if m]
+        if len(products) == 1 and zero.terms[products[0]] == -zero.terms.get((), 0):
+            factors = [a for a in products[0] if isinstance(a, str)]
+            if len(factors) == len(products[0]):  # a product of sizes is 1
+                for factor in factors:
+                    self.learn(factor, 1)
                 return
         for monomial, coefficient in sorted(zero.terms.items(), key=str, reverse=True):
             symbol = monomial[0] if len(monomial) == 1 else None
