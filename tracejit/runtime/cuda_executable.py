@@ -23,7 +23,7 @@ from tracejit.memory import CPU, Storage, allocate, array_module, device
 from tracejit.runtime import cuda_kernels, cuda_products
 from tracejit.runtime.binding import Binding, Step, bind
 from tracejit.runtime.cuda_kernels import Grid
-from tracejit.runtime.executable import Executable, ProgramError
+from tracejit.runtime.executable import ProgramError
 from tracejit.runtime.host import _element_arrays, bound, bytes_at
 from tracejit.runtime.placement import on_device
 
@@ -267,50 +267,3 @@ class _Call:
         copied = allocate(storage.nbytes)
         copied.block[: storage.nbytes] = storage.block[: storage.nbytes].get()
         return copied
-
-
-class StagedExecutable:
-    """A CUDA program's kernels as plain Python: inputs come down, results go up.
-
-    For debugging; mode "python" of programs on a device. A pointer is that of memory on the device
-    for inputs there.
-    """
-
-    def __init__(self, program: Program, where: device, mode: str):
-        self.program, self.device, self.mode = program, where, mode
-        self.cupy = array_module(where)
-        self.host = Executable(program, mode)
-        self.functions = self.host.functions
-
-    def bind(self, values: Mapping[str, int]) -> Binding:
-        """As `Executable.bind`."""
-        return self.host.bind(values)
-
-    def run(self, binding: Binding, input_pointers: Sequence[int]) -> list[Storage | None]:
-        """As `CudaExecutable.run`."""
-        staged: list[tuple[Any, Any]] = []
-        pointers = list(input_pointers)
-        with self.cupy.cuda.Device(self.device.index or 0):
-            values = self.program.graph.inputs
-            for k, (number, value) in enumerate(zip(self.program.inputs, values)):
-                nbytes = binding.buffer_bytes[number]
-                if on_device(value) and nbytes:
-                    above = self._bytes(pointers[k], nbytes)
-                    below = above.get()
-                    staged.append((above, below))
-                    pointers[k] = below.ctypes.data
-            stored = self.host.run(binding, pointers)
-            for above, below in staged:
-                above.set(below)
-            return [self._raised(s, v) for s, v in zip(stored, self.program.graph.outputs)]
-
-    def _bytes(self, address: int, nbytes: int) -> Any:
-        memory = self.cupy.cuda.UnownedMemory(address, nbytes, self, self.device.index or 0)
-        return self.cupy.ndarray((nbytes,), np.uint8, self.cupy.cuda.MemoryPointer(memory, 0))
-
-    def _raised(self, storage: Storage | None, value: Value) -> Storage | None:
-        if storage is None or not on_device(value):
-            return storage
-        above = allocate(storage.nbytes, self.device)
-        above.block[: storage.nbytes].set(np.ascontiguousarray(storage.block[: storage.nbytes]))
-        return above

@@ -20,11 +20,13 @@ def executable_for(program: Program, mode: str = "compiled") -> Any:
         from tracejit.runtime.executable import Executable
 
         return Executable(program, mode)
-    from tracejit.runtime import cuda_executable
-
     if mode == "compiled":
-        return cuda_executable.CudaExecutable(program, where)
-    return cuda_executable.StagedExecutable(program, where, mode)
+        from tracejit.runtime.cuda_executable import CudaExecutable
+
+        return CudaExecutable(program, where)
+    from tracejit.runtime.cuda_staged import StagedExecutable
+
+    return StagedExecutable(program, where, mode)
 
 
 def device_of(graph: Graph) -> device | None:

@@ -1,5 +1,7 @@
 """Captured functions on a CUDA device give what they give on the CPU; nothing falls back."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from tests.cuda.programs import PROGRAMS, agree, numbers
 from tests.cuda.simulated.test_eager import on_cpu, on_device
 from tests.ops.test_opinfo import ROWS, call, flat, ours, samples
 from tests.ops.test_opinfo import agree as agree_in_ulp
+from tracejit.runtime import cuda_products
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -137,3 +140,14 @@ def test_several_devices_are_refused():
         graph.input(TensorType(float32, (3,), device("cuda", number)), f"x{number}")
     with pytest.raises(RuntimeError, match="cuda:0, cuda:1"):
         device_of(graph)
+
+
+def test_products_without_cublas_say_what_to_install():
+    class Cuda:
+        @property
+        def cublas(self):
+            raise ImportError("no libcublas.so")
+
+    with pytest.raises(tracejit.cuda.DeviceUnavailable, match="pip install nvidia-cublas"):
+        sizes = (0, 0, 2, 2, 2, 2, 2, 2, 1, 0, 0, 0)
+        cuda_products.matmul(SimpleNamespace(cuda=Cuda()), "float32", [0, 0, 0], sizes)
