@@ -282,7 +282,8 @@ class State:
             ):  # a captured function: its own code counts
                 self._child(place, "attr", "function", own["function"], place.text)
             return
-        names = self.names | set(own) if self.everything else self.names
+        widened = self.everything and place.kind != "module"  # a module's names are mentioned
+        names = self.names | set(own) if widened else self.names
         if only is not None and not self.everything:
             names = set(only)
         if only is None and hasattr(value, "_parameters"):

@@ -7,6 +7,8 @@ which memory (`memory.py`) -> text (`printing.py`, `kernels.py`) -> instructions
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tracejit import logs
 from tracejit.ir.graph import Graph, Node, Value
 from tracejit.lowering.emit import Partial
@@ -39,6 +41,7 @@ def lower(graph: Graph, numerics: str = "fast") -> Program:
     writes = _own_values(graph, folded)
     outputs = [viewed(graph, v) for v in graph.outputs]
     results = set(outputs) | {v for _, v in writes}
+    results |= _unread_failures(folded.nodes)
     groups, nests, partials = _fused(graph, folded, results, numerics)
     memory = assign_memory(graph, outputs, writes, groups, nests)
     program = schedule(graph, memory, nests, partials, folded, numerics)
@@ -48,6 +51,14 @@ def lower(graph: Graph, numerics: str = "fast") -> Program:
     if logs.enabled("fusion"):
         logs.emit("fusion", describe(program))
     return program
+
+
+def _unread_failures(nodes: Sequence[Node]) -> set[Value]:
+    """Results that nobody reads, of nodes that may fail: they are computed for the failure."""
+    read = {v for node in nodes for v in node.operand_values()}
+    return {
+        v for node in nodes if getattr(node.op, "may_fail", False) for v in node.outputs[:1] if v not in read
+    }
 
 
 def _own_values(graph: Graph, folded: Folded) -> list[tuple[Value, Value]]:
