@@ -140,8 +140,17 @@ def by_the_library(x):
     return x.sort(1).values, x.cumsum(0)
 
 
+def extreme(kind):
+    """Pairs whose quotients are tiny, huge, or none."""
+    rng = np.random.default_rng(0)
+    pair = rng.standard_normal((2, 300)) * 10.0 ** rng.integers(-30, 30, (2, 300))
+    pair[:, :6] = [np.inf, 1, 0, np.nan, -0.0, 5], [1, np.inf, 0, 1, 3, 0]
+    return pair.astype(kind)
+
+
 X, POSITIONS = numbers(5, 7), np.array([3, 0, 3, 4])
-EXACT = {"random", "indexed", "scattered", "written", "joined", "integers", "rounding"}
+EXACT = {"random", "indexed", "scattered", "written", "joined", "integers", "rounding",
+         "remainders", "remainders of doubles"}
 PROGRAMS = {
     "pointwise": Called(pointwise, X, numbers(5, 7, seed=1)),
     "reductions": Called(reductions, X),
@@ -150,6 +159,8 @@ PROGRAMS = {
     "attention": Called(attention, *(numbers(2, 5, 8, seed=k) for k in range(3))),
     "integers": Called(integers, np.arange(-50, 55).reshape(5, 21)),
     "rounding": Called(rounding, numbers(30) * 100, numbers(30, seed=1)),
+    "remainders": Called(tracejit.fmod, *extreme(np.float32)),
+    "remainders of doubles": Called(tracejit.fmod, *extreme(np.float64)),
     "halves": Called(halves, X),
     "doubles": Called(doubles, X),
     "indexed": Called(indexed, X, POSITIONS),

@@ -94,11 +94,13 @@ _GRID_NAMES: dict[str, Any] = {f.__name__: f for f in abi.SCRATCH.values()}
 _GRID_NAMES["barrier"] = grid.barrier
 
 
-def _body_function(module: ir.Module, fetched: Sequence[tuple[str, str, int]]) -> ir.Function:
+def _body_function(
+    module: ir.Module, fetched: Sequence[tuple[str, str, int]], name: str = "body"
+) -> ir.Function:
     """The function of the statements: what they fetch first, the ABI, and who runs them."""
     first = [I64 if e == "size" else llvm_type(e).as_pointer() for _, e, _ in fetched]
     rest = [WORDS, WORDS, WORDS, BYTES, WORDS, I64, I64, BYTES, I64, I64, I64, I64]
-    inner = ir.Function(module, ir.FunctionType(ir.VoidType(), [*first, *rest]), "body")
+    inner = ir.Function(module, ir.FunctionType(ir.VoidType(), [*first, *rest]), name)
     inner.linkage = "internal"
     inner.attributes.add("alwaysinline")
     for argument in inner.args[: len(first)]:

@@ -29,10 +29,16 @@ def cache_directory(tmp_path_factory):
         yield
 
 
-@pytest.fixture
-def launched(monkeypatch):
-    """Counts of what ran on the device since the test began: kernels by kind, host calls by op."""
+@pytest.fixture(params=["as Python", "as LLVM code"])
+def launched(monkeypatch, request):
+    """Counts of what ran on the device since the test began: kernels by kind, host calls by op.
+
+    Tests with it run twice: kernels in the simulator, and what PTX is made from on the CPU.
+    """
+    from tests.cuda import native_grid
     from tests.cuda.launches import counted
     from tracejit.runtime import cuda_kernels
 
+    if request.param == "as LLVM code":
+        monkeypatch.setattr(cuda_kernels.SimulatedKernel, "launch", native_grid.launch)
     return counted(monkeypatch, cuda_kernels.SimulatedKernel)

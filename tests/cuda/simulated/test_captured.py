@@ -23,7 +23,7 @@ def test_programs_agree_with_the_cpu(name, launched):
 
 
 @pytest.mark.parametrize("row", [r for r in ROWS if r.compiled], ids=repr)
-def test_ops_agree_with_eager(row):
+def test_ops_agree_with_eager(row, launched):
     """The first sample of each row: one kernel or more, that copies what views would be."""
 
     def function(*args, **kwargs):
