@@ -7,6 +7,7 @@
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -30,9 +31,22 @@ def _chosen(name: str, only: str) -> bool:
     return not only or any(part.strip().lower() in name.lower() for part in only.split(","))
 
 
+def as_installed() -> None:
+    """Start again without what pins OpenBLAS to an older processor's code, and say so.
+
+    Every contender then runs as its wheels do by themselves; OpenBLAS reads the variable when it
+    is loaded, which is before this line.
+    """
+    pinned = os.environ.pop("OPENBLAS_CORETYPE", None)
+    if pinned is not None:
+        print(f"OPENBLAS_CORETYPE={pinned} dropped for all contenders", flush=True)
+        os.execv(sys.executable, [sys.executable, "-m", "bench", *sys.argv[1:]])
+
+
 def main(argv: list[str] | None = None) -> int:
     """Measure and print; the exit status is 1 when a contender failed or results differ."""
     options = _arguments(argv)
+    as_installed()
     wanted = [name for name in ("jax", "torch") if name in options.peers.split(",")]
     found = peers.find(["tracejit"] * (not options.without_tracejit) + wanted,
                        options.torch_compile)

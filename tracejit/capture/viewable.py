@@ -52,7 +52,8 @@ def strides_as(shape: Sizes, strides: Sizes, target: Sizes) -> Sizes | None:
 
 def _strides_of_elements(shape: Sizes, strides: Sizes, target: Sizes) -> Sizes | None:
     """`strides_as` for a layout that has elements."""
-    dimensions, wanted, found = list(zip(shape, strides)), list(target), []
+    dimensions, wanted = list(zip(shape, strides)), list(target)
+    found: list[Any] = []
     while dimensions:
         count, step = dimensions.pop()
         if count == 1:

@@ -112,6 +112,8 @@ def at_size(static: Any, values: Mapping[str, int]) -> Any:
 def run_arrays(node: Node, operands: tuple, attributes: dict[str, Any]) -> tuple:
     """Evaluate a node with its op's `eager`; a composite without one by its body."""
     xp = array_module(node.outputs[0].device or CPU)
+    if xp is not np:  # numbers on the CPU go along with what is on the device
+        operands = tuple(xp.asarray(x) if isinstance(x, np.ndarray) else x for x in operands)
     with np.errstate(all="ignore"):
         results = _evaluate(node.op, xp, operands, attributes)
     # As in eager mode results but views are contiguous: the order of memory is that of later sums.
@@ -155,8 +157,10 @@ def _apart(value: Any, inputs: Sequence[Any]) -> Any:
     """
     if hasattr(value, "detach"):
         return value.detach().clone()
+    if not isinstance(value, np.ndarray):
+        return value.copy()
     shared = any(np.may_share_memory(value, x) for x in inputs if isinstance(x, np.ndarray))
-    return value.copy() if shared or not isinstance(value, np.ndarray) else value
+    return value.copy() if shared else value
 
 
 # -- on Tensors ------------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ from functools import cached_property
 from numbers import Number
 from typing import Any
 
+from tracejit.ir.size_text import size_text
+
 Atom = str | tuple  # "s0", or ("floordiv" | "mod" | "max" | "min", Size | int, Size | int)
 SizeLike = Any  # int | Size
 
@@ -334,13 +336,13 @@ class Size:
 
     # -- text ---------------------------------------------------------------
     def __str__(self) -> str:
-        return _text(self)
+        return size_text(self)
 
     def __repr__(self) -> str:
-        return _text(self)
+        return size_text(self)
 
     def __format__(self, spec: str) -> str:
-        return format(self.concrete(), spec) if spec else _text(self)
+        return format(self.concrete(), spec) if spec else size_text(self)
 
 
 def _is_number(value: Any) -> bool:
@@ -493,24 +495,3 @@ def same_size(a: SizeLike, b: SizeLike) -> bool:
     if type(a) is Size:
         return a.same_as(b)
     return b.same_as(a) if type(b) is Size else a == b
-
-
-_SIGNS = {"floordiv": "({} // {})", "mod": "({} % {})", "max": "max({}, {})", "min": "min({}, {})"}
-
-
-def _text(size: Size) -> str:
-    """A Python expression, e.g. `4*s0*s1 + 1`."""
-    parts = []
-    for monomial, coefficient in sorted(size.terms.items(), key=lambda t: (-len(t[0]), str(t[0]))):
-        atoms = [a if isinstance(a, str) else _SIGNS[a[0]].format(_operand(a[1]), _operand(a[2]))
-                 for a in monomial]
-        factors = ([] if abs(coefficient) == 1 and atoms else [str(abs(coefficient))]) + atoms
-        sign = "-" if coefficient < 0 else "+"
-        parts.append(f"{sign} {'*'.join(factors)}")
-    text = " ".join(parts)
-    return text[2:] if text.startswith("+ ") else "-" + text[2:]
-
-
-def _operand(frozen: Any) -> str:
-    text = str(frozen)
-    return f"({text})" if " " in text else text

@@ -56,9 +56,8 @@ def lower(graph: Graph, numerics: str = "fast") -> Program:
 def _unread_failures(nodes: Sequence[Node]) -> set[Value]:
     """Results that nobody reads, of nodes that may fail: they are computed for the failure."""
     read = {v for node in nodes for v in node.operand_values()}
-    return {
-        v for node in nodes if getattr(node.op, "may_fail", False) for v in node.outputs[:1] if v not in read
-    }
+    failing = [node for node in nodes if getattr(node.op, "may_fail", False)]
+    return {v for node in failing for v in node.outputs[:1] if v not in read}
 
 
 def _own_values(graph: Graph, folded: Folded) -> list[tuple[Value, Value]]:

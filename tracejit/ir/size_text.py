@@ -1,0 +1,29 @@
+"""Symbolic sizes as text: a Python expression.
+
+In: the terms of a `Size`. Out: e.g. `4*s0*s1 + 1`. Called by `Size.__str__`, hence by everything
+that prints.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_SIGNS = {"floordiv": "({} // {})", "mod": "({} % {})", "max": "max({}, {})", "min": "min({}, {})"}
+
+
+def size_text(size: Any) -> str:
+    """A Python expression, e.g. `4*s0*s1 + 1`."""
+    parts = []
+    for monomial, coefficient in sorted(size.terms.items(), key=lambda t: (-len(t[0]), str(t[0]))):
+        atoms = [a if isinstance(a, str) else _SIGNS[a[0]].format(_operand(a[1]), _operand(a[2]))
+                 for a in monomial]
+        factors = ([] if abs(coefficient) == 1 and atoms else [str(abs(coefficient))]) + atoms
+        sign = "-" if coefficient < 0 else "+"
+        parts.append(f"{sign} {'*'.join(factors)}")
+    text = " ".join(parts)
+    return text[2:] if text.startswith("+ ") else "-" + text[2:]
+
+
+def _operand(frozen: Any) -> str:
+    text = str(frozen)
+    return f"({text})" if " " in text else text
