@@ -22,7 +22,26 @@ _OPERATORS = (
     "rmul rtruediv rfloordiv rmod rpow rand ror rxor iadd isub imul itruediv ifloordiv imod ipow "
     "iand ior ixor neg pos abs invert matmul getitem"
 ).split()
+_FLAGS = ("c_contiguous", "f_contiguous", "owndata", "forc", "fnc")
 launches: list[str] = []  # names of the cuBLAS routines called
+
+
+def _real_cupy():
+    try:
+        return importlib.import_module("cupy")
+    except ImportError:
+        return None
+
+
+REAL = _real_cupy()
+
+
+class _Flags(SimpleNamespace):
+    def __init__(self, values):
+        super().__init__(**values)
+
+    def __getitem__(self, name):
+        return getattr(self, name.lower())
 
 
 class UnownedMemory:
@@ -87,7 +106,11 @@ class ndarray:
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
+        if REAL is not None and not hasattr(REAL.ndarray, name):
+            raise AttributeError(f"CuPy's arrays have no {name!r}")
         found = getattr(self._a, name)
+        if name == "flags":
+            return _Flags({n: getattr(found, n) for n in _FLAGS})
         if callable(found):
             return lambda *a, **k: wrapped(found(*plain(a), **plain(k)))
         return wrapped(found) if isinstance(found, np.ndarray) else found
@@ -254,32 +277,20 @@ def _gemm(dtype, name):
     return gemm, stacked
 
 
-def _real_cupy():
-    try:
-        return importlib.import_module("cupy")
-    except ImportError:
-        return None
-
-
-def _asarray(x, dtype=None, **kwargs):
-    """NumPy arrays go up to the device here, and in `array`, on purpose."""
-    return wrapped(np.array(x if isinstance(x, np.ndarray) else plain(x), dtype))
-
-
 def install():
     """Put the stand-in where `import cupy` finds it."""
-    cupy = _Mirror("cupy", np, _real_cupy())
+    cupy = _Mirror("cupy", np, REAL)
     cupy.ndarray, cupy.cuda = ndarray, ModuleType("cupy.cuda")
 
-    def asarray(x, dtype=None, **kwargs):
-        if isinstance(x, ndarray) and (dtype is None or x._a.dtype == dtype):
-            return x
-        return _asarray(x, dtype)
+    def array(x, dtype=None, copy=True, order="K"):
+        """NumPy arrays go up to the device here, on purpose."""
+        given = x if isinstance(x, np.ndarray) else plain(x)
+        moved = not isinstance(x, ndarray)
+        return wrapped(np.array(given, dtype, copy=copy or moved or None, order=order))
 
-    cupy.asarray, cupy.ascontiguousarray = asarray, lambda x: wrapped(
-        np.ascontiguousarray(plain(x)))
-    cupy.array = lambda x, dtype=None, order="C", **k: wrapped(
-        np.array(x if isinstance(x, np.ndarray) else plain(x), dtype, order=order))
+    cupy.array = array
+    cupy.asarray = lambda x, dtype=None, order="K": array(x, dtype, False, order)
+    cupy.ascontiguousarray = lambda x, dtype=None: array(x, dtype, False, "C")
     cuda = cupy.cuda
     cuda.Device, cuda.UnownedMemory, cuda.MemoryPointer = Device, UnownedMemory, MemoryPointer
     cuda.runtime = SimpleNamespace(

@@ -142,9 +142,14 @@ class Segment:
                 raise
             error.__cause__.add_note(str(error))  # the user's line
             raise error.__cause__ from None
-        outputs = [of_array(np.array(a, copy=True, order="C")) for a in results.outputs]
+        outputs = [
+            of_array(a.copy(order="C"), t.device or CPU)
+            for a, t in zip(results.outputs, self.output_types)
+        ]
         for number, value in results.writes:
-            np.copyto(writable_array(inputs[number]), value)
+            target = inputs[number]
+            array = writable_array(target) if target._device.type == "cpu" else target.array
+            array[...] = value
         return outputs
 
 

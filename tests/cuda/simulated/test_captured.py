@@ -7,7 +7,7 @@ import pytest
 
 import tracejit
 from tests.cuda.programs import PROGRAMS, agree, numbers
-from tests.cuda.simulated.test_eager import on_cpu, on_device
+from tests.cuda.simulated.test_eager import LIMITS, on_cpu, on_device
 from tests.ops.test_opinfo import ROWS, call, flat, ours, samples
 from tests.ops.test_opinfo import agree as agree_in_ulp
 from tracejit.runtime import cuda_products
@@ -127,6 +127,23 @@ def test_kernels_as_python_on_the_host(launched):
         assert got.is_cuda
         np.testing.assert_allclose(got.cpu().numpy(), want.numpy(), rtol=1e-6)
     assert not launched
+
+
+@pytest.mark.parametrize("how", [{"mode": "graph"}, {"numerics": "eager"}], ids=str)
+def test_ops_as_the_library_computes_them(how):
+    """The interpreter, and kernels that may not contract: NumPy's bits, where CuPy is NumPy."""
+
+    def function(x):
+        y = x.softmax(1)
+        return y, x.mul_(2), (x @ x.t()).sum(0), tracejit.rand(3, device=x.device), x[[1, 0]] + 0.5
+
+    found = []
+    for device in ("cpu", "cuda"):
+        tracejit.manual_seed(1)
+        x = tracejit.tensor(numbers(5, 7), device=device)
+        found.append([y.cpu().numpy() for y in tracejit.script(function, **how)(x)])
+    for want, got in zip(*found):
+        np.testing.assert_allclose(got, want, rtol=2e-6 * LIMITS[0], atol=1e-6 * LIMITS[0])
 
 
 def test_several_devices_are_refused():
