@@ -17,6 +17,7 @@ from types import (
     BuiltinFunctionType,
     CellType,
     FunctionType,
+    MappingProxyType,
     MemberDescriptorType,
     MethodType,
     ModuleType,
@@ -265,7 +266,9 @@ class State:
     def _attributes(self, place: Place, value: Any, only: set[str] | frozenset[str] | None) -> None:
         if place.kind == "module" and (value.__name__ or "").split(".")[0] in _TRUSTED_MODULES:
             return
-        own = getattr(value, "__dict__", None) or {}
+        own = getattr(value, "__dict__", {})
+        if not isinstance(own, (dict, MappingProxyType)):  # made up by the object's own __getattr__
+            own = {}
         module = str(type(value).__module__)
         if place.kind == "tensor":
             for name in sorted(
