@@ -57,6 +57,7 @@ def test_threads(monkeypatch, tmp_path):
     with pytest.raises(ValueError, match="0"):
         memory.set_num_threads(0)
     monkeypatch.setattr(threads, "_available", 4)
+    monkeypatch.setattr(threads, "_chosen", None)  # other tests set a count and set it back
     with config.override(num_threads=0):  # whatever this process was started with
         assert memory.get_num_threads() == 4
     with config.override(num_threads=2):
