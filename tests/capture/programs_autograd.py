@@ -424,6 +424,38 @@ def result_is_written_between_call_and_backward(jit):
     return out
 
 
+def backward_inside_through_outer_history(jit):
+    w = tj.ones(2, requires_grad=True)
+
+    @jit
+    def f(h):
+        (h * h).sum().backward()
+
+    out = []
+    for k in (3.0, 5.0, -1.0):
+        w.grad = None
+        f(w * k if k > 0 else w.exp())
+        out.append(w.grad.clone())
+    return out
+
+
+def detached_result_beside_its_source(jit):
+    w = tj.ones(2, requires_grad=True)
+
+    @jit
+    def f(x):
+        y = x * w
+        return y.detach(), y, y
+
+    out = []
+    for _ in range(3):
+        a, b, c = f(tj.arange(2.0))
+        out += [a.requires_grad, b.requires_grad, a is b, b is c]
+        a.add_(1)
+        out.append(b.detach().clone())
+    return out
+
+
 PROGRAMS = [
     f
     for f in list(globals().values())

@@ -25,6 +25,7 @@ from tracejit.capture.sources import Draws, Lifted, NumberSource
 from tracejit.capture.viewable import stays_view
 from tracejit.config import flags
 from tracejit.eager.modes import is_grad_enabled
+from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
 from tracejit.eager.state import make, of_array
 from tracejit.eager.tensor import Tensor
@@ -61,6 +62,7 @@ class Recorder:
             None
         )  # the state walker looks at it again
         self.restarted = False  # sizes of segments that are over may come along
+        self.first_node = Node(()).sequence  # later nodes of the tape are the call's own
         self.differentiating = (
             False  # nodes of a backward pass over the recording can be differentiated again
         )
@@ -309,6 +311,14 @@ class Recorder:
         if tensor._traced is None and id(tensor) not in self.grads_known:
             self.grads_known[id(tensor)] = tensor
             self.grads_read.append((tensor, tensor._grad))
+
+    def applies(self, node: Any) -> None:
+        """A backward pass runs a node; one made before the call may be another one next time."""
+        if node.sequence < self.first_node:
+            self.note(
+                "backward() runs through history that was made outside the call",
+                "detach the input, or compute what it comes from inside",
+            )
 
     def grad_written(self, tensor: Tensor) -> None:
         """From here on the gradient is the program's own."""

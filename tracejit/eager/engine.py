@@ -117,6 +117,8 @@ class Task:
         self._pass_on(node.edges, results)
 
     def _apply(self, node: Node, grads: list) -> Sequence[Any]:
+        if active.recorder is not None:
+            active.recorder.applies(node)
         if all(g is None for g in grads):
             return [None] * len(node.edges)
         if node.extras is not None:

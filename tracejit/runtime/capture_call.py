@@ -215,6 +215,7 @@ class EntryMaker:
         self.call, self.recorder, self.state = call, call.recorder, call.state
         self.graph = call.recorder.graph
         self.value = value
+        self.given: set[Memory] = set()  # memory whose root tensor some result is
 
     def make(self) -> Entry:
         recorder, arguments = self.recorder, self.call.arguments
@@ -405,7 +406,9 @@ class EntryMaker:
             grad_fn_of(tensor) is not None and id(tensor) not in tracked and tensor._requires_grad
         )
         leaf = tensor._requires_grad and grad_fn_of(tensor) is None
-        viewed = bool(traced.views) or memory.owner is not None
+        # Two results over the same memory are two tensors: only one can be the root itself.
+        viewed = bool(traced.views) or memory.owner is not None or memory in self.given
+        self.given.add(memory)
         return ResultTensor(
             root, view_recipe(traced), viewed, history, leaf, tracked.get(id(tensor), -1)
         )
