@@ -512,6 +512,23 @@ def squeeze_of_flattened_sizes_1(jit):
     return [f(tj.ones(shape)) for shape in ((1, 1), (2, 1), (2, 3))]
 
 
+def reshaped_results_are_apart(jit):
+    @jit
+    def f(x):
+        y = x + 1
+        x.add_(5)
+        return y, y.unsqueeze(-1) * 1, (y * 1).view(1, -1), (x * 1).view(-1, 1)
+
+    out = []
+    for _ in range(2):
+        x = tj.ones(3)
+        results = f(x)
+        for k, result in enumerate(results):
+            result.add_(10.0**k)
+        out += [*results, x]
+    return out
+
+
 PROGRAMS = [
     f for f in list(globals().values()) if callable(f) and getattr(f, "__module__", "") == __name__
 ]

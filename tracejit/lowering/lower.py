@@ -39,7 +39,7 @@ def lower(graph: Graph, numerics: str = "fast") -> Program:
     if numerics == "eager":
         folded.nodes = with_views(folded.nodes, lambda node: kind_of(node, numerics) == "host")
     writes = _own_values(graph, folded)
-    outputs = [viewed(graph, v) for v in graph.outputs]
+    outputs = _outputs(graph)
     results = set(outputs) | {v for _, v in writes}
     results |= _unread_failures(folded.nodes)
     groups, nests, partials = _fused(graph, folded, results, numerics)
@@ -51,6 +51,17 @@ def lower(graph: Graph, numerics: str = "fast") -> Program:
     if logs.enabled("fusion"):
         logs.emit("fusion", describe(program))
     return program
+
+
+def _outputs(graph: Graph) -> list[Value]:
+    """What each output's memory holds: a reshape is its operand's, unless that is a result too."""
+    taken = {v for _, v in graph.writes} | set(graph.outputs)
+    found = []
+    for value in graph.outputs:
+        source = viewed(graph, value)
+        found.append(value if source in taken else source)
+        taken.add(source)
+    return found
 
 
 def _unread_failures(nodes: Sequence[Node]) -> set[Value]:
