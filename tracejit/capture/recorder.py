@@ -21,7 +21,7 @@ from tracejit.capture.location import user_location
 from tracejit.capture.materialise import materialise
 from tracejit.capture.scalars import RuntimeFloat
 from tracejit.capture.settling import settled
-from tracejit.capture.sources import Draws, Lifted, NumberSource
+from tracejit.capture.sources import Draws, Lifted, NumberSource, values_of
 from tracejit.capture.viewable import stays_view
 from tracejit.config import flags
 from tracejit.eager.modes import is_grad_enabled
@@ -413,10 +413,7 @@ class Recorder:
             [*(m.value for m in fresh), *extra],
             [(m.input, m.value) for m in written if m.input is not None],
         )
-        values = [
-            x.hint if type(x) is RuntimeFloat else x.words if type(x) is Draws else x
-            for x in sources
-        ]
+        values = values_of(sources)
         roots = self.run_segment(wanted, values)
         self._settle(results, fresh, roots)
         for memory in written:

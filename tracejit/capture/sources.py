@@ -7,9 +7,11 @@ entry is made: each source must be found again on replay.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tracejit.capture.aliasing import Traced
+from tracejit.capture.scalars import RuntimeFloat
 from tracejit.eager.tape import grad_fn_of
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Value
@@ -61,3 +63,10 @@ class NumberSource(tuple):
     @property
     def text(self) -> str:
         return repr(self[1])
+
+
+def values_of(sources: Sequence[Any]) -> list[Any]:
+    """Graph inputs as a segment takes them: tensors, floats, generator states."""
+    return [
+        x.hint if type(x) is RuntimeFloat else x.words if type(x) is Draws else x for x in sources
+    ]

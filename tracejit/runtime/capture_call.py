@@ -17,12 +17,12 @@ from typing import Any
 
 from tracejit.autodiff.differentiate import Joint, differentiate
 from tracejit.capture.aliasing import Memory
-from tracejit.capture.guards import Guards
+from tracejit.capture.guards import Guards, current
 from tracejit.capture.reachable import explained
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.results import Effect, Recipes, Replay, Unmodelled, effects, view_recipe
 from tracejit.capture.scalars import RuntimeFloat
-from tracejit.capture.sources import Draws
+from tracejit.capture.sources import Draws, values_of
 from tracejit.capture.state import ABSENT, Place, State
 from tracejit.capture.watch import Names, Watcher
 from tracejit.config import flags
@@ -256,8 +256,6 @@ class EntryMaker:
 
     @staticmethod
     def _set_grad(place: Place, recipe: Any) -> Effect:
-        from tracejit.capture.guards import current
-
         def set_grad(replay: Replay) -> None:
             current(place, replay.arguments)._grad = recipe(replay)
 
@@ -385,7 +383,7 @@ class EntryMaker:
         segment = self.call.segments[-1]
         entry = Entry(guards, segment, described, returned, changed, writes, draws, backward)
         if backward is not None and joint is not None:
-            values = recorder_values(concrete)
+            values = values_of(concrete)
             attach_backward(backward, values, roots, joint.outputs, segment.bound(values))
         return entry
 
@@ -399,8 +397,6 @@ class EntryMaker:
             root = roots[memory]
         else:
             place = self._place(memory.owner)
-            from tracejit.capture.guards import current
-
             root = lambda replay: current(place, replay.arguments)  # noqa: E731
         history = (
             grad_fn_of(tensor) is not None and id(tensor) not in tracked and tensor._requires_grad
@@ -459,13 +455,6 @@ def op_by_op(graph: Graph, inputs: list[Any]) -> list[Tensor]:
         return segment.run(inputs, segment.bound(inputs))
     except GraphError as error:
         raise (error.__cause__ or error) from None
-
-
-def recorder_values(sources: list[Any]) -> list[Any]:
-    """Graph inputs as a segment takes them: tensors, floats, generator states."""
-    return [
-        x.hint if type(x) is RuntimeFloat else x.words if type(x) is Draws else x for x in sources
-    ]
 
 
 def plain(value: Any) -> Any:
