@@ -38,6 +38,13 @@ class CaptureError(RuntimeError):
     """A function cannot be captured as asked; the message names the line and the reason."""
 
 
+class Refused(BaseException):
+    """A part of the program cannot become a region of the graph; the message says why.
+
+    Not an `Exception`: the user's own `except Exception` must not take it.
+    """
+
+
 LEAKED = (
     "a deferred tensor escaped from the captured function that made it and was used in another "
     "one; "

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.capture.aliasing import Memory, Spans, Traced, Writes, extent
-from tracejit.capture.breaks import LEAKED, Break, CaptureError
+from tracejit.capture.breaks import LEAKED, Break, CaptureError, Refused
 from tracejit.capture.location import user_location
 from tracejit.capture.materialise import materialise
 from tracejit.capture.scalars import RuntimeFloat
@@ -52,6 +52,9 @@ class Recorder:
         static: bool = False,
     ):
         self.name, self.run_segment, self.fullgraph = name, run_segment, fullgraph
+        self.root: Recorder = self  # of a region: the recorder of the whole call
+        self.trials = 0  # regions that are being recorded, one within the other
+        self.refusals: list[str] = []  # what was seen in a trial that no region may do
         self.static = static  # one program per exact shape
         self.breaks: list[Break] = []
         self.frozen_scalars: frozenset = frozenset()
@@ -152,8 +155,17 @@ class Recorder:
         self.note(reason, hint)
         self.flush()
 
+    def seen(self, reason: str, hint: str = "") -> None:
+        """As `note`, from where no exception may be raised: a trial is refused when it ends."""
+        if self.trials:
+            self.refusals.append(reason)
+        else:
+            self.note(reason, hint)
+
     def note(self, reason: str, hint: str = "") -> None:
         """Remember why this call cannot be replayed; raises where the user asked for one graph."""
+        if self.trials:
+            raise Refused(reason)
         found = Break(reason, user_location(), hint)
         if found not in self.breaks:
             self.breaks.append(found)

@@ -182,19 +182,19 @@ class CapturedCall:
         elif (
             code not in self.inner
         ):  # else made inside the call: what it closes over was made there too
-            self.recorder.note(f"{code.co_qualname} closes over variables and was found nowhere")
+            self.recorder.seen(f"{code.co_qualname} closes over variables and was found nowhere")
 
     def _foreign(self, function: Any) -> None:
         name = getattr(function, "__qualname__", repr(function))
         module = getattr(function, "__module__", None)
         known = f"{module}.{name}" if module and module != "builtins" else name
-        self.recorder.note(
+        self.recorder.seen(
             f"calls {known}, whose effects and sources cannot be seen",
             "move it out of the captured function",
         )
 
     def _unmodelled(self, path: str, what: str) -> None:
-        self.recorder.note(f"{path}: {what}")
+        self.recorder.seen(f"{path}: {what}")
 
     def _exempt(self, container: Any, key: Any) -> bool:
         return self.recorder.is_number(container, key)

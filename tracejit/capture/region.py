@@ -1,0 +1,220 @@
+"""Recording a part of a program apart from the rest: a branch, the body of a loop.
+
+In: ops on deferred tensors while a branch or a body runs once, on trial. Out: a graph of its own,
+whose inputs are values of the surrounding graph (`captured`) and placeholders. What a trial cannot
+do without being seen from outside (a value needed now, a random draw, an effect) raises `Refused`;
+then the branch is decided by the value, natively. Called by `branches.py` and `loops.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tracejit.capture.aliasing import Memory, Traced, Writes
+from tracejit.capture.breaks import LEAKED, CaptureError, Refused
+from tracejit.capture.recorder import Recorder
+from tracejit.capture.sources import Lifted
+from tracejit.eager.modes import is_grad_enabled
+from tracejit.eager.nodes import Node
+from tracejit.eager.recording import active
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.extract import extract
+from tracejit.ir.graph import Graph, Value
+from tracejit.ops import random
+from tracejit.ops.record import REGISTRY
+from tracejit.ops.types import TensorType
+
+
+class RegionRecorder(Recorder):
+    """Records a region of `parent`'s graph. Tensors of the parent are captured when they are met."""
+
+    def __init__(self, parent: Recorder, name: str):
+        self.parent = parent
+        super().__init__(name, parent.run_segment, False, parent.static)
+        self.root = parent.root
+        self.restarted = parent.restarted
+
+    def _start(self) -> None:
+        super()._start()
+        self.graph.scope = self.parent.graph.scope
+        self.captured: dict[Value, Value] = {}  # a value of the parent -> the input here
+        self.memories: dict[Memory, Memory] = {}  # memory of the parent -> what it is here
+        self.copies: dict[Memory, Memory] = {}  # and back
+
+    # -- meeting tensors of the parent -----------------------------------------------------------
+    def traced(self, tensor: Tensor) -> Traced:
+        state = tensor._traced
+        if state is not None and state.recorder is self:
+            return state
+        known = self.lifted.get(id(tensor))
+        if known is not None:
+            return known.traced  # type: ignore[return-value]
+        if state is not None and not self._surrounds(state.recorder):
+            raise CaptureError(LEAKED)
+        outer = self.parent.traced(tensor)
+        if outer.memory.entangled:
+            raise Refused("memory that overlaps other memory is used")
+        memory = self._memory(outer.memory)
+        value = memory.value
+        views = []
+        for op, operands, attributes in outer.views:
+            inner = tuple([self.capture(x) if isinstance(x, Value) else x for x in operands])
+            value = self.graph.append(op, (value, *inner), attributes)
+            views.append((op, inner, attributes))
+        traced = Traced(self, memory, tuple(views), value)
+        self.lifted[id(tensor)] = Lifted(tensor, memory.input, traced)
+        return traced
+
+    def _surrounds(self, recorder: Any) -> bool:
+        outer: Any = self.parent
+        while isinstance(outer, RegionRecorder) and outer is not recorder:
+            outer = outer.parent
+        return outer is recorder
+
+    def _memory(self, outer: Memory) -> Memory:
+        memory = self.memories.get(outer)
+        if memory is None:
+            value = self.capture(outer.value)
+            memory = self.memories[outer] = Memory(value, Writes(outer.version), outer.owner)
+            memory.input = value
+            self.copies[memory] = outer
+        return memory
+
+    def capture(self, value: Value) -> Value:
+        """A value of the parent's graph, as an input here."""
+        known = self.captured.get(value)
+        if known is None:
+            known = self.captured[value] = self.graph.input(value.type, source=value.source)
+            known.is_weak = value.is_weak
+        return known
+
+    def placeholder(self, like: Tensor, requires_grad: bool) -> Tensor:
+        """A deferred tensor of the type of `like`, standing for what an iteration starts from."""
+        return self.placeholder_of(self.parent.traced(like).read().type, requires_grad)
+
+    def placeholder_of(self, type: TensorType, requires_grad: bool) -> Tensor:
+        tensor = self._wrap(Traced(self, Memory(self.graph.input(type, source="carried"))))
+        if requires_grad:  # not a leaf: it may be written in place
+            tensor._requires_grad, tensor._node = True, Start()
+        return tensor
+
+    def _operand(self, x: Any) -> Any:
+        if getattr(x, "graph_value", None) is None:
+            return super()._operand(x)
+        if x.value is not None and x.value.graph is self.graph:
+            return x.value
+        return self.capture(self.parent._operand(x))
+
+    # -- what a region may not do ------------------------------------------------------------------
+    def write(self, tensor: Tensor, value: Any) -> None:
+        traced = self.traced(tensor)
+        outer = self.copies.get(traced.memory)
+        if outer is not None:
+            if is_grad_enabled() and (tensor._requires_grad or value._requires_grad):
+                raise Refused("a tensor made outside is written while gradients are recorded")
+            if outer.owner is not None and outer.owner._strides is not None:
+                if any(s == 0 for s in outer.owner._strides):
+                    raise Refused("memory is written that overlaps itself")
+        super().write(tensor, value)
+
+    def need(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
+        raise Refused(reason)
+
+    def note(self, reason: str, hint: str = "") -> None:
+        raise Refused(reason)
+
+    def flush(self) -> None:
+        raise Refused("a value is needed")
+
+    def random_state(self, generator: random.Generator) -> tuple[Any, int]:
+        raise Refused("random numbers are drawn")
+
+    def grad_written(self, tensor: Tensor) -> None:
+        if tensor._traced is None or tensor._traced.recorder is not self:
+            raise Refused("the gradient of a tensor made outside is changed")
+
+    def applies(self, node: Any) -> None:
+        if node.sequence < self.first_node:
+            raise Refused("backward() runs through history made outside")
+
+    # -- what the surrounding call keeps -------------------------------------------------------------
+    def number(self, container: Any, key: Any, value: float) -> Any:
+        return self.parent.number(container, key, value)
+
+    def is_number(self, container: Any, key: Any) -> bool:
+        return self.parent.is_number(container, key)
+
+    def grad_read(self, tensor: Tensor) -> None:
+        if tensor._traced is None:
+            self.parent.grad_read(tensor)
+
+    def constant(self, tensor: Tensor) -> Tensor:
+        if tensor._traced is not None:
+            return tensor
+        self.root.constants[id(tensor)] = tensor
+        return self.run(REGISTRY["clone"], (tensor,), {})
+
+    def settled(self, container: Any) -> None:
+        self.parent.settled(container)
+
+    # -- the result --------------------------------------------------------------------------------
+    def written_outside(self) -> dict[Memory, Memory]:
+        """Memory of the parent that was written here: the parent's -> what it became."""
+        return {outer: m for m, outer in self.copies.items() if m.generation}
+
+    def outer_tensors(self) -> list[Tensor]:
+        """Tensors of the parent that were met here and require grad."""
+        found = [item.tensor for item in self.lifted.values()]
+        return [t for t in found if t._requires_grad]
+
+    def unchanged(self) -> None:
+        """Raises Refused where a tensor made outside got another history or gradient here."""
+        for item in self.lifted.values():
+            tensor = item.tensor
+            grad, requires, node = item.before
+            if tensor._grad is not grad or tensor._requires_grad is not requires:
+                tensor._grad, tensor._requires_grad = grad, requires
+                raise Refused("requires_grad or a gradient of a tensor made outside is changed")
+
+    def region(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
+        """The part of what was recorded that computes `outputs` from `inputs`; every output has
+        memory of its own."""
+        own: list[Value] = []
+        for value in outputs:
+            shared = value.node is None or value in own
+            own.append(self.graph.append(REGISTRY["clone"], (value,), {}) if shared else value)
+        return extract(self.graph, self.name, inputs, own)
+
+
+class Start(Node):
+    """The history of a placeholder: there is none within the region."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(())
+
+    def apply(self, grads: list) -> Sequence[Any]:
+        return ()
+
+
+@contextmanager
+def trial(region: RegionRecorder) -> Iterator[None]:
+    """Record into `region` meanwhile. Leaves with `Refused` where something could not be recorded,
+    also where the user's own code took the exception for one of its own."""
+    root = region.root
+    root.trials += 1
+    active.recorder = region
+    try:
+        yield
+        if root.refusals:
+            raise Refused(root.refusals[0])
+    finally:
+        root.trials -= 1
+        active.recorder = region.parent
+        if not root.trials:
+            pending, root.refusals = root.refusals, []
+            for reason in dict.fromkeys(pending):
+                root.note(reason)

@@ -1,0 +1,90 @@
+"""Values made of tensors: taken apart into leaves, compared in shape, and put together again.
+
+In: what a variable or a returned value holds where branches or iterations of a captured program
+meet. Out: the tensors in it, in order, and a `Structure` that says what the rest is. Called where
+control flow becomes part of a graph (`branches.py`, `loops.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tracejit.capture.state import PRIMITIVE
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.sizes import Size
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What a value is apart from its tensors.
+
+    kind   "tensor"; "constant" (value: the object); "sequence" (value: its type); "mapping" (value:
+           its type and keys)
+    """
+
+    kind: str
+    value: Any = None
+    parts: tuple[Structure, ...] = ()
+
+
+def take_apart(value: Any, leaves: list[Tensor]) -> Structure:
+    """The structure of a value; its tensors are appended to `leaves`."""
+    if isinstance(value, Tensor):
+        leaves.append(value)
+        return Structure("tensor")
+    if type(value) in (list, tuple) or isinstance(value, tuple) and hasattr(value, "_make"):
+        parts = tuple([take_apart(v, leaves) for v in value])
+        return Structure("sequence", type(value), parts)
+    if type(value) is dict and all(isinstance(k, PRIMITIVE) for k in value):
+        parts = tuple([take_apart(v, leaves) for v in value.values()])
+        return Structure("mapping", (dict, tuple(value)), parts)
+    return Structure("constant", value)
+
+
+def put_together(structure: Structure, leaves: Iterator[Any]) -> Any:
+    """A value of that structure with these tensors in it; containers are fresh."""
+    if structure.kind == "tensor":
+        return next(leaves)
+    if structure.kind == "constant":
+        return structure.value
+    parts = [put_together(part, leaves) for part in structure.parts]
+    if structure.kind == "mapping":
+        return dict(zip(structure.value[1], parts))
+    cls = structure.value
+    return cls._make(parts) if hasattr(cls, "_make") else cls(parts)
+
+
+def difference(one: Structure, other: Structure) -> str | None:
+    """In words, how two structures differ; None where they agree."""
+    if one.kind != other.kind:
+        return f"{_text(one)} in one case and {_text(other)} in the other"
+    if one.kind == "constant":
+        same = _same_constant(one.value, other.value)
+        return None if same else f"{one.value!r} in one case and {other.value!r} in the other"
+    if one.value != other.value or len(one.parts) != len(other.parts):
+        return f"{_text(one)} in one case and {_text(other)} in the other"
+    return next((d for a, b in zip(one.parts, other.parts) if (d := difference(a, b))), None)
+
+
+def _same_constant(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if type(one) is Size:
+        return bool(one == other)
+    if isinstance(one, float) and one == 0.0:
+        return repr(one) == repr(other)
+    return isinstance(one, PRIMITIVE) and bool(one == other)
+
+
+def _text(structure: Structure) -> str:
+    if structure.kind == "tensor":
+        return "a tensor"
+    if structure.kind == "constant":
+        return f"{structure.value!r}"
+    if structure.kind == "mapping":
+        return f"a dict with keys {list(structure.value[1])}"
+    return f"a {structure.value.__name__} of {len(structure.parts)}"
