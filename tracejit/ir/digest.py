@@ -14,6 +14,7 @@ from typing import Any
 from tracejit.ir.graph import Graph, Node, Value
 from tracejit.ir.sizes import Size
 from tracejit.memory.devices import CPU
+from tracejit.ops.control import ErrorOf
 from tracejit.ops.types import TensorType
 
 
@@ -35,6 +36,8 @@ def static_key(x: Any) -> Hashable:
         return (slice, static_key(x.start), static_key(x.stop), static_key(x.step))
     if kind is complex:
         return (kind, x.real.hex(), x.imag.hex())
+    if kind is ErrorOf:
+        return (kind, x.kind, static_key(x.arguments))
     return (kind, x)
 
 
@@ -87,6 +90,9 @@ class _Canonical:
     def static(self, x: Any) -> Any:
         if isinstance(x, (tuple, list)):
             return self.statics(x)
+        if isinstance(x, ErrorOf):
+            own = 0 if x.kind.__module__ == "builtins" else id(x.kind)  # names may be given twice
+            return ("error", x.name, own, self.statics(x.arguments))
         if isinstance(x, slice):
             return ("slice", *self.statics((x.start, x.stop, x.step)))
         if type(x) is not Size:

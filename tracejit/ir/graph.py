@@ -124,13 +124,18 @@ class Graph:
         self.inputs.append(value)
         return value
 
-    def append(self, op: Op, operands: Sequence[Any], attributes: dict[str, Any]) -> Any:
-        """Add a node; returns its output Value, or a tuple where the op has several outputs."""
-        types = op.infer(*operands, **attributes)
+    def append(self, op: Op, operands: Sequence[Any], attributes: dict[str, Any],
+               regions: Sequence[Graph] = ()) -> Any:
+        """Add a node; returns its output Value, or a tuple where the op has several outputs.
+
+        regions  the graphs that the op calls, over the same scope; they belong to the node
+        """
+        given = {"regions": tuple(regions)} if regions else {}
+        types = op.infer(*operands, **attributes, **given)
         several = not isinstance(types, TensorType)
         types = types if several else (types,)
         node = Node(op, tuple(operands), dict(attributes), location=self.location,
-                    detached=self.detached, provenance=self.provenance)
+                    detached=self.detached, provenance=self.provenance, regions=tuple(regions))
         node.outputs = tuple(Value(self, t, node, i) for i, t in enumerate(types))
         (self.nodes if self._insert is None else self._insert).append(node)
         return node.outputs if several else node.outputs[0]

@@ -17,8 +17,10 @@ from tracejit.ir.graph import Graph, Node, Value
 from tracejit.ir.sizes import Size, evaluate
 from tracejit.ir.verify import GraphError
 from tracejit.memory.devices import CPU, array_module
+from tracejit.ops.control import run_over_tensors
 from tracejit.ops.operators import Operators
 from tracejit.ops.record import Op, apply
+from tracejit.ops.stacks import may_hold_handles, stack_run
 from tracejit.ops.types import TensorType, dtype_of_numpy
 
 # (node, operands, attributes) -> outputs; attributes hold no sizes any more, only ints
@@ -56,6 +58,15 @@ def interpret(graph: Graph, inputs: Sequence[Any], *, run: Runner | None = None,
         run, make = (run_tensors, _tensor) if tensors else (run_arrays, _array)
         inputs = [make(x, v.type) for x, v in zip(inputs, graph.inputs, strict=True)]
     sizes = bind_symbols(graph, inputs) if symbols is None else symbols
+    with stack_run() as stacks:
+        results = _run(graph, inputs, run, sizes)
+        for x, value in zip(results.outputs, graph.outputs):
+            if stacks.handles and may_hold_handles(value.type):
+                stacks.keep(getattr(x, "_storage", None) or x)
+    return results
+
+
+def _run(graph: Graph, inputs: Sequence[Any], run: Runner, sizes: Mapping[str, int]) -> Results:
     values: dict[Value, Any] = dict(zip(graph.inputs, inputs, strict=True))
     for node in graph.nodes:
         values.update(zip(node.outputs, _outputs_of(node, values, sizes, run), strict=True))
@@ -69,7 +80,7 @@ def _outputs_of(node: Node, values: dict[Value, Any], sizes: Mapping[str, int],
     operands = tuple(values[x] if isinstance(x, Value) else at_size(x, sizes) for x in node.inputs)
     attributes = {name: at_size(x, sizes) for name, x in node.attributes.items()}
     if node.regions:
-        attributes["regions"] = tuple(_region(region, run, sizes) for region in node.regions)
+        attributes["regions"] = interpreted_regions(node, sizes, run)
     try:
         return run(node, operands, attributes)
     except GraphError:
@@ -79,8 +90,21 @@ def _outputs_of(node: Node, values: dict[Value, Any], sizes: Mapping[str, int],
         raise GraphError(f"{where}{node.op.name} fails: {error}") from error
 
 
-def _region(region: Graph, run: Runner, sizes: Mapping[str, int]) -> Callable[..., list[Any]]:
-    return lambda *inputs: interpret(region, inputs, run=run, symbols=sizes).outputs
+class InterpretedRegion:
+    """A region as its op's `eager` calls it: run op by op."""
+
+    def __init__(self, graph: Graph, sizes: Mapping[str, int], run: Runner):
+        self.graph, self.sizes, self.run = graph, sizes, run
+        self.outputs = [v.type._replace(shape=at_size(v.shape, sizes)) for v in graph.outputs]
+
+    def __call__(self, *inputs: Any) -> list[Any]:
+        return _run(self.graph, inputs, self.run, self.sizes).outputs
+
+
+def interpreted_regions(node: Node, sizes: Mapping[str, int],
+                        run: Runner) -> tuple[InterpretedRegion, ...]:
+    """What the `eager` of a node with regions is given for them."""
+    return tuple(InterpretedRegion(region, sizes, run) for region in node.regions)
 
 
 def bind_symbols(graph: Graph, inputs: Sequence[Any]) -> dict[str, int]:
@@ -170,10 +194,16 @@ def run_tensors(node: Node, operands: tuple, attributes: dict[str, Any]) -> tupl
 
     if node.detached:
         with no_grad():
-            result = apply(node.op, operands, attributes)
+            result = _apply(node.op, operands, attributes)
     else:
-        result = apply(node.op, operands, attributes)
+        result = _apply(node.op, operands, attributes)
     return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+
+def _apply(op: Op, operands: tuple, attributes: dict[str, Any]) -> Any:
+    if "regions" in attributes:
+        return run_over_tensors(op, operands, **attributes)
+    return apply(op, operands, attributes)
 
 
 def _tensor(x: Any, type: TensorType) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from tracejit.ir.graph import Graph, Location, Node, Value
 from tracejit.ir.sizes import Scope, Size, SizeGuard, SizeLike, size_max, size_min
 from tracejit.ir.verify import GraphError
 from tracejit.memory.devices import CPU, device
+from tracejit.ops.control import ErrorOf
 from tracejit.ops.record import REGISTRY
 from tracejit.ops.types import TensorType, dtype
 
@@ -310,10 +312,22 @@ class _Reader:
         if name in _LITERALS:
             return _LITERALS[name]
         if self.accept("("):
+            if name == "error":
+                return self.error(*self.listed(")", self.static))
             if name not in _CALLS:
                 raise self.fail(f"cannot call {name!r}")
             return _CALLS[name](*self.listed(")", self.static))
         return dtype._by_name.get(name) or self.size_symbol(name)
+
+    def error(self, name: str, *arguments: Any) -> ErrorOf:
+        """Only classes that are there already: reading a text imports nothing."""
+        module, _, path = name.rpartition(":")
+        found: Any = sys.modules.get(module or "builtins")
+        for part in path.split("."):
+            found = getattr(found, part, None)
+        if not isinstance(found, type) or not issubclass(found, BaseException):
+            raise self.fail(f"no exception named {name!r}")
+        return ErrorOf(found, arguments)
 
     def size_symbol(self, name: str) -> SizeLike:
         return Size({(name,): 1}, self.scope)

@@ -14,6 +14,7 @@ from typing import Any
 from tracejit.ir.graph import Graph, Location, Node, Value
 from tracejit.ir.sizes import Size, SizeGuard
 from tracejit.memory.devices import CPU, device
+from tracejit.ops.control import ErrorOf
 from tracejit.ops.types import TensorType, dtype
 
 _WIDTH = 100
@@ -149,6 +150,8 @@ def static_text(x: Any) -> str:
         return str(x)
     if isinstance(x, dtype):
         return x.name
+    if isinstance(x, ErrorOf):
+        return f"error({', '.join(map(static_text, (x.name, *x.arguments)))})"
     if isinstance(x, tuple):
         return f"({', '.join(map(static_text, x))}{',' if len(x) == 1 else ''})"
     if isinstance(x, list):
