@@ -5,10 +5,10 @@ In: seeds and states. Out: the state of the generator that random ops draw from 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 from typing import Any
 
+from tracejit.eager import generator_state  # noqa: F401 - recordings see what is done to generators
 from tracejit.ops.generators import (
     Generator,
     default_generator,
@@ -23,9 +23,10 @@ __all__ = ["Generator", "default_generator", "fork_rng", "get_rng_state", "initi
            "manual_seed", "seed", "set_rng_state"]  # fmt: skip
 
 
-@contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
-    """Draws inside do not change the state outside.
+class fork_rng:
+    """Draws inside do not change the state outside; a context manager.
+
+    `devices` and `device_type` are PyTorch's; there is one generator for all devices.
 
     >>> import tracejit
     >>> before = tracejit.get_rng_state()
@@ -34,9 +35,16 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     >>> bool((tracejit.get_rng_state() == before).all())
     True
     """
-    state = get_rng_state() if enabled else None
-    try:
-        yield
-    finally:
-        if enabled:
-            set_rng_state(state)
+
+    def __init__(self, devices: Any = None, enabled: bool = True, *,
+                 device_type: str = "cuda") -> None:
+        self.enabled = enabled
+
+    def __enter__(self) -> None:
+        if self.enabled:
+            self._state = get_rng_state()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        if self.enabled:
+            set_rng_state(self._state)

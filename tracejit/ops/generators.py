@@ -2,7 +2,8 @@
 
 In: seeds. Out: a state, int64 (seed, draws made), for the records in `random.py`. A program reads
 and advances the same memory (`Generator.array`) that eager draws do, so both go on where the
-other stopped.
+other stopped. Whoever reads or sets the state by hand tells the observer first: a recording then
+makes the draws it has put off.
 """
 
 from __future__ import annotations
@@ -16,13 +17,28 @@ import numpy as np
 
 from tracejit.memory.devices import as_device
 from tracejit.ops.record import Op, apply
-from tracejit.ops.types import TensorType, int64
+from tracejit.ops.types import TensorType, uint8
 
 _SEED = 67280421310721
 MASK = (1 << 64) - 1
+STATE_BYTES = 16
 
-_state = Op("random_state", "random", ("state",), eager=lambda xp, state: state,
-            infer=lambda state: TensorType(int64, (2,), as_device(None)))
+
+def _bytes_of_state(xp: Any, seed: int, drawn: int) -> np.ndarray:
+    return np.array([seed, drawn], np.int64).view(np.uint8)
+
+
+_state = Op("random_state", "creation", (), eager=_bytes_of_state,
+            infer=lambda seed, drawn: TensorType(uint8, (STATE_BYTES,), as_device("cpu")))
+
+Observer = Callable[[str], None]
+_observe: Observer = lambda event: None  # noqa: E731
+
+
+def install_observer(observer: Observer) -> None:
+    """Whom to tell before a generator is made, read or set; the eager room calls this once."""
+    global _observe
+    _observe = observer
 
 
 class Generator:
@@ -34,6 +50,7 @@ class Generator:
     """
 
     def __init__(self, device: Any = "cpu"):
+        _observe("a generator is made")
         self.device = as_device(device)
         self.array = np.array([_SEED, 0], np.int64)  # programs read and advance this memory
         self._lock = threading.Lock()
@@ -41,18 +58,26 @@ class Generator:
     @property
     def offset(self) -> int:
         """Draws made since the seed was set."""
+        _observe("a generator's offset is read")
         return int(self.array[1])
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start again from `seed` (64 bits, negative ones wrap); RuntimeError if it is wider."""
-        if not -(1 << 63) <= int(seed) <= MASK:
-            raise RuntimeError("Overflow when unpacking long long")
-        with self._lock:
-            self.array[:] = np.array([int(seed) & MASK, 0], np.uint64).view(np.int64)
+        """Start again from `seed` (64 bits, negative ones wrap).
+
+        RuntimeError for what is no integer, ValueError for one that is wider.
+        """
+        if not hasattr(seed, "__index__"):
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+        number = seed.__index__()
+        if not -(1 << 63) <= number <= MASK:
+            raise ValueError("Overflow when unpacking long long")
+        _observe("a generator is seeded")
+        self._go_on_from(np.array([number & MASK, 0], np.uint64).view(np.int64))
         return self
 
     def initial_seed(self) -> int:
         """The seed in use."""
+        _observe("a generator's seed is read")
         return int(self.array[0]) & MASK
 
     def seed(self) -> int:
@@ -67,27 +92,47 @@ class Generator:
             self.array[1] += draws
         return now
 
-    def advance(self, draws: int) -> None:
-        """Count `draws` that a program made from this state."""
-        with self._lock:
-            self.array[1] += draws
-
     def get_state(self) -> Any:
-        """The state as an int64 tensor of two elements."""
-        return apply(_state, (self.array.copy(),), {})
+        """The state: the 16 bytes of seed and offset, a uint8 tensor."""
+        return apply(_state, (), dict(zip(("seed", "drawn"), self._words())))
 
     def set_state(self, new_state: Any) -> Generator:
-        """Go on from a state that `get_state` returned; RuntimeError if it is not one."""
-        values = new_state.tolist()
-        if len(values) != 2 or new_state.dtype is not int64:
-            raise RuntimeError("RNG state must be an int64 tensor of two elements, as get_state() "
-                               "gives")
-        with self._lock:
-            self.array[:] = values
+        """Go on from a state that `get_state` returned.
+
+        TypeError for what is no uint8 tensor, RuntimeError for one of another size.
+        """
+        dtype = getattr(new_state, "dtype", None)
+        if dtype is None or not hasattr(new_state, "tolist"):
+            raise TypeError(f"expected a ByteTensor, but got {type(new_state).__name__}")
+        if dtype is not uint8:
+            raise TypeError("RNG state must be a ByteTensor")
+        _observe("a generator's state is set")
+        values = np.array(new_state.tolist(), np.uint8).reshape(-1)
+        if values.size != STATE_BYTES:
+            raise RuntimeError(f"Expected a generator state of size {STATE_BYTES} but found the "
+                               f"input RNG state size to be {values.size}")
+        self._go_on_from(values.view(np.int64))
         return self
 
+    def clone_state(self) -> Generator:
+        """Another generator that goes on from where this one is.
+
+        >>> g = Generator().manual_seed(3)
+        >>> g.clone_state().initial_seed()
+        3
+        """
+        return _restored(str(self.device), self._words())
+
+    def _words(self) -> list[int]:
+        _observe("a generator's state is read")
+        return [int(word) for word in self.array]
+
+    def _go_on_from(self, words: np.ndarray) -> None:
+        with self._lock:
+            self.array[:] = words
+
     def __reduce__(self) -> Any:
-        return _restored, (str(self.device), self.array.tolist())
+        return _restored, (str(self.device), self._words())
 
 
 def _restored(device: str, state: list[int]) -> Generator:
@@ -106,7 +151,7 @@ def manual_seed(seed: int) -> Generator:
     >>> tracejit.manual_seed(0).initial_seed()
     0
     """
-    return default_generator.manual_seed(seed)
+    return default_generator.manual_seed(int(seed))
 
 
 def seed() -> int:
@@ -120,7 +165,7 @@ def initial_seed() -> int:
 
 
 def get_rng_state() -> Any:
-    """The default generator's state, an int64 tensor."""
+    """The default generator's state, a uint8 tensor of 16 bytes."""
     return default_generator.get_state()
 
 
@@ -146,5 +191,12 @@ def install_state_provider(provider: Provider) -> None:
 
 
 def state_of(generator: Generator | None) -> tuple[Any, int]:
-    """The state operand of the next draw, and the draws made before it in this program."""
-    return _provider(generator or default_generator)
+    """The state operand of the next draw, and the draws made before it in this program.
+
+    TypeError for what is no generator.
+    """
+    if generator is None:
+        generator = default_generator
+    elif not isinstance(generator, Generator):
+        raise TypeError(f"expected a Generator, but got {type(generator).__name__}")
+    return _provider(generator)

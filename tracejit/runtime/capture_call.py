@@ -99,7 +99,8 @@ class CapturedCall:
                     "grad mode or the default dtype is left changed",
                     "use `with tracejit.no_grad():`",
                 )
-            if self.watch and (default_generator.array != seeded).any():
+            drawn = (default_generator.array != seeded).any()
+            if self.watch and not recorder.breaks and drawn:
                 recorder.note(
                     "the generator was seeded inside the captured function", "seed it outside"
                 )

@@ -100,7 +100,9 @@ class Entry:
 
     def disjoint(self, inputs: Sequence[Any]) -> bool:
         """Whether memory this program writes overlaps no other input (checked once per set of
-        addresses)."""
+        addresses), and generators it draws from are as many as there were."""
+        if len(self.draws) > 1 and len({id(inputs[n]) for n, _ in self.draws}) < len(self.draws):
+            return False
         if not self.written:
             return True
         key = tuple([place_of(x) if isinstance(x, Tensor) else None for x in inputs])
@@ -131,6 +133,8 @@ class Entry:
                 str(guard),
                 f"{evaluate(guard.left, values)} against {evaluate(guard.right, values)}",
             )
+        if len({id(inputs[n]) for n, _ in self.draws}) < len(self.draws):
+            return Miss("the generators", "different ones", "one and the same")
         return Miss(
             "memory of the inputs", "disjoint", "overlapping, and the program writes some of it"
         )
