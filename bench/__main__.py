@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from bench import cold, peers, pointwise, rows, table, training
+from bench import cold, dispatch, peers, pointwise, rows, table, training
 from bench.measure import Workload, measure
 
 
@@ -66,15 +66,22 @@ def main(argv: list[str] | None = None) -> int:
         print("measuring cold start ...", file=sys.stderr, flush=True)
         figures = cold.measure(present, options.processes)
 
+    costs: list[dispatch.Series] = []
+    if _chosen("dispatch", options.only):
+        print("measuring dispatch ...", file=sys.stderr, flush=True)
+        costs = dispatch.measure(found)
+
     remarks = table.remarks(results, work)
     remarks += [f"cold start, {c}: {row['error']}" for c, row in figures.items() if "error" in row]
     if results:
         print(table.steady(results), end="\n\n")
     if figures:
         print(table.cold(figures), end="\n\n")
+    if costs:
+        print(dispatch.table(costs), end="\n\n")
     print("\n".join(remarks))
     if options.json:
-        options.json.write_text(table.as_json(results, figures, conditions))
+        options.json.write_text(table.as_json(results, figures, costs, conditions))
     return 1 if remarks else 0
 
 

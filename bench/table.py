@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from bench.measure import Timing, Workload
@@ -63,7 +64,8 @@ def conditions(found: dict[str, Any]) -> str:
 
 
 def as_json(
-    results: Results, figures: dict[str, dict[str, float | str]], found: dict[str, Any]
+    results: Results, figures: dict[str, dict[str, float | str]], costs: Sequence[Any],
+    found: dict[str, Any],
 ) -> str:
     """Everything, for a later comparison."""
     def plain(timing: Timing) -> dict[str, Any]:
@@ -71,4 +73,6 @@ def as_json(
         return {**vars(timing), "best": best} if not timing.error else {"error": timing.error}
 
     rows = {name: {c: plain(t) for c, t in row.items()} for name, row in results.items()}
-    return json.dumps({"conditions": found, "seconds": rows, "cold": figures}, indent=1)
+    kept = {"conditions": found, "seconds": rows, "cold": figures,
+            "dispatch, us": [vars(series) for series in costs]}
+    return json.dumps(kept, indent=1)
