@@ -7,13 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.ops.types import dtype
-
-SCALAR_NAMES = {
-    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int",
-    "int64": "Long", "float16": "Half", "bfloat16": "BFloat16", "float32": "Float",
-    "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
-}  # fmt: skip
+from tracejit.ops.types import SCALAR_NAMES, dtype
 
 
 def scalar_name(d: dtype) -> str:

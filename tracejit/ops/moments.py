@@ -27,10 +27,7 @@ from tracejit.ops.reduction_record import (
     sum_record,
 )
 from tracejit.ops.shapes import normalize_dims, numel
-from tracejit.ops.types import FLOATING, TensorType, dtype
-
-_SCALAR_NAMES = {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char",
-                 "uint8": "Byte", "bool": "Bool"}  # fmt: skip
+from tracejit.ops.types import FLOATING, SCALAR_NAMES, TensorType, dtype
 
 
 def _type(input: Any, *numbers: Any, dims: tuple[int, ...], keepdim: bool,
@@ -68,7 +65,7 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: dtype | N
     if x.dtype.category < FLOATING:
         raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a "
                            "floating point or complex dtype. Got: "
-                           f"{_SCALAR_NAMES[x.dtype.name]}")
+                           f"{SCALAR_NAMES[x.dtype.name]}")
     dims = normalize_dims(dim, len(input.shape))
     return mean_record(x, dims=dims, keepdim=bool(keepdim))
 
@@ -259,6 +256,6 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
         input = convert(input, dtype)
     if input.dtype.category != FLOATING:
         raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as "
-                           f"input. Got {_SCALAR_NAMES.get(input.dtype.name, input.dtype.name)}")
+                           f"input. Got {SCALAR_NAMES[input.dtype.name]}")
     dims = normalize_dims(dim, len(input.shape))
     return norm_record(input, p=power, dims=dims, keepdim=bool(keepdim))

@@ -15,6 +15,12 @@ import ml_dtypes
 import numpy as np
 
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)
+# what PyTorch calls element types in messages
+SCALAR_NAMES = {
+    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int",
+    "int64": "Long", "float16": "Half", "bfloat16": "BFloat16", "float32": "Float",
+    "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+}  # fmt: skip
 
 
 class dtype:
