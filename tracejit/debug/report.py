@@ -191,7 +191,7 @@ def kernels_of(segment: Any) -> list[KernelReport]:
         return []
     sizes = _last_sizes(segment)
     found = []
-    for instruction in segment.program.instructions:
+    for instruction in segment.program.all_instructions():
         kernel = instruction.kernel
         host = instruction.extern or f"host {(instruction.ops or ('call',))[0]}"
         found.append(KernelReport(

@@ -85,6 +85,12 @@ class Node:
     provenance: str = ""  # which pass made it, from what
     regions: tuple[Graph, ...] = ()
 
+    @property
+    def may_fail(self) -> bool:
+        """Whether it raises for some values, itself or in a region."""
+        inner = (node for region in self.regions for node in region.nodes)
+        return bool(getattr(self.op, "may_fail", False)) or any(n.may_fail for n in inner)
+
     def operand_values(self) -> Iterator[Value]:
         return (x for x in self.inputs if isinstance(x, Value))
 

@@ -8,8 +8,10 @@ which memory (`memory.py`) -> text (`printing.py`, `kernels.py`) -> instructions
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tracejit import logs
+from tracejit.ir.clone import copy_graph
 from tracejit.ir.graph import Graph, Node, Value
 from tracejit.lowering.emit import Partial
 from tracejit.lowering.fuse import Fuser, kind_of
@@ -20,6 +22,7 @@ from tracejit.lowering.memory import Memory, assign_memory
 from tracejit.lowering.products import Folded, copy_of, fold_products, viewed
 from tracejit.lowering.program import Program
 from tracejit.lowering.schedule import schedule
+from tracejit.ops import pointwise
 
 ROUNDS = 8
 
@@ -38,6 +41,7 @@ def lower(graph: Graph, numerics: str = "fast") -> Program:
     folded = fold_products(graph, lambda node: kind_of(node, numerics) == "product")
     if numerics == "eager":
         folded.nodes = with_views(folded.nodes, lambda node: kind_of(node, numerics) == "host")
+    folded.nodes = _with_contiguous_operands(folded.nodes)
     writes = _own_values(graph, folded)
     outputs = _outputs(graph)
     results = set(outputs) | {v for _, v in writes}
@@ -45,6 +49,10 @@ def lower(graph: Graph, numerics: str = "fast") -> Program:
     groups, nests, partials = _fused(graph, folded, results, numerics)
     memory = assign_memory(graph, outputs, writes, groups, nests)
     program = schedule(graph, memory, nests, partials, folded, numerics)
+    for instruction in program.instructions:
+        if instruction.host is not None:
+            found = instruction.host.regions
+            instruction.regions = tuple(lower(_separated(region), numerics) for region in found)
     assert len(graph.scope.guards) == guards, (
         f"lowering asked about sizes: {graph.scope.guards[guards:]}"
     )
@@ -67,8 +75,35 @@ def _outputs(graph: Graph) -> list[Value]:
 def _unread_failures(nodes: Sequence[Node]) -> set[Value]:
     """Results that nobody reads, of nodes that may fail: they are computed for the failure."""
     read = {v for node in nodes for v in node.operand_values()}
-    failing = [node for node in nodes if getattr(node.op, "may_fail", False)]
+    failing = [node for node in nodes if node.may_fail]
     return {v for node in failing for v in node.outputs[:1] if v not in read}
+
+
+def _with_contiguous_operands(nodes: Sequence[Node]) -> list[Node]:
+    """Regions read their inputs as contiguous: an operand that may not be is copied before."""
+    found: list[Node] = []
+    for node in nodes:
+        if node.regions:
+            inputs = [
+                x if x.node is not None or x.contiguous else copy_of(x, found, node)
+                for x in node.inputs
+            ]
+            node = replace(node, inputs=tuple(inputs))
+        found.append(node)
+    return found
+
+
+def _separated(region: Graph) -> Graph:
+    """A region whose outputs have memory of their own, which its caller chooses."""
+    if len({*region.inputs, *region.outputs}) == len(region.inputs) + len(region.outputs):
+        return region
+    copy, _ = copy_graph(region)
+    taken = set(copy.inputs)
+    for k, value in enumerate(copy.outputs):
+        if value in taken:
+            copy.outputs[k] = pointwise.clone(value)
+        taken.add(copy.outputs[k])
+    return copy
 
 
 def _own_values(graph: Graph, folded: Folded) -> list[tuple[Value, Value]]:

@@ -7,6 +7,7 @@ tests. Everything that depends on extents is a size expression, evaluated once p
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +72,7 @@ class Instruction:
     bytes_written: SizeLike = 0
     extern: str = ""  # library routine, e.g. "matmul"
     host: Any = None  # the ir Node a host call evaluates
+    regions: tuple[Program, ...] = ()  # what a host call of structured control flow calls
 
 
 @dataclass
@@ -84,3 +86,10 @@ class Program:
     instructions: list[Instruction] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
+
+    def all_instructions(self) -> Iterator[Instruction]:
+        """In order, those of regions after the instruction that runs them."""
+        for instruction in self.instructions:
+            yield instruction
+            for region in instruction.regions:
+                yield from region.all_instructions()

@@ -17,7 +17,7 @@ def dce(graph: Graph, numerics: str = "fast") -> Graph:
     live = set(graph.results())
     nodes = []
     for node in reversed(graph.nodes):
-        if node.op.may_fail or any(v in live for v in node.outputs):
+        if node.may_fail or any(v in live for v in node.outputs):
             live.update(node.operand_values())
             nodes.append(node)
     graph.nodes = nodes[::-1]

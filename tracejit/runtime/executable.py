@@ -18,7 +18,8 @@ from tracejit.ir.graph import Location
 from tracejit.lowering.program import Instruction, Program
 from tracejit.memory import Storage, allocate, get_num_threads
 from tracejit.memory.allocator import bucket_for
-from tracejit.runtime import blas, cache, host, nan_check, runner
+from tracejit.ops.stacks import Run, may_hold_handles, stack_run
+from tracejit.runtime import blas, cache, host, nan_check, region_loop, regions, runner
 from tracejit.runtime.binding import Binding, bind
 from tracejit.runtime.runner import JOB, ROW, STATUS_WORDS, Runner
 
@@ -52,14 +53,22 @@ class Executable:
         if mode not in ("compiled", "python"):
             raise ValueError(f"Executable: expected mode compiled or python, got {mode!r}")
         self.program, self.mode = program, mode
-        kernels = {i.kernel.digest: i.kernel for i in program.instructions if i.kernel is not None}
+        instructions = list(program.all_instructions())
+        kernels = {i.kernel.digest: i.kernel for i in instructions if i.kernel is not None}
         self.inputs = len(program.inputs)
         self.functions: Mapping[str, Any]
         if mode == "python":
             self.functions = {d: host.python_kernel(kernel) for d, kernel in kernels.items()}
         elif kernels:
-            self.functions = cache.functions_of([*kernels.values(), *runner.kernels()])
+            driver = [region_loop.kernel()] if any(i.regions for i in instructions) else []
+            self.functions = cache.functions_of([*kernels.values(), *runner.kernels(), *driver])
             self.runner = runner.runner()
+        self.regions = {
+            k: [Executable(region, mode) for region in i.regions]
+            for k, i in enumerate(program.instructions)
+            if i.regions
+        }
+        self.makes_stacks = any(regions.pushes(i) for i in instructions)
         self.calls_blas = any(i.extern == "matmul" for i in program.instructions)
 
     def bind(self, values: Mapping[str, int]) -> Binding:
@@ -74,6 +83,10 @@ class Executable:
         binding.native.returned = [
             binding.place[b] - first if b in numbers else -1 for b in self.program.outputs
         ]
+        binding.native.controls = {
+            k: regions.bind_regions(binding.steps[k], found, values)
+            for k, found in self.regions.items()
+        }
         return binding
 
     def run(self, binding: Binding, input_pointers: Sequence[int]) -> list[Storage | None]:
@@ -94,7 +107,11 @@ class Executable:
             if native.simple:
                 native.call(frame.job)
                 if frame.status[0]:
-                    raise self._failure(frame, 0)
+                    raise self.failure(frame, 0)
+            elif self.makes_stacks:
+                with stack_run() as stacks:
+                    self._run_stretches(binding, frame)
+                    self._keep(stacks, binding, outputs)
             else:
                 self._run_stretches(binding, frame)
         finally:
@@ -102,6 +119,21 @@ class Executable:
         if native.plain:
             return outputs
         return [outputs[k] if k >= 0 else None for k in native.returned]
+
+    def _keep(self, stacks: Run, binding: Binding, outputs: Sequence[Storage]) -> None:
+        """Stacks live as long as the outputs that may hold their handles."""
+        for k, value in zip(binding.native.returned, self.program.graph.outputs):
+            if k >= 0 and may_hold_handles(value.type):
+                stacks.keep(outputs[k])
+
+    def execute(self, binding: Binding, frame: Any) -> None:
+        """Run once on the addresses that are in the frame's table: the body of a region."""
+        if binding.native.simple:
+            binding.native.call(frame.job)
+            if frame.status[0]:
+                raise self.failure(frame, 0)
+        else:
+            self._run_stretches(binding, frame)
 
     def _run_stretches(self, binding: Binding, frame: Any) -> None:
         """The general case: large arenas, workers, host calls, kernels as Python."""
@@ -120,29 +152,37 @@ class Executable:
                 self.runner.prepare(threads - 1)
             for number, (first, count) in enumerate(binding.stretches):
                 if count == 0:
-                    host.call(self.program, binding, first, frame.addresses())
+                    self._host_call(binding, frame, first)
                     continue
                 native.call(frame.jobs[number])
                 if frame.status[0]:
-                    raise self._failure(frame, first)
+                    raise self.failure(frame, first)
         finally:
             frame.give_arena()
 
     def run_one(self, binding: Binding, frame: Any, number: int) -> None:
         """Run one instruction on this thread, in either mode."""
         if binding.steps[number].instruction.kernel is None:
-            host.call(self.program, binding, number, frame.addresses())
+            self._host_call(binding, frame, number)
         elif self.mode == "compiled":
             frame.run_row(number)
             if frame.status[0]:
-                raise self._failure(frame, number)
+                raise self.failure(frame, number)
         else:
             status = host.run_python(self, binding, frame.addresses(), number)
             if status[0]:
                 instruction = self.program.instructions[number]
                 raise _error(instruction, int(status[0]), int(status[1]))
 
-    def _failure(self, frame: Any, first: int) -> ProgramError:
+    def _host_call(self, binding: Binding, frame: Any, number: int) -> None:
+        control = binding.native.controls.get(number)
+        if control is not None:
+            control.run(frame.words)
+        else:
+            host.call(self.program, binding, number, frame.addresses())
+
+    def failure(self, frame: Any, first: int) -> ProgramError:
+        """The error that the frame's status stands for; the frame is as new."""
         number, value, row = frame.status[:3]
         frame.clear_status()
         return _error(self.program.instructions[first + row], number, value)
@@ -157,7 +197,8 @@ def _error(instruction: Instruction, number: int, value: int) -> ProgramError:
 class _Native:
     """The parts of a binding that do not change from call to call: rows, operands, sizes."""
 
-    returned: list[int]
+    returned: list[int]  # which output each result is
+    controls: dict[int, Any]  # what runs instructions with regions
 
     def __init__(self, executable: Executable, binding: Binding):
         self.binding = binding
@@ -227,6 +268,9 @@ class _Frame:
         self._words: Any = np.zeros(words, np.int64)
         memory = memoryview(self._words.data)
         self.table = memory.cast("B")
+        self.words = memory[: native.places]
+        self.at = int(self._words.ctypes.data)
+        self.walk: Any = None  # of a loop's body: see `regions`
         self.status = memory[native.places : native.places + STATUS_WORDS]
         self.jobs: dict[int, int] = {}
         self._job_words = []
