@@ -7,10 +7,20 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tests.capture import programs_autograd, programs_mutation, programs_staleness
+from tests.capture import (
+    programs_autograd,
+    programs_found,
+    programs_mutation,
+    programs_staleness,
+)
 from tracejit import config
 
-PROGRAMS = programs_mutation.PROGRAMS + programs_staleness.PROGRAMS + programs_autograd.PROGRAMS
+PROGRAMS = (
+    programs_mutation.PROGRAMS
+    + programs_staleness.PROGRAMS
+    + programs_autograd.PROGRAMS
+    + programs_found.PROGRAMS
+)
 MODES = ("graph", "python", "compiled")
 
 

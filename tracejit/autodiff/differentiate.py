@@ -30,6 +30,7 @@ class Joint:
     tangents  graph inputs standing for the gradients of `outputs`
     grads     gradient values, None where an input is not reached
     saved     forward values the backward graph starts from
+    written   graph inputs the call writes: what they were is gone after it
     backward  graph: saved + tangents -> the grads that are not None
     """
 
@@ -39,6 +40,7 @@ class Joint:
     tangents: list[Value]
     grads: list[Value | None]
     saved: list[Value]
+    written: set[Value]
     backward: Graph
 
 
@@ -70,5 +72,9 @@ def differentiate(
     values = [None if g is None else recorder.traced(g).read() for g in found]
     real = [v for v in values if v is not None]
     saved = residuals(graph, tangent_values, real)
-    backward = extract(graph, f"{graph.name}_backward", [*saved, *tangent_values], real)
-    return Joint(graph, list(outputs), list(inputs), tangent_values, values, saved, backward)
+    written = {memory.input for memory in recorder.written()}
+    given = [*saved, *tangent_values]
+    backward = extract(graph, f"{graph.name}_backward", given, real, copied=written)
+    return Joint(
+        graph, list(outputs), list(inputs), tangent_values, values, saved, written, backward
+    )

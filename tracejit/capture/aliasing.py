@@ -99,11 +99,20 @@ class Traced:
         """The state of a view of this tensor."""
         return Traced(self.recorder, self.memory, (*self.views, (op, operands, attributes)), value)
 
+    def settle_layout(self) -> None:
+        """From here on the program serves only the sizes and strides that this tensor has."""
+        root = self.memory.value if self.memory.input is None else self.memory.input
+        for size in (*root.type.shape, *root.graph.strides.get(root, ()), *self.shape):
+            int(size)
+
     def layout(self, exact: bool = False) -> np.ndarray:
         """An array laid out as the tensor would be, where every symbol is at least 2; `exact`: as
         it is."""
         graph = self.memory.value.graph
-        values = dict(graph.scope.hints) if exact else _generic_sizes(graph)
+        values = None if exact else _generic_sizes(graph)
+        if values is None:
+            self.settle_layout()
+            values = dict(graph.scope.hints)
         shape = tuple(evaluate(s, values) for s in self.memory.value.type.shape)
         array: Any = np.lib.stride_tricks.as_strided(
             np.empty(1, np.int8),
@@ -127,12 +136,16 @@ def _owner_strides(owner: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return _contiguous(shape) if contiguous else tuple(s // array.itemsize for s in array.strides)
 
 
-def _generic_sizes(graph: Graph) -> dict[str, int]:
+def _generic_sizes(graph: Graph) -> dict[str, int] | None:
+    """Sizes of at least 2 where the example has 0 or 1; None where what was asked of them rules
+    that out."""
     scope = graph.scope
     values = {name: max(hint, 2) for name, hint in scope.hints.items()}
     for name in scope.equal:
         values[name] = evaluate(scope.resolve(Size({(name,): 1}, scope)), values)
-    return values
+    if values == scope.hints or all(guard.holds(values) for guard in scope.guards):
+        return values
+    return None
 
 
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -86,10 +86,6 @@ def _layout(traced: Traced) -> tuple[Sizes, Sizes]:
 
 def _of_example(traced: Traced) -> tuple[Sizes, Sizes]:
     """As in this call; the program then serves only these sizes and strides."""
-    memory = traced.memory
-    root = memory.value if memory.input is None else memory.input
-    for size in (*root.type.shape, *root.graph.strides.get(root, ()), *traced.shape):
-        int(size)
     layout = traced.layout(exact=True)
     return list(layout.shape), list(layout.strides)
 

@@ -54,11 +54,25 @@ def digest(graph: Graph) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
+def free_symbols(graph: Graph) -> list[str]:
+    """The symbols that no input shows, by name; equal digests mean equal names.
+
+    >>> from tracejit.ir.parser import parse_graph
+    >>> free_symbols(parse_graph('graph g(in0: float32[s0, n] "x") where s0=2 in0.size[0], n=3: '
+    ...                          'return %in0'))
+    ['n']
+    """
+    canonical = _Canonical(graph)
+    canonical.graph(graph)
+    return sorted(canonical.free)
+
+
 class _Canonical:
     """A graph as nested tuples of plain data; symbols and values are named by first appearance."""
 
     def __init__(self, graph: Graph):
         self.symbols: dict[str, int] = {}
+        self.free: set[str] = set()
         for name in sorted(graph.symbol_sources, key=lambda n: graph.symbol_sources[n]):
             self.symbols[name] = len(self.symbols)
 
@@ -106,6 +120,9 @@ class _Canonical:
 
     def atom(self, atom: Any) -> Any:
         if isinstance(atom, str):
-            return ("symbol", self.symbols.setdefault(atom, len(self.symbols)))
+            if atom in self.symbols:
+                return ("symbol", self.symbols[atom])
+            self.free.add(atom)  # a run gives its value by this name
+            return ("free", atom)
         # A compound atom's operands are ints or frozen sizes: (key, text).
         return (atom[0], *(self.terms(a[0]) if isinstance(a, tuple) else a for a in atom[1:]))

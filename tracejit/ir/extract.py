@@ -7,21 +7,25 @@ joint graph for higher orders).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from tracejit.ir.graph import Graph, Node, Value
 
 
 def extract(graph: Graph, name: str, inputs: Sequence[Value], outputs: Sequence[Value],
-            writes: Sequence[tuple[Value, Value]] = ()) -> Graph:
+            writes: Sequence[tuple[Value, Value]] = (), copied: Container[Value] = ()) -> Graph:
     """A new graph that computes `outputs` (and writes) from `inputs`; sizes are shared with
     `graph`.
+
+    copied  inputs of `graph` that the new one is given as copies: contiguous, whatever they were
     """
     part = Graph(name, scope=graph.scope)
     now: dict[Value, Value] = {}
     for value in inputs:
-        fresh = part.input(value.type, value.source, value.contiguous, graph.strides.get(value, ()))
+        strides = () if value in copied else graph.strides.get(value, ())
+        contiguous = value.contiguous or value in copied
+        fresh = part.input(value.type, value.source, contiguous, strides)
         fresh.is_weak = value.is_weak
         now[value] = fresh
     failing = _failing(graph, set(inputs)) if all(v.node is None for v in inputs) else []
@@ -34,7 +38,8 @@ def extract(graph: Graph, name: str, inputs: Sequence[Value], outputs: Sequence[
     number = {value: k for k, value in enumerate(graph.inputs)}
     moved = {number[v]: k for k, v in enumerate(inputs) if v in number}
     part.symbol_sources = {s: (kind, moved[k], d)
-                           for s, (kind, k, d) in graph.symbol_sources.items() if k in moved}
+                           for s, (kind, k, d) in graph.symbol_sources.items()
+                           if k in moved and (kind == "size" or graph.inputs[k] not in copied)}
     return part
 
 

@@ -370,15 +370,13 @@ class EntryMaker:
         fresh = list(
             dict.fromkeys(t._traced.memory for t in results if t._traced.memory.owner is None)
         )
-        saved = [] if joint is None else joint.saved
         roots_of: dict[Memory, int] = {m: k for k, m in enumerate(fresh)}
         tracked = {} if joint is None else {id(t): k for k, t in enumerate(joint.outputs)}
         described = [self._describe(t, roots_of, tracked) for t in results]
         written = recorder.written()
         primal = {v: k for k, v in enumerate(inputs)}
         draws = [(primal[d.value], d.count) for d in recorder.generators.values()]
-        extra, saved_at = self._saved(saved, primal, len(fresh), {m.input for m in written})
-        backward = self._backward(joint, primal, saved_at)
+        extra, backward = self._backward(joint, primal, len(fresh))
         writes = [(primal[m.input], m.generation) for m in written]
         roots = recorder.finish(inputs, concrete, results, fresh, extra)
         segment = self.call.segments[-1]
@@ -430,10 +428,11 @@ class EntryMaker:
         return extra, found
 
     def _backward(
-        self, joint: Joint | None, primal: dict[Value, int], saved: list[tuple[str, int]]
-    ) -> Backward | None:
+        self, joint: Joint | None, primal: dict[Value, int], first: int
+    ) -> tuple[list[Value], Backward | None]:
+        """Outputs to keep for the backward, numbered from `first`, and the backward."""
         if joint is None:
-            return None
+            return [], None
         real = [k for k, g in enumerate(joint.grads) if g is not None]
         grads = [real.index(k) if k in real else None for k in range(len(joint.grads))]
         whole = extract(
@@ -442,11 +441,25 @@ class EntryMaker:
             joint.graph.inputs,
             [g for g in joint.grads if g is not None],
         )
+        read = {v for node in whole.nodes for v in node.operand_values()}
+        before = [
+            v
+            for v, again in zip(joint.graph.inputs, whole.inputs)
+            if v in joint.written and again in read
+        ]
+        kept = list(dict.fromkeys([*joint.saved, *before]))
+        extra, places = self._saved(kept, primal, first, joint.written)
+        place = dict(zip(kept, places))
+        saved = [place[v] for v in joint.saved]
+        originals = [(primal[v], place[v][1]) for v in before]
         number = {v: k for k, v in enumerate(joint.graph.inputs)}
         tangents = [number[t] for t in joint.tangents]
         wrt = [primal[self.recorder.lifted[id(x)].value] for x in joint.inputs]
         graph, compile = joint.backward, self.call.compile
-        return Backward(whole, len(primal), tangents, grads, wrt, saved, lambda: compile(graph))
+        plan = Backward(
+            whole, len(primal), tangents, grads, wrt, saved, originals, lambda: compile(graph)
+        )
+        return extra, plan
 
 
 def op_by_op(graph: Graph, inputs: list[Any]) -> list[Tensor]:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from tracejit.capture.aliasing import extent
 from tracejit.capture.guards import Guards, Miss
 from tracejit.capture.results import Effect, Recipe, Replay
@@ -49,6 +51,7 @@ class Backward:
     grads: list[int | None]  # for each differentiable input: position in `segment`'s outputs
     wrt: list[int]  # graph inputs that receive gradients
     saved: list[tuple[str, int]]  # ("input", number) or ("output", number of the forward segment)
+    before: list[tuple[int, int]]  # (input the program writes, output that holds what it was)
     make: Callable[[], Segment]
     segment: Segment | None = None
 
@@ -74,7 +77,8 @@ class Entry:
 
     def replay(self, inputs: Sequence[Any], arguments: tuple, bound: Bound) -> Any:
         """Run natively and return what the plain function would."""
-        roots = self.segment.run(self.concrete(inputs), bound)
+        values = self.concrete(inputs)
+        roots = self.segment.run(values, bound)
         for number, writes in self.written:
             inputs[number]._storage.version += writes
         for number, draws in self.draws:
@@ -84,7 +88,7 @@ class Entry:
         for result in self.results:
             tensors.append(self._result(result, roots, replay))
         if self.backward is not None:
-            self._attach(self.backward, inputs, roots, tensors, bound)
+            self._attach(self.backward, values, roots, tensors, bound)
         for effect in self.effects:
             effect(replay)
         return self.returned(replay)
@@ -197,6 +201,8 @@ def attach_backward(
         inputs[k] for kind, k in plan.saved if kind == "input" and isinstance(inputs[k], Tensor)
     ]
     everything = list(inputs)
+    for number, output in plan.before:
+        everything[number] = roots[output]
     types = [(t._shape, t._dtype) for t in outputs]
 
     def backward(grads: tuple, create_graph: bool) -> list[Any]:
@@ -204,7 +210,8 @@ def attach_backward(
         if create_graph:
             return _differentiable(plan, everything, tangents)
         segment = plan.compiled()
-        made = segment.run([*kept, *tangents], segment.bind_sizes(bound.sizes))
+        given = [*kept, *tangents]
+        made = segment.run(given, segment.bind_given(given, bound.sizes))
         return [None if k is None else made[k] for k in plan.grads]
 
     record_custom("CompiledBackward", primals, outputs, backward, kept_inputs)
@@ -221,7 +228,7 @@ def _tangent(grad: Any, shape: tuple, dtype: Any) -> Any:
 def _differentiable(plan: Backward, inputs: list[Any], tangents: list[Any]) -> list[Any]:
     """Gradients as eager ops on the tape: the joint graph, op by op."""
     given: list[Any] = [None] * len(plan.graph.inputs)
-    rest = iter(inputs)
+    rest = iter([of_array(x) if isinstance(x, np.ndarray) else x for x in inputs])
     for k in range(len(given)):
         given[k] = tangents[plan.tangents.index(k)] if k in plan.tangents else next(rest)
     outputs = interpret(plan.graph, given).outputs

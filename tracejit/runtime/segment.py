@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from tracejit.eager.saved import alias
 from tracejit.eager.state import make, of_array
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.writing import writable_array
+from tracejit.ir.digest import free_symbols
 from tracejit.ir.graph import Graph
 from tracejit.ir.interpret import interpret
 from tracejit.ir.sizes import evaluate
@@ -37,6 +38,7 @@ class Segment:
         self.captured = graph
         self.seconds: dict[str, float] = {}
         self.bindings: dict[tuple, Any] = {}
+        self.free = free_symbols(graph)
         started = time.perf_counter()
         self.graph = run_passes(graph, numerics)
         self.seconds["passes"] = time.perf_counter() - started
@@ -69,9 +71,9 @@ class Segment:
         contiguous."""
         return tuple([(x._shape, x._strides) if isinstance(x, Tensor) else None for x in inputs])
 
-    def sizes(self, inputs: Sequence[Any]) -> dict[str, int]:
-        """The values of the graph's symbols."""
-        values = {}
+    def sizes(self, inputs: Sequence[Any], free: Mapping[str, int] = {}) -> dict[str, int]:
+        """The values of the graph's symbols; of those that no input shows, `free`."""
+        values = dict(free)
         for name, (kind, number, dimension) in self.graph.symbol_sources.items():
             x = inputs[number]
             values[name] = x._shape[dimension] if kind == "size" else x._strides[dimension]
@@ -85,9 +87,7 @@ class Segment:
         if bound is False:
             sizes = self.sizes(inputs)
             held = all(guard.holds(sizes) for guard in self.guards)
-            bound = self.bindings[key] = Bound(self, sizes) if held else None
-            if len(self.bindings) > flags.max_bindings:
-                del self.bindings[next(iter(self.bindings))]
+            bound = self._keep(key, Bound(self, sizes) if held else None)
         return bound
 
     def bound(self, inputs: Sequence[Any]) -> Bound:
@@ -97,12 +97,23 @@ class Segment:
             raise RuntimeError(f"{self.captured.name}: {self.failing_guard(inputs)} does not hold")
         return bound
 
-    def bind_sizes(self, sizes: dict[str, int]) -> Bound:
-        """The binding for sizes another segment over the same symbols was bound at."""
-        key = tuple(sorted(sizes.items()))
+    def bind_given(self, inputs: Sequence[Any], sizes: Mapping[str, int]) -> Bound:
+        """The binding of a part of a larger program: what no input shows has its value there.
+
+        All else is read from the inputs: this segment may have been made for another function,
+        whose symbols had other names.
+        """
+        free = {name: sizes[name] for name in self.free}
+        key = ("given", self.key(inputs), tuple(free.values()))
         bound = self.bindings.get(key)
         if bound is None:
-            bound = self.bindings[key] = Bound(self, sizes)
+            bound = self._keep(key, Bound(self, self.sizes(inputs, free)))
+        return bound
+
+    def _keep(self, key: tuple, bound: Any) -> Any:
+        self.bindings[key] = bound
+        if len(self.bindings) > flags.max_bindings:
+            del self.bindings[next(iter(self.bindings))]
         return bound
 
     def failing_guard(self, inputs: Sequence[Any]) -> Any:

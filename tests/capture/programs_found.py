@@ -1,0 +1,85 @@
+"""Programs in which random testing and review found a captured call to be wrong."""
+
+from __future__ import annotations
+
+import tracejit as tj
+
+F = tj.nn.functional
+
+
+def gradient_of_a_call_that_writes_strided_memory(jit):
+    @jit
+    def f(x, w):
+        x.exp_()
+        return x @ w
+
+    out = []
+    for n in (5, 2):
+        x, w = (tj.arange(4.0 * n).view(n, 4) / 20).t(), tj.ones(n, 3, requires_grad=True)
+        f(x, w).sum().backward()
+        out += [x, w.grad]
+    return out
+
+
+def higher_gradient_of_a_call_that_writes(jit):
+    @jit
+    def f(x, w):
+        x.exp_()
+        return w * w * x
+
+    out = []
+    for _ in range(2):
+        x, w = tj.arange(3.0), tj.arange(3.0).requires_grad_()
+        (first,) = tj.autograd.grad(f(x, w).sum(), w, create_graph=True)
+        out += [first.detach(), *tj.autograd.grad(first.sum(), w)]
+    return out
+
+
+def higher_gradient_through_dropout(jit):
+    @jit
+    def f(x):
+        return F.dropout(x * x, 0.5) * x
+
+    out = []
+    for _ in range(3):
+        x = tj.arange(8.0).requires_grad_()
+        (first,) = tj.autograd.grad(f(x).sum(), x, create_graph=True)
+        out += [first.detach(), *tj.autograd.grad(first.sum(), x)]
+    return out
+
+
+def backward_programs_alike_over_other_inputs(jit):
+    @jit
+    def f(x, w):
+        return x.sum() * w * w
+
+    @jit
+    def g(x, w):
+        w.relu()  # w is met first: its sizes have other names than in f
+        return x.sum() * w * w
+
+    out = []
+    for h in (f, g):
+        w = tj.arange(5.0).requires_grad_()
+        h(tj.arange(3.0), w).sum().backward()
+        out.append(w.grad)
+    return out
+
+
+def write_through_view_of_no_elements_made_outside(jit):
+    @jit
+    def f(x):
+        x.view(-1).mul_(2.0)
+        (x * x).sum().backward()
+
+    out = []
+    for shape in ((6, 3, 0), (2, 3, 1), (0, 1, 1)):
+        w = tj.ones(shape).requires_grad_()
+        f((w * 1).view(-1))
+        out.append(w.grad)
+    return out
+
+
+PROGRAMS = [
+    f for f in list(globals().values()) if callable(f) and getattr(f, "__module__", "") == __name__
+]
