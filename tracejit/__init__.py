@@ -65,10 +65,12 @@ from tracejit.ops.pointwise import (
 )  # fmt: skip
 from tracejit.ops.moments import mean, norm, std, std_mean, var, var_mean
 from tracejit.ops.random import (
-    Generator, bernoulli, default_generator, dropout, get_rng_state, initial_seed, manual_seed,
+    Generator, bernoulli, default_generator, get_rng_state, initial_seed, manual_seed,
     normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm, seed,
     set_rng_state,
 )  # fmt: skip
+from tracejit.ops.dropout import alpha_dropout, dropout, feature_alpha_dropout, feature_dropout
+from tracejit.ops.sampling import binomial, multinomial, poisson
 from tracejit.ops.rearranging import flip, roll, tile, tril, triu
 from tracejit.ops.reduction import (
     all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, sum,

@@ -1,9 +1,9 @@
 """Philox random numbers inside kernels: the recipe that eager mode runs, as numba callables.
 
 In: the name of what is drawn. Out: a plain Python function (kernels run as plain Python) or a
-numba callable, inlined, for CPU or CUDA kernels. Called by the kernel writers. Every function
-takes (seed, offset, index), all uint64, then its own arguments; an index is an element's position
-in the whole logical result, so no split of the work changes a bit.
+numba callable, inlined, for CPU or CUDA kernels. Called by the kernel writers. A function that
+draws takes (seed, offset, index), all uint64, then its own arguments; an index is an element's
+position in the whole logical result, so no split of the work changes a bit.
 """
 
 from __future__ import annotations
@@ -23,8 +23,12 @@ RANDOM_FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "uniform_bfloat16": (philox_recipe.uniform_bfloat16, _KEY),
     "normal_float32": (philox_recipe.normal_float32, _KEY),
     "normal_float64": (philox_recipe.normal_float64, _KEY),
+    "exponential_float32": (philox_recipe.exponential_float32, _KEY),
+    "exponential_float64": (philox_recipe.exponential_float64, _KEY),
     "bernoulli": (philox_recipe.bernoulli, (*_KEY, "float64")),
     "randint": (philox_recipe.randint, (*_KEY, "int64", "uint64")),
+    "affine_float32": (philox_recipe.affine_float32, ("float32",) * 3),
+    "affine_float64": (philox_recipe.affine_float64, ("float64",) * 3),
     "philox_words": (philox_recipe.philox_words, _KEY),
 }
 

@@ -22,6 +22,14 @@ from tracejit.ops.activations import (
 )
 from tracejit.ops.classification import cross_entropy, nll_loss
 from tracejit.ops.composite import scaled_dot_product_attention
+from tracejit.ops.dropout import (
+    alpha_dropout,
+    dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
+)
 from tracejit.ops.gather_scatter import embedding, one_hot
 from tracejit.ops.linalg import linear
 from tracejit.ops.losses import (
@@ -35,6 +43,5 @@ from tracejit.ops.losses import (
 )
 from tracejit.ops.normalization import layer_norm, normalize
 from tracejit.ops.pointwise import sigmoid, tanh
-from tracejit.ops.random import dropout
 from tracejit.ops.rearranging import pad
 from tracejit.ops.softmax import log_softmax, softmax, softmin

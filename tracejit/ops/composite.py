@@ -57,9 +57,9 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
 
     RuntimeError if both a mask and `is_causal` are given.
     """
+    from tracejit.ops.dropout import dropout
     from tracejit.ops.linalg import matmul
     from tracejit.ops.pointwise_logic import where
-    from tracejit.ops.random import dropout
     from tracejit.ops.softmax import softmax
 
     if is_causal and attn_mask is not None:

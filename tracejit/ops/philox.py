@@ -106,6 +106,26 @@ def _normals_float64(a: Any, b: Any, c: Any, d: Any) -> list[Any]:
     return _pair(recipe.radius_float64(a, b), recipe.angle_float64(c, d), c)
 
 
+def philox_exponential_numpy(
+    seed: int, offset: int, n: int, dtype: Any = np.float32
+) -> np.ndarray[Any, Any]:
+    """n positive numbers, exponential of rate 1; float16 and bfloat16 are rounded from float32.
+
+    Raises TypeError for other dtypes.
+
+    >>> bool((philox_exponential_numpy(0, 0, 100) > 0).all())
+    True
+    """
+    kind = np.dtype(dtype)
+    if kind == np.float64:
+        make = recipe.exponential_float64_from_words
+        return _fill(seed, offset, n, kind, 2, lambda a, b, c, d: [make(a, b), make(c, d)])
+    if kind.name not in _WORD_UNIFORMS:
+        raise TypeError(f"expected a floating dtype, got {kind}")
+    convert = recipe.exponential_float32_from_word
+    return _fill(seed, offset, n, kind, 4, lambda *words: [convert(w) for w in words])
+
+
 def philox_randint_numpy(
     seed: int, offset: int, n: int, low: int, high: int, dtype: Any = np.int64
 ) -> np.ndarray[Any, Any]:

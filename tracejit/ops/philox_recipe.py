@@ -114,8 +114,8 @@ def integer_from_words(first, second, low, span):
     return low + np.int64(scaled)
 
 
-def radius_float32(word):
-    """sqrt(-2 log u), u = (word + 1) / 2^32."""
+def log_float32(word):
+    """log u, u = (word + 1) / 2^32."""
     u = np.float32(np.int64(word + ONE)) * np.float32(2.3283064365386963e-10)
     bits = np.float32(u).view(np.int32)
     k = (bits - np.int32(0x3F3504F3)) >> np.int32(23)
@@ -126,12 +126,16 @@ def radius_float32(word):
     p = np.float32(0.23582767) * z + np.float32(0.2853728)
     p = p * z + np.float32(0.40000334)
     p = p * z + np.float32(0.6666666)
-    log = np.float32(k) * np.float32(0.6931472) + (s * (p * z) + (s + s))
-    return np.sqrt(np.float32(-2.0) * log)
+    return np.float32(k) * np.float32(0.6931472) + (s * (p * z) + (s + s))
 
 
-def radius_float64(first, second):
-    """sqrt(-2 log u), u = (r + 1) / 2^53, r of 53 bits."""
+def radius_float32(word):
+    """sqrt(-2 log u), u = (word + 1) / 2^32."""
+    return np.sqrt(np.float32(-2.0) * log_float32(word))
+
+
+def log_float64(first, second):
+    """log u, u = (r + 1) / 2^53, r of 53 bits."""
     bits = ((first >> np.uint64(5)) << np.uint64(26)) | (second >> np.uint64(6))
     u = np.float64(np.int64(bits + ONE)) * np.float64(1.1102230246251565e-16)
     bits = np.float64(u).view(np.int64)
@@ -146,8 +150,24 @@ def radius_float64(first, second):
     p = p * z + np.float64(0.285714287424682)
     p = p * z + np.float64(0.3999999999941435)
     p = p * z + np.float64(0.6666666666666734)
-    log = np.float64(k) * np.float64(0.6931471805599453) + (s * (p * z) + (s + s))
-    return np.sqrt(np.float64(-2.0) * log)
+    return np.float64(k) * np.float64(0.6931471805599453) + (s * (p * z) + (s + s))
+
+
+def radius_float64(first, second):
+    """sqrt(-2 log u), u = (r + 1) / 2^53, r of 53 bits."""
+    return np.sqrt(np.float64(-2.0) * log_float64(first, second))
+
+
+def exponential_float32_from_word(word):
+    """-log u, and half an eps where that would be 0."""
+    log = log_float32(word)
+    return np.where(log < np.float32(0.0), -log, np.float32(5.9604644775390625e-08))
+
+
+def exponential_float64_from_words(first, second):
+    """-log u, and half an eps where that would be 0."""
+    log = log_float64(first, second)
+    return np.where(log < np.float64(0.0), -log, np.float64(1.1102230246251565e-16))
 
 
 def angle_float32(word):
@@ -187,6 +207,14 @@ def coordinate(radius, sine, cosine, quarter):
     return np.where((quarter & TWO) != ZERO, -y, y)
 
 
+def affine_float32(drawn, scale, shift):
+    return drawn * scale + shift
+
+
+def affine_float64(drawn, scale, shift):
+    return drawn * scale + shift
+
+
 def uniform_float32(seed, offset, index):
     return float32_from_word(word_of(seed, offset, index))
 
@@ -222,6 +250,15 @@ def normal_float64(seed, offset, index):
     return coordinate(radius, sine, cosine, quarter)
 
 
+def exponential_float32(seed, offset, index):
+    return exponential_float32_from_word(word_of(seed, offset, index))
+
+
+def exponential_float64(seed, offset, index):
+    first, second = word_pair_of(seed, offset, index)
+    return exponential_float64_from_words(first, second)
+
+
 def bernoulli(seed, offset, index, p):
     """True with probability p (float64), by a 24-bit uniform."""
     return np.float64(uniform_float32(seed, offset, index)) < p
@@ -233,5 +270,6 @@ def randint(seed, offset, index, low, span):
     return integer_from_words(first, second, low, span)
 
 
-for _function in (radius_float32, radius_float64, angle_float32, angle_float64, coordinate):
+for _function in (log_float32, log_float64, radius_float32, radius_float64, angle_float32,
+                  angle_float64, coordinate, affine_float32, affine_float64):  # fmt: skip
     _function.uncontracted = True

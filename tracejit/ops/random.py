@@ -1,24 +1,20 @@
-"""Random tensors: generators, the four records that draw, and PyTorch's functions over them.
+"""New random tensors: PyTorch's functions over the draws of `random_record`.
 
 In: sizes, a dtype, a `Generator`. Out: tensors whose element i is a function of (seed, offset, i)
 alone, so that eager mode, kernels and any number of threads give the same. Called by users and by
-dropout and initialisation.
+initialisation. What overwrites a tensor, and samples by weights, is in `sampling`.
 
-A record's operand 0 is the generator's state, int64 (seed, offset); its attribute `offset` says
-how many draws were made before it by the same program. `generators.py` says who
-hands out the state.
+Every function takes PyTorch's `generator=`, `out=`, `dtype=`, `device=` and `requires_grad=`;
+`layout` and `pin_memory` are accepted and mean nothing here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from typing import Any
 
-import numpy as np
-
-from tracejit.memory.devices import as_device
-from tracejit.ops import philox, shapes
-from tracejit.ops.creation import sizes_given, zeros_like
+from tracejit.ops import shapes
+from tracejit.ops.creation import sizes_given, zeros_of
 from tracejit.ops.generators import (  # noqa: F401
     MASK,
     Generator,
@@ -31,313 +27,304 @@ from tracejit.ops.generators import (  # noqa: F401
     set_rng_state,
     state_of,
 )
+from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import convert, copy, device_of, is_tensor
-from tracejit.ops.record import Op, apply
-from tracejit.ops.types import FLOATING, TensorType, bool_, dtype, float32, get_default_dtype, int64
+from tracejit.ops.random_record import (
+    bernoulli_record,
+    draw,
+    floating,
+    normal_record,
+    permutation_record,
+    randint_record,
+    scaled,
+    uniform_record,
+)
+from tracejit.ops.record import Op
+from tracejit.ops.types import (
+    BOOL,
+    INTEGER,
+    TensorType,
+    bool_,
+    complex64,
+    dtype,
+    float32,
+    float64,
+    get_default_dtype,
+    int64,
+)
+
+_C_NAMES = {"uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int",
+            "int64": "long", "bool": "bool"}  # fmt: skip
 
 
-# -- records ---------------------------------------------------------------------------------------
-def _drawn_type(state: Any, offset: int, shape: tuple, dtype: dtype, device: Any,
-                **how: Any) -> TensorType:
-    return TensorType(dtype, tuple(shape), device)
+def _sizes(given: tuple, size: Any, function: str) -> tuple:
+    if size is not None:
+        given = (*given, size)
+    if not given:
+        raise TypeError(f"{function}() received an invalid combination of arguments - got (), but "
+                        "expected sizes")
+    return sizes_given(given)
 
 
-def _key(state: Any, offset: int) -> tuple[int, int]:
-    key, drawn = (int(x) for x in state)
-    return key & MASK, (drawn + offset) & MASK
-
-
-def _array(xp: Any, values: np.ndarray, shape: tuple, dtype: dtype) -> Any:
-    return xp.asarray(values.astype(dtype.numpy, copy=False).reshape(shape))
-
-
-def _uniform_array(xp: Any, state: Any, offset: int, shape: tuple, dtype: dtype,
-                   device: Any) -> Any:
-    values = philox.philox_uniform_numpy(*_key(state, offset), shapes.numel(shape), dtype.numpy)
-    return _array(xp, values, shape, dtype)
-
-
-def _normal_array(xp: Any, state: Any, offset: int, shape: tuple, dtype: dtype, device: Any) -> Any:
-    values = philox.philox_normal_numpy(*_key(state, offset), shapes.numel(shape), dtype.numpy)
-    return _array(xp, values, shape, dtype)
-
-
-def _bernoulli_array(xp: Any, state: Any, offset: int, shape: tuple, dtype: dtype, device: Any,
-                     p: float) -> Any:
-    values = philox.philox_bernoulli_numpy(*_key(state, offset), shapes.numel(shape), p)
-    return _array(xp, values, shape, dtype)
-
-
-def _randint_array(xp: Any, state: Any, offset: int, shape: tuple, dtype: dtype, device: Any,
-                   low: int, high: int) -> Any:
-    values = philox.philox_randint_numpy(*_key(state, offset), shapes.numel(shape), low, high)
-    return _array(xp, values, shape, dtype)
-
-
-def _permutation_array(xp: Any, state: Any, offset: int, shape: tuple, dtype: dtype,
-                       device: Any) -> Any:
-    keys = philox.philox_randint_numpy(*_key(state, offset), shape[0], 0, 2**63 - 1)
-    return _array(xp, np.argsort(keys, kind="stable"), shape, dtype)
-
-
-def _element(emit: Any, index: Sequence[Any], offset: int, shape: tuple, function: str,
-             *arguments: str) -> Any:
-    """One element: `function` of seed, offset, the element's number, and literal arguments."""
-    number: Any = 0
-    for position, size in zip(index, shape):
-        number = number * size + position
-    key = ("uint64({seed})", f"uint64({{drawn}} + {offset})", "uint64({number})")
-    return emit.call(f"philox_{function}({', '.join((*key, *arguments))})",
-                     seed=emit.operand(0, (0,)), drawn=emit.operand(0, (1,)), number=number)
-
-
-def _uniform_element(emit: Any, index: Sequence[Any], offset: int, shape: tuple, dtype: dtype,
-                     device: Any) -> Any:
-    return _element(emit, index, offset, shape, f"uniform_{dtype.name}")
-
-
-def _normal_element(emit: Any, index: Sequence[Any], offset: int, shape: tuple, dtype: dtype,
-                    device: Any) -> Any:
-    name = "normal_float64" if dtype.itemsize == 8 else "normal_float32"
-    return _element(emit, index, offset, shape, name)
-
-
-def _bernoulli_element(emit: Any, index: Sequence[Any], offset: int, shape: tuple, dtype: dtype,
-                       device: Any, p: float) -> Any:
-    return _element(emit, index, offset, shape, "bernoulli", repr(p))
-
-
-def _randint_element(emit: Any, index: Sequence[Any], offset: int, shape: tuple, dtype: dtype,
-                     device: Any, low: int, high: int) -> Any:
-    return _element(emit, index, offset, shape, "randint", f"int64({low})", f"uint64({high - low})")
-
-
-uniform_record = Op("uniform", "random", ("state",), infer=_drawn_type, eager=_uniform_array,
-                    element=_uniform_element)
-normal_record = Op("standard_normal", "random", ("state",), infer=_drawn_type, eager=_normal_array,
-                   element=_normal_element)
-bernoulli_record = Op("bernoulli", "random", ("state",), infer=_drawn_type, eager=_bernoulli_array,
-                      element=_bernoulli_element)
-randint_record = Op("randint", "random", ("state",), infer=_drawn_type, eager=_randint_array,
-                    element=_randint_element)
-outcome_record = Op(
-    "bernoulli_outcome", "composite", ("input", "drawn"),
-    infer=lambda input, drawn: TensorType(drawn.dtype, tuple(drawn.shape), drawn.device),
-    body=lambda input, drawn: copy(drawn), node_name="BernoulliBackward0",
-    rules={"input": lambda grad: zeros_like(grad)})
-permutation_record = Op("randperm", "random", ("state",), infer=_drawn_type,
-                        eager=_permutation_array)
-
-
-def draw(record: Op, generator: Generator | None, shape: tuple, dtype: dtype, device: Any,
-         **how: Any) -> Any:
-    """One draw of `shape` elements; it takes one offset of the generator."""
-    state, offset = state_of(generator)
-    return apply(record, (state,), {"offset": offset, "shape": shape, "dtype": dtype,
-                                    "device": as_device(device), **how})
-
-
-def _floating(d: dtype | None, what: str) -> dtype:
-    d = d or get_default_dtype()
-    if d.category != FLOATING:
-        raise NotImplementedError(f"\"{what}\" not implemented for '{d.name}': expected a floating "
-                                  "point dtype")
-    return d
-
-
-def _marked(result: Any, requires_grad: bool) -> Any:
+def delivered(result: Any, out: Any = None, requires_grad: bool = False) -> Any:
+    """The result as asked for: written to `out` (of the same shape), or marked."""
+    if out is not None:
+        if not shapes.same_shape(tuple(out.shape), tuple(result.shape)):
+            raise RuntimeError(f"expected out of shape {shapes.shape_text(result.shape)}, got "
+                               f"{shapes.shape_text(out.shape)}: out is not resized")
+        return out._assign(convert(result, out.dtype))
     return result.requires_grad_(True) if requires_grad else result
 
 
-# -- new tensors -----------------------------------------------------------------------------------
-def rand(*size: Any, generator: Generator | None = None, dtype: dtype | None = None,
-         device: Any = None, requires_grad: bool = False) -> Any:
+def _kind(d: dtype | None, out: Any) -> dtype:
+    return d or (out.dtype if out is not None else get_default_dtype())
+
+
+def _drawn(record: Op, generator: Generator | None, shape: tuple, d: dtype, device: Any,
+           kernel: str) -> Any:
+    """One draw, of a floating point or complex dtype."""
+    if not d.is_complex:
+        return draw(record, generator, shape, floating(d, kernel), device)
+    part = float32 if d is complex64 else float64
+    both = draw(record, generator, (*shape, 2), part, device)
+    if record is normal_record:
+        both = both * math.sqrt(0.5)
+    return convert(both.select(-1, 0), d) + convert(both.select(-1, 1), d) * 1j
+
+
+def rand(*sizes: Any, size: Any = None, generator: Generator | None = None, out: Any = None,
+         dtype: dtype | None = None, layout: Any = None, device: Any = None,
+         requires_grad: bool = False, pin_memory: bool = False) -> Any:
     """Uniform numbers in [0, 1).
 
     >>> import tracejit
     >>> tracejit.rand(2, 3).shape
     tracejit.Size([2, 3])
     """
-    d = _floating(dtype, "rand")
-    return _marked(draw(uniform_record, generator, sizes_given(size), d, device), requires_grad)
+    shape = _sizes(sizes, size, "rand")
+    drawn = _drawn(uniform_record, generator, shape, _kind(dtype, out), device,
+                   "check_uniform_bounds")
+    return delivered(drawn, out, requires_grad)
 
 
-def randn(*size: Any, generator: Generator | None = None, dtype: dtype | None = None,
-          device: Any = None, requires_grad: bool = False) -> Any:
-    """Normal numbers of mean 0 and variance 1."""
-    d = _floating(dtype, "randn")
-    return _marked(draw(normal_record, generator, sizes_given(size), d, device), requires_grad)
+def randn(*sizes: Any, size: Any = None, generator: Generator | None = None, out: Any = None,
+          dtype: dtype | None = None, layout: Any = None, device: Any = None,
+          requires_grad: bool = False, pin_memory: bool = False) -> Any:
+    """Normal numbers of mean 0 and variance 1.
+
+    >>> import tracejit
+    >>> tracejit.randn(2, 3).shape
+    tracejit.Size([2, 3])
+    """
+    shape = _sizes(sizes, size, "randn")
+    drawn = _drawn(normal_record, generator, shape, _kind(dtype, out), device, "normal_kernel_cpu")
+    return delivered(drawn, out, requires_grad)
 
 
-def randint(low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None,
-            dtype: dtype | None = None, device: Any = None) -> Any:
-    """Integers in low .. high - 1; `randint(high, size)` starts at 0.
+def _integer(value: Any, name: str) -> Any:
+    if isinstance(value, float) or not hasattr(value, "__index__"):
+        raise TypeError(f"randint(): argument '{name}' must be int, not {type(value).__name__}")
+    return as_size(value)
+
+
+def checked_range(low: Any, high: Any, d: dtype) -> None:
+    """RuntimeError if low .. high - 1 is empty or does not fit the dtype."""
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got "
+                           f"from={shapes.hint(low)} >= to={shapes.hint(high)}")
+    if d.category not in (INTEGER, BOOL):
+        return
+    bits = 1 if d is bool_ else 8 * d.itemsize - d.is_signed
+    lowest = -(1 << bits) if d.is_signed else 0
+    for name, value in (("from", low), ("to - 1", high - 1)):
+        if not (value >= lowest and value <= (1 << bits) - 1):
+            raise RuntimeError(f"{name} is out of bounds for {_C_NAMES[d.name]}")
+
+
+def integers(low: Any, high: Any, shape: tuple, d: dtype, device: Any,
+             generator: Generator | None) -> Any:
+    """Integers in low .. high - 1 of a dtype; RuntimeError for a range that is empty or unfit."""
+    checked_range(low, high, d)
+    return convert(draw(randint_record, generator, shape, int64, device, low=low, high=high), d)
+
+
+def randint(*bounds: Any, low: Any = None, high: Any = None, size: Any = None,
+            generator: Generator | None = None, out: Any = None, dtype: dtype | None = None,
+            layout: Any = None, device: Any = None, requires_grad: bool = False,
+            pin_memory: bool = False) -> Any:
+    """Integers in low .. high - 1: `randint(high, size)` or `randint(low, high, size)`.
 
     >>> import tracejit
     >>> tracejit.randint(5, (2,)).dtype
     tracejit.int64
 
-    RuntimeError if the range is empty.
+    RuntimeError if the range is empty or does not fit the dtype.
     """
-    if size is None:
-        low, high, size = 0, low, high
-    if low >= high:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= "
-                           f"to={high}")
-    drawn = draw(randint_record, generator, sizes_given((size,)), int64, device, low=int(low),
-                 high=int(high))
-    return convert(drawn, dtype or int64)
+    given = list(bounds)
+    if size is None and given:
+        size = given.pop()
+    if not isinstance(size, (tuple, list)):
+        raise TypeError("randint(): argument 'size' must be tuple of ints, not "
+                        f"{type(size).__name__}")
+    if high is None and given:
+        high = given.pop()
+    if low is None:
+        low = given.pop() if given else 0
+    if given or high is None:
+        raise TypeError("randint() received an invalid combination of arguments, expected "
+                        "(high, size) or (low, high, size)")
+    kind = dtype or (out.dtype if out is not None else int64)
+    drawn = integers(_integer(low, "low"), _integer(high, "high"), sizes_given((size,)), kind,
+                     device, generator)
+    return delivered(drawn, out, requires_grad)
 
 
-def randperm(n: int, *, generator: Generator | None = None, dtype: dtype = int64,
-             device: Any = None) -> Any:
-    """The integers 0 .. n - 1 in random order."""
-    if n < 0:
-        raise RuntimeError(f"n must be non-negative, got {n}")
-    return convert(draw(permutation_record, generator, (n,), int64, device), dtype)
+def randperm(n: Any, *, generator: Generator | None = None, out: Any = None,
+             dtype: dtype | None = None, layout: Any = None, device: Any = None,
+             requires_grad: bool = False, pin_memory: bool = False) -> Any:
+    """The integers 0 .. n - 1 in random order.
+
+    >>> import tracejit
+    >>> sorted(tracejit.randperm(4).tolist())
+    [0, 1, 2, 3]
+    """
+    if isinstance(n, float) or not hasattr(n, "__index__"):
+        raise TypeError(f"randperm(): argument 'n' (position 1) must be int, not "
+                        f"{type(n).__name__}")
+    kind = dtype or (out.dtype if out is not None else int64)
+    if kind is bool_:
+        raise NotImplementedError("\"randperm\" not implemented for 'Bool'")
+    shape = sizes_given((as_size(n),))
+    if kind.category == INTEGER and kind is not int64 and shape[0] > 0:
+        if shape[0] - 1 >= 1 << (8 * kind.itemsize - kind.is_signed):
+            name = "int" if kind.name == "int32" else f"{kind.name}_t"
+            raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+    drawn = draw(permutation_record, generator, shape, int64, device)
+    return delivered(convert(drawn, kind), out, requires_grad)
 
 
-def rand_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
-              requires_grad: bool = False) -> Any:
+def rand_like(input: Any, *, generator: Generator | None = None, dtype: dtype | None = None,
+              layout: Any = None, device: Any = None, requires_grad: bool = False,
+              pin_memory: bool = False, memory_format: Any = None) -> Any:
     """`rand` in the shape, dtype and device of `input`."""
-    return rand(*input.shape, dtype=dtype or input.dtype, device=device or input.device,
-                requires_grad=requires_grad)
+    return rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
+                device=device or input.device, requires_grad=requires_grad)
 
 
-def randn_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
-               requires_grad: bool = False) -> Any:
+def randn_like(input: Any, *, generator: Generator | None = None, dtype: dtype | None = None,
+               layout: Any = None, device: Any = None, requires_grad: bool = False,
+               pin_memory: bool = False, memory_format: Any = None) -> Any:
     """`randn` in the shape, dtype and device of `input`."""
-    return randn(*input.shape, dtype=dtype or input.dtype, device=device or input.device,
-                 requires_grad=requires_grad)
+    return randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
+                 device=device or input.device, requires_grad=requires_grad)
 
 
-def randint_like(input: Any, low: int, high: int | None = None, *,
-                 dtype: dtype | None = None, device: Any = None,
-                 requires_grad: bool = False) -> Any:
+def randint_like(input: Any, low: Any, high: Any = None, *, generator: Generator | None = None,
+                 dtype: dtype | None = None, layout: Any = None, device: Any = None,
+                 requires_grad: bool = False, pin_memory: bool = False,
+                 memory_format: Any = None) -> Any:
     """`randint` in the shape, dtype and device of `input`."""
     low, high = (0, low) if high is None else (low, high)
-    drawn = randint(low, high, tuple(input.shape), dtype=dtype or input.dtype,
-                    device=input.device if device is None else device)
-    return drawn.requires_grad_(True) if requires_grad else drawn
+    return randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
+                   device=device or input.device, requires_grad=requires_grad)
+
+
+# -- by tensors ------------------------------------------------------------------------------------
+def _within(xp: Any, values: Any, low: float, high: float, message: str) -> Any:
+    if not bool(((values >= low) & (values <= high)).all()):
+        raise RuntimeError(message)
+    return values
+
+
+within_record = Op(
+    "within", "extern", ("input",), may_fail=True, eager=_within,
+    infer=lambda input, low, high, message: TensorType(
+        input.dtype, tuple(input.shape), input.device),
+    rules={"input": lambda grad: grad})
+outcome_record = Op(
+    "bernoulli_outcome", "composite", ("input", "drawn"),
+    infer=lambda input, drawn: TensorType(drawn.dtype, tuple(drawn.shape), drawn.device),
+    body=lambda input, drawn: copy(drawn), node_name="BernoulliBackward0",
+    rules={"input": lambda grad, input_type: zeros_of(grad, input_type)})
+normal_outcome_record = Op(
+    "normal_outcome", "composite", ("mean", "std", "drawn"),
+    infer=lambda mean, std, drawn: TensorType(drawn.dtype, tuple(drawn.shape), drawn.device),
+    body=lambda mean, std, drawn: convert(scaled(drawn, std, mean), drawn.dtype),
+    node_name="NormalBackward3",
+    rules={"mean": lambda grad, mean_type: zeros_of(grad, mean_type),
+           "std": lambda grad, std_type: zeros_of(grad, std_type)})
+
+
+def checked_std(std: Any) -> Any:
+    """`std`; RuntimeError if it, or one of its elements, is negative."""
+    if is_tensor(std):
+        return within_record(std, low=0.0, high=math.inf,
+                             message="normal expects all elements of std >= 0.0")
+    if std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {float(std):g}")
+    return std
 
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None,
-           dtype: dtype | None = None, device: Any = None) -> Any:
+           out: Any = None, dtype: dtype | None = None, layout: Any = None, device: Any = None,
+           requires_grad: bool = False, pin_memory: bool = False) -> Any:
     """Normal numbers; `mean` and `std` are numbers (with `size`) or tensors that broadcast.
 
-    RuntimeError for a negative `std`.
+    >>> import tracejit
+    >>> tracejit.normal(0.0, 1.0, (2, 3)).shape
+    tracejit.Size([2, 3])
+
+    The gradients of `mean` and `std` are 0, as in PyTorch. RuntimeError for a negative `std`.
     """
-    if not is_tensor(std) and std < 0:
-        raise RuntimeError(f"normal expects std >= 0.0, but found std {float(std)}")
     tensors = [x for x in (mean, std) if is_tensor(x)]
-    if tensors:
-        shape = shapes.broadcast(*[tuple(x.shape) for x in tensors])
-        drawn = draw(normal_record, generator, shape, tensors[0].dtype, device_of(tensors))
-    elif size is None:
-        raise TypeError("normal() with numbers for mean and std needs size")
-    else:
-        drawn = draw(normal_record, generator, sizes_given((size,)), _floating(dtype, "normal"),
-                     device)
-    return drawn * std + mean
+    if bool(tensors) == (size is not None):
+        raise TypeError("normal() received an invalid combination of arguments, expected size with "
+                        "numbers for mean and std, and no size with tensors")
+    std = checked_std(std)
+    if not tensors:
+        shape, kind = sizes_given((size,)), _kind(dtype, out)
+        drawn = _drawn(normal_record, generator, shape, kind, device, "normal_kernel_cpu")
+        return delivered(scaled(drawn, std, mean), out, requires_grad)
+    shape = shapes.broadcast(*[tuple(x.shape) for x in tensors])
+    kind = floating(tensors[0].dtype, "normal_kernel_cpu")
+    drawn = draw(normal_record, generator, shape, kind, device_of(tensors))
+    return delivered(normal_outcome_record(mean, std, drawn), out)
+
+
+def checked_chances(p: Any) -> Any:
+    """`p`; RuntimeError if an element is not in [0, 1]."""
+    message = "Expected p_in >= 0 && p_in <= 1 to be true, but got false."
+    return within_record(p, low=0.0, high=1.0, message=message)
 
 
 @method("bernoulli")
-def bernoulli(input: Any, p: float | None = None, *, generator: Generator | None = None) -> Any:
+def bernoulli(input: Any, p: float | None = None, *, generator: Generator | None = None,
+              out: Any = None) -> Any:
     """Ones with probability `input` (or `p`, elementwise the same), else zeros, in its dtype.
 
-    RuntimeError if a number `p` is not in [0, 1].
+    >>> import tracejit
+    >>> tracejit.bernoulli(tracejit.tensor([0.0, 1.0])).tolist()
+    [0.0, 1.0]
+
+    RuntimeError for a probability that is not in [0, 1].
     """
-    d = _floating(input.dtype, "bernoulli")
     if p is not None:
         drawn = coin(tuple(input.shape), p, input.device, generator)
     else:
-        drawn = draw(uniform_record, generator, tuple(input.shape), float32, input.device) < input
-    return apply(outcome_record, (input, convert(drawn, d)), {})
+        floating(input.dtype, "bernoulli_tensor_cpu_p_")
+        drawn = chances(tuple(input.shape), checked_chances(input), input.device, generator)
+    return delivered(outcome_record(input, convert(drawn, input.dtype)), out)
 
 
 def coin(shape: tuple, p: float, device: Any, generator: Generator | None = None) -> Any:
     """A bool tensor, True with probability `p`."""
     if not 0 <= p <= 1:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={float(p):g}")
     return draw(bernoulli_record, generator, shape, bool_, device, p=float(p))
 
 
-# -- in place --------------------------------------------------------------------------------------
-def uniform_(self: Any, *bounds: float, generator: Generator | None = None, **named: float) -> Any:
-    """Overwrite with uniform numbers in [from, to), by default [0, 1)."""
-    low, high = (*bounds, *(0.0, 1.0)[len(bounds):])
-    low, high = named.get("from", low), named.get("to", high)
-    if low > high:
-        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low} > "
-                           f"to={high}")
-    d = _floating(self.dtype, "uniform_")
-    drawn = draw(uniform_record, generator, tuple(self.shape), d, self.device)
-    return self._assign(drawn if (low, high) == (0, 1) else drawn * (high - low) + low)
-
-
-def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *,
-            generator: Generator | None = None) -> Any:
-    """Overwrite with normal numbers."""
-    if std < 0:
-        raise RuntimeError(f"normal expects std >= 0.0, but found std {float(std)}")
-    d = _floating(self.dtype, "normal_")
-    drawn = draw(normal_record, generator, tuple(self.shape), d, self.device)
-    return self._assign(drawn if (mean, std) == (0, 1) else drawn * std + mean)
-
-
-def bernoulli_(self: Any, p: Any = 0.5, *, generator: Generator | None = None) -> Any:
-    """Overwrite with ones with probability `p` (a number or a tensor), else zeros."""
-    if is_tensor(p):
-        drawn = draw(uniform_record, generator, tuple(self.shape), float32, self.device) < p
-    else:
-        drawn = coin(tuple(self.shape), p, self.device, generator)
-    return self._assign(convert(drawn, self.dtype))
-
-
-def random_(self: Any, *bounds: int, generator: Generator | None = None) -> Any:
-    """Overwrite with integers in from .. to - 1; without bounds, all the dtype holds exactly."""
-    low, high = (0, bounds[0]) if len(bounds) == 1 else bounds or (0, _beyond(self.dtype))
-    return self._assign(randint(low, high, tuple(self.shape), generator=generator,
-                                dtype=self.dtype, device=self.device))
-
-
-def _beyond(d: dtype) -> int:
-    if d is bool_:
-        return 2
-    if d.category == FLOATING:
-        return {"float64": 2**53, "float32": 2**24, "float16": 2**11, "bfloat16": 2**8}[d.name] + 1
-    return min(int(np.iinfo(d.numpy).max) + 1, 2**63 - 1)
-
-
-for _function in (uniform_, normal_, bernoulli_, random_):
-    method()(_function)
-
-
-# -- dropout ---------------------------------------------------------------------------------------
-def _kept_array(xp: Any, input: Any, mask: Any, scale: float) -> Any:
-    if input.dtype.itemsize == 2:
-        return (input.astype(np.float32) * xp.where(mask, np.float32(scale), 0)).astype(input.dtype)
-    return input * xp.where(mask, input.dtype.type(scale), input.dtype.type(0))
-
-
-masked_scale: Op = Op(
-    "masked_scale", "pointwise", ("input", "mask", "scale"), eager=_kept_array,
-    infer=lambda input, mask, scale: TensorType(
-        input.dtype, shapes.broadcast(input.shape, mask.shape), input.device),
-    scalar="({input} * ({scale} if {mask} else {dtype}(0)))", node_name="NativeDropoutBackward0",
-    rules={"input": lambda grad, mask, scale: masked_scale(grad, mask, scale)})
-
-
-def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
-    """Zero elements with probability `p`, scale the rest by 1 / (1 - p); identity in evaluation.
-
-    ValueError if `p` is not in [0, 1].
-    """
-    if not 0 <= p <= 1:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    if not training or p == 0:
-        return input
-    mask = coin(tuple(input.shape), 1 - p, input.device)
-    result = masked_scale(input, mask, 0.0 if p == 1 else 1 / (1 - p))
-    return input._assign(result) if inplace else result
+def chances(shape: tuple, p: Any, device: Any, generator: Generator | None = None) -> Any:
+    """A bool tensor, True with the probabilities of a tensor."""
+    kind = float64 if p.dtype is float64 else float32
+    return draw(uniform_record, generator, shape, kind, device) < p

@@ -1,0 +1,133 @@
+"""Dropout: what leaves elements, or whole channels, out of a training step.
+
+In: a tensor, a probability. Out: the tensor with zeros, the rest scaled so that the mean stays.
+Called by users, by layers and by attention. One draw of the default generator per call.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tracejit.ops import shapes
+from tracejit.ops.random import coin
+from tracejit.ops.record import Op
+from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, TensorType
+
+
+def _kept_array(xp: Any, input: Any, mask: Any, scale: float) -> Any:
+    if input.dtype.itemsize == 2:
+        return (input.astype(np.float32) * xp.where(mask, np.float32(scale), 0)).astype(input.dtype)
+    return input * xp.where(mask, input.dtype.type(scale), input.dtype.type(0))
+
+
+masked_scale: Op = Op(
+    "masked_scale", "pointwise", ("input", "mask", "scale"), eager=_kept_array,
+    infer=lambda input, mask, scale: TensorType(
+        input.dtype, shapes.broadcast(input.shape, mask.shape), input.device),
+    scalar="({input} * ({scale} if {mask} else {dtype}(0)))", node_name="NativeDropoutBackward0",
+    rules={"input": lambda grad, mask, scale: masked_scale(grad, mask, scale)})
+
+
+def _checked(input: Any, p: float) -> None:
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if input.dtype.category not in (FLOATING, COMPLEX):
+        raise RuntimeError("result type Float can't be cast to the desired output type "
+                           f"{SCALAR_NAMES[input.dtype.name]}")
+
+
+def _dropped(input: Any, shape: tuple, p: float, inplace: bool) -> Any:
+    """The input times a mask of `shape`, which broadcasts to it."""
+    mask = coin(shape, 1 - p, input.device)
+    result = masked_scale(input, mask, 0.0 if p == 1 else 1 / (1 - p))
+    return input._assign(result) if inplace else result
+
+
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Zero elements with probability `p`, scale the rest by 1 / (1 - p); identity in evaluation.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.dropout(tracejit.ones(2), 1.0).tolist()
+    [0.0, 0.0]
+
+    ValueError if `p` is not in [0, 1].
+    """
+    _checked(input, p)
+    if not training or p == 0:
+        return input
+    return _dropped(input, tuple(input.shape), p, inplace)
+
+
+def _channels(input: Any, batched: bool) -> tuple:
+    """The shape of one decision per channel."""
+    lead = 2 if batched else 1
+    return (*tuple(input.shape)[:lead], *(1,) * (len(input.shape) - lead))
+
+
+def _drop_channels(input: Any, p: float, training: bool, inplace: bool, batched: bool) -> Any:
+    _checked(input, p)
+    if not training or p == 0:
+        return input
+    return _dropped(input, _channels(input, batched), p, inplace)
+
+
+def feature_dropout(input: Any, p: float, train: bool) -> Any:
+    """Zero whole channels of (N, C, ...) with probability `p`, scale the rest by 1 / (1 - p)."""
+    if len(input.shape) < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    return _drop_channels(input, p, train, False, True)
+
+
+def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Zero whole channels of (N, C, L) or (C, L) with probability `p`.
+
+    RuntimeError for inputs of other dimensions, ValueError if `p` is not in [0, 1].
+    """
+    _checked(input, p)
+    if len(input.shape) not in (2, 3):
+        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a "
+                           f"{len(input.shape)}D input. Note that dropout1d exists to provide "
+                           "channel-wise dropout on inputs with 1 spatial dimension.")
+    return _drop_channels(input, p, training, inplace, len(input.shape) == 3)
+
+
+def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Zero whole channels of (N, C, H, W) with probability `p`; the first two dimensions decide."""
+    return _drop_channels(input, p, training, inplace, True)
+
+
+def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Zero whole channels of (N, C, D, H, W) with probability `p`; those of (C, D, H, W) too."""
+    return _drop_channels(input, p, training, inplace, len(input.shape) != 4)
+
+
+_NEGATIVE = -1.7580993408473766  # what SELU tends to: -lambda alpha
+
+
+def _alpha_dropped(input: Any, p: float, training: bool, inplace: bool, shape: tuple) -> Any:
+    _checked(input, p)
+    if not training or p == 0:
+        return input
+    if p == 1:
+        return input.mul_(0) if inplace else input * 0
+    kept = coin(shape, 1 - p, input.device).to(input.dtype)
+    scale = 1 / math.sqrt((1 - p) * (1 + p * _NEGATIVE**2))
+    result = (input * kept + (1 - kept) * _NEGATIVE) * scale - scale * p * _NEGATIVE
+    return input._assign(result) if inplace else result
+
+
+def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
+    """Dropout that keeps mean 0 and variance 1 after SELU: what is left out takes its limit.
+
+    ValueError if `p` is not in [0, 1].
+    """
+    return _alpha_dropped(input, p, training, inplace, tuple(input.shape))
+
+
+def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False,
+                          inplace: bool = False) -> Any:
+    """`alpha_dropout` of whole channels of (N, C, ...)."""
+    return _alpha_dropped(input, p, training, inplace, _channels(input, True))
