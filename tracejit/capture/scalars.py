@@ -1,75 +1,124 @@
-"""Python floats that change between calls without a recompilation: runtime scalars.
+"""Python numbers that change between calls without a recompilation: runtime scalars.
 
-In: float arguments of captured functions, and numbers the optimizers read through `read_number`.
-Out: `RuntimeFloat`s,
-whose arithmetic is recorded in float64; a comparison, `float()` or a C function asks for the
-value, which is then guarded (C2).
+In: ints and floats of the caller (arguments, attributes, container entries, globals, what the
+optimizers read through `read_number`). Out: `RuntimeInt`s and `RuntimeFloat`s. Arithmetic among
+them stays on the host, as expressions a replay evaluates in Python; where a tensor meets one, its
+value becomes a rank-0 input of the graph. Comparing asks for the answer, everything else (a
+shape, an index, text, a C function) for the value: what was asked is guarded (C2).
+
+A number that only the program knows subclasses `RuntimeInt` or `RuntimeFloat`, sets `on_host` to
+False and says in `arithmetic`, `comparison`, `concrete`, `graph_value` and `recipe` what becomes
+of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Number
 from typing import Any
 
+import numpy as np
+
+from tracejit.capture.runtime_numbers import COMPARISONS, FUNCTIONS, INFIX, Numbers, evaluate
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Value
+from tracejit.ir.sizes import Size
 from tracejit.ops.movement import expand
-from tracejit.ops.record import REGISTRY
-from tracejit.ops.types import TensorType, float64
+from tracejit.ops.pointwise_record import coerce
+from tracejit.ops.types import FLOATING, TensorType, float64, int64
 
-_PYTHON: dict[str, Callable[[float, float], float]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
-    "pow": lambda a, b: a**b,
-}
+_PLAIN = (int, float, bool)
 
 
-class RuntimeFloat:
-    """A Python float known only when the program runs; `hint` is the example's value."""
+class RuntimeNumber:
+    """A Python number known only when the program runs; `hint` is the example's value."""
 
-    dtype, shape, is_weak = float64, (), True
-    dispatch = staticmethod(Tensor.dispatch)
+    shape: tuple = ()
+    is_weak = True  # promotes like a Python number
+    on_host = True  # a replay computes it in Python, before the program runs
+    dtype: Any = None
+    kind: type = object
 
-    def __init__(self, recorder: Any, hint: float, sources: frozenset, value: Value | None = None):
-        self.recorder: Any = recorder
-        self.hint, self.sources, self.value = hint, sources, value
+    def __init__(
+        self,
+        numbers: Numbers,
+        hint: Any,
+        source: Any = None,
+        op: str | None = None,
+        operands: tuple = (),
+    ):
+        self.numbers, self.hint, self.source = numbers, hint, source
+        self.op, self.operands = op, operands
+        self.value: Value | None = None
+        self.original: Any = None
 
     @property  # type: ignore[misc]
     def __class__(self):
-        return float
+        return self.kind
 
-    def graph_value(self, recorder: Any) -> Value:
+    @property
+    def name(self) -> str:
+        return getattr(self.source, "text", "number")
+
+    @property
+    def recorder(self) -> Any:
+        """Who records it; None once the recording is over."""
+        return self.numbers.recorder
+
+    # -- the ways out and in ---------------------------------------------------------------------
+    def concrete(self) -> Any:
+        """The example's value; the program now depends on it."""
+        return self.numbers.value_of(self)
+
+    def graph_value(self, recorder: Any) -> Any:
         """Its value in the current segment; after a flush it enters the new one as an input."""
+        if recorder is not self.recorder:
+            return self.hint
         if self.value is None or self.value.graph is not recorder.graph:
-            self.value = recorder.graph.input(TensorType(float64, ()), source=self.name)
+            if self.kind is int and not self.numbers.fits(self):
+                return coerce(self.concrete(), int64)
+            self.value = recorder.graph.input(TensorType(self.dtype, ()), source=self.name)
             self.value.is_weak = True
             recorder.scalars.append((self, self.value))
         return self.value
 
-    @property
-    def name(self) -> str:
-        return next(iter(self.sources)).text if len(self.sources) == 1 else "number"
+    def arithmetic(self, op: str, operands: tuple) -> Any:
+        """A Python operator on numbers, this one among them."""
+        return self.numbers.apply(op, operands)
 
-    def concrete(self) -> float:
-        """The example's value; the program now depends on it."""
-        self.recorder.frozen_scalars |= self.sources
-        return self.hint
+    def comparison(self, op: str, left: Any, right: Any) -> bool:
+        """A Python comparison of numbers, this one among them."""
+        return self.numbers.compare(op, left, right)
 
-    __float__ = concrete
+    def recipe(self, recipes: Any) -> Callable[[Any], Any]:
+        """How a replay makes it again."""
+        number = recipes.computed(self)
+        return lambda replay: replay.numbers[number]
 
-    def __index__(self) -> int:
-        raise TypeError("'float' object cannot be interpreted as an integer")
+    @staticmethod
+    def dispatch(op: Any, operands: tuple, attributes: dict) -> Any:
+        """Ops take it for a rank-0 tensor; made floating it is rounded as Python would round."""
+        first = operands[0]
+        if op.name == "convert" and isinstance(first, RuntimeInt):
+            target = attributes["dtype"]
+            if target.category >= FLOATING:
+                operands = (first.as_float(), *operands[1:])
+                if target is float64:
+                    return operands[0]
+            elif first.on_host and not first.numbers.fits(first):
+                return coerce(first.concrete(), target)
+        return Tensor.dispatch(op, operands, attributes)
+
+    # -- asked for its value ---------------------------------------------------------------------
+    def __float__(self) -> float:
+        return float(self.concrete())
 
     def __int__(self) -> int:
         return int(self.concrete())
 
-    __trunc__ = __int__
-
     def __bool__(self) -> bool:
-        return bool(self.concrete())
+        return self.comparison("ne", self, 0)
 
     def __hash__(self) -> int:
         return hash(self.concrete())
@@ -77,93 +126,174 @@ class RuntimeFloat:
     def __repr__(self) -> str:
         return repr(self.concrete())
 
+    def __str__(self) -> str:
+        return str(self.concrete())
+
     def __format__(self, spec: str) -> str:
         return format(self.concrete(), spec)
 
-    def __neg__(self) -> Any:
-        return _arithmetic("mul", self, -1.0)
+    def __complex__(self) -> complex:
+        return complex(self.concrete())
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self.concrete(), dtype)
+
+    def __reduce__(self):
+        return (self.kind, (self.concrete(),))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'")
+        return getattr(self.concrete(), name)
+
+    # -- arithmetic that no table below holds ----------------------------------------------------
     def __pos__(self) -> Any:
         return self
 
-    def __abs__(self) -> float:
-        return abs(self.concrete())
+    def __divmod__(self, other: Any) -> tuple:
+        return self // other, self % other
 
-    def __round__(self, digits: int | None = None) -> Any:
-        return round(self.concrete(), digits)
+    def __rdivmod__(self, other: Any) -> tuple:
+        return other // self, other % self
 
-    def __reduce__(self):
-        return (float, (self.concrete(),))
+    def __round__(self, digits: Any = None) -> Any:
+        return self.arithmetic("round", (self,) if digits is None else (self, int(digits)))
+
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            return pow(self.concrete(), other, modulus)
+        return _binary("pow", self, other, self)
 
     def expand(self, *shape: Any) -> Any:
         """A tensor full of it: ops take it for a rank-0 tensor."""
         return expand(self, *shape)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.concrete(), name)
+
+class RuntimeFloat(RuntimeNumber):
+    """A Python float known only when the program runs."""
+
+    dtype, kind = float64, float
+
+    def __index__(self) -> int:
+        raise TypeError("'float' object cannot be interpreted as an integer")
 
 
-def _arithmetic(name: str, left: Any, right: Any) -> Any:
-    runtime = left if type(left) is RuntimeFloat else right
-    if not all(isinstance(x, (int, float)) for x in (left, right)):
-        return NotImplemented
-    recorder: Any = runtime.recorder
-    hints = [x.hint if type(x) is RuntimeFloat else float(x) for x in (left, right)]
-    try:
-        hint = _PYTHON[name](*hints)
-    except (ZeroDivisionError, OverflowError):
-        return _PYTHON[name](*(float(x) for x in (left, right)))
-    if active.recorder is not recorder or isinstance(hint, complex):
-        return _PYTHON[name](*(float(x) for x in (left, right)))
-    sources = frozenset().union(*(x.sources for x in (left, right) if type(x) is RuntimeFloat))
-    operands = tuple(
-        x.graph_value(recorder) if type(x) is RuntimeFloat else float(x) for x in (left, right)
-    )
-    graph: Any = runtime.recorder.graph
-    value = graph.append(REGISTRY[name], operands, {})
-    value.is_weak = True
-    return RuntimeFloat(recorder, hint, sources, value)
+class RuntimeInt(RuntimeNumber):
+    """A Python int known only when the program runs."""
+
+    dtype, kind = int64, int
+
+    def __index__(self) -> int:
+        return self.concrete()
+
+    def as_float(self) -> Any:
+        """`float(self)`, without asking for the value."""
+        return self.arithmetic("float", (self,))
 
 
-def _operator(name: str, python: str, reflected: bool) -> Callable[[Any, Any], Any]:
-    def call(self: Any, other: Any) -> Any:
-        left, right = (other, self) if reflected else (self, other)
-        return _arithmetic(name, left, right)
-
-    call.__name__ = python
-    return call
-
-
-def _comparison(python: str) -> Callable[[Any, Any], Any]:
-    def call(self: Any, other: Any) -> Any:
-        if not isinstance(other, (int, float)):
+def _binary(op: str, left: Any, right: Any, me: RuntimeNumber) -> Any:
+    other = right if me is left else left
+    kind = type(other)
+    if kind not in _PLAIN and not isinstance(other, RuntimeNumber):
+        if hasattr(kind, "graph_value") or isinstance(other, Tensor):
             return NotImplemented
-        return getattr(float(self.concrete()), python)(float(other))
+        if kind is Size and me.kind is float:
+            other = other.concrete()
+        else:  # what the plain number and this object make of each other
+            values = [x.concrete() if x is me else x for x in (left, right)]
+            return evaluate(op, values)
+        left, right = (me, other) if me is left else (other, me)
+    return _arbiter(me, other).arithmetic(op, (left, right))
+
+
+def _arbiter(me: RuntimeNumber, other: Any) -> RuntimeNumber:
+    """Who decides: a number that is not on the host, else one of this thread's recording."""
+    if isinstance(other, RuntimeNumber) and (not other.on_host or not me.numbers.open):
+        return other
+    return me
+
+
+def _operator(op: str, reflected: bool) -> Callable[[Any, Any], Any]:
+    def call(self: Any, other: Any) -> Any:
+        return _binary(op, other, self, self) if reflected else _binary(op, self, other, self)
 
     return call
 
 
-for _name, _stem in (
-    ("add", "add"),
-    ("sub", "sub"),
-    ("mul", "mul"),
-    ("div", "truediv"),
-    ("pow", "pow"),
-):
-    setattr(RuntimeFloat, f"__{_stem}__", _operator(_name, f"__{_stem}__", False))
-    setattr(RuntimeFloat, f"__r{_stem}__", _operator(_name, f"__r{_stem}__", True))
-for _stem in ("eq", "ne", "lt", "le", "gt", "ge"):
-    setattr(RuntimeFloat, f"__{_stem}__", _comparison(f"__{_stem}__"))
-RuntimeFloat.__hash__ = lambda self: hash(self.concrete())  # type: ignore[method-assign]
+def _comparison(op: str) -> Callable[[Any, Any], Any]:
+    def call(self: Any, other: Any) -> Any:
+        if type(other) in _PLAIN or isinstance(other, RuntimeNumber):
+            return _arbiter(self, other).comparison(op, self, other)
+        if hasattr(type(other), "graph_value") or isinstance(other, Tensor):
+            return NotImplemented
+        if not isinstance(other, Number):
+            return NotImplemented  # no value is asked
+        return evaluate(op, (self.concrete(), other))
+
+    return call
+
+
+def _function(op: str) -> Callable[[Any], Any]:
+    return lambda self: self.arithmetic(op, (self,))
+
+
+def _install() -> None:
+    for op in INFIX:
+        name = op.rstrip("_")
+        owner = RuntimeNumber if op in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow") \
+            else RuntimeInt
+        if op != "pow":
+            setattr(owner, f"__{name}__", _operator(op, False))
+        setattr(owner, f"__r{name}__", _operator(op, True))
+    for op in COMPARISONS:
+        setattr(RuntimeNumber, f"__{op}__", _comparison(op))
+    for op in ("neg", "abs", "floor", "ceil", "trunc"):
+        setattr(RuntimeNumber, f"__{op}__", _function(op))
+    RuntimeInt.__invert__ = _function("invert")  # type: ignore[attr-defined]
+    RuntimeNumber.__hash__ = lambda self: hash(self.concrete())  # type: ignore[method-assign]
+
+
+_install()
+
+
+def runtime_number(numbers: Numbers, hint: Any, **what: Any) -> RuntimeNumber:
+    """The runtime scalar of the example's type."""
+    return (RuntimeInt if type(hint) is int else RuntimeFloat)(numbers, hint, **what)
+
+
+def asked(attributes: dict) -> dict:
+    """Attributes of an op with runtime scalars made plain: the program depends on them."""
+    for name, value in attributes.items():
+        plain = _asked(value)
+        if plain is not value:
+            attributes = {**attributes, name: plain}
+    return attributes
+
+
+def _asked(value: Any) -> Any:
+    if isinstance(value, RuntimeNumber):
+        return value.concrete()
+    if type(value) in (tuple, list) and value:
+        parts = [_asked(v) for v in value]
+        if any(a is not b for a, b in zip(parts, value)):
+            return type(value)(parts)
+    return value
+
+
+def applied(function: str, number: Any) -> Any:
+    """`math.<function>(number)` without asking a runtime number for its value."""
+    if isinstance(number, RuntimeNumber):
+        return number.arithmetic(function, (number,))
+    return FUNCTIONS[function](number)
 
 
 def read_number(container: Any, key: Any) -> Any:
     """`container[key]`, as a runtime scalar while recording: optimizers read lr and friends
-    through this."""
+    through this. A tuple of numbers is read as a tuple of runtime scalars."""
     recorder: Any = active.recorder
     number = container[key]
-    if recorder is None or type(number) is not float:
+    if recorder is None:
         return number
-    return recorder.number(container, key, number)
+    if type(number) is tuple:
+        return tuple(read_number(number, k) for k in range(len(number)))
+    return recorder.number(container, key, number) if type(number) in (int, float) else number

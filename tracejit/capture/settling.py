@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.capture.scalars import RuntimeFloat
+from tracejit.capture.scalars import RuntimeNumber
 from tracejit.eager import recording
 from tracejit.eager.recording import active
 from tracejit.ir.sizes import Size
@@ -22,8 +22,9 @@ def settled(x: Any) -> Any:
     if kind is Size:
         recorder: Any = active.recorder
         return x if recorder is not None and recorder.graph.scope is x.scope else x.hint
-    if kind is RuntimeFloat:
-        return x if active.recorder is x.recorder else x.hint
+    if issubclass(kind, RuntimeNumber):
+        recorder = active.recorder
+        return x if recorder is not None and recorder.root is x.recorder else x.hint
     if kind is tuple or kind is list:
         return kind([settled(y) for y in x])
     if kind is dict:

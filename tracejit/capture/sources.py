@@ -8,10 +8,10 @@ entry is made: each source must be found again on replay.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tracejit.capture.aliasing import Traced
-from tracejit.capture.scalars import RuntimeFloat
+from tracejit.capture.scalars import RuntimeNumber
 from tracejit.eager.tape import grad_fn_of
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Value
@@ -48,25 +48,20 @@ def tensor_history(tensor: Tensor) -> tuple:
     return (tensor._grad, tensor._requires_grad, grad_fn_of(tensor))
 
 
-class NumberSource(tuple):
-    """Where a number was read: (container, key)."""
+class NumberSource(NamedTuple):
+    """Where a number was read: an entry of a container."""
 
-    def __new__(cls, container: Any, key: Any) -> NumberSource:
-        return super().__new__(cls, (container, key))
-
-    def __hash__(self) -> int:
-        return hash((id(self[0]), self[1]))
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is NumberSource and self[0] is other[0] and self[1] == other[1]
+    container: Any
+    key: Any
 
     @property
     def text(self) -> str:
-        return repr(self[1])
+        return repr(self.key)
 
 
 def values_of(sources: Sequence[Any]) -> list[Any]:
-    """Graph inputs as a segment takes them: tensors, floats, generator states."""
+    """Graph inputs as a segment takes them: tensors, numbers, generator states."""
     return [
-        x.hint if type(x) is RuntimeFloat else x.words if type(x) is Draws else x for x in sources
+        x.hint if isinstance(x, RuntimeNumber) else x.words if type(x) is Draws else x
+        for x in sources
     ]

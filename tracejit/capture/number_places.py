@@ -1,0 +1,247 @@
+"""Numbers of the caller's objects, replaced by runtime scalars while a call is recorded.
+
+In: the places the state walker finds, the names the executed code stores, the places whose number
+was seen to change. Out: `NumberPlaces.look()`, called before each code object's first run, puts a
+runtime scalar where such a number lies; `restore()`, called however the call ends, leaves plain
+numbers everywhere. A number is only replaced when its place is first seen, so that nobody can have
+read it before. Called by `runtime.capture_call`.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterable
+from types import CellType, FunctionType
+from typing import Any
+
+from tracejit.capture.guards import current
+from tracejit.capture.scalars import RuntimeNumber
+from tracejit.capture.state import ABSENT, PRIMITIVE, Place, State
+from tracejit.capture.watch import Names, names_of
+from tracejit.ir.sizes import Size
+
+_NUMBERS = (int, float)
+_CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "__setstate__")
+_stores: weakref.WeakKeyDictionary[type, frozenset[str]] = weakref.WeakKeyDictionary()
+
+Path = tuple[tuple[str, Any], ...]
+
+
+class NumberPlaces:
+    """Which places of one recorded call hold runtime scalars."""
+
+    def __init__(self, numbers: Any, state: State, varying: frozenset[Path]):
+        self.numbers, self.state, self.varying = numbers, state, varying
+        self.roots: dict[int, RuntimeNumber] = {}  # by id of the place
+        self.seen: dict[tuple, RuntimeNumber | None] = {}  # by what is stored there
+        self.rebound: set[str] = set()
+        self.subscripts: set[Any] = set()
+        self.looked = 0
+
+    # -- before code runs ------------------------------------------------------------------------
+    def argument(self, place: Place) -> RuntimeNumber:
+        """The runtime scalar that is passed for a number."""
+        number = self.roots[id(place)] = self.numbers.root(place.value, place)
+        return number
+
+    def mention(self, names: Names) -> None:
+        """Code is about to run that stores to these names."""
+        self.rebound |= names.rebound
+        self.subscripts |= names.subscripts
+
+    def look(self) -> None:
+        """Replace numbers at the places found since the last time."""
+        places = self.state.places
+        while self.looked < len(places):
+            place = places[self.looked]
+            self.looked += 1
+            if isinstance(place.value, RuntimeNumber):
+                self._found_again(place)
+            elif place.kind == "primitive" and type(place.value) in _NUMBERS:
+                self._consider(place)
+
+    def _consider(self, place: Place) -> None:
+        slot = _slot(place)
+        if slot is None or slot in self.seen:
+            return
+        self.seen[slot] = None
+        if self._stored(place) or path_of(place) in self.varying:
+            number = self.numbers.root(place.value, place)
+            if _put(place, number):
+                self.roots[id(place)] = self.seen[slot] = number
+
+    def _found_again(self, place: Place) -> None:
+        """A second place of a number that was replaced already."""
+        number: Any = place.value
+        place.value = number.hint
+        if number.op is None and number is self.seen.get(_slot(place) or ()):
+            self.roots[id(place)] = number
+        else:
+            self.state.unmodelled(place.text, "a number stored in this call is found by new code")
+
+    def _stored(self, place: Place) -> bool:
+        """Whether code that runs, or a method of the object, gives this place new values."""
+        if place.how in ("attr", "slot"):
+            owner: Any = place.parent
+            return place.key in self.state.stored or place.key in stores_of(type(owner.value))
+        if place.how == "item":
+            return isinstance(place.key, PRIMITIVE) and place.key in self.subscripts
+        if place.how == "global":
+            return place.key in self.rebound
+        return place.text in self.rebound  # a closure's variable
+
+    # -- after the call --------------------------------------------------------------------------
+    def is_root(self, place: Place, value: Any) -> bool:
+        """Whether the number put at this place is still there."""
+        return self.roots.get(id(place)) is value
+
+    def restore(self, arguments: tuple, swept: bool) -> None:
+        """Plain numbers wherever the call left runtime scalars; `swept`: also where nobody
+        looked."""
+        for place in self.state.places:
+            try:
+                now = current(place, arguments)
+            except (AttributeError, KeyError, IndexError, TypeError, ValueError):
+                continue  # what led to it is gone
+            fresh = plain(now)
+            if fresh is not now:
+                _write(place, fresh, arguments)
+        numbers = [weakref.ref(n) for n in (*self.numbers.shared.values(), *self.numbers.roots)]
+        self.numbers.close()
+        self.roots.clear()
+        self.seen.clear()
+        if swept:
+            sweep(numbers)
+
+
+def plain(value: Any) -> Any:
+    """`value` with runtime scalars and sizes made plain: lists and dicts in place, tuples anew."""
+    kind = type(value)
+    if kind is Size or isinstance(value, RuntimeNumber):
+        return value.hint
+    if kind is list:
+        for k, v in enumerate(value):
+            if (fresh := plain(v)) is not v:
+                value[k] = fresh
+    elif kind is dict:
+        for k, v in value.items():
+            if (fresh := plain(v)) is not v:
+                value[k] = fresh
+    elif kind is tuple or hasattr(kind, "_make"):
+        parts = [plain(v) for v in value]
+        if any(a is not b for a, b in zip(parts, value)):
+            return kind._make(parts) if hasattr(kind, "_make") else tuple(parts)
+    return value
+
+
+def sweep(numbers: Iterable[weakref.ref]) -> None:
+    """Runtime scalars that a call without an entry left in objects nobody listed, made plain."""
+    alive = [n for n in (r() for r in numbers) if n is not None]
+    ours = {id(alive), id(numbers)}
+    for holder in gc.get_referrers(*alive) if alive else ():
+        if id(holder) in ours:
+            continue
+        if type(holder) in (list, dict):
+            plain(holder)
+        elif type(holder) is CellType:
+            holder.cell_contents = plain(holder.cell_contents)
+        elif type(getattr(holder, "__dict__", None)) is dict:
+            plain(holder.__dict__)
+
+
+def stores_of(cls: type) -> frozenset[str]:
+    """Attributes that methods of a class store, constructors aside."""
+    found = _stores.get(cls)
+    if found is None:
+        names: set[str] = set()
+        for base in cls.__mro__:
+            for name, member in vars(base).items():
+                function = getattr(member, "__func__", getattr(member, "fget", member))
+                if isinstance(function, FunctionType) and name not in _CONSTRUCTORS:
+                    names |= names_of(function.__code__).stored
+        found = _stores[cls] = frozenset(names)
+    return found
+
+
+def path_of(place: Place) -> Path:
+    """The way from a root to a place: the same in each recording of a function."""
+    steps: list[tuple[str, Any]] = []
+    at: Place | None = place
+    while at is not None:
+        key = at.key if isinstance(at.key, PRIMITIVE) else id(at.key)
+        steps.append((at.how, key))
+        at = at.parent
+    return tuple(reversed(steps))
+
+
+def changed_numbers(guarded: Iterable[tuple[Place, Any]], arguments: tuple) -> frozenset[Path]:
+    """Which numbers guarded by value are another number in this call."""
+    found = set()
+    for place, old in guarded:
+        try:
+            now = current(place, arguments)
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError):
+            continue
+        if type(now) in _NUMBERS and (type(now) is not type(old) or now != old):
+            found.add(path_of(place))
+    return frozenset(found)
+
+
+def _slot(place: Place) -> tuple | None:
+    """What is written when this place gets a new value; None where it cannot be replaced."""
+    if place.how == "global":
+        return id(place.container), place.key
+    if place.how == "cell":
+        return (id(place.key),)
+    if place.parent is None:
+        return None
+    owner = place.parent.value
+    if place.how == "attr" and type(getattr(owner, "__dict__", None)) is dict:
+        return id(owner.__dict__), place.key
+    if place.how == "slot":
+        return id(owner), place.key
+    if place.how == "closure":
+        return (id(owner.__closure__[place.key]),)
+    if place.how == "item" and isinstance(owner, (list, dict)):
+        return id(owner), place.key if isinstance(place.key, PRIMITIVE) else id(place.key)
+    return None
+
+
+def _put(place: Place, value: Any) -> bool:
+    owner = None if place.parent is None else place.parent.value
+    return _set(place, owner, value)
+
+
+def _write(place: Place, value: Any, arguments: tuple) -> None:
+    owner = None if place.parent is None else current(place.parent, arguments)
+    _set(place, owner, value)
+
+
+def _set(place: Place, owner: Any, value: Any) -> bool:
+    how, key = place.how, place.key
+    if how == "global":
+        place.container[key] = value
+    elif how == "cell":
+        key.cell_contents = value
+    elif how == "closure":
+        owner.__closure__[key].cell_contents = value
+    elif how == "attr":
+        owner.__dict__[key] = value
+    elif how == "slot":
+        return _set_slot(owner, key, value)
+    elif how == "item" and isinstance(owner, (list, dict)):
+        owner[key() if type(key) is weakref.ref else key] = value
+    else:
+        return False
+    return True
+
+
+def _set_slot(owner: Any, key: str, value: Any) -> bool:
+    if value is ABSENT:
+        return False
+    for cls in type(owner).__mro__:
+        if key in vars(cls):
+            vars(cls)[key].__set__(owner, value)
+            return True
+    return False
