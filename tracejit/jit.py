@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import functools
 import threading
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,8 +26,7 @@ from tracejit.eager.recording import active
 from tracejit.ir.digest import digest
 from tracejit.ir.graph import Graph
 from tracejit.runtime.capture_call import CapturedCall
-from tracejit.runtime.entry import Entry
-from tracejit.runtime.executable import ProgramError
+from tracejit.runtime.entry import Entry, ReplayFailed
 from tracejit.runtime.segment import Segment
 
 _PATIENCE = 3  # captures without an entry before only co-execution is tried
@@ -84,11 +84,12 @@ class CompiledFunction:
     # -- a call -----------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         mode = self.mode or flags.mode
-        if (
-            mode == "eager" or active.recorder is not None
-        ):  # captured inside captured: part of the outer one
+        # Captured inside captured is part of the outer one; anomaly mode wants each op's own node.
+        if mode == "eager" or active.recorder is not None or active.anomaly:
             return self.function(*args, **kwargs)
         arguments = self.signature.normalise(args, kwargs)
+        if arguments is None:
+            return self.function(*args, **kwargs)  # raises Python's own error
         found = self._find(mode, arguments)
         if found is None:
             with self.lock:  # another thread may have compiled meanwhile
@@ -99,10 +100,9 @@ class CompiledFunction:
         entry, inputs, bound = found
         try:
             return entry.replay(inputs, arguments, bound)
-        except (
-            ProgramError
-        ):  # nothing visible was written yet: the plain function raises its own error
-            return self._plain(arguments)
+        except ReplayFailed as failed:  # nothing visible was written yet
+            reason = failed.__cause__
+        return self._instead(arguments, reason)
 
     def _find(self, mode: str, arguments: tuple) -> tuple | None:
         """The entry that serves these arguments, its graph inputs and its binding."""
@@ -117,6 +117,13 @@ class CompiledFunction:
 
     def _plain(self, arguments: tuple) -> Any:
         return self.signature.call(self.function, arguments)
+
+    def _instead(self, arguments: tuple, reason: Any) -> Any:
+        """The plain function after its program failed: it raises its own error."""
+        result = self._plain(arguments)
+        message = f"tracejit: a program of {self.__name__} failed where the function does not"
+        warnings.warn(f"{message}: {reason}; please report it", RuntimeWarning, stacklevel=3)
+        return result
 
     def _capture(self, mode: str, arguments: tuple) -> Any:
         self.statistics.cache_misses += 1
@@ -210,6 +217,8 @@ class CompiledFunction:
         mode = self.mode or flags.mode
         mode = "compiled" if mode == "eager" else mode
         arguments = self.signature.normalise(args, kwargs)
+        if arguments is None:
+            raise TypeError(f"{self.__name__}{self.signature.signature} cannot be called like this")
         found = self._find(mode, arguments)
         if found is None:
             arguments = copy.deepcopy(arguments)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.capture import value_checks
 from tracejit.capture.aliasing import Memory, Spans, Traced, Writes, extent
 from tracejit.capture.breaks import LEAKED, Break, CaptureError, Refused
 from tracejit.capture.location import user_location
@@ -56,6 +57,7 @@ class Recorder:
         self.trials = 0  # regions that are being recorded, one within the other
         self.refusals: list[str] = []  # what was seen in a trial that no region may do
         self.static = static  # one program per exact shape
+        self.replayable = True  # an entry is to be made of this call, if nothing prevents it
         self.breaks: list[Break] = []
         self.frozen_scalars: frozenset = frozenset()
         self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
@@ -75,6 +77,7 @@ class Recorder:
     def _start(self) -> None:
         self.graph = Graph(self.name)
         self.graph.scope.where = lambda: str(user_location(3) or "")
+        self.graph.scope.shown = lambda: active.recorder is not None
         self.lifted: dict[int, Lifted] = {}
         self.by_place: dict[tuple, Traced] = {}
         self.spans = Spans()
@@ -82,6 +85,7 @@ class Recorder:
         self.deferred: list[weakref.ref[Tensor]] = []
         self.generators: dict[int, Draws] = {}
         self.scalars: list[tuple[RuntimeFloat, Value]] = []
+        self.looked: dict[Value, Any] = {}  # contents that were needed to see whether an op fails
 
     # -- what Tensor asks (the Recorder protocol) ---------------------------------------------
     def run(self, op: Op, operands: tuple, attributes: dict) -> Any:
@@ -90,13 +94,17 @@ class Recorder:
             return self._run_now(op, operands, attributes)
         if len(self.graph.nodes) >= flags.max_segment_nodes:
             self.need(None, f"{flags.max_segment_nodes} nodes were recorded")
-        values = self._operands(operands)
+        values = self.operands(operands)
+        if op.may_fail and self.root is self and not self.differentiating:
+            values = value_checks.checked(self, op, operands, values, attributes)
         graph = self.graph
         if self.restarted:
             attributes, values = settled(attributes), settled(values)
         graph.location = user_location()
         graph.detached = not is_grad_enabled() and not self.differentiating
         made = graph.append(op, values, attributes)
+        if not op.views and self.root is self and value_checks.too_large(made):
+            return value_checks.run_eagerly(self, op, operands, attributes)
         if not isinstance(made, tuple):
             return self._result(op, operands, values, attributes, made)
         return tuple(self._wrap(Traced(self, Memory(v))) for v in made)
@@ -135,8 +143,13 @@ class Recorder:
 
     def write(self, tensor: Tensor, value: Any) -> None:
         """The tensor's memory now holds `value` where the tensor looks at it."""
-        self._operands((tensor, value))
+        self.operands((tensor, value))
         content, traced = self._operand(value), self.traced(tensor)
+        owner = traced.memory.owner
+        if owner is not None and owner._storage.readonly:
+            self.flush()
+            with self.paused():
+                write_memory(tensor, value)  # raises
         if traced.memory.entangled or self._repeats(traced):
             self.need(tensor, "memory is written that overlaps another tensor's, or itself")
             with self.paused():
@@ -247,7 +260,8 @@ class Recorder:
         self.by_place[place] = traced
         return traced
 
-    def _operands(self, operands: tuple) -> tuple:
+    def operands(self, operands: tuple) -> tuple:
+        """Graph values for tensors and runtime numbers."""
         while True:
             graph = self.graph
             values = tuple([self._operand(x) for x in operands])

@@ -2,7 +2,7 @@
 
 In: a Python callable. Out: `Signature.normalise(args, kwargs)` -> tuple of values, one per
 parameter (`*args` a tuple,
-`**kwargs` a dict), and `call(function, values)`. Raises Python's own TypeError for wrong arguments.
+`**kwargs` a dict), and `call(function, values)`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ class Signature:
         self.plain = len(parameters) if all(p.kind in _POSITIONAL for p in parameters) else -1
         self.parameters = parameters
 
-    def normalise(self, args: tuple, kwargs: dict[str, Any]) -> tuple:
-        """One value per parameter, defaults filled in."""
+    def normalise(self, args: tuple, kwargs: dict[str, Any]) -> tuple | None:
+        """One value per parameter, defaults filled in; None where they do not fit."""
         if not kwargs and len(args) == self.plain:
             return args
-        bound = self.signature.bind(*args, **kwargs)
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError:
+            return None
         bound.apply_defaults()
         return tuple(bound.arguments[name] for name in self.names)
 

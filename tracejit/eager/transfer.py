@@ -35,6 +35,7 @@ TO_DEVICE = Op(
 def to_device(x: Any, place: Any) -> Any:
     """`x` on another device; `x` itself when it is there."""
     place = numbered(place)
+    array_module(place)  # raises where there is no such device, also while recording
     return x if x.device == place else apply(TO_DEVICE, (x,), {"device": place})
 
 

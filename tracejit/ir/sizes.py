@@ -40,7 +40,7 @@ class SizeGuard:
 
     @cached_property
     def text(self) -> str:
-        return f"{self.left} {self.relation} {self.right}"
+        return f"{_text(self.left)} {self.relation} {_text(self.right)}"
 
     def __str__(self) -> str:
         return self.text
@@ -57,6 +57,8 @@ class Scope:
     equal: dict[str, SizeLike] = field(default_factory=dict)
     guards: list[SizeGuard] = field(default_factory=list)
     where: Callable[[], str] = lambda: ""
+    # Whether a size that is printed is printed by the program that is being recorded: as a number.
+    shown: Callable[[], bool] = lambda: False
     learnt: int = 0  # changes whenever `equal` does: what was resolved before may not be any more
 
     def symbol(self, hint: int, name: str | None = None) -> Size:
@@ -336,13 +338,12 @@ class Size:
 
     # -- text ---------------------------------------------------------------
     def __str__(self) -> str:
-        return size_text(self)
+        return str(self.concrete()) if self.scope.shown() else size_text(self)
 
-    def __repr__(self) -> str:
-        return size_text(self)
+    __repr__ = __str__
 
     def __format__(self, spec: str) -> str:
-        return format(self.concrete(), spec) if spec else size_text(self)
+        return format(self.concrete(), spec) if spec else str(self)
 
 
 def _is_number(value: Any) -> bool:
@@ -409,12 +410,16 @@ class _Key(tuple):
     __repr__ = __str__
 
 
+def _text(size: SizeLike) -> str:
+    return size_text(size) if type(size) is Size else str(size)
+
+
 def _atom(function: str, left: SizeLike, right: SizeLike, scope: Scope) -> SizeLike:
     return Size({((function, _frozen(left), _frozen(right)),): 1}, scope)
 
 
 def _frozen(size: SizeLike) -> Any:
-    return _Key((size.key, str(size))) if type(size) is Size else int(size)
+    return _Key((size.key, size_text(size))) if type(size) is Size else int(size)
 
 
 def _thaw(frozen: Any, scope: Scope) -> SizeLike:

@@ -41,7 +41,7 @@ class _Counts:
         self.limit = limit
 
 
-def _memory_limit() -> int:
+def memory_limit() -> int:
     """What this process may use: the machine's memory, or less where a cgroup says so."""
     try:
         found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
@@ -56,7 +56,7 @@ def _memory_limit() -> int:
     return min(found)
 
 
-_counts = _Counts(_memory_limit() // 4)
+_counts = _Counts(memory_limit() // 4)
 
 
 class Bucket:

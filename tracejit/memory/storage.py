@@ -16,6 +16,15 @@ import numpy as np
 from tracejit.memory.devices import CPU, device
 
 
+class _Readonly:
+    """How many read-only Storages were made: what was found before the last may not hold."""
+
+    count = 0
+
+
+readonly = _Readonly()
+
+
 class Storage:
     """`nbytes` bytes at address `ptr`; `block` is a one-dimensional uint8 array over them.
 
@@ -86,6 +95,8 @@ def storage_of_array(array: Any, where: device = CPU) -> Storage:
     >>> storage_of_array(x[::2]).nbytes
     20
     """
+    if where.type == "cpu" and not array.flags.writeable:
+        readonly.count += 1
     if array.flags.c_contiguous:
         block = array.reshape(-1).view("uint8")
         return Storage(block, block.nbytes, where)

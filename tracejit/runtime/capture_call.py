@@ -69,6 +69,7 @@ class CapturedCall:
         self.recorder = Recorder(name, self._run_segment, fullgraph, static)
         self.state = State(self._unmodelled, self._exempt)
         self.recorder.refresh = self.state.refresh
+        self.recorder.replayable = watch
         self.names = names
         self.entry: Entry | None = None
         self.segments: list[Segment] = []
@@ -137,8 +138,9 @@ class CapturedCall:
             self.segments.append(segment)
             try:
                 return segment.run(inputs, segment.bound(inputs))
-            except ProgramError:  # nothing visible is written yet: op by op, for the op's own error
-                return op_by_op(graph, inputs)
+            except (ProgramError, GraphError):
+                failed = graph  # nothing visible is written yet
+            return op_by_op(failed, inputs)  # for the op's own error
         finally:
             active.recorder = self.recorder
 

@@ -23,9 +23,15 @@ from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph
 from tracejit.ir.interpret import interpret
 from tracejit.ir.sizes import evaluate
+from tracejit.memory.storage import readonly
+from tracejit.runtime.nan_check import NanFound
 from tracejit.runtime.segment import Bound, Segment
 
 Look = Callable[[Any, dict[str, int]], Any]
+
+
+class ReplayFailed(Exception):
+    """A program stopped before it wrote anything visible: the plain function shall say why."""
 
 
 @dataclass
@@ -78,7 +84,12 @@ class Entry:
     def replay(self, inputs: Sequence[Any], arguments: tuple, bound: Bound) -> Any:
         """Run natively and return what the plain function would."""
         values = self.concrete(inputs)
-        roots = self.segment.run(values, bound)
+        try:
+            roots = self.segment.run(values, bound)
+        except NanFound:  # asked for by TRACEJIT_CHECK_NANS
+            raise
+        except Exception as error:
+            raise ReplayFailed from error
         for number, writes in self.written:
             inputs[number]._storage.version += writes
         for number, draws in self.draws:
@@ -109,10 +120,15 @@ class Entry:
             return False
         if not self.written:
             return True
-        key = tuple([place_of(x) if isinstance(x, Tensor) else None for x in inputs])
+        key = (
+            readonly.count,
+            *[place_of(x) if isinstance(x, Tensor) else None for x in inputs],
+        )
         if key in self.disjoint_known:
             return True
         written_inputs = {number for number, _ in self.written}
+        if any(inputs[number]._storage.readonly for number in written_inputs):
+            return False
         spans = sorted(
             (*extent(x), k in written_inputs) for k, x in enumerate(inputs) if isinstance(x, Tensor)
         )
@@ -140,7 +156,9 @@ class Entry:
         if len({id(inputs[n]) for n, _ in self.draws}) < len(self.draws):
             return Miss("the generators", "different ones", "one and the same")
         return Miss(
-            "memory of the inputs", "disjoint", "overlapping, and the program writes some of it"
+            "memory of the inputs",
+            "disjoint and writable",
+            "overlapping or read-only, and the program writes some of it",
         )
 
     def _result(self, result: ResultTensor, roots: list[Tensor], replay: Replay) -> Tensor:

@@ -23,7 +23,6 @@ from tracejit.ir.digest import free_symbols
 from tracejit.ir.graph import Graph
 from tracejit.ir.interpret import interpret
 from tracejit.ir.sizes import evaluate
-from tracejit.ir.verify import GraphError
 from tracejit.memory import CPU
 from tracejit.ops.stacks import may_hold_handles, stack_run
 from tracejit.passes.pipeline import run as run_passes
@@ -147,21 +146,15 @@ class Segment:
 
     def _interpret(self, inputs: Sequence[Any], bound: Bound) -> list[Tensor]:
         arrays = [x.array if isinstance(x, Tensor) else np.asarray(x) for x in inputs]
-        try:
-            with stack_run() as stacks:
-                results = interpret(self.graph, arrays, symbols=bound.sizes)
-                outputs = [
-                    of_array(a.copy(order="C"), t.device or CPU)
-                    for a, t in zip(results.outputs, self.output_types)
-                ]
-                for tensor, kind in zip(outputs, self.output_types):
-                    if may_hold_handles(kind):
-                        stacks.keep(tensor._storage)
-        except GraphError as error:
-            if error.__cause__ is None:
-                raise
-            error.__cause__.add_note(str(error))  # the user's line
-            raise error.__cause__ from None
+        with stack_run() as stacks:
+            results = interpret(self.graph, arrays, symbols=bound.sizes)
+            outputs = [
+                of_array(a.copy(order="C"), t.device or CPU)
+                for a, t in zip(results.outputs, self.output_types)
+            ]
+            for tensor, kind in zip(outputs, self.output_types):
+                if may_hold_handles(kind):
+                    stacks.keep(tensor._storage)
         for number, value in results.writes:
             target = inputs[number]
             array = writable_array(target) if target._device.type == "cpu" else target.array

@@ -1,0 +1,100 @@
+"""Seeded failures: a captured function fails as the plain one does, and goes on as it does (C7).
+
+The same exception and message from the same lines of the user's, nothing of tracejit's chained to
+it; the same memory, gradients, attributes, containers and generator; and the next call is right.
+"""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+
+import pytest
+
+import tracejit as tj
+from tests.capture import failures_of_ops, failures_of_programs
+from tests.capture.test_programs import assert_same, seen
+from tracejit import config
+from tracejit.eager.recording import active
+
+PROGRAMS = failures_of_ops.PROGRAMS + failures_of_programs.PROGRAMS
+USER = (failures_of_ops.__file__, failures_of_programs.__file__)
+ORDERS = {"first": "bgbg", "replayed": "ggbgbbg"}
+
+
+def plain(function):
+    return function
+
+
+def lines(error):
+    """The user's lines the exception passed through, outermost first, repetitions once.
+
+    At which line of a recursion the limit is met depends on how deep Python is already.
+    """
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in USER]
+    found = [(f.name, None if isinstance(error, RecursionError) else f.lineno) for f in frames]
+    return list(dict.fromkeys(found))
+
+
+def chain(error):
+    """The exceptions that Python prints before this one."""
+    found = []
+    while error is not None:
+        found.append((type(error), str(error), getattr(error, "__notes__", [])))
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return found
+
+
+def failed(call):
+    """What a failing call shows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            call()
+        except Exception as error:
+            return [chain(error), lines(error)]
+    raise AssertionError("nothing failed")
+
+
+def history(program, jit, order):
+    """Everything that can be seen of calls in this order: b(ad) or g(ood)."""
+    tj.manual_seed(0)
+    failure = program(jit)
+    found = []
+    for kind in order:
+        found.append(failed(failure.bad) if kind == "b" else seen(failure.good()))
+        found.append([seen(failure.state()), tj.get_rng_state().tolist()])
+        assert active.recorder is None
+    return found
+
+
+def assert_equal_histories(program, jit, order):
+    expected, got = history(program, plain, order), history(program, jit, order)
+    for k, (g, e) in enumerate(zip(got, expected)):
+        assert_same(g, e, f"{'state after ' if k % 2 else ''}call {k // 2} ({order[k // 2]})")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("mode", ["graph", "python", "compiled"])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_scripted_program_fails_as_the_plain_one(program, mode, order):
+    with config.override(mode=mode):
+        assert_equal_histories(program, tj.script, ORDERS[order])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_traced_program_fails_as_the_plain_one(program, order):
+    assert_equal_histories(program, tj.trace, ORDERS[order])
+
+
+def test_the_table_names_lines_that_raise():
+    """The comparison sees lines: each failure's innermost one is in the table's own files."""
+    for program in PROGRAMS:
+        shown, where = failed(program(plain).bad)
+        assert where, program.__name__
+        assert program.__name__ == "recursion_without_end" or where[-1][1] > 0
+
+
+def test_there_are_enough_failures():
+    assert len(PROGRAMS) >= 60

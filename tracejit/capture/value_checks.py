@@ -1,0 +1,105 @@
+"""Ops that fail for some values, looked at while a function is recorded.
+
+In: an op about to be recorded, its operands. Out: graph values to record it with; or the error of
+eager mode, raised where the user's line stands, before what comes after that line has happened.
+Called by the recorder for ops with `may_fail`; a replay needs none of this, its program checks.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tracejit.capture.breaks import Break
+from tracejit.capture.location import user_location
+from tracejit.capture.sources import values_of
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.extract import extract
+from tracejit.ir.graph import Graph, Value
+from tracejit.ir.interpret import at_size, interpret
+from tracejit.ir.verify import GraphError
+from tracejit.memory.allocator import memory_limit
+from tracejit.ops.record import Op
+from tracejit.ops.shapes import hint
+from tracejit.ops.types import INTEGER
+
+_LARGE = memory_limit()
+
+
+def checked(recorder: Any, op: Op, operands: tuple, values: tuple, attributes: dict) -> tuple:
+    """`values` again, where the op does not fail for what its operands hold now.
+
+    Raises what eager mode raises.
+    """
+    integers = [v for v in values if _is_integer(v)]
+    replayable = recorder.replayable and not recorder.breaks
+    if not replayable and any(v.node is not None and v not in recorder.looked for v in integers):
+        recorder.flush()  # cheaper than computing them here and in the program
+        return checked(recorder, op, operands, recorder.operands(operands), attributes)
+    for value in integers:
+        if value not in recorder.looked:
+            recorder.looked[value] = _content(recorder, value)
+    if _succeeds(op, values, attributes, recorder.looked, recorder.graph.scope.hints):
+        return values
+    run_eagerly(recorder, op, operands, attributes)
+    return recorder.operands(operands)
+
+
+def run_eagerly(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any:
+    """End the segment and run the op as eager mode does: usually it raises."""
+    recorder.flush()
+    # An exception that the function catches: what follows depends on it.
+    recorder.breaks.append(Break(f"{op.name} fails for these values", user_location(3)))
+    with recorder.paused():
+        return Tensor.dispatch(op, operands, at_size(attributes, {}))
+
+
+def too_large(made: Any) -> bool:
+    """Whether no memory could hold a result: then eager mode says so, at once."""
+    results = made if isinstance(made, tuple) else (made,)
+    return any(
+        math.prod(hint(s) for s in v.type.shape) * v.type.dtype.itemsize > _LARGE for v in results
+    )
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Value) and value.type.dtype.category == INTEGER
+
+
+def _content(recorder: Any, value: Value) -> np.ndarray:
+    """What a value of the recording holds: read, or computed from the inputs it depends on."""
+    sources = recorder.input_sources()
+    if value.node is None:
+        return _array(values_of([sources[value]])[0])
+    inputs = [v for v in recorder.graph.inputs if v in sources]
+    part = extract(recorder.graph, "check", inputs, [value])
+    arrays = [_array(x) for x in values_of([sources[v] for v in inputs])]
+    return interpret(part, arrays, symbols=recorder.graph.scope.hints).outputs[0]
+
+
+def _array(x: Any) -> Any:
+    return x.array if isinstance(x, Tensor) else np.asarray(x)
+
+
+def _succeeds(op: Op, values: tuple, attributes: dict, known: dict, hints: dict) -> bool:
+    """Whether the op runs on its integers as they are and zeros for everything else."""
+    graph, operands, arrays = Graph(op.name), [], []
+    for value in values:
+        if isinstance(value, Value):
+            kind = value.type._replace(shape=tuple(hint(s) for s in value.type.shape))
+            operand = graph.input(kind)
+            operand.is_weak = value.is_weak
+            operands.append(operand)
+            zero = np.zeros((), kind.dtype.numpy)
+            arrays.append(known[value] if value in known else np.broadcast_to(zero, kind.shape))
+        else:
+            operands.append(at_size(value, hints))
+    made = graph.append(op, tuple(operands), at_size(attributes, hints))
+    graph.outputs = list(made) if isinstance(made, tuple) else [made]
+    try:
+        interpret(graph, arrays, symbols={})
+    except GraphError:
+        return False
+    return True
