@@ -11,12 +11,14 @@ from tests.capture import (
     programs_autograd,
     programs_found,
     programs_mutation,
+    programs_random,
     programs_staleness,
 )
 from tracejit import config
 
 PROGRAMS = (
     programs_mutation.PROGRAMS
+    + programs_random.PROGRAMS
     + programs_staleness.PROGRAMS
     + programs_autograd.PROGRAMS
     + programs_found.PROGRAMS

@@ -90,7 +90,8 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     if len(input.shape) not in (2, 3):
         raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a "
                            f"{len(input.shape)}D input. Note that dropout1d exists to provide "
-                           "channel-wise dropout on inputs with 1 spatial dimension.")
+                           "channel-wise dropout on inputs with 1 spatial dimension, a channel "
+                           "dimension, and an optional batch dimension (i.e. 2D or 3D inputs).")
     return _drop_channels(input, p, training, inplace, len(input.shape) == 3)
 
 

@@ -74,7 +74,11 @@ def delivered(result: Any, out: Any = None, requires_grad: bool = False) -> Any:
             raise RuntimeError(f"expected out of shape {shapes.shape_text(result.shape)}, got "
                                f"{shapes.shape_text(out.shape)}: out is not resized")
         return out._assign(convert(result, out.dtype))
-    return result.requires_grad_(True) if requires_grad else result
+    if not requires_grad:
+        return result
+    if result.dtype.category in (BOOL, INTEGER):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    return result.requires_grad_(True)
 
 
 def _kind(d: dtype | None, out: Any) -> dtype:
@@ -122,9 +126,15 @@ def randn(*sizes: Any, size: Any = None, generator: Generator | None = None, out
     return delivered(drawn, out, requires_grad)
 
 
-def _integer(value: Any, name: str) -> Any:
+def _bad(function: str, name: str, position: int, wanted: str, value: Any) -> TypeError:
+    place = f" (position {position})" if position else ""
+    return TypeError(f"{function}(): argument '{name}'{place} must be {wanted}, not "
+                     f"{type(value).__name__}")
+
+
+def _integer(function: str, name: str, position: int, value: Any) -> Any:
     if isinstance(value, float) or not hasattr(value, "__index__"):
-        raise TypeError(f"randint(): argument '{name}' must be int, not {type(value).__name__}")
+        raise _bad(function, name, position, "int", value)
     return as_size(value)
 
 
@@ -149,6 +159,18 @@ def integers(low: Any, high: Any, shape: tuple, d: dtype, device: Any,
     return convert(draw(randint_record, generator, shape, int64, device, low=low, high=high), d)
 
 
+def _randint_arguments(given: tuple, low: Any, high: Any, size: Any) -> dict[str, tuple[int, Any]]:
+    """name -> (position, value), position 0 for keywords; without low there are only two."""
+    keywords = {"low": low, "high": high, "size": size}
+    found = {name: (0, value) for name, value in keywords.items() if value is not None}
+    names = ("low", "high", "size")[3 - min(3, max(2, len(given) + len(found))):]
+    free = [name for name in names if name not in found]
+    if len(free) != len(given):
+        raise TypeError("randint() received an invalid combination of arguments, expected (high, "
+                        "size) or (low, high, size)")
+    return found | {name: (k + 1, value) for k, (name, value) in enumerate(zip(free, given))}
+
+
 def randint(*bounds: Any, low: Any = None, high: Any = None, size: Any = None,
             generator: Generator | None = None, out: Any = None, dtype: dtype | None = None,
             layout: Any = None, device: Any = None, requires_grad: bool = False,
@@ -161,22 +183,14 @@ def randint(*bounds: Any, low: Any = None, high: Any = None, size: Any = None,
 
     RuntimeError if the range is empty or does not fit the dtype.
     """
-    given = list(bounds)
-    if size is None and given:
-        size = given.pop()
-    if not isinstance(size, (tuple, list)):
-        raise TypeError("randint(): argument 'size' must be tuple of ints, not "
-                        f"{type(size).__name__}")
-    if high is None and given:
-        high = given.pop()
-    if low is None:
-        low = given.pop() if given else 0
-    if given or high is None:
-        raise TypeError("randint() received an invalid combination of arguments, expected "
-                        "(high, size) or (low, high, size)")
+    found = _randint_arguments(bounds, low, high, size)
     kind = dtype or (out.dtype if out is not None else int64)
-    drawn = integers(_integer(low, "low"), _integer(high, "high"), sizes_given((size,)), kind,
-                     device, generator)
+    first = _integer("randint", "low", *found["low"]) if "low" in found else 0
+    last = _integer("randint", "high", *found["high"])
+    position, sizes = found["size"]
+    if not isinstance(sizes, (tuple, list)):
+        raise _bad("randint", "size", position, "tuple of ints", sizes)
+    drawn = integers(first, last, sizes_given((sizes,)), kind, device, generator)
     return delivered(drawn, out, requires_grad)
 
 
@@ -189,13 +203,11 @@ def randperm(n: Any, *, generator: Generator | None = None, out: Any = None,
     >>> sorted(tracejit.randperm(4).tolist())
     [0, 1, 2, 3]
     """
-    if isinstance(n, float) or not hasattr(n, "__index__"):
-        raise TypeError(f"randperm(): argument 'n' (position 1) must be int, not "
-                        f"{type(n).__name__}")
+    count = _integer("randperm", "n", 1, n)
     kind = dtype or (out.dtype if out is not None else int64)
     if kind is bool_:
         raise NotImplementedError("\"randperm\" not implemented for 'Bool'")
-    shape = sizes_given((as_size(n),))
+    shape = sizes_given((count,))
     if kind.category == INTEGER and kind is not int64 and shape[0] > 0:
         if shape[0] - 1 >= 1 << (8 * kind.itemsize - kind.is_signed):
             name = "int" if kind.name == "int32" else f"{kind.name}_t"
