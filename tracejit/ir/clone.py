@@ -6,6 +6,7 @@ the pass pipeline, which never changes the graph it is given, and by differentia
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tracejit.ir.graph import Graph, Node, Value
@@ -33,6 +34,19 @@ def copy_graph(graph: Graph) -> tuple[Graph, dict[Value, Value]]:
     copy.outputs = [values[v] for v in graph.outputs]
     copy.writes = [(values[target], values[v]) for target, v in graph.writes]
     return copy, values
+
+
+def inline(region: Graph, graph: Graph, operands: Sequence[Value]) -> list[Value]:
+    """What a region gives for `operands`: copies of its nodes at the insertion point of `graph`.
+
+    Nodes keep their own locations; a node without one gets that of the insertion point.
+    """
+    values: dict[Value, Value] = dict(zip(region.inputs, operands, strict=True))
+    for node in region.nodes:
+        new = _copied_node(node, graph, values)
+        new.location, new.provenance = node.location or graph.location, graph.provenance
+        graph.add(new)
+    return [values[v] for v in region.outputs]
 
 
 def _copied(value: Value, graph: Graph, node: Node | None) -> Value:

@@ -143,8 +143,12 @@ class Graph:
         node = Node(op, tuple(operands), dict(attributes), location=self.location,
                     detached=self.detached, provenance=self.provenance, regions=tuple(regions))
         node.outputs = tuple(Value(self, t, node, i) for i, t in enumerate(types))
-        (self.nodes if self._insert is None else self._insert).append(node)
+        self.add(node)
         return node.outputs if several else node.outputs[0]
+
+    def add(self, node: Node) -> None:
+        """Put a node whose outputs are values of this graph at the insertion point."""
+        (self.nodes if self._insert is None else self._insert).append(node)
 
     @contextmanager
     def inserting(self, provenance: str = "", like: Node | None = None) -> Iterator[list[Node]]:

@@ -213,7 +213,8 @@ def _cond(library: Any, predicate: Any, *captured: Any, regions: Sequence[Region
 def _for(library: Any, *operands: Any, trip: int, carried: int, scanned: int, reverse: bool,
          regions: Sequence[Region]) -> tuple:
     (body,) = regions
-    state, captured = operands[:carried], operands[carried + scanned:]
+    captured = operands[carried + scanned:]
+    state: Sequence[Any] = operands[:carried]
     series = operands[carried:carried + scanned]
     stacked: list[list[Any]] = [[] for _ in body.outputs[carried:]]
     for i in reversed(range(trip)) if reverse else range(trip):
@@ -229,7 +230,8 @@ def _for(library: Any, *operands: Any, trip: int, carried: int, scanned: int, re
 def _while(library: Any, go: Any, *operands: Any, carried: int,
            regions: Sequence[Region]) -> tuple:
     (body,) = regions
-    state, captured = operands[:carried], operands[carried:]
+    captured = operands[carried:]
+    state: Sequence[Any] = operands[:carried]
     count, pushed = 0, []
     while bool(go):
         go, *results = body(*state, *captured)
@@ -243,7 +245,8 @@ def _while(library: Any, go: Any, *operands: Any, carried: int,
 def _unwind(library: Any, count: Any, stack: Any, *operands: Any, carried: int,
             regions: Sequence[Region]) -> tuple:
     (body,) = regions
-    state, captured = operands[:carried], operands[carried:]
+    captured = operands[carried:]
+    state: Sequence[Any] = operands[:carried]
     if int(count):
         pushed = stack_of(int(stack[0]))
         for i in reversed(range(int(count))):
@@ -284,8 +287,10 @@ raise_if_record: Op = Op(
     "raise_if", "control", ("predicate",), infer=_raise_type, eager=_raise, may_fail=True,
     element=_raise_element)
 
-_OVER_TENSORS = {cond_record: _cond, for_loop_record: _for, while_loop_record: _while,
-                 unwind_loop_record: _unwind}
+_OVER_TENSORS: dict[Op, Callable[..., tuple]] = {
+    cond_record: _cond, for_loop_record: _for, while_loop_record: _while,
+    unwind_loop_record: _unwind,
+}
 
 
 def run_over_tensors(op: Op, operands: Sequence[Any], **given: Any) -> tuple:

@@ -19,6 +19,7 @@ from tracejit.ir.verify import verify
 from tracejit.ops import pointwise
 from tracejit.passes.cse import cse
 from tracejit.passes.dce import dce
+from tracejit.passes.flatten_cond import flatten_cond
 from tracejit.passes.fold import fold
 from tracejit.passes.open_composites import open_composites
 from tracejit.passes.settle_sizes import settle_sizes
@@ -30,10 +31,12 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("open", open_composites),  # composites -> the ops they are written in
     ("sizes", settle_sizes),    # sizes known to be equal -> one of them
     ("fold", fold),             # constants -> numbers
+    ("branches", flatten_cond),  # small branches -> both sides and a choice
     ("simplify", simplify),     # identities, conversions, views
     ("cse", cse),               # equal nodes -> one
     ("dce", dce),               # dead nodes and dead writes
 )
+_DEEP = (settle_sizes, dce)  # these see to regions themselves
 
 
 def run(graph: Graph, numerics: str = "fast",
@@ -48,7 +51,7 @@ def run(graph: Graph, numerics: str = "fast",
     result, _ = copy_graph(graph)
     sharing = _sharing(graph.outputs)
     for name, change in PASSES:
-        for part in _parts(result):
+        for part in [result] if change in _DEEP else _parts(result):
             part.number()
             before = len(part.nodes)
             change(part, numerics)

@@ -56,7 +56,7 @@ def _now(x: Any, replaced: dict[Value, Value]) -> Any:
 def _apply(graph: Graph, name: str, node: Node,
            rules: Sequence[Rule]) -> tuple[list[Node], tuple[Value, ...]] | None:
     """The nodes made by the first rule that matches, and what stands for the outputs."""
-    old = node.outputs[0].name
+    old = node.outputs[0].name if node.outputs else ""
     provenance = f"{name}: from %{old} {node.op.name}" if old else node.provenance
     for rule in rules:
         with graph.inserting(provenance, like=node) as made:

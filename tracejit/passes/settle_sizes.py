@@ -17,6 +17,7 @@ from tracejit.ir.sizes import Scope, Size, symbols_of
 def settle_sizes(graph: Graph, numerics: str = "fast") -> Graph:
     """Replace sizes by what they are known to equal; how symbols are bound stays.
 
+    Sizes in regions are settled with those of the graph around them, whose symbols they share.
     The scope may know more than this graph: a symbol of another segment's input is not used here.
     """
     if graph.scope.equal:
@@ -39,6 +40,8 @@ class _Settling:
                 node.attributes[name] = self.static(static)
             if any(type(x) is Size for x in node.inputs):
                 node.inputs = self.static(node.inputs)
+            for region in node.regions:
+                self.graph(region)
 
     def type(self, value: Value) -> None:
         if any(type(size) is Size for size in value.shape):
