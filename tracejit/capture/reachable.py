@@ -42,4 +42,5 @@ def _is_tape(x: Any) -> bool:
         not isinstance(x, type)
         and type(x).__module__.startswith("tracejit.eager")
         or hasattr(x, "next_functions")
+        or hasattr(x, "holds_tensors")
     )

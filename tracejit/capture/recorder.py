@@ -10,18 +10,20 @@ tensors that are still alive concrete. Called by `jit.CompiledFunction` around e
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tracejit.capture import value_checks
 from tracejit.capture.aliasing import Memory, Spans, Traced, Writes, extent
+from tracejit.capture import host_reads, value_checks
 from tracejit.capture.breaks import LEAKED, Break, CaptureError, Refused
 from tracejit.capture.location import user_location
 from tracejit.capture.materialise import materialise
-from tracejit.capture.scalars import RuntimeFloat
+from tracejit.capture.runtime_numbers import Numbers
+from tracejit.capture.scalars import RuntimeNumber, asked, runtime_number
 from tracejit.capture.settling import settled
+from tracejit.capture.sharing import Sharing
 from tracejit.capture.sources import Draws, Lifted, NumberSource, values_of
 from tracejit.capture.viewable import stays_view
 from tracejit.config import flags
@@ -30,7 +32,7 @@ from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
 from tracejit.eager.state import make, of_array
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.writing import write_memory
+from tracejit.eager.writing import take_memory, write_memory
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.sizes import Size
@@ -54,12 +56,12 @@ class Recorder:
     ):
         self.name, self.run_segment, self.fullgraph = name, run_segment, fullgraph
         self.root: Recorder = self  # of a region: the recorder of the whole call
+        self.adapt: Callable[[Any], Any] = lambda function: function  # what a call runs instead
         self.trials = 0  # regions that are being recorded, one within the other
         self.refusals: list[str] = []  # what was seen in a trial that no region may do
         self.static = static  # one program per exact shape
         self.replayable = True  # an entry is to be made of this call, if nothing prevents it
         self.breaks: list[Break] = []
-        self.frozen_scalars: frozenset = frozenset()
         self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
         self.grads_known: dict[int, Tensor] = {}
         self.constants: dict[int, Tensor] = {}
@@ -71,7 +73,9 @@ class Recorder:
         self.differentiating = (
             False  # nodes of a backward pass over the recording can be differentiated again
         )
-        self.numbers: dict[tuple[int, Any], RuntimeFloat] = {}
+        self.numbers = Numbers(self, runtime_number)
+        self.pending: list[weakref.ref] = []  # values that only the program knows
+        self.output: list[Any] = []  # what is printed and logged when the values are there
         self._start()
 
     def _start(self) -> None:
@@ -84,7 +88,8 @@ class Recorder:
         self.writes: dict[int, Writes] = {}  # by id of the Storage
         self.deferred: list[weakref.ref[Tensor]] = []
         self.generators: dict[int, Draws] = {}
-        self.scalars: list[tuple[RuntimeFloat, Value]] = []
+        self.scalars: list[tuple[RuntimeNumber, Value]] = []
+        self.sharing = Sharing(self)
         self.looked: dict[Value, Any] = {}  # contents that were needed to see whether an op fails
 
     # -- what Tensor asks (the Recorder protocol) ---------------------------------------------
@@ -94,7 +99,7 @@ class Recorder:
             return self._run_now(op, operands, attributes)
         if len(self.graph.nodes) >= flags.max_segment_nodes:
             self.need(None, f"{flags.max_segment_nodes} nodes were recorded")
-        values = self.operands(operands)
+        values, attributes = self.operands(operands), asked(attributes)
         if op.may_fail and self.root is self and not self.differentiating:
             values = value_checks.checked(self, op, operands, values, attributes)
         graph = self.graph
@@ -108,6 +113,19 @@ class Recorder:
         if not isinstance(made, tuple):
             return self._result(op, operands, values, attributes, made)
         return tuple(self._wrap(Traced(self, Memory(v))) for v in made)
+
+    def control(
+        self, op: Op, values: Sequence[Value], attributes: dict, regions: Sequence[Graph]
+    ) -> tuple[Tensor, ...]:
+        """Record an op with regions over values of this graph; its outputs, in fresh memory."""
+        self.graph.location, self.graph.detached = user_location(), False
+        made = self.graph.append(op, values, attributes, regions=tuple(regions))
+        made = made if isinstance(made, tuple) else (made,)
+        return tuple([self._wrap(Traced(self, Memory(v))) for v in made])
+
+    def holding(self, value: Value) -> Tensor:
+        """A tensor that holds a value of this graph, in memory of its own."""
+        return self._wrap(Traced(self, Memory(value)))
 
     def shape(self, tensor: Tensor) -> tuple:
         return self.traced(tensor).shape
@@ -157,11 +175,24 @@ class Recorder:
             return
         self.graph.location, self.graph.detached = user_location(), True
         traced.write(content)
+        self.sharing.written(traced.memory, tensor, value)
+
+    def may_share(self, memory: Memory, other: Memory, flag: Tensor) -> None:
+        """`memory` is `other`, if `flag` holds when the program runs."""
+        self.sharing.add(memory, other, flag)
 
     def _repeats(self, traced: Traced) -> bool:
         """Whether elements share memory; other strides need another program."""
         strides = self.graph.strides.get(traced.memory.input, ()) if traced.memory.input else ()
         return any(op.name == "expand" for op, _, _ in traced.views) or any(s == 0 for s in strides)
+
+    def item(self, tensor: Tensor) -> Any:
+        """The only element as a number, which need not be known yet."""
+        return host_reads.read(self, tensor)
+
+    def defers(self) -> bool:
+        """Whether the call may still become a program, so that values may stay pending."""
+        return self.replayable and not self.breaks and self.root is self and not self.trials
 
     def need(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
         """A value is needed now: run what was recorded."""
@@ -271,7 +302,7 @@ class Recorder:
     def _operand(self, x: Any) -> Any:
         if isinstance(x, Tensor):
             return self.traced(x).read()
-        graph_value = getattr(x, "graph_value", None)  # RuntimeFloat
+        graph_value = getattr(x, "graph_value", None)  # a number of the running program
         if graph_value is not None:
             return graph_value(self)
         if isinstance(x, np.ndarray):
@@ -320,17 +351,9 @@ class Recorder:
         return Paused(self)
 
     # -- numbers and gradients that are read ---------------------------------------------------
-    def number(self, container: Any, key: Any, value: float) -> RuntimeFloat:
+    def number(self, container: Any, key: Any, value: int | float) -> Any:
         """`container[key]` as a runtime scalar."""
-        known = self.numbers.get((id(container), key))
-        if known is None:
-            known = RuntimeFloat(self, value, frozenset([NumberSource(container, key)]))
-            self.numbers[id(container), key] = known
-        return known
-
-    def is_number(self, container: Any, key: Any) -> bool:
-        """Whether `container[key]` is a runtime scalar (then its value is not guarded)."""
-        return type(key) is str and (id(container), key) in self.numbers
+        return self.numbers.item(container, key, value, NumberSource(container, key))
 
     def grad_read(self, tensor: Tensor) -> None:
         """The program depends on whether the caller's tensor has a gradient."""
@@ -366,7 +389,7 @@ class Recorder:
             self.note(
                 "a NumPy array is read, whose content cannot be guarded", "wrap it once, outside"
             )
-        if type(data) is RuntimeFloat or type(data) is Size:
+        if isinstance(data, RuntimeNumber) or type(data) is Size:
             return data.concrete()
         return data
 
@@ -394,7 +417,7 @@ class Recorder:
         return [m for m in dict.fromkeys(memories) if m.generation]
 
     def input_sources(self) -> dict[Value, Any]:
-        """What each graph input stands for: a tensor, a Generator, a RuntimeFloat."""
+        """What each graph input stands for: a tensor, a Generator, a RuntimeNumber."""
         found: dict[Value, Any] = {}
         for item in self.lifted.values():
             found.setdefault(item.value, item.tensor)
@@ -407,6 +430,7 @@ class Recorder:
     def flush(self) -> None:
         """Compile and run what was recorded; tensors that are still alive become concrete."""
         if not self.graph.nodes and not self.deferred:
+            self._show()
             return
         alive = self.alive()
         fresh = list(
@@ -447,12 +471,24 @@ class Recorder:
         return roots
 
     def _settle(self, results: list[Tensor], fresh: list[Memory], roots: list[Tensor]) -> None:
+        possible = self.sharing.of_results(results)
         materialise(results, dict(zip(fresh, roots)))
+        for tensor, owner, flag in possible:
+            if flag._storage is not None and bool(flag.array):
+                take_memory(tensor, owner)
         for draws in self.generators.values():
             if draws.untouched():
                 draws.generator.take(draws.count)
         self._start()
         self.restarted = True
+        self._show()
+
+    def _show(self) -> None:
+        """Print and log what was waiting for its values, in order."""
+        output, self.output = self.output, []
+        for effect in output:
+            with self.paused():
+                effect.perform()
 
     def abandon(self) -> None:
         """After an exception in the user's code: what ran before it has happened, so make it so."""

@@ -8,9 +8,9 @@ then the branch is decided by the value, natively. Called by `branches.py` and `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from tracejit.capture.aliasing import Memory, Traced, Writes
 from tracejit.capture.breaks import LEAKED, CaptureError, Refused
@@ -42,6 +42,7 @@ class RegionRecorder(Recorder):
         self.captured: dict[Value, Value] = {}  # a value of the parent -> the input here
         self.memories: dict[Memory, Memory] = {}  # memory of the parent -> what it is here
         self.copies: dict[Memory, Memory] = {}  # and back
+        self.own: list[Any] = []  # containers made here: changing them is no effect
 
     # -- meeting tensors of the parent -----------------------------------------------------------
     def traced(self, tensor: Tensor) -> Traced:
@@ -143,9 +144,6 @@ class RegionRecorder(Recorder):
     def number(self, container: Any, key: Any, value: float) -> Any:
         return self.parent.number(container, key, value)
 
-    def is_number(self, container: Any, key: Any) -> bool:
-        return self.parent.is_number(container, key)
-
     def grad_read(self, tensor: Tensor) -> None:
         if tensor._traced is None:
             self.parent.grad_read(tensor)
@@ -158,6 +156,16 @@ class RegionRecorder(Recorder):
 
     def settled(self, container: Any) -> None:
         self.parent.settled(container)
+
+    def made(self, container: Any) -> bool:
+        """Whether a container was made in this region or in one around it within the trial."""
+        if any(x is container for x in self.own):
+            return True
+        return False
+
+    def appending(self, container: list) -> Callable[[Any], None]:
+        """What stands for `container.append` here."""
+        raise Refused("a list is appended to under a condition")
 
     # -- the result --------------------------------------------------------------------------------
     def written_outside(self) -> dict[Memory, Memory]:
@@ -218,3 +226,24 @@ def trial(region: RegionRecorder) -> Iterator[None]:
             pending, root.refusals = root.refusals, []
             for reason in dict.fromkeys(pending):
                 root.note(reason)
+
+
+class RegionGradients(Protocol):
+    """What differentiation offers: gradients of nodes with regions, put on the tape by `attach`."""
+
+    def of_cond(self, parent: Any, flag: Tensor, keys: list[Value], sides: list,
+                wrt: list[Tensor], tracked: list[int]) -> Any: ...
+
+    def of_loop(self, node: Any) -> Any: ...
+
+
+_gradients: list[RegionGradients] = []
+
+
+def install_region_gradients(gradients: RegionGradients) -> None:
+    """Differentiation says how gradients flow through regions."""
+    _gradients[:] = [gradients]
+
+
+def region_gradients() -> RegionGradients:
+    return _gradients[0]

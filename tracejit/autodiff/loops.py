@@ -1,0 +1,149 @@
+"""The gradient of a loop is a loop that runs the other way.
+
+In: a recorded loop body about to become a node. Out: what the forward loop keeps of each iteration
+(`residuals`), the body of the gradient loop, and the node of the tape that runs it. Gradients of
+what iterations carry go from each iteration to the one before; those of what all iterations read
+are summed up; those of scanned slices are stacked. Called through `capture.region` by `loops.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.autodiff.partition import residuals
+from tracejit.autodiff.pull_back import ControlBackward, pull_back
+from tracejit.eager.tape import record_custom
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.graph import Graph, Value
+from tracejit.ops.creation import zeros_of
+from tracejit.ops.record import REGISTRY
+from tracejit.ops.types import FLOATING
+
+
+def gradient_of(node: Any) -> LoopGradient | None:
+    """The gradient of a loop; None where no gradient flows through it."""
+    made = LoopGradient(node)
+    return made if made.found else None
+
+
+class LoopGradient:
+    """Built before the node is: its `residuals` are further outputs of the body."""
+
+    def __init__(self, node: Any):
+        self.node, self.body, self.region = node, node.body, node.region
+        self.residuals: list[Value] = []
+        self.slots = [c for c in node.carried if c.slot is not None and _differentiable(c.slot)]
+        self.stacked = [k for k, t in enumerate(node.stacked) if _tracked(t)]
+        outputs = [c.slot.end for c in self.slots if c.slot.end._requires_grad]
+        outputs += [node.stacked[k] for k in self.stacked]
+        self.scans = [s for s in self.body.scans if s.origin is not None]
+        invariant = [s for s in node.invariant if s.origin is not None]
+        outer = self.region.outer_tensors()
+        wrt = [*(c.slot.origin for c in self.slots), *(s.origin for s in self.scans),
+               *(s.origin for s in invariant), *outer]
+        self.found = bool(outputs and wrt)
+        if self.found:
+            tangents, grads = pull_back(self.region, outputs, wrt)
+            self._arrange(tangents, grads, [*(s.outer for s in invariant), *outer])
+
+    def _arrange(self, tangents: list[Value], grads: list[Value | None],
+                 summed: list[Tensor]) -> None:
+        """Which gradient is carried, stacked or summed; what is kept for it."""
+        graph = self.region.graph
+        rest = iter(tangents)
+        self.bars = [next(rest) if c.slot.end._requires_grad else graph.input(c.input.type)
+                     for c in self.slots]
+        self.stacked_bars = list(rest)
+        count, scans = len(self.slots), len(self.scans)
+        self.carried_grads = [self._or_zeros(g, c.input) for g, c in zip(grads, self.slots)]
+        self.scan_grads = [self._or_zeros(g, s.input)
+                           for g, s in zip(grads[count:], self.scans)]
+        sums = zip(summed, grads[count + scans:])
+        self.sums = [(x, g) for x, g in sums if g is not None]
+        wanted = [g for g in grads if g is not None]
+        self._keep(residuals(graph, tangents, wanted))
+
+    def _or_zeros(self, grad: Value | None, like: Value) -> Value:
+        return zeros_of(like, like.type) if grad is None else grad
+
+    def _keep(self, saved: list[Value]) -> None:
+        """Sort what the gradient reads: the same for all iterations, scanned, or kept of each."""
+        node, body = self.node, self.body
+        captured = {inner: key for key, inner in self.region.captured.items()}
+        for m, inner in node.memories:  # its content differs from iteration to iteration
+            captured.pop(inner.input, None)
+        for slot in node.invariant:
+            captured[slot.input] = node.parent.traced(slot.outer).read()
+        scanned = {s.input: s for s in body.scans}
+        self.same = [(v, captured[v]) for v in saved if v in captured]
+        self.read_scans = [scanned[v] for v in saved if v in scanned and body.trip is not None]
+        known = {v for v, _ in self.same} | {s.input for s in self.read_scans}
+        self.index = body.position if body.trip is not None else None
+        self.residuals = [v for v in saved if v not in known and v is not self.index]
+        if body.trip is None and not self.residuals:
+            self.residuals = [node.carried[0].input]
+
+    # -- after the node is made -----------------------------------------------------------------------
+    def attach(self, node: Any, stacked: Sequence[Tensor], kept: Sequence[Tensor]) -> None:
+        """Put the gradient loop on the tape."""
+        parent = node.parent
+        sums = [Sum(self.region.graph, x, g) for x, g in self.sums]
+        same = [parent.holding(key) for _, key in self.same]
+        bars = [c for c in self.slots]
+        numbers = {id(c): k for k, c in enumerate(
+            [c for c in bars if c.slot.end._requires_grad])}
+        first: list[Any] = [numbers.get(id(c), c.input.type) for c in bars]
+        first += [s.input.type for s in sums]
+        carried = len(first)
+        inputs = [*self.bars, *(s.input for s in sums)]
+        outputs = [*self.carried_grads, *(s.end for s in sums)]
+        attributes: dict[str, Any] = {"carried": carried}
+        if self.body.trip is None:
+            op, before = REGISTRY["unwind_loop"], [node.count, kept[0]]
+            inputs += [*self.residuals, *(v for v, _ in self.same)]
+            operands = [*before, *first, *same]
+        else:
+            op = REGISTRY["for_loop"]
+            start = len(numbers)
+            scanned = [*(start + k for k in range(len(self.stacked_bars))), *kept,
+                       *(s.whole for s in self.read_scans)]
+            inputs = [self.index, *inputs, *self.stacked_bars, *self.residuals,
+                      *(s.input for s in self.read_scans), *(v for v, _ in self.same)]
+            outputs += self.scan_grads
+            operands = [*first, *scanned, *same]
+            attributes |= {"trip": self.body.trip, "scanned": len(scanned), "reverse": True}
+        region = self.region.region(inputs, outputs)
+        region.name = f"{self.region.name}_backward"
+        self._record(op, attributes, region, operands, sums, stacked)
+
+    def _record(self, op: Any, attributes: dict, region: Graph, operands: list[Any],
+                sums: list[Sum], stacked: Sequence[Tensor]) -> None:
+        results = [c.result for c in self.slots if c.slot.end._requires_grad]
+        results += [stacked[k] for k in self.stacked]
+        parent = self.node.parent
+        types = [parent.traced(x).read().type for x in results]
+        inputs = [*(c.slot.outer for c in self.slots), *(s.tensor for s in sums),
+                  *(s.whole for s in self.scans)]
+        if self.body.trip is None:
+            inputs = inputs[:len(self.slots) + len(sums)]
+        backward = ControlBackward(op, attributes, (region,), operands, types,
+                                   list(range(len(inputs))))
+        record_custom("LoopBackward", inputs, results, backward)
+
+
+class Sum:
+    """The gradient of what all iterations read: summed up from one to the next."""
+
+    def __init__(self, graph: Graph, tensor: Tensor, grad: Value):
+        self.tensor = tensor
+        self.input = graph.input(grad.type, source="sum")
+        self.end = graph.append(REGISTRY["add"], (self.input, grad), {})
+
+
+def _tracked(x: Any) -> bool:
+    return isinstance(x, Tensor) and x._requires_grad and x._dtype.category >= FLOATING
+
+
+def _differentiable(slot: Any) -> bool:
+    return slot.is_tensor and slot.origin is not None and slot.start._dtype.category >= FLOATING

@@ -1,0 +1,94 @@
+"""Gradients within a region, and the node of the tape that runs a gradient region.
+
+In: a recorded region, tensors it gives, tensors it depends on. Out: tangents and gradients as
+values of the region's graph (`pull_back`); `ControlBackward`, what the tape calls. Used by
+`regions.py` and `loops.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.capture.breaks import Refused
+from tracejit.capture.region import RegionRecorder, trial
+from tracejit.eager.backward import grad_between
+from tracejit.eager.modes import enable_grad, no_grad
+from tracejit.eager.recording import active, settled
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.graph import Graph, Value
+from tracejit.ir.interpret import interpret
+from tracejit.ops.creation import zeros_of
+from tracejit.ops.record import Op
+from tracejit.ops.types import TensorType
+
+
+def pull_back(region: RegionRecorder, outputs: Sequence[Tensor], wrt: Sequence[Tensor]
+              ) -> tuple[list[Value], list[Value | None]]:
+    """Tangents (new inputs of the region's graph, one for each output) and the gradient values of
+    `wrt` (None where nothing arrives)."""
+    quiet = [(x, x._hooks) for x in wrt]
+    for x in wrt:
+        x._hooks = None  # hooks of what comes from outside run where its gradient arrives
+    region.differentiating = True
+    try:
+        with trial(region), enable_grad():
+            tangents = [region.tangent(x) for x in outputs]
+            tracked = [k for k, x in enumerate(outputs) if x._requires_grad]
+            reachable = [x for x in wrt if x._requires_grad]
+            found = iter(grad_between([outputs[k] for k in tracked], reachable,
+                                      [tangents[k] for k in tracked]))
+            grads = [next(found) if x._requires_grad else None for x in wrt]
+            return ([region.traced(t).read() for t in tangents],
+                    [None if g is None else region.traced(g).read() for g in grads])
+    except Exception as error:
+        raise Refused(f"its backward would fail: {type(error).__name__}: {error}") from error
+    finally:
+        region.differentiating = False
+        for x, hooks in quiet:
+            x._hooks = hooks
+
+
+class ControlBackward:
+    """Runs a gradient node; what the tape calls.
+
+    operands  of the node: a Tensor, the number of a tangent, or a TensorType (zeros of it)
+    types     of the tangents
+    places    for each input of the tape's node the number of the gradient among the outputs
+    """
+
+    holds_tensors = True
+
+    def __init__(self, op: Op, attributes: dict, regions: tuple[Graph, ...], operands: list[Any],
+                 types: Sequence[TensorType], places: Sequence[int | None]):
+        self.op, self.attributes, self.regions = op, attributes, regions
+        self.operands, self.types, self.places = operands, types, places
+
+    def __call__(self, grads: tuple, create_graph: bool) -> list[Any]:
+        given: list[Any] = []
+        for x in self.operands:
+            if type(x) is int:
+                x = self.types[x] if grads[x] is None else grads[x]
+            given.append(zeros_of(None, settled(x)) if type(x) is TensorType else x)
+        made = run_node(self.op, given, settled(self.attributes), self.regions, create_graph)
+        return [None if k is None else made[k] for k in self.places]
+
+
+def run_node(op: Op, operands: Sequence[Tensor], attributes: dict, regions: tuple[Graph, ...],
+             create_graph: bool) -> Sequence[Tensor]:
+    """A node with regions, over tensors: recorded, or run op by op."""
+    recorder: Any = active.recorder
+    if create_graph and recorder is not None:
+        recorder.need(None, "a second derivative is taken through control flow")
+    if recorder is not None and not create_graph:
+        values = [recorder._operand(x) for x in operands]
+        return recorder.control(op, values, attributes, regions)
+    graph = Graph(op.name, scope=regions[0].scope)
+    inputs = [graph.input(TensorType(x._dtype, tuple(x.shape), x._device)) for x in operands]
+    made = graph.append(op, inputs, attributes, regions=regions)
+    graph.outputs = list(made) if isinstance(made, tuple) else [made]
+    symbols = graph.scope.complete(dict(graph.scope.hints))
+    if create_graph:
+        return interpret(graph, list(operands), symbols=symbols).outputs
+    with no_grad():
+        return interpret(graph, list(operands), symbols=symbols).outputs

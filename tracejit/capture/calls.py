@@ -1,0 +1,127 @@
+"""Calls in `@script` code: user functions are rewritten on the way, trials are kept pure.
+
+In: what rewritten code is about to call. Out: what to call instead. In a trial, a function whose
+effects cannot be seen is refused before it runs. Called by `control.py`, and by modules for their
+`forward`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType
+from typing import Any
+
+from tracejit.capture.breaks import Refused
+from tracejit.capture.location import is_own
+from tracejit.capture.rolled import FollowedList
+from tracejit.capture.watch import is_pure
+from tracejit.eager.tensor import Tensor
+from tracejit.ops import joining
+
+_CONTAINERS = (list, dict, set, bytearray)
+_READERS = frozenset(
+    "get keys values items copy index count __getitem__ __len__ __contains__ __iter__ union "
+    "intersection difference issubset issuperset isdisjoint".split()
+)
+_UNSEEN = frozenset({"register_hook", "retain_grad", "requires_grad_", "backward"})
+_LIBRARIES = ("math", "operator", "functools", "itertools", "typing", "collections", "numbers")
+
+
+def adapted(recorder: Any, function: Any) -> Any:
+    """The rewritten form of a user's function or method; anything else as it is."""
+    joined = _joining(function)
+    if joined is not None:
+        return joined
+    if type(function) is FunctionType:
+        return recorder.root.adapt(function)
+    if type(function) is MethodType and type(function.__func__) is FunctionType:
+        return MethodType(recorder.root.adapt(function.__func__), function.__self__)
+    return function
+
+
+def _joining(function: Any) -> Callable | None:
+    """`stack`, `cat` and `len` that need not take a followed list apart."""
+    if function is len:
+        return lambda x: x.length() if isinstance(x, FollowedList) else len(x)
+    together = _TOGETHER.get(function) if type(function) is FunctionType else None
+    if together is None:
+        return None
+
+    def joined(tensors: Any, dim: int = 0, **keywords: Any) -> Any:
+        if isinstance(tensors, FollowedList) and not keywords and type(dim) is int:
+            whole = tensors.joined(together, dim)
+            if whole is not None:
+                return whole
+        return function(tensors, dim, **keywords)
+
+    return joined
+
+
+_TOGETHER: dict[Any, Any] = {
+    getattr(joining, name): joining.stack if name == "stack" else joining.cat
+    for name in ("stack", "cat", "concat", "concatenate") if hasattr(joining, name)
+}
+
+
+def check_call(recorder: Any, function: Any) -> Any:
+    """As `adapted`, in a trial: raises Refused where the call could be seen from outside."""
+    kind = type(function)
+    if kind is MethodType:
+        target = function.__func__
+        if isinstance(function.__self__, Tensor) and target.__name__ in _UNSEEN:
+            raise Refused(f"calls {target.__name__}")
+        if type(target) is FunctionType:
+            return MethodType(check_call(recorder, target), function.__self__)
+        return function
+    if kind is FunctionType:
+        return _checked_function(recorder, function)
+    if isinstance(function, type):
+        return _checked_class(function)
+    if isinstance(function, (BuiltinFunctionType, MethodWrapperType)) or not hasattr(
+            kind, "__call__") or not hasattr(kind.__call__, "__code__"):
+        return _checked_builtin(recorder, function)
+    if is_own(kind.__call__.__code__):
+        return function  # a module: its forward is adapted when it is called
+    return MethodType(check_call(recorder, kind.__call__), function)
+
+
+def _checked_function(recorder: Any, function: FunctionType) -> Any:
+    code = function.__code__
+    if is_own(code):
+        return adapted(recorder, function)
+    found = recorder.root.adapt(function)
+    if found is function and not recorder.root.rewrites(function):
+        module = (function.__module__ or "").partition(".")[0]
+        if module not in _LIBRARIES:
+            raise Refused(f"calls {function.__qualname__}, whose source cannot be rewritten")
+    return found
+
+
+def _checked_class(cls: type) -> Any:
+    own = cls.__module__.partition(".")[0] in ("builtins", "tracejit", "collections")
+    if own or hasattr(cls, "_fields") or issubclass(cls, BaseException):
+        return cls
+    raise Refused(f"makes a {cls.__qualname__}")
+
+
+def _checked_builtin(recorder: Any, function: Any) -> Any:
+    owner = getattr(function, "__self__", None)
+    name = getattr(function, "__name__", "")
+    if isinstance(owner, _CONTAINERS) and name not in _READERS:
+        if recorder.made(owner):
+            return function
+        if isinstance(owner, list) and name == "append":
+            return recorder.appending(owner)
+        raise Refused(f"changes a {type(owner).__name__} ({name})")
+    if owner is not None and not isinstance(owner, ModuleType) or is_pure(function):
+        return function if _harmless(function, owner) else _refuse(function)
+    return _refuse(function)
+
+
+def _harmless(function: Any, owner: Any) -> bool:
+    return is_pure(function) or isinstance(owner, (Tensor, int, float, str, tuple))
+
+
+def _refuse(function: Any) -> Any:
+    name = getattr(function, "__qualname__", repr(function))
+    raise Refused(f"calls {name}, whose effects cannot be seen")

@@ -1,0 +1,280 @@
+"""What rewritten functions call: control flow, calls and effects of `@script` code as they run.
+
+In: tests, bodies as functions, the names they assign; called functions; announced effects. Out:
+with plain Python values, exactly what Python does; with a deferred tensor that decides, a node of
+the graph where `branches.py` or `loops.py` can make one, else the tensor's value is needed. The
+names here are the interface `rewrite.py` writes for.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tracejit import logs
+from tracejit.capture.branches import branch, truth
+from tracejit.capture.breaks import Refused
+from tracejit.capture.calls import adapted, check_call
+from tracejit.capture.location import user_location
+from tracejit.capture.loop_body import Peel
+from tracejit.capture.loop_items import Rolled, item_at, worth_rolling
+from tracejit.capture.loop_numbers import LoopInt
+from tracejit.capture.loops import counted_loop, open_loop
+from tracejit.capture.rolled import FollowedList
+from tracejit.capture.signals import BREAK, CONTINUE, Decided, Return, Signal
+from tracejit.capture.variables import Variables
+from tracejit.eager.recording import active
+from tracejit.eager.tensor import Tensor
+
+__all__ = [
+    "BREAK", "CONTINUE", "Return", "and_", "assert_", "call", "effect", "for_", "fresh", "get_item",
+    "if_", "inplace", "iterate", "not_", "or_", "set_item", "ternary", "value", "while_",
+]  # fmt: skip
+
+Body = Callable[[], Signal]
+_INPLACE = {
+    "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv,
+    "//=": operator.ifloordiv, "%=": operator.imod, "**=": operator.ipow, "@=": operator.imatmul,
+    "&=": operator.iand, "|=": operator.ior, "^=": operator.ixor, "<<=": operator.ilshift,
+    ">>=": operator.irshift,
+}  # fmt: skip
+
+
+def _deferred(test: Any) -> bool:
+    """Whether a test is a tensor whose value only the program will know."""
+    return isinstance(test, Tensor) and test._traced is not None and active.recorder is not None
+
+
+def _decide(test: Tensor, reason: BaseException) -> bool:
+    """The value of a test that could not become a part of the graph."""
+    recorder: Any = active.recorder
+    if test._traced is not None and recorder is not None:
+        recorder.need(test, f"its truth decided a branch that is no part of the graph: {reason}")
+    return bool(test)
+
+
+# -- branches -------------------------------------------------------------------------------------
+
+
+def if_(test: Any, body: Body, orelse: Body, names: Sequence[str], live: Sequence[str]) -> Signal:
+    """`if test: body else: orelse`; how it ends."""
+    if not _deferred(test):
+        return body() if test else orelse()
+    try:
+        variables = Variables(names, (body, orelse), live)
+        return branch(active.recorder, test, body, orelse, variables)  # type: ignore[arg-type]
+    except Refused as reason:
+        taken = _decide(test, reason)
+    return body() if taken else orelse()
+
+
+def ternary(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
+    """`yes() if test else no()`."""
+    if not _deferred(test):
+        return yes() if test else no()
+    signal = if_(test, lambda: Return(yes()), lambda: Return(no()), (), ())
+    return signal.value
+
+
+def and_(left: Any, right: Callable[[], Any]) -> Any:
+    """`left() and right()`."""
+    value = left()
+    return ternary(value, right, lambda: value)
+
+
+def or_(left: Any, right: Callable[[], Any]) -> Any:
+    """`left() or right()`."""
+    value = left()
+    return ternary(value, lambda: value, right)
+
+
+def not_(test: Any) -> Any:
+    """`not test`; a tensor's stays a tensor."""
+    return ~truth(test) if _deferred(test) else not test
+
+
+def assert_(test: Any, error: Callable[[], BaseException]) -> None:
+    """`assert test, message`."""
+    def fail() -> Signal:
+        raise error()
+
+    if_(test, lambda: None, fail, (), ())
+
+
+def value(signal: Signal) -> Any:
+    """What a function returns, given how its last statement ended."""
+    return signal.value if isinstance(signal, Return) else None
+
+
+# -- loops ----------------------------------------------------------------------------------------
+
+
+def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body | None,
+           names: Sequence[str], live: Sequence[str]) -> Signal:
+    """`while test(): body() else: orelse()`, then `rest()`; how it all ends."""
+    variables = Variables(names, (body, test), live)
+    open_end: Any = None  # a tensor: whether the body broke the last time
+    while True:
+        decision = test() if open_end is None else _unless(open_end, test)
+        undecided = open_end is not None and orelse is not None  # which of the two ended it?
+        if _deferred(decision) and not undecided:
+            try:
+                open_loop(active.recorder, decision, test, body, variables, orelse is None)
+                return _after(None, orelse, rest)
+            except Refused as reason:
+                decision = _decide(decision, reason)
+        broke, open_end = open_end, None
+        if not decision:
+            broken = broke is not None and orelse is not None and bool(broke)
+            return _after(BREAK if broken else None, orelse, rest)
+        signal = body()
+        if isinstance(signal, Return):
+            return signal
+        if signal is BREAK:
+            return _after(BREAK, orelse, rest)
+        if isinstance(signal, Decided):
+            open_end = signal.broke
+
+
+def _unless(broke: Tensor, test: Callable[[], Any]) -> Any:
+    """Whether a loop goes on: it was not broken, and the test holds."""
+    return and_(lambda: not_(broke), test)
+
+
+def _after(signal: Signal, orelse: Body | None, rest: Body | None) -> Signal:
+    """What follows a loop that was broken (BREAK) or ran to its end (None)."""
+    if isinstance(signal, Return):
+        return signal
+    if signal is None and orelse is not None:
+        ended = orelse()
+        if ended is not None:
+            return ended
+    return rest() if rest is not None else None
+
+
+class Iterated:
+    """A builtin that iterates, and what over: `for_` may see through it."""
+
+    def __init__(self, function: Any, arguments: tuple):
+        self.function, self.arguments = function, arguments
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.function(*self.arguments))
+
+
+def iterate(function: Any, *arguments: Any, **keywords: Any) -> Any:
+    """`range(...)`, `enumerate(...)`, `zip(...)`, `reversed(...)` as what a loop iterates."""
+    known = function in (builtins.range, builtins.enumerate, builtins.zip, builtins.reversed)
+    if known and not keywords and active.recorder is not None:
+        return Iterated(function, arguments)
+    return call(function)(*arguments, **keywords)
+
+
+def for_(iterable: Any, body: Callable[[Any], Signal], orelse: Body | None, rest: Body | None,
+         names: Sequence[str], live: Sequence[str]) -> Signal:
+    """`for item in iterable: body(item) else: orelse()`, then `rest()`; how it all ends."""
+    variables = Variables(names, (body,), live)
+    rolled = worth_rolling(iterable) if active.recorder is not None else None
+    peeled = False
+    while rolled is not None:
+        try:
+            counted_loop(active.recorder, rolled, body, variables, orelse is None)
+            return _after(None, orelse, rest)
+        except Peel as reason:
+            if peeled or not rolled.trip >= 1:
+                iterable = _unrolled(rolled, peeled, iterable, reason)
+                break
+        except Refused as reason:
+            iterable = _unrolled(rolled, peeled, iterable, reason)
+            break
+        signal = _settled(body(rolled.first()))
+        if signal is not None:
+            return _after(signal, orelse, rest)
+        rolled, peeled = rolled.rest(), True
+    for item in iterable:
+        signal = _settled(body(item))
+        if signal is not None:
+            return _after(signal, orelse, rest)
+    return _after(None, orelse, rest)
+
+
+def _settled(signal: Signal) -> Signal:
+    """How an iteration run as Python ended: BREAK, Return, or None where the loop goes on."""
+    if isinstance(signal, Decided):
+        return BREAK if _decide(signal.broke, Refused("it ends a loop")) else None
+    return None if signal is CONTINUE else signal
+
+
+def _unrolled(rolled: Rolled, peeled: bool, iterable: Any, reason: Refused) -> Any:
+    """What is left to iterate where a loop is not rolled."""
+    logs.emit("breaks", f"{user_location(3)}: the loop runs as Python: {reason}")
+    return rolled.plainly() if peeled else iterable
+
+
+# -- calls and effects ------------------------------------------------------------------------------
+
+
+def call(function: Any) -> Any:
+    """What to call instead of `function`: itself, or its rewritten form."""
+    recorder: Any = active.recorder
+    if recorder is None:
+        return function
+    if recorder.root.trials:
+        return check_call(recorder, function)
+    return adapted(recorder, function)
+
+
+def effect(what: str) -> None:
+    """Announces what could be seen from outside: no trial may do it."""
+    recorder: Any = active.recorder
+    if recorder is not None and recorder.root.trials:
+        raise Refused(what)
+
+
+def fresh(container: Any) -> Any:
+    """A container just made: what happens to it in the same trial is no effect."""
+    recorder: Any = active.recorder
+    if recorder is None:
+        return container
+    if type(container) is list and not container:
+        container = FollowedList()
+    if recorder.root.trials:
+        recorder.own.append(container)
+    return container
+
+
+def get_item(container: Any, key: Any) -> Any:
+    """`container[key]`."""
+    if _mentions_index(key) and isinstance(container, Tensor):
+        return item_at(container, key)
+    return container[key]
+
+
+def _mentions_index(key: Any) -> bool:
+    return isinstance(key, LoopInt) or type(key) is tuple and any(
+        isinstance(k, LoopInt) for k in key)
+
+
+def set_item(container: Any, key: Any, item: Any) -> None:
+    """`container[key] = item`."""
+    _changes(container, "assigns an item")
+    container[key] = item
+
+
+def inplace(symbol: str, target: Any, other: Any) -> Any:
+    """`target += other` and the like; the new value of the target."""
+    if not isinstance(target, (Tensor, int, float, complex, str, bytes, tuple)):
+        _changes(target, f"changes an object in place ({symbol})")
+    return _INPLACE[symbol](target, other)
+
+
+def _changes(container: Any, what: str) -> None:
+    recorder: Any = active.recorder
+    if recorder is None or not recorder.root.trials or isinstance(container, Tensor):
+        return
+    if not recorder.made(container):
+        raise Refused(what)
+
+

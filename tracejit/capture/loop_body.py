@@ -1,0 +1,329 @@
+"""The body of a rolled loop, recorded once: what it carries, scans, stacks and writes.
+
+In: the body as a function, the variables it assigns. Out: a region and its `Slot`s: variables
+that start an iteration as placeholders and end it as something else of the same type. Raises
+`Refused` where that is not so, `Peel` where it will be so after one iteration. Called by
+`loops.py`; the gradient (`autodiff/loops.py`) reads what is found here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracejit.capture.aliasing import Memory
+from tracejit.capture.breaks import Refused
+from tracejit.capture.loop_numbers import (
+    LoopFloat,
+    LoopIndex,
+    LoopInt,
+    LoopNumber,
+    as_tensor,
+)
+from tracejit.capture.recorder import Recorder
+from tracejit.capture.region import RegionRecorder, trial
+from tracejit.capture.signals import Signal
+from tracejit.capture.structure import Structure, difference, put_together, take_apart
+from tracejit.capture.variables import UNBOUND, Variables
+from tracejit.eager.recording import active
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.graph import Value
+from tracejit.ops.shapes import known_same_shape, same_shape
+from tracejit.ops.record import REGISTRY
+from tracejit.ops.types import TensorType, float64, int64
+
+
+class Peel(Refused):
+    """A variable has its type only after the first iteration."""
+
+
+@dataclass(eq=False)
+class Slot:
+    """One tensor (or number) of a variable, at the start and the end of an iteration."""
+
+    name: str
+    outer: Any  # what it is before the loop: a Tensor, an int, a float
+    start: Any  # the placeholder: a Tensor, a LoopNumber
+    input: Value  # its value in the region's graph
+    origin: Tensor | None  # where gradients of the placeholder arrive
+    end: Any = None
+
+    @property
+    def is_tensor(self) -> bool:
+        return isinstance(self.outer, Tensor)
+
+
+@dataclass(eq=False)
+class Scan:
+    """A tensor of the parent of which each iteration sees one slice."""
+
+    source: Tensor
+    whole: Tensor  # the parent's, leading dimension: iterations
+    item: Tensor
+    input: Value
+    origin: Tensor | None
+
+
+class LoopRegion(RegionRecorder):
+    """The region of a body; knows the loop it belongs to."""
+
+    body: Body
+
+    def appending(self, container: list) -> Callable[[Any], None]:
+        return lambda element: self.body.append(container, element)
+
+
+@dataclass(eq=False)
+class Body:
+    """A body recorded once."""
+
+    parent: Recorder
+    name: str
+    variables: Variables
+    trip: Any = None  # None: an open loop, whose end is decided by a value
+    promoted: frozenset = frozenset()  # slots that require grad though they start without
+    lifted: frozenset = frozenset()  # numbers that change
+    counted: bool = False  # an open loop that knows how many iterations there can be
+    slots: list[Slot] = field(default_factory=list)
+    scans: list[Scan] = field(default_factory=list)
+    appended: dict[int, tuple[list, list[Any]]] = field(default_factory=dict)
+    results: dict[str, tuple[Structure, list[Slot]]] = field(default_factory=dict)
+    indices: dict[str, LoopIndex] = field(default_factory=dict)
+    signal: Signal = None
+    decision: Tensor | None = None
+
+    def record(self, run: Callable[[Body], Signal]) -> None:
+        """Run the body once. `run` gives how it ends."""
+        self.region = LoopRegion(self.parent, self.name)
+        self.region.body = self
+        self.position: Any = None
+        self.following: Any = None
+        if self.trip is not None:
+            self.position = self.region.graph.input(TensorType(int64, ()), source="index")
+        elif self.counted:
+            self.position = LoopInt(self.region.graph.input(TensorType(int64, ()), source="index"))
+        before = self.variables.values()
+        try:
+            self._start(before)
+            with trial(self.region):
+                try:
+                    self.signal = run(self)
+                except Exception as error:
+                    raise Refused(f"its body raises {type(error).__name__}: {error}") from error
+                after = self.variables.values()
+                self._finish(before, after)
+        finally:
+            self.variables.set(before)
+        self.region.unchanged()
+
+    # -- the start of an iteration ------------------------------------------------------------------
+    def _start(self, before: dict[str, Any]) -> None:
+        self.started: dict[str, tuple[Structure, list[Slot]]] = {}
+        for name, value in before.items():
+            if value is UNBOUND:
+                continue
+            if type(value) in (int, float) and (name, 0) in self.lifted:
+                slot = self._number(name, value)
+                self.started[name] = (Structure("tensor"), [slot])
+                self.variables.set({name: slot.start})
+                continue
+            leaves: list[Tensor] = []
+            structure = take_apart(value, leaves)
+            slots = [self._tensor(name, k, leaf) for k, leaf in enumerate(leaves)]
+            self.started[name] = (structure, slots)
+            if slots:
+                start = put_together(structure, iter([s.start for s in slots]))
+                self.variables.set({name: start})
+
+    def _tensor(self, name: str, k: int, outer: Tensor) -> Slot:
+        requires = outer._requires_grad or (name, k) in self.promoted
+        start = self.region.placeholder(outer, requires)
+        value = self.region.traced(start).read()
+        slot = Slot(name, outer, start, value, self._origin(start))
+        self.slots.append(slot)
+        return slot
+
+    def _origin(self, start: Tensor) -> Tensor | None:
+        """Another tensor with the placeholder's history: the placeholder may be written."""
+        if not start._requires_grad:
+            return None
+        origin = self.region.holding(self.region.traced(start).read())
+        origin._requires_grad, origin._node, origin._output_nr = True, start._node, 0
+        return origin
+
+    def _number(self, name: str, outer: Any) -> Slot:
+        kind = int64 if type(outer) is int else float64
+        if type(outer) is int and abs(outer) >= 1 << 62:
+            raise Refused(f"{name} is a large int")
+        value = self.region.graph.input(TensorType(kind, ()), source=name)
+        start = LoopInt(value) if kind is int64 else LoopFloat(value)
+        slot = Slot(name, outer, start, value, None)
+        self.slots.append(slot)
+        return slot
+
+    # -- within ---------------------------------------------------------------------------------------
+    def index(self, start: Any, step: int) -> LoopIndex:
+        """`start + step * position`, of this iteration."""
+        value: Any = self.position.value if self.counted else self.position
+        graph = self.region.graph
+        if step != 1:
+            value = graph.append(REGISTRY["mul"], (value, step), {})
+        if type(start) is not int or start:
+            value = graph.append(REGISTRY["add"], (value, start), {})
+        return LoopIndex(value, self, start, step)
+
+    def scanned_item(self, container: Tensor, dim: int, index: LoopIndex) -> Tensor | None:
+        """`container.select(dim, index)` as a scan; None where the tensor is of the loop itself."""
+        if self.trip is None or self._is_inner(container):
+            return None
+        size = container.shape[dim]
+        last = index.start + index.step * (self.trip - 1)
+        low, high = (index.start, last) if index.step > 0 else (last, index.start)
+        if self.trip < 1 or not (low >= 0 and high < size):
+            return None
+        return self.scan(container, dim, index.start, index.step)
+
+    def _is_inner(self, tensor: Tensor) -> bool:
+        recorder = None if tensor._traced is None else tensor._traced.recorder
+        while isinstance(recorder, RegionRecorder):
+            if recorder is self.region:
+                return True
+            recorder = recorder.parent
+        return False
+
+    def scan(self, source: Tensor, dim: int, start: Any, step: int) -> Tensor:
+        """This iteration's slice of a tensor of the parent."""
+        if self.trip is None:
+            where = as_tensor(self.index(start, step).value).reshape((1,))
+            return source.index_select(dim, where).squeeze(dim)
+        for known in self.scans:
+            if known.source is source and known.key == (dim, start, step):  # type: ignore[attr-defined]
+                return known.item
+        recorder, active.recorder = active.recorder, self.parent
+        try:
+            whole = _sliced(source, dim, start, step, self.trip)
+        finally:
+            active.recorder = recorder
+        kind = self.parent.traced(whole).read().type
+        item = self.region.placeholder_of(kind._replace(shape=kind.shape[1:]),
+                                          whole._requires_grad)
+        scan = Scan(source, whole, item, self.region.traced(item).read(), self._origin(item))
+        scan.key = (dim, start, step)  # type: ignore[attr-defined]
+        self.scans.append(scan)
+        return item
+
+    def append(self, container: list, element: Any) -> None:
+        """`container.append(element)`, in every iteration."""
+        if active.recorder is not self.region or not isinstance(element, Tensor):
+            raise Refused("something else than a tensor is appended to a list, or under a condition")
+        if self.trip is None:
+            raise Refused("a list is appended to in a loop whose end is decided by a value")
+        known = self.appended.setdefault(id(container), (container, []))
+        if known[1]:
+            raise Refused("a list is appended to twice in an iteration")
+        known[1].append(element)
+
+    # -- the end of an iteration ----------------------------------------------------------------------
+    def _finish(self, before: dict[str, Any], after: dict[str, Any]) -> None:
+        for name, value in after.items():
+            if name not in self.started:
+                self._new(name, value)
+            elif isinstance(value, LoopIndex) and not self._lifted(name):
+                self.indices[name] = value
+            else:
+                self._compare(name, before[name], value)
+        self._check_memory()
+
+    def _lifted(self, name: str) -> bool:
+        return (name, 0) in self.lifted
+
+    def _new(self, name: str, value: Any) -> None:
+        """A variable without a value before the loop."""
+        if isinstance(value, LoopIndex):
+            self.indices[name] = value
+        elif value is not UNBOUND and name in self.variables.live:
+            raise Peel(f"{name} has a value only after the first iteration")
+
+    def _compare(self, name: str, before: Any, after: Any) -> None:
+        structure, slots = self.started[name]
+        if self._lifted(name):
+            slots[0].end = self._number_end(name, before, after)
+            return
+        leaves: list[Tensor] = []
+        found = take_apart(after, leaves)
+        different = difference(structure, found)
+        if different and type(before) in (int, float) and _is_number_like(before, after):
+            raise Lift(name, 0)
+        if different:
+            raise Peel(f"{name} is {different}")
+        for k, (slot, leaf) in enumerate(zip(slots, leaves)):
+            slot.end = leaf
+            self._agree(slot, k, leaf)
+        self.results[name] = (structure, slots)
+
+    def _number_end(self, name: str, before: Any, after: Any) -> Any:
+        self.results[name] = (Structure("tensor"), self.started[name][1])
+        wanted = LoopInt if type(before) is int else LoopFloat
+        if isinstance(after, wanted) or type(after) is type(before):
+            return after
+        raise Refused(f"{name} is a {type(before).__name__} first and something else then")
+
+    def _agree(self, slot: Slot, k: int, end: Tensor) -> None:
+        kind, found = slot.input.type, self.region.traced(end).read().type
+        if kind.dtype is not found.dtype:
+            raise Peel(f"{slot.name} changes from {kind.dtype.name} to {found.dtype.name}")
+        if not known_same_shape(kind.shape, found.shape) and not same_shape(
+                kind.shape, found.shape):
+            raise Peel(f"{slot.name} changes its shape")
+        if end._requires_grad and not slot.start._requires_grad:
+            raise Promote(slot.name, k)
+        if end is not slot.start and self.region.traced(slot.start).memory.generation:
+            raise Refused(f"{slot.name} is written in place and then replaced")
+
+    def _check_memory(self) -> None:
+        """Memory that is written must be known to the loop in one way only."""
+        written = self.region.written_outside()
+        carried = [self.parent.traced(s.outer).memory for s in self.slots if s.is_tensor]
+        inner = [s for s in self.slots if s.is_tensor
+                 and self.region.traced(s.start).memory.generation]
+        touched = {self.parent.traced(s.outer).memory for s in inner} | set(written)
+        seen = [*self.region.memories, *(self.parent.traced(x.whole).memory for x in self.scans),
+                *(self.parent.traced(x.source).memory for x in self.scans), *carried]
+        for memory in touched:
+            if seen.count(memory) > 1 or memory.entangled:
+                raise Refused("memory that is written is also read through another tensor")
+        if any(self.region.traced(x.item).memory.generation for x in self.scans):
+            raise Refused("a slice of a tensor is written in place")
+
+
+class Lift(Refused):
+    """A Python number changes from iteration to iteration: it must be in the graph."""
+
+    def __init__(self, name: str, k: int):
+        super().__init__(f"{name} changes")
+        self.place = (name, k)
+
+
+class Promote(Refused):
+    """A variable requires grad after an iteration: so it must from the start."""
+
+    def __init__(self, name: str, k: int):
+        super().__init__(f"{name} requires grad after an iteration")
+        self.place = (name, k)
+
+
+def _is_number_like(before: Any, after: Any) -> bool:
+    return type(after) is type(before) or isinstance(after, LoopNumber)
+
+
+def _sliced(source: Tensor, dim: int, start: Any, step: int, trip: Any) -> Tensor:
+    """What iterations see of a tensor, iterations first."""
+    moved = source if dim == 0 else source.movedim(dim, 0)
+    if step > 0:
+        if type(start) is int and start == 0 and step == 1 and moved.shape[0] == trip:
+            return moved
+        return moved[start:start + step * (trip - 1) + 1:step]
+    flipped = moved.flip(0)
+    first = moved.shape[0] - 1 - start
+    return flipped[first:first - step * (trip - 1) + 1:-step]

@@ -1,0 +1,131 @@
+"""What a rolled loop iterates over, and how tensors are indexed by where it is.
+
+In: what stands behind `in` of a `for`; `x[i]` with the loop's index in the body. Out: the number of
+iterations and the item of one iteration; `x[i]` of a tensor made outside becomes a *scan*: each
+iteration gets its slice, without a gather. Called by `loops.py` and `control.py`.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tracejit.capture.breaks import Refused
+from tracejit.capture.loop_numbers import LoopIndex, LoopInt, as_tensor
+from tracejit.eager.recording import active
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.sizes import Size
+
+WORTH = 16  # constant numbers of iterations from which a loop is rolled
+
+
+class Rolled:
+    """An iterable a loop can be rolled over: `trip` iterations; `item(body)` inside the region,
+    `first()` outside; `rest()`: the same without the first; `plainly()`: as Python iterates it."""
+
+    def __init__(self, trip: Any, item: Callable[[Any], Any], first: Callable[[], Any],
+                 rest: Callable[[], Rolled], plainly: Callable[[], Iterable[Any]]):
+        self.trip, self.item, self.first, self.rest, self.plainly = trip, item, first, rest, plainly
+
+
+def worth_rolling(iterable: Any) -> Rolled | None:
+    """How to roll a loop over this; None where it is better run as Python."""
+    found = _rolled(iterable)
+    if found is None or type(found.trip) is int and found.trip < WORTH:
+        return None
+    return found
+
+
+def _rolled(iterable: Any) -> Rolled | None:
+    if isinstance(iterable, Tensor):
+        deferred = iterable._traced is not None or active.recorder is not None
+        return over_tensor(iterable, 0) if deferred and len(iterable.shape) else None
+    if type(iterable) is range:
+        return over_range(iterable.start, iterable.stop, iterable.step)
+    function = getattr(iterable, "function", None)
+    if function is builtins.range:
+        return _over_range_call(iterable.arguments)
+    if function is builtins.enumerate:
+        return _over_enumerate(*iterable.arguments)
+    if function is builtins.zip:
+        return _over_zip(iterable.arguments)
+    return None
+
+
+def _over_range_call(arguments: tuple) -> Rolled | None:
+    if not 1 <= len(arguments) <= 3:
+        return None
+    if not all(type(x) is int or type(x) is Size for x in arguments):
+        if any(isinstance(x, Tensor) or not hasattr(type(x), "__index__") for x in arguments):
+            return None
+        arguments = tuple(x if type(x) is Size else x.__index__() for x in arguments)
+    start, stop, step = (0, arguments[0], 1) if len(arguments) == 1 else (*arguments, 1)[:3]
+    return over_range(start, stop, step) if type(step) is int and step else None
+
+
+def over_range(start: Any, stop: Any, step: int) -> Rolled:
+    """`range(start, stop, step)`; sizes may be symbolic, `step` is an int."""
+    length = stop - start if step > 0 else start - stop
+    if length < 0:
+        length = 0
+    trip = length if abs(step) == 1 else -(-length // abs(step))
+    return Rolled(
+        trip, lambda body: body.index(start, step), lambda: start,
+        lambda: over_range(start + step, stop, step), lambda: range(start, stop, step))
+
+
+def over_tensor(x: Tensor, first: int) -> Rolled:
+    """The slices of a tensor along its first dimension, from number `first` on."""
+    trip = x.shape[0] - first
+    return Rolled(trip, lambda body: body.scan(x, 0, first, 1), lambda: x[first],
+                  lambda: over_tensor(x, first + 1), lambda: iter(x[first:]))
+
+
+def _over_enumerate(inner: Any, start: Any = 0) -> Rolled | None:
+    found = _rolled(inner)
+    return None if found is None or type(start) is not int else _counted(found, start)
+
+
+def _counted(found: Rolled, start: int) -> Rolled:
+    return Rolled(found.trip, lambda body: (body.index(start, 1), found.item(body)),
+                  lambda: (start, found.first()), lambda: _counted(found.rest(), start + 1),
+                  lambda: enumerate(found.plainly(), start))
+
+
+def _over_zip(inner: tuple) -> Rolled | None:
+    found = [_rolled(x) for x in inner]
+    if not found or any(x is None for x in found):
+        return None
+    if any(x.trip != found[0].trip for x in found):  # type: ignore[union-attr]
+        return None
+    return _zipped(found)  # type: ignore[arg-type]
+
+
+def _zipped(found: list[Rolled]) -> Rolled:
+    return Rolled(found[0].trip, lambda body: tuple([x.item(body) for x in found]),
+                  lambda: tuple([x.first() for x in found]),
+                  lambda: _zipped([x.rest() for x in found]),
+                  lambda: zip(*[x.plainly() for x in found]))
+
+
+def item_at(container: Tensor, key: Any) -> Any:
+    """`container[key]` where `key` is or holds an index of a loop."""
+    keys = key if type(key) is tuple else (key,)
+    position = next(p for p, k in enumerate(keys) if isinstance(k, LoopInt))
+    index = keys[position]
+    others = (*keys[:position], *keys[position + 1:])
+    if not all(type(k) is slice or k is Ellipsis or type(k) is int for k in others):
+        raise Refused("a tensor is indexed by a loop's index together with other tensors")
+    if any(type(k) is int for k in keys[:position]):
+        raise Refused("a tensor is indexed by a number before a loop's index")
+    dim = position
+    if Ellipsis in keys[:position]:
+        dim = len(container.shape) - (len(keys) - position)
+    item = None
+    if isinstance(index, LoopIndex):
+        item = index.body.scanned_item(container, dim, index)
+    if item is None:
+        where = as_tensor(active.recorder._operand(index)).reshape((1,))  # type: ignore[union-attr]
+        item = container.index_select(dim, where).squeeze(dim)
+    return item[others] if others else item

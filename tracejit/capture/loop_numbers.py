@@ -1,0 +1,125 @@
+"""Python numbers inside a rolled loop: the index, counters, running sums.
+
+In: what `range` gives, int and float variables that the body changes. Out: numbers whose value is
+in the region's graph: they add and subtract there, and a comparison of one is a bool tensor, which
+rewritten control flow understands. What asks for the value itself (an index into a list, text)
+refuses the loop, which then runs as Python. Called by `loop_body.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.capture.breaks import Refused
+from tracejit.capture.scalars import RuntimeFloat, RuntimeInt
+from tracejit.eager.recording import active
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.graph import Value
+from tracejit.ir.sizes import Size
+from tracejit.ops.record import REGISTRY
+
+SMALL = 1 << 31  # counters that change by less than this do not overflow an int64
+_INT_OPS = {"add": "add", "sub": "sub", "neg": "neg"}
+_FLOAT_OPS = {"add": "add", "sub": "sub", "mul": "mul", "neg": "neg"}
+
+
+class LoopNumber:
+    """What `LoopInt` and `LoopFloat` share: a value of the graph instead of one of the host."""
+
+    on_host = False
+    value: Value | None
+
+    def __init__(self, value: Value):
+        self.value, self.hint, self.source, self.op, self.operands = value, None, None, None, ()
+        value.is_weak = True
+
+    def concrete(self) -> Any:
+        raise Refused("the value of a number is needed that changes from iteration to iteration")
+
+    def graph_value(self, recorder: Any) -> Value:
+        """Its value in the graph of `recorder`, the loop's own or one within."""
+        return recorder._operand(self)
+
+    def comparison(self, op: str, left: Any, right: Any) -> Any:
+        """A bool tensor: the answer differs from iteration to iteration."""
+        return as_tensor(_applied(op, (left, right)))
+
+    def __bool__(self) -> bool:
+        self.concrete()
+        return False
+
+    def recipe(self, recipes: Any) -> Any:
+        return self.concrete()
+
+
+class LoopInt(LoopNumber, RuntimeInt):
+    """An int of the loop."""
+
+    def arithmetic(self, op: str, operands: tuple) -> Any:
+        kinds = [_kind(x) for x in operands]
+        if float in kinds:
+            return _float_arithmetic(op, operands)
+        if op not in _INT_OPS or any(type(x) is int and abs(x) >= SMALL for x in operands):
+            raise Refused(f"{op} of an int that changes from iteration to iteration")
+        return LoopInt(_applied(_INT_OPS[op], operands))
+
+
+class LoopFloat(LoopNumber, RuntimeFloat):
+    """A float of the loop; float64, as Python's."""
+
+    def arithmetic(self, op: str, operands: tuple) -> Any:
+        return _float_arithmetic(op, operands)
+
+
+def _float_arithmetic(op: str, operands: tuple) -> Any:
+    by_constant = op == "truediv" and type(operands[1]) in (int, float) and operands[1] != 0
+    if op not in _FLOAT_OPS and not by_constant or any(_kind(x) is int for x in operands
+                                                       if not isinstance(x, (int, float))):
+        raise Refused(f"{op} of a float that changes from iteration to iteration")
+    given = tuple(float(x) if type(x) is int else x for x in operands)
+    if any(isinstance(x, LoopInt) for x in given):
+        raise Refused("an int that changes from iteration to iteration becomes a float")
+    return LoopFloat(_applied("div" if by_constant else _FLOAT_OPS[op], given))
+
+
+def _kind(x: Any) -> type:
+    if isinstance(x, LoopInt) or type(x) is Size or type(x) in (int, bool):
+        return int
+    return float
+
+
+def _applied(op: str, operands: tuple) -> Value:
+    recorder: Any = active.recorder
+    if recorder is None:
+        raise Refused("a number of a loop is used outside it")
+    values = tuple([recorder._operand(x) for x in operands])
+    made = recorder.graph.append(REGISTRY[op], values, {})
+    made.is_weak = True
+    return made
+
+
+def as_tensor(value: Any) -> Tensor:
+    """A tensor that holds a value of the graph at work."""
+    recorder: Any = active.recorder
+    tensor = recorder.holding(value)
+    return tensor
+
+
+class LoopIndex(LoopInt):
+    """`start + step * position`: where the loop is. `body` is the loop being recorded."""
+
+    def __init__(self, value: Value, body: Any, start: Any, step: int):
+        super().__init__(value)
+        self.body, self.start, self.step = body, start, step
+
+    def arithmetic(self, op: str, operands: tuple) -> Any:
+        left, right = operands if len(operands) == 2 else (operands[0], None)
+        plain = right if left is self else left
+        if op in ("add", "sub") and (type(plain) is int or type(plain) is Size):
+            made: Any = super().arithmetic(op, operands)
+            if op == "sub" and left is not self:
+                start, step = plain - self.start, -self.step
+            else:
+                start, step = self.start + (plain if op == "add" else -plain), self.step
+            return LoopIndex(made.value, self.body, start, step)
+        return super().arithmetic(op, operands)

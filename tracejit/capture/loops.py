@@ -1,0 +1,256 @@
+"""Loops that become one node: `for` over sizes and tensors, `while` on a tensor.
+
+In: what is iterated or tested, the body as a function, the variables it assigns. Out: a
+`for_loop` or `while_loop` node in the graph; variables, lists and memory as the loop leaves them.
+Raises `Refused` (nothing changed) where the body cannot be a region. Called by `control.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tracejit.capture.branches import truth
+from tracejit.capture.breaks import Refused
+from tracejit.capture.loop_body import Body, Lift, Promote, Slot
+from tracejit.capture.loop_items import Rolled
+from tracejit.capture.loop_numbers import LoopFloat, LoopInt, LoopNumber, as_tensor
+from tracejit.capture.recorder import Recorder
+from tracejit.capture.region import RegionRecorder, region_gradients, trial
+from tracejit.capture.rolled import FollowedList
+from tracejit.capture.signals import CONTINUE, Decided, Signal
+from tracejit.capture.structure import put_together
+from tracejit.capture.variables import Variables
+from tracejit.eager.modes import is_grad_enabled
+from tracejit.eager.tensor import Tensor
+from tracejit.eager.writing import store
+from tracejit.ir.graph import Value
+from tracejit.ops.creation import full_of
+from tracejit.ops.record import REGISTRY
+from tracejit.ops.shapes import known_same_shape
+from tracejit.ops.types import bool_, float64, int64
+
+ATTEMPTS = 16  # numbers lifted and variables promoted, one in each
+
+
+def counted_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signal],
+                 variables: Variables, may_break: bool) -> Signal:
+    """`for item in rolled: body(item)`; how it ends."""
+    name = f"{parent.name}_loop"
+    recorded = _recorded(parent, name, variables, rolled.trip,
+                         lambda b: body(rolled.item(b)))
+    if isinstance(recorded.signal, Decided):
+        if not may_break:
+            raise Refused("a loop with an else part is left under a condition")
+        return _breaking_loop(parent, rolled, body, variables)
+    if recorded.signal not in (None, CONTINUE):
+        raise Refused("the body leaves the loop or the function")
+    made = LoopNode(recorded)
+    made.add()
+    for name, index in recorded.indices.items():
+        if name in variables.live and rolled.trip >= 1:
+            variables.set({name: index.start + index.step * (rolled.trip - 1)})
+    return None
+
+
+def _breaking_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signal],
+                   variables: Variables) -> Signal:
+    """A counted loop that a value may end before."""
+    if rolled.trip < 1:
+        return None
+
+    def run(b: Body) -> Signal:
+        signal = body(rolled.item(b))
+        following = b.position + 1
+        goes_on = as_tensor(b.region.graph.append(REGISTRY["lt"], (following.value, rolled.trip),
+                                                  {}))
+        b.decision = goes_on & ~signal.broke if isinstance(signal, Decided) else goes_on
+        b.following = following
+        return signal
+
+    recorded = _recorded(parent, f"{parent.name}_loop", variables, None, run, counted=True)
+    if not isinstance(recorded.signal, Decided) and recorded.signal not in (None, CONTINUE):
+        raise Refused("the body leaves the loop or the function")
+    made = LoopNode(recorded, full_of(None, (), True, bool_))
+    made.add()
+    for name, index in recorded.indices.items():
+        if name in variables.live:
+            last = number_result(parent, made.count, int) - 1
+            variables.set({name: index.start + index.step * last})
+    return None
+
+
+def open_loop(parent: Recorder, decision: Tensor, test: Callable[[], Any],
+              body: Callable[[], Signal], variables: Variables, may_break: bool) -> Signal:
+    """`while test(): body()`, where `decision` is what the test just gave; how it ends."""
+    def run(b: Body) -> Signal:
+        signal = body()
+        if signal not in (None, CONTINUE) and not isinstance(signal, Decided):
+            raise Refused("the body leaves the loop or the function")
+        if isinstance(signal, Decided) and not may_break:
+            raise Refused("a loop with an else part is left under a condition")
+        again = test()
+        if not isinstance(again, Tensor):
+            again = full_of(None, (), bool(again), bool_)
+        again = truth(again)
+        b.decision = again & ~signal.broke if isinstance(signal, Decided) else again
+        return signal
+
+    recorded = _recorded(parent, f"{parent.name}_while", variables, None, run)
+    made = LoopNode(recorded, truth(decision))
+    made.add()
+    return None
+
+
+def _recorded(parent: Recorder, name: str, variables: Variables, trip: Any,
+              run: Callable[[Body], Signal], counted: bool = False) -> Body:
+    """The body, recorded as often as it takes to know what is carried."""
+    promoted: set = set()
+    lifted: set = set()
+    for _ in range(ATTEMPTS):
+        body = Body(parent, name, variables, trip, frozenset(promoted), frozenset(lifted), counted)
+        try:
+            body.record(run)
+            return body
+        except Promote as found:
+            promoted.add(found.place)
+        except Lift as found:
+            lifted.add(found.place)
+    raise Refused("its variables do not settle")
+
+
+@dataclass(eq=False)
+class Carried:
+    """A value that goes from one iteration to the next: before the loop, within, at the end."""
+
+    init: Value
+    input: Value
+    end: Value
+    slot: Slot | None = None
+    result: Any = None
+
+
+class LoopNode:
+    """Makes the node of a recorded body, and the state after it."""
+
+    def __init__(self, body: Body, go: Tensor | None = None):
+        self.body, self.go = body, go
+        self.parent, self.region = body.parent, body.region
+        self.count: Any = None
+        self.invariant = [s for s in body.slots if s.is_tensor and s.end is s.start
+                          and not self._written(s)]
+        self.carried = [self._carried(s) for s in body.slots if s not in self.invariant]
+        self.carried += self._counter()
+        self.memories = list(self.region.written_outside().items())
+        self.carried += [Carried(m.value, inner.input, inner.value) for m, inner in self.memories]
+        self.stacked = [elements[0] for _, elements in body.appended.values()]
+
+    def _written(self, slot: Slot) -> bool:
+        return bool(self.region.traced(slot.start).memory.generation)
+
+    def _carried(self, slot: Slot) -> Carried:
+        parent, region = self.parent, self.region
+        if slot.is_tensor:
+            end = region.traced(slot.end).read()
+            if not known_same_shape(end.type.shape, slot.input.type.shape):
+                end = region.graph.append(REGISTRY["reshape"], (end,),
+                                          {"shape": slot.input.type.shape})
+            return Carried(parent.traced(slot.outer).read(), slot.input, end, slot)
+        kind = int64 if type(slot.outer) is int else float64
+        init = parent.traced(full_of(None, (), slot.outer, kind)).read()
+        if isinstance(slot.end, LoopNumber):
+            return Carried(init, slot.input, slot.end.value, slot)  # type: ignore[arg-type]
+        with trial(region):
+            end = region.traced(full_of(None, (), slot.end, kind)).read()
+        return Carried(init, slot.input, end, slot)
+
+    def _counter(self) -> list[Carried]:
+        body = self.body
+        if not body.counted:
+            return []
+        init = self.parent.traced(full_of(None, (), 0, int64)).read()
+        return [Carried(init, body.position.value, body.following.value)]
+
+    def add(self) -> None:
+        """Make the node; variables, lists and memory are as after the loop."""
+        parent, region, body = self.parent, self.region, self.body
+        gradient = self._gradient()
+        residuals = [] if gradient is None else gradient.residuals
+        init = {m.value for m, _ in self.memories}
+        captured = {key: value for key, value in region.captured.items() if key not in init}
+        operands = [c.init for c in self.carried]
+        inputs = [c.input for c in self.carried]
+        outputs = [c.end for c in self.carried]
+        if body.trip is not None:
+            operands += [parent.traced(s.whole).read() for s in body.scans]
+            inputs = [body.position, *inputs, *(s.input for s in body.scans)]
+            outputs += [region.traced(t).read() for t in self.stacked]
+        operands += [*captured, *(parent.traced(s.outer).read() for s in self.invariant)]
+        inputs += [*captured.values(), *(s.input for s in self.invariant)]
+        outputs += residuals
+        made = self._append(operands, inputs, outputs)
+        for c, result in zip(self.carried, made):
+            c.result = result
+        stacked = made[len(self.carried):len(self.carried) + len(self.stacked)]
+        if gradient is not None:
+            gradient.attach(self, stacked, made[len(self.carried) + len(self.stacked):])
+        self._leave(stacked)
+
+    def _append(self, operands: list[Value], inputs: list[Value], outputs: list[Value]) -> list:
+        parent, body = self.parent, self.body
+        carried = len(self.carried)
+        if body.trip is not None:
+            region = self.region.region(inputs, outputs)
+            attributes = {"trip": body.trip, "carried": carried, "scanned": len(body.scans),
+                          "reverse": False}
+            return list(parent.control(REGISTRY["for_loop"], operands, attributes, (region,)))
+        decision = self.region.traced(body.decision).read()
+        region = self.region.region(inputs, [decision, *outputs])
+        go = parent.traced(self.go).read()
+        made = parent.control(REGISTRY["while_loop"], [go, *operands], {"carried": carried},
+                              (region,))
+        self.count = made[0]
+        return list(made[1:])
+
+    def _gradient(self) -> Any:
+        return region_gradients().of_loop(self) if is_grad_enabled() else None
+
+    # -- after the loop -------------------------------------------------------------------------------
+    def _leave(self, stacked: list[Tensor]) -> None:
+        parent, body = self.parent, self.body
+        for (memory, _), c in zip(self.memories, self.carried[len(self.carried)
+                                                              - len(self.memories):]):
+            memory.write(parent.traced(c.result).read())
+        values: dict[int, Any] = {}
+        for c in self.carried:
+            if c.slot is not None:
+                values[id(c.slot)] = self._value(c)
+        for slot in self.invariant:
+            values[id(slot)] = slot.outer
+        body.variables.set({
+            name: put_together(structure, iter([values[id(s)] for s in slots]))
+            for name, (structure, slots) in body.results.items() if slots})
+        for (container, _), whole in zip(body.appended.values(), stacked):
+            if isinstance(container, FollowedList):
+                container.extend_by(whole, body.trip)
+            else:
+                container.extend([whole[k] for k in range(int(body.trip))])
+
+    def _value(self, c: Carried) -> Any:
+        slot: Any = c.slot
+        if not slot.is_tensor:
+            return number_result(self.parent, c.result, type(slot.outer))
+        if slot.end is slot.start:  # written in place: so is what it stood for
+            store(slot.outer, c.result)
+            return slot.outer
+        return c.result
+
+
+def number_result(parent: Recorder, tensor: Tensor, kind: type) -> Any:
+    """A Python number that a loop computed."""
+    if isinstance(parent, RegionRecorder):
+        value = parent.traced(tensor).read()
+        return LoopInt(value) if kind is int else LoopFloat(value)
+    return tensor.item()
+
