@@ -19,6 +19,7 @@ from typing import Any
 
 from tracejit import config, logs
 from tracejit.capture.breaks import Break, CaptureError
+from tracejit.capture.number_places import Path, changed_numbers
 from tracejit.capture.signature import Signature
 from tracejit.config import flags
 from tracejit.debug.report import Recompile, Report, Statistics
@@ -79,6 +80,7 @@ class CompiledFunction:
         self.entries: list[tuple[str, Entry]] = []
         self.statistics = Statistics()
         self.lock = threading.RLock()
+        self.varying: frozenset[Path] = frozenset()  # places whose number was seen to change
         self.misfires: dict[str, int] = {}  # mode -> captures that could not be replayed
 
     # -- a call -----------------------------------------------------------------------------------
@@ -154,6 +156,7 @@ class CompiledFunction:
             self.fullgraph,
             self.dynamic is False,
             watch,
+            self.varying,
         )
         result = call.run()
         if call.entry is not None:
@@ -171,6 +174,7 @@ class CompiledFunction:
 
     def _record_miss(self, known: list[Entry], arguments: tuple) -> None:
         cause = known[0].miss(arguments)
+        self.varying |= changed_numbers(known[0].guards.guarded_numbers, arguments)
         found = Recompile.of(cause, self.function)
         self.statistics.recompiles.append(found)
         logs.emit("recompiles", f"{self.__name__}: {found}")

@@ -9,12 +9,14 @@ new.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tracejit.capture.number_text import Asked, NumberText, asked_text
+from tracejit.capture.runtime_numbers import Question
 from tracejit.capture.state import ABSENT, Place, State
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.tape import grad_fn_of
@@ -40,13 +42,16 @@ class Guards:
     def __init__(
         self,
         state: State,
-        inputs: list[Place],
+        inputs: list[Any],  # places, and runtime numbers
         reached: list[Place],
         is_runtime: Callable[[Place], bool],
         aliases: list[tuple[Place, Place]],
+        questions: Iterable[Question] = (),
+        place_of: Callable[[Any], Place] | None = None,
     ):
         self.is_runtime = is_runtime
-        self.lifted = {id(p.value) for p in inputs}
+        self.lifted = {id(p.value) for p in inputs if isinstance(p, Place)}
+        self.guarded_numbers: list[tuple[Place, Any]] = []  # by value
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {
             "ABSENT": ABSENT,
@@ -58,12 +63,21 @@ class Guards:
             "hooks_of": hooks_of,
         }
         self.variables: dict[int, str] = {}
-        self.described: list[tuple[Place | None, str]] = []
+        self.places: list[Place] = []
+        self.spans: list[tuple[int, int, int]] = []  # of each place: its read, its checks, their end
+        self.described: list[tuple[Place | Asked | None, str]] = []
         self._flags()
         self.tensor_places = {id(p.value): p for p in reversed(state.places) if p.kind == "tensor"}
         for place in (*state.places, *reached):
             self._place(place)
-        names = [self._place(place) for place in inputs]
+        text = NumberText(
+            lambda root: self._place(place_of(root)),  # type: ignore[misc]
+            self.lines,
+            self.constants,
+        )
+        for question in questions:
+            self._question(text, question)
+        names = [self._place(x) if isinstance(x, Place) else text.of(x) for x in inputs]
         for one, other in aliases:
             self._alias(one, other)
         self.lines.append(f"return ({', '.join(names)}{',' if names else ''})")
@@ -73,7 +87,7 @@ class Guards:
             "def check(arguments):\n"
             "    try:\n"
             f"        {body}\n"
-            "    except (AttributeError, KeyError, IndexError, ValueError, TypeError):\n"
+            "    except (AttributeError, LookupError, ValueError, TypeError, ArithmeticError):\n"
             "        return 0\n"
         )
         namespace = self.constants
@@ -89,7 +103,12 @@ class Guards:
         self.constants[name] = value
         return name
 
-    def _fail(self, condition: str, place: Place | None, what: str) -> None:
+    def _question(self, text: NumberText, question: Question) -> None:
+        condition = text.fails(question)
+        if condition:
+            self._fail(condition, *asked_text(question))
+
+    def _fail(self, condition: str, place: Place | Asked | None, what: str) -> None:
         number = len(self.described) + 1
         self.described.append((place, what))
         self.lines.append(f"if {condition}: return {number}")
@@ -107,11 +126,15 @@ class Guards:
         known = self.variables.get(id(place))
         if known is not None:
             return known
-        name = f"v{len(self.variables)}"
         read = self._read(place)
-        self.variables[id(place)] = name
+        name = self.variables[id(place)] = f"v{len(self.places)}"
+        self.places.append(place)
+        at = len(self.lines)
         self.lines.append(f"{name} = {read}")
+        needed = len(self.spans)
+        self.spans.append((at, at + 1, at + 1))
         self._check(place, name)
+        self.spans[needed] = (at, at + 1, len(self.lines))
         return name
 
     def _read(self, place: Place) -> str:
@@ -165,7 +188,8 @@ class Guards:
             self._fail(f"{name} is not ABSENT", place, "absent")
         elif kind == "primitive":
             if self.is_runtime(place):
-                self._fail(f"type({name}) is not float", place, "a float, any value")
+                number = type(value).__name__
+                self._fail(f"type({name}) is not {number}", place, f"{number}, any value")
             else:
                 self._primitive(place, name, value)
         elif kind == "tensor":
@@ -204,6 +228,8 @@ class Guards:
 
     def _primitive(self, place: Place, name: str, value: Any) -> None:
         constant = self._constant(value)
+        if type(value) in (int, float):
+            self.guarded_numbers.append((place, value))
         if value is None or value is True or value is False:
             self._fail(f"{name} is not {value}", place, f"== {value}")
             return
@@ -249,6 +275,8 @@ class Guards:
         place, what = self.described[number - 1]
         if place is None:
             return Miss("mode", what, "changed")
+        if isinstance(place, Asked):
+            return Miss(place.text, what, "another answer")
         return Miss(place.text, what, describe(current(place, arguments)))
 
 

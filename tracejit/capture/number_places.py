@@ -43,6 +43,7 @@ class NumberPlaces:
     def argument(self, place: Place) -> RuntimeNumber:
         """The runtime scalar that is passed for a number."""
         number = self.roots[id(place)] = self.numbers.root(place.value, place)
+        number.original = place.value  # which the caller still has
         return number
 
     def mention(self, names: Names) -> None:

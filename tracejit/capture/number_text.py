@@ -8,11 +8,12 @@ computes to write back (`number_reader.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from tracejit.capture.runtime_numbers import COMPARISONS, FUNCTIONS, INFIX, Question, is_runtime
 
 _LONGEST = 60
+_KINDS = {int: "an int", float: "a float"}
 
 
 class NumberText:
@@ -78,14 +79,20 @@ class NumberText:
         return f"not {held}" if question.answer else held
 
 
-def question_text(question: Question) -> tuple[str, str]:
+class Asked(NamedTuple):
+    """What was asked, in words: where guards name a place, it stands for an expression."""
+
+    text: str
+
+
+def asked_text(question: Question) -> tuple[Asked, str]:
     """What was asked, and the answer, in words."""
     texts = [number_text(x) for x in question.operands]
     if question.what in COMPARISONS:
-        return f"{texts[0]} {COMPARISONS[question.what]} {texts[1]}", f"{question.answer}"
+        return Asked(f"{texts[0]} {COMPARISONS[question.what]} {texts[1]}"), f"{question.answer}"
     if question.what == "value":
-        return texts[0], f"== {question.answer!r}"
-    return texts[0], f"is {question.what}"
+        return Asked(texts[0]), f"== {question.answer!r}"
+    return Asked(texts[0]), _KINDS.get(question.answer) or f"{question.what} int64"
 
 
 def number_text(number: Any) -> str:

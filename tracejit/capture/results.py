@@ -14,7 +14,9 @@ from typing import Any
 
 from tracejit.capture.aliasing import Memory, Traced, concrete
 from tracejit.capture.guards import current
-from tracejit.capture.scalars import RuntimeFloat
+from tracejit.capture.host_program import HostProgram
+from tracejit.capture.host_reads import PENDING
+from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.state import PRIMITIVE, Place, State
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size, evaluate
@@ -31,6 +33,8 @@ class Replay:
     arguments: tuple
     tensors: list[Any]
     sizes: dict[str, int]
+    numbers: tuple = ()  # the runtime numbers that recipes need
+    host: Any = None  # values that only the program knows, once it has run
 
 
 Recipe = Callable[[Replay], Any]
@@ -42,14 +46,15 @@ class Recipes:
     def __init__(self, state: State):
         self.state = state
         self.tensors: list[Tensor] = []
-        self.numbers: dict[int, int] = {}
+        self.positions: dict[int, int] = {}
+        self.numbers: list[RuntimeNumber] = []  # what a replay has to compute, in order
+        self.host = HostProgram()  # what it computes after the program
 
     def of(self, value: Any) -> Recipe:
         if type(value) is Size:
             return lambda replay: evaluate(value, replay.sizes)
-        if type(value) is RuntimeFloat:
-            frozen = value.concrete()
-            return lambda replay: frozen
+        if isinstance(value, RuntimeNumber) or type(value) in PENDING:
+            return value.recipe(self)
         if isinstance(value, Tensor):
             return self._tensor(value)
         if isinstance(value, PRIMITIVE):
@@ -59,6 +64,11 @@ class Recipes:
             return lambda replay: current(place, replay.arguments)
         return self._container(value)
 
+    def computed(self, number: RuntimeNumber) -> int:
+        """The position of a runtime number among those a replay computes."""
+        self.numbers.append(number)
+        return len(self.numbers) - 1
+
     def _tensor(self, tensor: Tensor) -> Recipe:
         if tensor._traced is None:
             place = self.state.place_of(tensor)
@@ -67,7 +77,7 @@ class Recipes:
                     "a tensor made outside the recorded call, found nowhere, is returned or stored"
                 )
             return lambda replay: current(place, replay.arguments)
-        number = self.numbers.setdefault(id(tensor), len(self.tensors))
+        number = self.positions.setdefault(id(tensor), len(self.tensors))
         if number == len(self.tensors):
             self.tensors.append(tensor)
         return lambda replay: replay.tensors[number]
@@ -89,29 +99,32 @@ class Recipes:
 Effect = Callable[[Replay], None]
 
 
-def effects(state: State, arguments: tuple, recipes: Recipes) -> list[Effect]:
-    """What the call changed of the places it could see, each as an action to repeat on replay."""
+def effects(
+    state: State, arguments: tuple, recipes: Recipes, held: dict[int, RuntimeNumber]
+) -> list[Effect]:
+    """What the call changed of the places it could see, each as an action to repeat on replay.
+    `held`: the runtime numbers at places, by the place's id."""
     found: list[Effect] = []
     for place in list(state.places):
         try:
             now = current(place, arguments)
         except ValueError:  # an empty closure cell
             continue
-        if not _unchanged(place, now):
+        if not _unchanged(place, now, held):
             found.append(_assignment(place, now, recipes))
         elif place.kind == "set" and frozenset(now) != place.keys:
             raise Unmodelled(f"the set {place.text} was changed")
-        elif place.kind in ("sequence", "mapping") and _contents_changed(place, now):
+        elif place.kind in ("sequence", "mapping") and _contents_changed(place, now, held):
             found.append(_refill(place, now, recipes))
     return found
 
 
-def _unchanged(place: Place, now: Any) -> bool:
-    before = place.value
-    if now is before:
+def _unchanged(place: Place, now: Any, held: dict[int, RuntimeNumber]) -> bool:
+    before, number = place.value, held.get(id(place))
+    if number is not None and (now is number or now is number.original):
         return True
-    if place.kind == "primitive" and type(now) is type(before):
-        return bool(now == before) or (now != now and before != before)
+    if number is None and (now is before or place.kind == "primitive" and _equal(now, before)):
+        return True
     return (
         place.how in ("self", "func")
         or place.how == "item"
@@ -120,22 +133,36 @@ def _unchanged(place: Place, now: Any) -> bool:
     )  # containers are refilled whole
 
 
-def _contents_changed(place: Place, now: Any) -> bool:
+def _equal(now: Any, before: Any) -> bool:
+    """Whether nobody can tell two plain values apart."""
+    if type(now) is not type(before):
+        return False
+    if isinstance(now, float) and (now == 0.0 or now != now):
+        return repr(now) == repr(before)
+    return bool(now == before)
+
+
+def _contents_changed(place: Place, now: Any, held: dict[int, RuntimeNumber]) -> bool:
     if isinstance(now, tuple):
         return False
     keys = range(len(now)) if place.kind == "sequence" else list(now)
     before = {
-        child.key if isinstance(child.key, PRIMITIVE) else id(child.key): child.value
+        child.key if isinstance(child.key, PRIMITIVE) else id(child.key): child
         for (how, _), child in place.children.items()
         if how == "item"
     }
     if len(now) != place.length:
         return True
     for key in keys:
-        old = before.get(key if isinstance(key, PRIMITIVE) else id(key), now[key])
-        new = now[key]
-        if new is not old and not (
-            isinstance(new, PRIMITIVE) and type(new) is type(old) and new == old
+        child, new = before.get(key if isinstance(key, PRIMITIVE) else id(key)), now[key]
+        if child is None:
+            continue
+        number = held.get(id(child))
+        if number is not None:
+            if new is not number and new is not number.original:
+                return True
+        elif new is not child.value and not (
+            isinstance(new, PRIMITIVE) and _equal(new, child.value)
         ):
             return True
     return False

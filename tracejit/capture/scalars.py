@@ -51,7 +51,7 @@ class RuntimeNumber:
         self.numbers, self.hint, self.source = numbers, hint, source
         self.op, self.operands = op, operands
         self.value: Value | None = None
-        self.original: Any = None
+        self.original: Any = self  # what lies at its place while the call is recorded
 
     @property  # type: ignore[misc]
     def __class__(self):

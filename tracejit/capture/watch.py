@@ -46,6 +46,7 @@ _READS = (
     "IMPORT_FROM",
 )
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")
+_REBINDS = ("STORE_GLOBAL", "STORE_DEREF")
 _PURE_TYPES: tuple[Any, ...] = (
     list,
     dict,
@@ -105,6 +106,8 @@ class Names:
     globals: frozenset[str]
     dynamic: bool  # attribute names may be computed: everything reachable counts as read
     nested: frozenset[CodeType]  # code of the functions it defines
+    rebound: frozenset[str]  # globals and closure variables that are assigned
+    subscripts: frozenset  # literals, where entries of containers are assigned
 
 
 _names: dict[CodeType, Names] = {}
@@ -122,6 +125,8 @@ def _scan(code: CodeType) -> Names:
     attributes: set[str] = set()
     stored: set[str] = set()
     global_names: set[str] = set()
+    rebound: set[str] = set()
+    subscripts: set[Any] = set()
     for instruction in dis.get_instructions(code):
         if instruction.opname in _READS:
             attributes.add(instruction.argval)
@@ -129,6 +134,10 @@ def _scan(code: CodeType) -> Names:
                 stored.add(instruction.argval)
         elif instruction.opname in _GLOBALS:
             global_names.add(instruction.argval)
+        elif instruction.opname == "STORE_SUBSCR":
+            subscripts |= {c for c in code.co_consts if type(c) in (str, int)}
+        if instruction.opname in _REBINDS:
+            rebound.add(instruction.argval)
     dynamic = bool((attributes | global_names) & set(_DYNAMIC))
     if dynamic:  # names given as literals count as mentioned
         literals = {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
@@ -144,12 +153,16 @@ def _scan(code: CodeType) -> Names:
             global_names |= inner.globals
             dynamic |= inner.dynamic
             nested |= inner.nested
+            rebound |= inner.rebound
+            subscripts |= inner.subscripts
     return Names(
         frozenset(attributes),
         frozenset(stored),
         frozenset(global_names),
         dynamic,
         frozenset(nested),
+        frozenset(rebound),
+        frozenset(subscripts),
     )
 
 

@@ -18,10 +18,14 @@ from typing import Any
 from tracejit.autodiff.differentiate import Joint, differentiate
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.guards import Guards, current
+from tracejit.capture.host_program import settle
 from tracejit.capture.reachable import explained
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.results import Effect, Recipes, Replay, Unmodelled, effects, view_recipe
-from tracejit.capture.scalars import RuntimeFloat
+from tracejit.capture.number_places import NumberPlaces, Path, plain
+from tracejit.capture.number_reader import reader
+from tracejit.capture.number_text import number_text
+from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.sources import Draws, values_of
 from tracejit.capture.state import ABSENT, Place, State
 from tracejit.capture.watch import Names, Watcher
@@ -58,6 +62,7 @@ class CapturedCall:
         fullgraph: bool,
         static: bool,
         watch: bool,
+        varying: frozenset[Path] = frozenset(),
     ):
         self.function, self.invoke, self.arguments, self.compile = (
             function,
@@ -69,6 +74,7 @@ class CapturedCall:
         self.recorder = Recorder(name, self._run_segment, fullgraph, static)
         self.state = State(self._unmodelled, self._exempt)
         self.recorder.refresh = self.state.refresh
+        self.numbers = NumberPlaces(self.recorder.numbers, self.state, varying)
         self.recorder.replayable = watch
         self.names = names
         self.entry: Entry | None = None
@@ -108,8 +114,11 @@ class CapturedCall:
             if self.watch and not recorder.breaks:
                 self._make_entry(value)
             recorder.flush()
+            settle(recorder.pending)
         finally:
             active.recorder = None
+            if self.watch:
+                self.numbers.restore(self.arguments, swept=self.entry is None)
         return plain(value)
 
     def _user_code(self, values: tuple) -> Any:
@@ -123,12 +132,11 @@ class CapturedCall:
             raise
 
     def _argument(self, k: int, value: Any) -> Any:
-        """Arguments as the function sees them: floats become runtime scalars."""
+        """Arguments as the function sees them: numbers become runtime scalars."""
         if self.watch:
             self.state.add_root("argument", self, k, value, self.names[k])
-            if type(value) is float:
-                place = self.state.roots["argument", id(self), k]
-                return RuntimeFloat(self.recorder, value, frozenset([place]))
+            if type(value) in (int, float):
+                return self.numbers.argument(self.state.roots["argument", id(self), k])
         return value
 
     def _run_segment(self, graph: Graph, inputs: list[Any]) -> list[Tensor]:
@@ -162,12 +170,14 @@ class CapturedCall:
         saved, active.recorder = active.recorder, None
         try:
             state.mention(names.attributes, names.stored, names.dynamic)
+            self.numbers.mention(names)
             self.inner.update(names.nested)
             for name in names.globals:
                 container = frame.f_globals
                 if name in container or not hasattr(builtins, name):
                     state.add_root("global", container, name, container.get(name, ABSENT), name)
             self._cells(frame)
+            self.numbers.look()
         finally:
             active.recorder = saved
 
@@ -200,7 +210,7 @@ class CapturedCall:
         self.recorder.seen(f"{path}: {what}")
 
     def _exempt(self, container: Any, key: Any) -> bool:
-        return self.recorder.is_number(container, key)
+        return False
 
     # -- making an entry --------------------------------------------------------------------------
     def _make_entry(self, value: Any) -> None:
@@ -224,11 +234,13 @@ class EntryMaker:
         recorder, arguments = self.recorder, self.call.arguments
         recipes = Recipes(self.state)
         returned = recipes.of(self.value)
-        changed = effects(self.state, arguments, recipes) + self._gradients(recipes)
+        self.held = self._numbers_at_places()
+        changed = effects(self.state, arguments, recipes, self.held) + self._gradients(recipes)
+        changed = [*recipes.host.effects(recorder.output, recipes), *changed]
         results = recipes.tensors
-        places = {value: self._place(source) for value, source in recorder.input_sources().items()}
+        places = {value: self._found(source) for value, source in recorder.input_sources().items()}
         for value, place in places.items():
-            value.source = place.text
+            value.source = place.text if isinstance(place, Place) else number_text(place)
         self._refuse_unseen(results)
         joint = self._differentiate(results)
         tangents = set() if joint is None else set(joint.tangents)
@@ -239,7 +251,10 @@ class EntryMaker:
             self._checked(),
             self._is_runtime,
             self._aliases(),
+            recorder.numbers.guarded_questions(),
+            self._number_place,
         )
+        self.numbers = reader(recipes.numbers, self._number_place)
         concrete = [recorder.input_sources()[v] for v in inputs]
         return self._run(joint, inputs, concrete, results, guards, returned, changed)
 
@@ -264,6 +279,10 @@ class EntryMaker:
 
         return set_grad
 
+    def _found(self, source: Any) -> Place | RuntimeNumber:
+        """What a graph input is on replay: what is at a place, or an expression of numbers."""
+        return source if isinstance(source, RuntimeNumber) else self._place(source)
+
     def _place(self, source: Any) -> Place:
         """Where a graph input is found on replay."""
         if isinstance(source, Tensor):
@@ -281,14 +300,27 @@ class EntryMaker:
             return self.state.place_of(generator) or Place(
                 None, "constant", generator, generator, "generator"
             )
-        (place,) = source.sources
-        return place if isinstance(place, Place) else self._number_place(*place)
+        raise TypeError(f"{source!r} is no source of a graph input")
 
-    def _number_place(self, container: Any, key: Any) -> Place:
+    def _number_place(self, number: Any) -> Place:
+        """Where a runtime number that is no expression is found."""
+        if isinstance(number.source, Place):
+            return number.source
+        container, key = number.source
         owner = self.state.place_of(container)
         if owner is None:
             raise Unmodelled(f"the number {key!r} is read from a container that was found nowhere")
-        return Place(owner, "item", key, container[key], f"{owner.text}[{key!r}]")
+        place = owner.children.get(("item", key))
+        if place is None:
+            raise Unmodelled(f"the number {owner.text}[{key!r}] cannot be found again")
+        return place
+
+    def _numbers_at_places(self) -> dict[int, RuntimeNumber]:
+        """The runtime numbers that stand for what is at a place, by the place's id."""
+        held = dict(self.call.numbers.roots)
+        for number in self.recorder.numbers.stored.values():
+            held[id(self._number_place(number))] = number
+        return held
 
     def _grad_place(self, tensor: Tensor) -> Place | None:
         for place in self.state.places:
@@ -311,17 +343,9 @@ class EntryMaker:
         return found
 
     def _is_runtime(self, place: Place) -> bool:
-        """Whether a float at this place may change from call to call."""
-        frozen = self.recorder.frozen_scalars
-        if place.how == "argument":
-            return type(place.value) is float and place not in frozen
-        if place.parent is None or not self.recorder.is_number(place.parent.value, place.key):
-            return False
-        return all(
-            s[0] is not place.parent.value or s[1] != place.key
-            for s in frozen
-            if isinstance(s, tuple)
-        )
+        """Whether the number at this place may change from call to call."""
+        number = self.held.get(id(place))
+        return number is not None and not self.recorder.numbers.is_asked(number)
 
     def _aliases(self) -> list[tuple[Place, Place]]:
         """Pairs of places at which the program expects the same tensor, or the same memory."""
@@ -382,7 +406,9 @@ class EntryMaker:
         writes = [(primal[m.input], m.generation) for m in written]
         roots = recorder.finish(inputs, concrete, results, fresh, extra)
         segment = self.call.segments[-1]
-        entry = Entry(guards, segment, described, returned, changed, writes, draws, backward)
+        entry = Entry(
+            guards, segment, described, returned, changed, writes, draws, backward, self.numbers
+        )
         if backward is not None and joint is not None:
             values = values_of(concrete)
             attach_backward(backward, values, roots, joint.outputs, segment.bound(values))
@@ -471,20 +497,3 @@ def op_by_op(graph: Graph, inputs: list[Any]) -> list[Tensor]:
         return segment.run(inputs, segment.bound(inputs))
     except GraphError as error:
         raise (error.__cause__ or error) from None
-
-
-def plain(value: Any) -> Any:
-    """The return value with symbolic sizes and runtime floats made plain numbers."""
-    from tracejit.ir.sizes import Size
-
-    if type(value) is Size:
-        return value.hint
-    if type(value) is RuntimeFloat:
-        return value.hint
-    if type(value) in (list, tuple):
-        return type(value)(plain(v) for v in value)
-    if type(value) is dict:
-        return {k: plain(v) for k, v in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_make"):
-        return value._make(plain(v) for v in value)
-    return value

@@ -79,11 +79,13 @@ class Entry:
     written: list[tuple[int, int]]  # (graph input, writes): memory the program writes
     draws: list[tuple[int, int]]  # (graph input, draws): generators to advance
     backward: Backward | None = None
+    numbers: Callable[[tuple], tuple] | None = None  # what recipes need of the runtime numbers
     disjoint_known: set[tuple] = field(default_factory=set)
 
     def replay(self, inputs: Sequence[Any], arguments: tuple, bound: Bound) -> Any:
         """Run natively and return what the plain function would."""
         values = self.concrete(inputs)
+        numbers = () if self.numbers is None else self.numbers(arguments)
         try:
             roots = self.segment.run(values, bound)
         except NanFound:  # asked for by TRACEJIT_CHECK_NANS
@@ -94,7 +96,7 @@ class Entry:
             inputs[number]._storage.version += writes
         for number, draws in self.draws:
             inputs[number].take(draws)
-        replay = Replay(arguments, [], bound.sizes)
+        replay = Replay(arguments, [], bound.sizes, numbers)
         tensors = replay.tensors
         for result in self.results:
             tensors.append(self._result(result, roots, replay))
