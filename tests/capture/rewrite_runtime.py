@@ -1,0 +1,119 @@
+"""The runtime object that means plain Python: what converted functions call in these tests."""
+
+import operator
+from types import SimpleNamespace
+
+
+class Return:
+    def __init__(self, value):
+        self.value = value
+
+
+BREAK, CONTINUE = object(), object()
+_INPLACE = {
+    "+=": operator.iadd,
+    "-=": operator.isub,
+    "*=": operator.imul,
+    "@=": operator.imatmul,
+    "/=": operator.itruediv,
+    "%=": operator.imod,
+    "**=": operator.ipow,
+    "<<=": operator.ilshift,
+    ">>=": operator.irshift,
+    "|=": operator.ior,
+    "^=": operator.ixor,
+    "&=": operator.iand,
+    "//=": operator.ifloordiv,
+}
+
+
+def if_(test, body, orelse, names, live):
+    return body() if test else orelse()
+
+
+def _after(broke, orelse, rest):
+    signal = orelse() if orelse is not None and not broke else None
+    if signal is None and rest is not None:
+        signal = rest()
+    return signal
+
+
+def _loop(steps, orelse, rest):
+    for signal in steps:
+        if isinstance(signal, Return):
+            return signal
+        if signal is BREAK:
+            return _after(True, orelse, rest)
+        assert signal is None or signal is CONTINUE
+    return _after(False, orelse, rest)
+
+
+def while_(test, body, orelse, rest, names, live):
+    def steps():
+        while test():
+            yield body()
+
+    return _loop(steps(), orelse, rest)
+
+
+def for_(iterable, body, orelse, rest, names, live):
+    for item in iterable:
+        signal = body(item)
+        item = None
+        if isinstance(signal, Return):
+            return signal
+        if signal is BREAK:
+            return _after(True, orelse, rest)
+        assert signal is None or signal is CONTINUE
+    return _after(False, orelse, rest)
+
+
+def assert_(test, error):
+    if not test:
+        raise error()
+
+
+def set_item(owner, index, value):
+    owner[index] = value
+
+
+def inplace(operation, old, new):
+    return _INPLACE[operation](old, new)
+
+
+def iterate(callee, *arguments, **keywords):
+    return callee(*arguments, **keywords)
+
+
+def value(signal):
+    return None if signal is None else signal.value
+
+
+def same(thing):
+    return thing
+
+
+def runtime(**others):
+    """Plain Python's meaning of each name; `others` replace some."""
+    meanings = {
+        "if_": if_,
+        "while_": while_,
+        "for_": for_,
+        "iterate": iterate,
+        "and_": lambda a, b: a() and b(),
+        "or_": lambda a, b: a() or b(),
+        "not_": operator.not_,
+        "ternary": lambda test, yes, no: yes() if test else no(),
+        "assert_": assert_,
+        "call": same,
+        "effect": same,
+        "set_item": set_item,
+        "get_item": operator.getitem,
+        "inplace": inplace,
+        "fresh": same,
+        "value": value,
+        "Return": Return,
+        "BREAK": BREAK,
+        "CONTINUE": CONTINUE,
+    }
+    return SimpleNamespace(**{**meanings, **others})

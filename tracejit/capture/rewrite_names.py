@@ -1,0 +1,204 @@
+"""What a function's statements bind, read and leave: the scopes behind a rewriting.
+
+In: syntax trees of one user function. Out: which names it binds, reads, declares global or
+nonlocal, whether a block jumps out of itself, and whether the function can be rewritten at all.
+Called by `rewrite.py` and `rewrite_bound.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+SCOPES = (*FUNCTIONS, ast.ClassDef)
+LOOPS = (ast.For, ast.While)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+INLINED = (ast.ListComp, ast.SetComp, ast.DictComp) if sys.version_info >= (3, 12) else ()
+SUSPENDS = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
+# Functions that look at the names of the frame that calls them.
+FRAME_READERS = {"locals", "exec", "eval", "_getframe", "currentframe"}
+FRAME_READERS_WITHOUT_ARGUMENTS = {"vars", "dir"}
+
+
+def header(node: ast.AST) -> list[ast.AST]:
+    """What a definition evaluates in the scope around it: decorators, defaults, bases."""
+    kept = [*getattr(node, "decorator_list", ()), *getattr(node, "bases", ())]
+    kept += getattr(node, "keywords", ())
+    if isinstance(node, FUNCTIONS):
+        kept += [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
+    return kept
+
+
+def own(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """All nodes of one scope, comprehensions included; of nested definitions only the header."""
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += header(node) if isinstance(node, SCOPES) else ast.iter_child_nodes(node)
+
+
+def bound_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names that these statements bind or delete in their own scope."""
+    found: set[str] = set()
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        found |= _bound_here(node)
+        if isinstance(node, COMPREHENSIONS):
+            walrus = (n for n in own([node]) if isinstance(n, ast.NamedExpr))
+            found |= {n.target.id for n in walrus}
+        else:
+            pending += header(node) if isinstance(node, SCOPES) else ast.iter_child_nodes(node)
+    return found
+
+
+def _bound_here(node: ast.AST) -> set[str]:
+    if isinstance(node, ast.Name):
+        return set() if isinstance(node.ctx, ast.Load) else {node.id}
+    if isinstance(node, ast.alias):
+        return {node.asname or node.name.split(".")[0]}
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+        return {node.name} if node.name else set()
+    if isinstance(node, ast.MatchMapping):
+        return {node.rest} if node.rest else set()
+    return set()
+
+
+def deleted_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names that may be unbound again: `del`, and the variables of exception handlers."""
+    found = set()
+    for node in own(nodes):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del):
+            found.add(node.id)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            found.add(node.name)
+    return found
+
+
+def _is_read(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)
+
+
+def reads(nodes: Iterable[ast.AST]) -> Counter[str]:
+    """How often each name is read by the scope itself. A `del` needs the name too."""
+    counts: Counter[str] = Counter()
+    for node in own(nodes):
+        if _is_read(node):
+            counts[node.id] += 1  # type: ignore[attr-defined]
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            counts[node.target.id] += 1
+    return counts
+
+
+def reads_below(nodes: Iterable[ast.AST]) -> Counter[str]:
+    """Names read in the bodies of nested functions and classes, whoever binds them there."""
+    counts: Counter[str] = Counter()
+    for node in own(nodes):
+        if isinstance(node, SCOPES):
+            body = node.body if isinstance(node.body, list) else [node.body]
+            counts += reads(body) + reads_below(body)
+    return counts
+
+
+def has_walrus(*nodes: ast.AST) -> bool:
+    """Whether an expression binds a name, so that it cannot move into a function of its own."""
+    return any(isinstance(node, ast.NamedExpr) for node in own(nodes))
+
+
+def leaves(statements: Iterable[ast.stmt], loops: int = 0) -> bool:
+    """Whether a `return`, `break` or `continue` here jumps out of these statements."""
+    return any(_leaves(statement, loops) for statement in statements)
+
+
+def _leaves(node: ast.stmt, loops: int) -> bool:
+    if isinstance(node, ast.Return):
+        return True
+    if isinstance(node, ast.Break | ast.Continue):
+        return not loops
+    if isinstance(node, LOOPS):
+        return leaves(node.body, loops + 1) or leaves(node.orelse, loops)
+    return any(leaves(block, loops) for block in blocks(node))
+
+
+def blocks(node: ast.stmt) -> list[list[ast.stmt]]:
+    """The blocks of a compound statement that belong to the same scope."""
+    if isinstance(node, SCOPES):
+        return []
+    found = [getattr(node, field, []) for field in ("body", "orelse", "finalbody")]
+    parts = [*getattr(node, "handlers", ()), *getattr(node, "cases", ())]
+    return found + [part.body for part in parts]
+
+
+def looks_at_its_frame(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+    bare = not node.args and not node.keywords and isinstance(node.func, ast.Name)
+    return name in FRAME_READERS or (bare and name in FRAME_READERS_WITHOUT_ARGUMENTS)
+
+
+def parameters(arguments: ast.arguments) -> list[str]:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    stars = [a for a in (arguments.vararg, arguments.kwarg) if a is not None]
+    return [a.arg for a in [*positional, *arguments.kwonlyargs, *stars]]
+
+
+def body_of(node: Function) -> list[ast.stmt]:
+    """The statements of a function; a lambda is one `return`."""
+    if isinstance(node, ast.Lambda):
+        return [ast.copy_location(ast.Return(node.body), node.body)]
+    return node.body
+
+
+@dataclass
+class Scope:
+    """One user function: its names, and where they live."""
+
+    parameters: list[str]
+    first: str | None
+    bound: set[str]
+    globals: set[str]
+    nonlocals: set[str]
+    counts: Counter[str]
+    in_class: bool
+    convertible: bool
+
+    @property
+    def cells(self) -> set[str]:
+        """Names that an inner function can declare nonlocal."""
+        return self.bound | self.nonlocals
+
+    @property
+    def foreign(self) -> set[str]:
+        """Names bound here that others see: globals, variables of enclosing functions."""
+        return self.globals | self.nonlocals
+
+
+def scope_of(node: Function, in_class: bool) -> Scope:
+    """The names of one function."""
+    body = body_of(node)
+    nodes = list(own(body))
+    outer = {n for d in nodes if isinstance(d, ast.Global) for n in d.names}
+    enclosing = {n for d in nodes if isinstance(d, ast.Nonlocal) for n in d.names}
+    named = parameters(node.args)
+    positional = [*node.args.posonlyargs, *node.args.args]
+    refused = any(isinstance(n, SUSPENDS) or looks_at_its_frame(n) for n in nodes)
+    refused |= any(isinstance(n, ast.comprehension) and n.is_async for n in nodes)
+    return Scope(
+        parameters=named,
+        first=positional[0].arg if positional else None,
+        bound=(bound_names(body) | set(named)) - outer - enclosing,
+        globals=outer,
+        nonlocals=enclosing,
+        counts=reads(body) + reads_below(body),
+        in_class=in_class,
+        convertible=not refused and not isinstance(node, ast.AsyncFunctionDef),
+    )
