@@ -20,6 +20,7 @@ from typing import Any
 from tracejit import config, logs
 from tracejit.capture.breaks import Break, CaptureError
 from tracejit.capture.number_places import Path, changed_numbers
+from tracejit.capture.script import rewritten
 from tracejit.capture.signature import Signature
 from tracejit.config import flags
 from tracejit.debug.report import Recompile, Report, Statistics
@@ -64,6 +65,7 @@ class CompiledFunction:
         fullgraph: bool = False,
         numerics: str = "fast",
         mode: str | None = None,
+        read_source: bool = True,
     ):
         if mode is not None and mode not in _MODES:
             raise ValueError(f"mode: expected one of {', '.join(_MODES)}; got {mode!r}")
@@ -72,6 +74,7 @@ class CompiledFunction:
         functools.update_wrapper(self, function)
         self.__name__: str = getattr(function, "__name__", type(function).__name__)
         self.function = function
+        self.read_source = read_source
         self.dynamic, self.fullgraph, self.numerics, self.mode = dynamic, fullgraph, numerics, mode
         self._reset()
 
@@ -99,22 +102,20 @@ class CompiledFunction:
                 if found is None:
                     return self._capture(mode, arguments)
         self.statistics.cache_hits += 1
-        entry, inputs, bound = found
+        entry, inputs, bound, snapshot = found
         try:
-            return entry.replay(inputs, arguments, bound)
+            return entry.replay(inputs, arguments, bound, snapshot)
         except ReplayFailed as failed:  # nothing visible was written yet
             reason = failed.__cause__
         return self._instead(arguments, reason)
 
     def _find(self, mode: str, arguments: tuple) -> tuple | None:
-        """The entry that serves these arguments, its graph inputs and its binding."""
+        """The entry that serves these arguments, and what its `find` returned."""
         for kind, entry in self.entries:
             if kind == mode:
-                inputs = entry.guards.check(arguments)
-                if type(inputs) is tuple:
-                    bound = entry.segment.bind(inputs)
-                    if bound is not None and entry.disjoint(inputs):
-                        return entry, inputs, bound
+                found = entry.find(arguments)
+                if found is not None:
+                    return entry, *found
         return None
 
     def _plain(self, arguments: tuple) -> Any:
@@ -126,6 +127,10 @@ class CompiledFunction:
         message = f"tracejit: a program of {self.__name__} failed where the function does not"
         warnings.warn(f"{message}: {reason}; please report it", RuntimeWarning, stacklevel=3)
         return result
+
+    def _adapted(self, arguments: tuple) -> Any:
+        """Call the form of the function that is recorded: `script` shows its control flow."""
+        return self.signature.call(self.adapt(self.function), arguments)
 
     def _capture(self, mode: str, arguments: tuple) -> Any:
         self.statistics.cache_misses += 1
@@ -150,13 +155,14 @@ class CompiledFunction:
             self.__name__,
             self.signature.names,
             self.function,
-            self._plain,
+            self._adapted,
             arguments,
             lambda graph: self._compile(graph, mode),
             self.fullgraph,
             self.dynamic is False,
             watch,
             self.varying,
+            self.adapt,
         )
         result = call.run()
         if call.entry is not None:
@@ -231,7 +237,7 @@ class CompiledFunction:
         if found is None:
             reasons = "\n".join(map(str, self.statistics.breaks))
             raise CaptureError(f"{self.__name__} has no single graph:\n{reasons}")
-        entry, inputs, _ = found
+        entry, inputs, _, _ = found
         return entry.segment.captured, entry.concrete(inputs)
 
     @property
@@ -249,16 +255,18 @@ class CompiledFunction:
         return self._again(copy.deepcopy(self.function, memo))
 
     def __reduce__(self):
-        return (_rebuild, (self.function, self.dynamic, self.fullgraph, self.numerics, self.mode))
+        return (_rebuild, (self.function, self._options()))
 
     def _again(self, function: Callable[..., Any]) -> CompiledFunction:
-        return CompiledFunction(
-            function,
-            dynamic=self.dynamic,
-            fullgraph=self.fullgraph,
-            numerics=self.numerics,
-            mode=self.mode,
-        )
+        return CompiledFunction(function, **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        names = ("dynamic", "fullgraph", "numerics", "mode", "read_source")
+        return {name: getattr(self, name) for name in names}
+
+    def adapt(self, function: Any) -> Any:
+        """What runs instead of a user's function while it is recorded."""
+        return rewritten(function) if self.read_source else function
 
 
 class _Bound:
@@ -274,12 +282,8 @@ class _Bound:
         return getattr(self.__func__, name)
 
 
-def _rebuild(
-    function: Any, dynamic: Any, fullgraph: bool, numerics: str, mode: Any
-) -> CompiledFunction:
-    return CompiledFunction(
-        function, dynamic=dynamic, fullgraph=fullgraph, numerics=numerics, mode=mode
-    )
+def _rebuild(function: Any, options: dict[str, Any]) -> CompiledFunction:
+    return CompiledFunction(function, **options)
 
 
 def script(
@@ -310,8 +314,13 @@ def script(
         "numerics": numerics,
         "mode": mode,
     }
+    return _decorated(fn_or_module, options | {"read_source": True})
+
+
+def _decorated(fn_or_module: Any, options: dict[str, Any]) -> Any:
+    """A compiled function or module; a decorator where nothing is given yet."""
     if fn_or_module is None:
-        return lambda fn: script(fn, **options)
+        return lambda fn: _decorated(fn, options)
     if hasattr(fn_or_module, "_parameters") and hasattr(fn_or_module, "forward"):
         return _scripted_module(fn_or_module, options)
     if isinstance(fn_or_module, CompiledFunction):
@@ -332,18 +341,32 @@ def _scripted_module(module: Any, options: dict[str, Any]) -> Any:
     return scripted
 
 
-def trace(fn: Any = None, example_inputs: Any = None, **options: Any) -> Any:
-    """Like `script`, by execution only: the source is never read. `example_inputs` are captured at
-    once.
+def trace(
+    fn: Any = None,
+    example_inputs: Any = None,
+    *,
+    dynamic: bool | None = None,
+    fullgraph: bool = False,
+    numerics: str = "fast",
+    mode: str | None = None,
+) -> Any:
+    """Like `script`, by execution only: the source is never read, a branch on a tensor's value
+    ends a segment. `example_inputs` are captured at once.
 
     >>> import tracejit
     >>> f = tracejit.trace(lambda x: x * x, (tracejit.ones(3),))
     >>> f.report().compiles
     1
     """
+    options: dict[str, Any] = {
+        "dynamic": dynamic,
+        "fullgraph": fullgraph,
+        "numerics": numerics,
+        "mode": mode,
+    }
     if fn is None:
         return lambda fn: trace(fn, example_inputs, **options)
-    traced = script(fn, **options)
+    traced = _decorated(fn, options | {"read_source": False})
     if example_inputs is not None:
         examples = example_inputs if isinstance(example_inputs, tuple) else (example_inputs,)
         traced(*copy.deepcopy(examples))

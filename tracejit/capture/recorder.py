@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -351,6 +352,14 @@ class Recorder:
         return Paused(self)
 
     # -- numbers and gradients that are read ---------------------------------------------------
+    def adapted(self, function: Any) -> Any:
+        """The form of a user's function, or method, that is recorded."""
+        target = getattr(function, "__func__", None)
+        if target is None:
+            return self.root.adapt(function)
+        found = self.root.adapt(target)
+        return function if found is target else MethodType(found, function.__self__)
+
     def number(self, container: Any, key: Any, value: int | float) -> Any:
         """`container[key]` as a runtime scalar."""
         return self.numbers.item(container, key, value, NumberSource(container, key))

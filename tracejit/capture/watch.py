@@ -24,6 +24,7 @@ from typing import Any
 import numpy
 
 from tracejit.capture.location import PACKAGE, is_own
+from tracejit.capture.source import original_code
 
 _INSTALLED = tuple(
     {
@@ -190,10 +191,16 @@ def is_pure(function: Any) -> bool:
 class Watcher:
     """Context manager around the recorded call. `entered(names, frame)` is called at the first
     entry of each watched code
-    object, before its body runs; `foreign(function)` for C functions that cannot be modelled."""
+    object, before its body runs; `foreign(function)` for C functions that cannot be modelled;
+    `library(frame)` whenever user code calls an installed library's Python function."""
 
-    def __init__(self, entered: Callable[[Names, FrameType], None], foreign: Callable[[Any], None]):
-        self.entered, self.foreign = entered, foreign
+    def __init__(
+        self,
+        entered: Callable[[Names, FrameType], None],
+        foreign: Callable[[Any], None],
+        library: Callable[[FrameType], None],
+    ):
+        self.entered, self.foreign, self.library = entered, foreign, library
         self.seen: set[CodeType] = set()
         self.judged: dict[Any, bool] = {}
         self.inside: FrameType | None = None
@@ -222,7 +229,7 @@ class Watcher:
             self._judge(argument)
 
     def _call(self, frame: FrameType) -> None:
-        code, caller = frame.f_code, frame.f_back
+        code, caller = original_code(frame.f_code), frame.f_back
         if is_own(code):
             if code in self.seen or not is_watched(code):
                 return
@@ -231,6 +238,9 @@ class Watcher:
         ):
             self.inside = frame
             return
+        elif code.co_filename.startswith(_INSTALLED) and caller is not None:
+            if not caller.f_code.co_filename.startswith(_INSTALLED):
+                self.library(frame)
         if code not in self.seen:
             self.seen.add(code)
             self.entered(names_of(code), frame)

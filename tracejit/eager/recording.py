@@ -35,6 +35,7 @@ class Recorder(Protocol):
     def write(self, tensor: Any, value: Any) -> None: ...
     # make it concrete: ends the segment
     def need(self, tensor: Any, reason: str, hint: str = "") -> None: ...
+    def item(self, tensor: Any) -> Any: ...  # its only element, as a number that may be pending
     # (state tensor, draws made before)
     def random_state(self, generator: Any) -> tuple[Any, int]: ...
     # whether the tensor has a gradient is about to matter
@@ -46,6 +47,7 @@ class Recorder(Protocol):
     def plain(self, data: Any) -> Any: ...  # nested Python data with runtime numbers made plain
     # its contents were just made for good, not by the program
     def settled(self, container: Any) -> None: ...
+    def adapted(self, function: Any) -> Any: ...  # what to call instead of a user's function
     def alias(self, tensor: Any) -> Any: ...  # deferred detach(): same memory, no history
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.nn.module_conversion import Conversion
 from tracejit.nn.module_hooks import Hooks, call_with_hooks
@@ -67,6 +68,9 @@ class Module(Listing, Conversion, StateDict, Hooks):
             or own["_backward_hooks"]
             or own["_backward_pre_hooks"]
         ):
+            recorder = active.recorder
+            if recorder is not None:
+                return recorder.adapted(self.forward)(*args, **kwargs)
             return self.forward(*args, **kwargs)
         return call_with_hooks(self, args, kwargs)
 

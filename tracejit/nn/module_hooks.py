@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tracejit.eager.recording import active
 from tracejit.eager.tape import RemovableHandle
 from tracejit.eager.tensor import Tensor
 
@@ -86,7 +87,9 @@ def call_with_hooks(module: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         args = watch.inputs(args)
     called: set[int] = set()
     try:
-        output = module.forward(*args, **kwargs)
+        recorder = active.recorder
+        forward = module.forward if recorder is None else recorder.adapted(module.forward)
+        output = forward(*args, **kwargs)
         for number, (hook, with_kwargs, _) in list(module._forward_hooks.items()):
             called.add(number)
             given = (module, args, kwargs, output) if with_kwargs else (module, args, output)

@@ -15,10 +15,11 @@ from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+import tracejit.autodiff.regions  # noqa: F401  installs the gradients of control flow
 from tracejit.autodiff.differentiate import Joint, differentiate
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.guards import Guards, current
-from tracejit.capture.host_program import settle
+from tracejit.capture.host_program import give_up, settle, surrender
 from tracejit.capture.reachable import explained
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.results import Effect, Recipes, Replay, Unmodelled, effects, view_recipe
@@ -26,6 +27,8 @@ from tracejit.capture.number_places import NumberPlaces, Path, plain
 from tracejit.capture.number_reader import reader
 from tracejit.capture.number_text import number_text
 from tracejit.capture.scalars import RuntimeNumber
+from tracejit.capture.sinks import Sinks, forget
+from tracejit.capture.source import original_code
 from tracejit.capture.sources import Draws, values_of
 from tracejit.capture.state import ABSENT, Place, State
 from tracejit.capture.watch import Names, Watcher
@@ -63,6 +66,7 @@ class CapturedCall:
         static: bool,
         watch: bool,
         varying: frozenset[Path] = frozenset(),
+        adapt: Callable[[Any], Any] = lambda function: function,
     ):
         self.function, self.invoke, self.arguments, self.compile = (
             function,
@@ -74,8 +78,10 @@ class CapturedCall:
         self.recorder = Recorder(name, self._run_segment, fullgraph, static)
         self.state = State(self._unmodelled, self._exempt)
         self.recorder.refresh = self.state.refresh
+        self.recorder.adapt = adapt
         self.numbers = NumberPlaces(self.recorder.numbers, self.state, varying)
         self.recorder.replayable = watch
+        self.sinks = Sinks()
         self.names = names
         self.entry: Entry | None = None
         self.segments: list[Segment] = []
@@ -125,7 +131,7 @@ class CapturedCall:
         try:
             if not self.watch:
                 return self.invoke(values)
-            with Watcher(self._entered, self._foreign):
+            with Watcher(self._entered, self._foreign, self._library):
                 return self.invoke(values)
         except BaseException:
             self.recorder.abandon()
@@ -171,6 +177,7 @@ class CapturedCall:
         try:
             state.mention(names.attributes, names.stored, names.dynamic)
             self.numbers.mention(names)
+            self.sinks.entered(original_code(frame.f_code))
             self.inner.update(names.nested)
             for name in names.globals:
                 container = frame.f_globals
@@ -182,7 +189,7 @@ class CapturedCall:
             active.recorder = saved
 
     def _cells(self, frame: FrameType) -> None:
-        code = frame.f_code
+        code = original_code(frame.f_code)
         if self.state.enter(code) or not code.co_freevars:
             return
         function = getattr(self.function, "__func__", self.function)
@@ -198,6 +205,8 @@ class CapturedCall:
             self.recorder.seen(f"{code.co_qualname} closes over variables and was found nowhere")
 
     def _foreign(self, function: Any) -> None:
+        if self.recorder.output or self.recorder.pending:
+            give_up(self.recorder)
         name = getattr(function, "__qualname__", repr(function))
         module = getattr(function, "__module__", None)
         known = f"{module}.{name}" if module and module != "builtins" else name
@@ -205,6 +214,10 @@ class CapturedCall:
             f"calls {known}, whose effects and sources cannot be seen",
             "move it out of the captured function",
         )
+
+    def _library(self, frame: FrameType) -> None:
+        if self.recorder.pending:
+            surrender(self.recorder, frame)
 
     def _unmodelled(self, path: str, what: str) -> None:
         self.recorder.seen(f"{path}: {what}")
@@ -232,10 +245,14 @@ class EntryMaker:
 
     def make(self) -> Entry:
         recorder, arguments = self.recorder, self.call.arguments
+        self.held = self._numbers_at_places()
+        needed = [self._found(source) for source in recorder.input_sources().values()]
+        grown = self.call.sinks.find(self.state, arguments, needed, self.held)
+        forget(self.state, grown)
         recipes = Recipes(self.state)
         returned = recipes.of(self.value)
-        self.held = self._numbers_at_places()
-        changed = effects(self.state, arguments, recipes, self.held) + self._gradients(recipes)
+        changed = effects(self.state, arguments, recipes, self.held, grown)
+        changed += self._gradients(recipes)
         changed = [*recipes.host.effects(recorder.output, recipes), *changed]
         results = recipes.tensors
         places = {value: self._found(source) for value, source in recorder.input_sources().items()}
