@@ -48,7 +48,7 @@ class Maker:
         made = [v for v in known if v.node is not None] or [rows]
         self.graph.outputs = self.rng.sample(made, min(len(made), 5))
         if self.rng.random() < 0.4:
-            same = [v for v in made if v.dtype is kind and len(v.shape) == 2]
+            same = [v for v in made if v.dtype is kind and known_same_shape(v.shape, rows.shape)]
             self.graph.writes = [(rows, self.rng.choice(same))] if same else []
 
     def inputs(self, n, seed):

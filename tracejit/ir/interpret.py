@@ -135,15 +135,19 @@ def at_size(static: Any, values: Mapping[str, int]) -> Any:
 # -- on arrays -------------------------------------------------------------------------------------
 def run_arrays(node: Node, operands: tuple, attributes: dict[str, Any]) -> tuple:
     """Evaluate a node with its op's `eager`; a composite without one by its body."""
-    xp = array_module(node.outputs[0].device or CPU)
+    places = [v.device or CPU for v in node.outputs]
+    xp = array_module(next((p for p in places if p.type != "cpu"), CPU))
     if xp is not np:  # numbers on the CPU go along with what is on the device
         operands = tuple(xp.asarray(x) if isinstance(x, np.ndarray) else x for x in operands)
     with np.errstate(all="ignore"):
         results = _evaluate(node.op, xp, operands, attributes)
     # As in eager mode results but views are contiguous: the order of memory is that of later sums.
     order = "K" if node.op.views else "C"
-    return tuple(xp.asarray(r, dtype=v.dtype.numpy, order=order)
-                 for r, v in zip(results, node.outputs))
+    found = [xp.asarray(r, dtype=v.dtype.numpy, order=order)
+             for r, v in zip(results, node.outputs)]
+    if xp is not np:  # of several results some may belong on the CPU: how often a loop ran
+        found = [x.get() if place.type == "cpu" else x for x, place in zip(found, places)]
+    return tuple(found)
 
 
 def _evaluate(op: Op, xp: Any, operands: tuple, attributes: dict[str, Any]) -> Sequence[Any]:

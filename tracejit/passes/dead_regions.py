@@ -41,14 +41,16 @@ def trim(graph: Graph, node: Node, live: set[Value], dce: Callable[[Graph], Any]
         for region in node.regions:
             dce(region)
         return
+    if not any(v in live for v in node.outputs):  # it is here because it may fail
+        if not node.outputs:
+            _add_output(graph, node)
+        live = live | set(node.outputs[:1])
     ins, outs = layout(node)
     wanted = _carried(node, ins, outs, live)
     kept = [x for x in outs if _is_read(node, x, live, wanted)]
     for region in node.regions:
         region.outputs = [region.outputs[x.result] for x in kept if x.result is not None]
     node.outputs = tuple(node.outputs[x.output] for x in kept if x.output is not None)
-    if not node.outputs:
-        _add_output(graph, node)
     for k, value in enumerate(node.outputs):
         value.index = k
     for region in node.regions:
@@ -161,9 +163,9 @@ def _keep_inputs(node: Node, kept: Sequence[_In]) -> None:
 
 
 def _add_output(graph: Graph, node: Node) -> None:
-    """A node that is kept because it may fail: lowering knows nodes by their outputs."""
+    """Lowering knows nodes by their outputs: a `cond` or `for_loop` without any gets one."""
     for region in node.regions:
         given = {"shape": (), "value": True, "dtype": bool_, "device": None}
         region.outputs.append(region.append(full_record, (), given))
     types = node.op.infer(*node.inputs, **node.attributes, regions=node.regions)
-    node.outputs = (Value(graph, types[-1], node, 0),)
+    node.outputs = tuple(Value(graph, t, node, k) for k, t in enumerate(types))

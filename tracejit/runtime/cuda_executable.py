@@ -17,9 +17,12 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir.graph import Value
+from tracejit.ir.interpret import interpreted_regions, run_arrays
 from tracejit.ir.sizes import evaluate
+from tracejit.ir.verify import GraphError
 from tracejit.lowering.program import Instruction, Program
 from tracejit.memory import CPU, Storage, allocate, array_module, device
+from tracejit.ops.stacks import may_hold_handles, stack_run
 from tracejit.runtime import cuda_kernels, cuda_products
 from tracejit.runtime.binding import Binding, Step, bind
 from tracejit.runtime.cuda_kernels import Grid
@@ -68,11 +71,15 @@ class CudaExecutable:
         Returns a fresh Storage for each output of the graph; None where the output is an input's
         own buffer. Raises ProgramError when a kernel reports a failed check.
         """
-        with self.cupy.cuda.Device(self.device.index or 0):
+        with self.cupy.cuda.Device(self.device.index or 0), stack_run() as stacks:
             call = _Call(self, binding, input_pointers)
             for number, step in enumerate(binding.steps):
                 call.step(number, step)
-            return call.results()
+            found = call.results()
+            for storage, value in zip(found, self.program.graph.outputs):
+                if storage is not None and may_hold_handles(value.type):
+                    stacks.keep(storage)
+            return found
 
 
 class _Plan:
@@ -213,11 +220,22 @@ class _Call:
             results: Any = arguments[0]  # all values of a program are on its device
         else:
             attributes = {name: bound(given, values) for name, given in node.attributes.items()}
-            results = node.op.eager(self.cupy, *arguments, **attributes)
+            results = self._evaluated(instruction, arguments, attributes)
         if not isinstance(results, tuple):
             results = (results,)
         for buffer, value, result in zip(operands, node.outputs, results):
             self._array(buffer, value)[...] = self.cupy.asarray(result)
+
+    def _evaluated(self, instruction: Instruction, arguments: list, attributes: dict) -> Any:
+        """The op's eager form; regions are run op by op, not compiled."""
+        node = instruction.host
+        if not node.regions:
+            return node.op.eager(self.cupy, *arguments, **attributes)
+        attributes["regions"] = interpreted_regions(node, self.binding.values, run_arrays)
+        try:
+            return node.op.eager(self.cupy, *arguments, **attributes)
+        except GraphError as error:
+            raise ProgramError(str(error), 0, instruction) from error
 
     def _array(self, buffer: int, value: Value) -> Any:
         """The CuPy array of a value over its buffer's memory."""

@@ -15,6 +15,7 @@ import numpy as np
 from tracejit.ir.graph import Value
 from tracejit.lowering.program import Program
 from tracejit.memory import Storage, allocate, array_module, device
+from tracejit.ops.stacks import may_hold_handles, stack_run
 from tracejit.runtime.binding import Binding
 from tracejit.runtime.executable import Executable
 from tracejit.runtime.placement import on_device
@@ -37,7 +38,7 @@ class StagedExecutable:
         """As `CudaExecutable.run`."""
         staged: list[tuple[Any, Any]] = []
         pointers = list(input_pointers)
-        with self.cupy.cuda.Device(self.device.index or 0):
+        with self.cupy.cuda.Device(self.device.index or 0), stack_run() as stacks:
             values = self.program.graph.inputs
             for k, (number, value) in enumerate(zip(self.program.inputs, values)):
                 nbytes = binding.buffer_bytes[number]
@@ -49,7 +50,12 @@ class StagedExecutable:
             stored = self.host.run(binding, pointers)
             for above, below in staged:
                 above.set(below)
-            return [self._raised(s, v) for s, v in zip(stored, self.program.graph.outputs)]
+            outputs = self.program.graph.outputs
+            found = [self._raised(s, v) for s, v in zip(stored, outputs)]
+            for storage, value in zip(found, outputs):
+                if storage is not None and may_hold_handles(value.type):
+                    stacks.keep(storage)
+            return found
 
     def _bytes(self, address: int, nbytes: int) -> Any:
         memory = self.cupy.cuda.UnownedMemory(address, nbytes, self, self.device.index or 0)
