@@ -42,6 +42,12 @@ def wide(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float32) if array.dtype == bfloat16.numpy else array
 
 
+def number_of(x: TensorState) -> Any:
+    """The only element of a concrete tensor."""
+    array = x.array if x._device.type == "cpu" else x.array.get()
+    return wide(array).item()
+
+
 class Interchange(TensorState):
     """Conversions to what is not a tensor."""
 
@@ -57,7 +63,7 @@ class Interchange(TensorState):
         count = numel(shape_of(self))
         if count != 1:
             raise RuntimeError(f"a Tensor with {count} elements cannot be converted to Scalar")
-        return wide(host_array(self, "item() was called")).item()
+        return number_of(self) if active.recorder is None else active.recorder.item(self)
 
     def tolist(self) -> Any:
         """The elements as nested lists (a number for a 0-dim tensor)."""

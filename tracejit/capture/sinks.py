@@ -1,0 +1,184 @@
+"""Lists that a captured function only appends to: what they hold is no business of its program.
+
+In: the code objects a recorded call entered, the places it could see. Out: which lists grew and
+are read nowhere; the recorder's entry then guards that they are lists and appends to them, however
+long they are. Called when an entry is made.
+
+Reading is judged by names, as the state walk does: a list is read if any instruction loads what
+has its name (an attribute's, a variable's, a literal key's) for anything but its `append` or
+`extend`. No source is needed.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType
+from typing import Any
+
+from tracejit.capture.guards import current
+from tracejit.capture.state import MODULE_TABLES, PRIMITIVE, Place, State
+
+_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+_VARIABLES = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF")
+_SKIPPED = ("CACHE", "NOP", "EXTENDED_ARG", "PRECALL", "RESUME")
+_APPENDS = ("append", "extend")
+ANY = object()  # a key that is no literal
+
+Name = tuple[str, str]  # ("attribute" or "variable", its name)
+Use = tuple[tuple, bool]  # the literal keys that follow a name; whether it is then appended to
+_uses: dict[CodeType, dict[Name, frozenset[Use]]] = {}
+
+
+def uses_of(code: CodeType) -> dict[Name, frozenset[Use]]:
+    """How a code object, with those nested in it, uses what it loads by each name."""
+    found = _uses.get(code)
+    if found is None:
+        made: dict[Name, set[Use]] = {}
+        for name, use in _scan(code):
+            made.setdefault(name, set()).add(use)
+        found = _uses[code] = {name: frozenset(uses) for name, uses in made.items()}
+    return found
+
+
+def _scan(code: CodeType) -> Iterator[tuple[Name, Use]]:
+    instructions = [i for i in dis.get_instructions(code) if i.opname not in _SKIPPED]
+    for k, instruction in enumerate(instructions):
+        if instruction.opname in _ATTRIBUTES:
+            yield ("attribute", instruction.argval), _use(instructions, k + 1)
+        elif instruction.opname in _VARIABLES:
+            yield ("variable", instruction.argval), _use(instructions, k + 1)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            for name, uses in uses_of(constant).items():
+                yield from ((name, use) for use in uses)
+
+
+def _use(instructions: list[dis.Instruction], k: int) -> Use:
+    """What happens to the value on top of the stack before instruction `k`."""
+    keys = []
+    while k + 1 < len(instructions) and instructions[k + 1].opname == "BINARY_SUBSCR":
+        one = instructions[k]
+        if one.opname != "LOAD_CONST" and one.opname not in _VARIABLES:
+            break
+        keys.append(one.argval if one.opname == "LOAD_CONST" else ANY)
+        k += 2
+    last = instructions[k] if k < len(instructions) else None
+    appends = last is not None and last.opname in _ATTRIBUTES and last.argval in _APPENDS
+    return tuple(keys), appends
+
+
+class Sinks:
+    """The lists of one recorded call that it only appends to."""
+
+    def __init__(self) -> None:
+        self.codes: set[CodeType] = set()
+
+    def entered(self, code: CodeType) -> None:
+        """Code that is about to run."""
+        self.codes.add(code)
+
+    def find(
+        self, state: State, arguments: tuple, needed: Iterable[Any], held: dict[int, Any]
+    ) -> dict[int, int]:
+        """Lists that only grew: the place's id, and the length before the call. None that leads
+        to one of the `needed` places. `held`: the runtime numbers at places, by the place's id."""
+        if state.everything:
+            return {}
+        firsts = (p.first for p in state.places if p.first is not None and p.first.how == "item")
+        leading = {id(q) for p in (*needed, *firsts) for q in _above(p)}
+        leading |= {id(q) for _, known in state.repeated for q in _above(known)}
+        found = {
+            id(place): place.length
+            for place in state.places
+            if type(place.value) is list
+            and place.kind == "sequence"
+            and id(place) not in leading
+            and _only_grew(place, current(place, arguments), held)
+            and self._unread(place)
+        }
+        for place in state.places:
+            if place.first is not None and id(place.first) in found and not self._unread(place):
+                del found[id(place.first)]
+        return found
+
+    def _unread(self, place: Place) -> bool:
+        """Whether all code that can reach the list by name appends to it."""
+        keys: list[Any] = []
+        while place.how == "item" and place.parent is not None:
+            if not isinstance(place.key, PRIMITIVE):
+                return False
+            keys.insert(0, place.key)
+            place = place.parent
+        name = _name_of(place)
+        if name is None:
+            return False
+        uses = [use for code in self.codes for use in uses_of(code).get(name, ())]
+        return bool(uses) and all(_harmless(use, tuple(keys)) for use in uses)
+
+
+def _only_grew(place: Place, now: Any, held: dict[int, Any]) -> bool:
+    """Whether the same list has more elements at its end; what it held must lead nowhere."""
+    if now is not place.value or len(now) <= place.length:
+        return False
+    items = [c for (how, _), c in place.children.items() if how == "item"]
+    before = {c.key: (c.value, held.get(id(c))) for c in items}
+    same = all(any(now[k] is x for x in before.get(k, ())) for k in range(place.length))
+    return same and all(map(_leads_nowhere, items))
+
+
+def _leads_nowhere(place: Place) -> bool:
+    if place.kind == "sequence" and isinstance(place.value, tuple):
+        return all(map(_leads_nowhere, place.children.values()))
+    return place.kind in ("primitive", "tensor")
+
+
+def _name_of(place: Place) -> Name | None:
+    if place.how in ("attr", "type") or place.how == "slot" and type(place.key) is str:
+        return None if place.key in MODULE_TABLES else ("attribute", place.key)
+    if place.how == "global":
+        return ("variable", place.key)
+    if place.how in ("argument", "cell", "closure"):
+        return ("variable", place.text)
+    return None
+
+
+def _harmless(use: Use, keys: tuple) -> bool:
+    """Whether a use leaves alone what the list at these keys holds."""
+    used, appends = use
+    matched = [ANY in (a, b) or a == b for a, b in zip(used, keys)]
+    if not all(matched):
+        return True
+    return appends and len(used) == len(keys)
+
+
+def _way_to(place: Any) -> Iterator[Place]:
+    """The place and those above it."""
+    while isinstance(place, Place):
+        yield place
+        place = place.parent
+
+
+def appending(place: Place, parts: list[Callable[[Any], Any]]) -> Callable[[Any], None]:
+    """The effect: the new elements of a replay at the end of the list."""
+
+    def append(replay: Any) -> None:
+        current(place, replay.arguments).extend([part(replay) for part in parts])
+
+    return append
+
+
+def forget(state: State, lists: dict[int, int]) -> None:
+    """What these lists hold is not guarded, and leads nowhere."""
+    inside = {id(p) for p in state.places if any(id(q) in lists for q in _above(p))}
+    for place in state.places:
+        if id(place) in inside and state.by_id.get(id(place.value)) is place:
+            del state.by_id[id(place.value)]
+        elif id(place) in lists:
+            place.kind = "object"  # its type alone
+    state.places[:] = [p for p in state.places if id(p) not in inside]
+
+
+def _above(place: Any) -> Iterator[Place]:
+    """Those above the place."""
+    return _way_to(place.parent) if isinstance(place, Place) else iter(())
