@@ -79,13 +79,12 @@ def generator_as_attribute(jit):
         def forward(self, x):
             return x + tj.randn(2, generator=self.generator)
 
-    module = Noise()
-    call, x = jit(module), tj.zeros(2)
-    out = [call(x), call(x)]
+    module, x = jit(Noise()), tj.zeros(2)
+    out = [module(x), module(x)]
     module.generator = tj.Generator().manual_seed(3)
-    out += [call(x), call(x)]
+    out += [module(x), module(x)]
     module.generator.manual_seed(3)
-    return [*out, call(x), module.generator.get_state()]
+    return [*out, module(x), module.generator.get_state()]
 
 
 _shared = tj.Generator()
