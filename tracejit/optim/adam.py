@@ -82,7 +82,8 @@ class Adam(Optimizer):
         return {"step": step, **{name: tracejit.zeros_like(p) for name in names}}
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
-        lr, decay, (beta1, beta2) = read_number(group, "lr"), group["weight_decay"], group["betas"]
+        lr, decay = read_number(group, "lr"), group["weight_decay"]
+        beta1, beta2 = read_number(group, "betas")
         decayed = p
         if decay != 0 and group["decoupled_weight_decay"]:
             decayed = p * (1 - lr * decay)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tracejit.capture.scalars import applied
 from tracejit.optim.one_cycle import OneCycleLR
 from tracejit.optim.plateau import ReduceLROnPlateau
 from tracejit.optim.scheduler import LRScheduler
@@ -79,7 +80,8 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        times = self.milestones.get(self.last_epoch, 0)
+        # Compared one by one: a captured step then depends on the answers, not on the epoch.
+        times = next((n for at, n in self.milestones.items() if at == self.last_epoch), 0)
         return [group["lr"] * self.gamma**times for group in self._groups]
 
 
@@ -95,7 +97,11 @@ class ConstantLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        times = {0: self.factor, self.total_iters: 1 / self.factor}.get(self.last_epoch, 1.0)
+        times = 1.0
+        if self.last_epoch == self.total_iters:
+            times = 1 / self.factor
+        elif self.last_epoch == 0:
+            times = self.factor
         return [group["lr"] * times for group in self._groups]
 
 
@@ -160,11 +166,11 @@ class CosineAnnealingLR(LRScheduler):
             ]
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
             return [
-                group["lr"] + (base - self.eta_min) * (1 - math.cos(math.pi / self.T_max)) / 2
+                group["lr"] + (base - self.eta_min) * (1 - applied("cos", math.pi / self.T_max)) / 2
                 for base, group in zip(self.base_lrs, self._groups)
             ]
         ratio = self._height(self.last_epoch) / self._height(self.last_epoch - 1)
         return [ratio * (group["lr"] - self.eta_min) + self.eta_min for group in self._groups]
 
     def _height(self, epoch: int) -> float:
-        return 1 + math.cos(math.pi * epoch / self.T_max)
+        return 1 + applied("cos", math.pi * epoch / self.T_max)

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
+from tracejit.capture.scalars import applied
 from tracejit.optim.scheduler import LRScheduler
 
 
@@ -83,7 +84,7 @@ class OneCycleLR(LRScheduler):
     def _between(self, start: float, end: float, part: float) -> float:
         if self.anneal_strategy == "linear":
             return (end - start) * part + start
-        return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
+        return end + (start - end) / 2.0 * (applied("cos", math.pi * part) + 1)
 
 
 def _one_cycle_phases(steps: int, rise: float, three: bool) -> list[tuple[float, tuple, tuple]]:
