@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.capture.breaks import leaked
 from tracejit.eager.state import strides_of
-from tracejit.ir.graph import Graph, Value
+from tracejit.ir.graph import Graph, Location, Value
 from tracejit.ir.sizes import Size, evaluate
 from tracejit.ops.movement import VIEW_INVERSE
 from tracejit.ops.record import Op
@@ -71,6 +72,15 @@ class Traced:
         self._value = memory.value if value is None else value
         self._generation = memory.generation
         self.shape = self._value.type.shape
+
+    @property
+    def origin(self) -> Location | None:
+        """The user's line that made the tensor."""
+        return None if self._value.node is None else self._value.node.location
+
+    def escaped(self) -> str:
+        """What to say where the tensor is used outside the recording."""
+        return leaked(self)
 
     def read(self) -> Value:
         """The graph value this tensor shows now, its views applied again after a write."""

@@ -9,7 +9,9 @@ recorder and the jit.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from tracejit.capture.location import user_location
 from tracejit.ir.graph import Location
 
 
@@ -45,8 +47,14 @@ class Refused(BaseException):
     """
 
 
-LEAKED = (
-    "a deferred tensor escaped from the captured function that made it and was used in another "
-    "one; "
-    "return it from that function instead of storing it"
-)
+def leaked(traced: Any) -> str:
+    """What to say of a deferred tensor that is met outside the recording that made it."""
+    made = traced.origin
+    used = user_location()
+    return (
+        f"a tensor made while {traced.recorder.name} was captured"
+        + (f" ({made}: {made.text})" if made else "")
+        + " is used outside of it, before it was computed"
+        + (f", at {used}: {used.text}" if used else "")
+        + f"; return it from {traced.recorder.name}, and use it when the call is over"
+    )

@@ -18,7 +18,7 @@ import numpy as np
 
 from tracejit.capture.aliasing import Memory, Spans, Traced, Writes, extent
 from tracejit.capture import host_reads, value_checks
-from tracejit.capture.breaks import LEAKED, Break, CaptureError, Refused
+from tracejit.capture.breaks import Break, CaptureError, Refused, leaked
 from tracejit.capture.location import user_location
 from tracejit.capture.materialise import materialise
 from tracejit.capture.runtime_numbers import Numbers
@@ -243,7 +243,7 @@ class Recorder:
         if state is not None:
             if state.recorder is self:
                 return state
-            raise CaptureError(LEAKED)
+            raise CaptureError(leaked(state))
         lifted = self.lifted.get(id(tensor))
         return lifted.traced if lifted is not None else self._lift(tensor)  # type: ignore[return-value]
 

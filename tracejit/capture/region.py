@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from tracejit.capture.aliasing import Memory, Traced, Writes
-from tracejit.capture.breaks import LEAKED, CaptureError, Refused
+from tracejit.capture.breaks import CaptureError, Refused, leaked
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.sources import Lifted
 from tracejit.eager.modes import is_grad_enabled
@@ -53,7 +53,7 @@ class RegionRecorder(Recorder):
         if known is not None:
             return known.traced  # type: ignore[return-value]
         if state is not None and not self._surrounds(state.recorder):
-            raise CaptureError(LEAKED)
+            raise CaptureError(leaked(state))
         outer = self.parent.traced(tensor)
         if outer.memory.entangled:
             raise Refused("memory that overlaps other memory is used")

@@ -12,7 +12,7 @@ import numpy as np
 
 from tracejit.eager.quiet import quietly
 from tracejit.eager.recording import active
-from tracejit.eager.state import LEAKED, TensorState, make, of_result
+from tracejit.eager.state import TensorState, make, of_result
 from tracejit.eager.tape import attach, attach_view, refresh
 from tracejit.eager.transfer import TO_DEVICE
 from tracejit.eager.views import Family
@@ -205,7 +205,7 @@ def _on_device(array: Any, device: Any) -> Any:
 def check_concrete(x: TensorState) -> None:
     """RuntimeError for a deferred tensor met outside the recording that made it."""
     if x._storage is None and active.recorder is None:
-        raise RuntimeError(LEAKED)
+        raise RuntimeError(x._traced.escaped())
 
 
 install_default(dispatch)

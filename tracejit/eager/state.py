@@ -18,12 +18,6 @@ from tracejit.memory import CPU, Storage, array_module, storage_of_array
 from tracejit.ops.operators import Operators
 from tracejit.ops.types import dtype, dtype_of_numpy
 
-LEAKED = (
-    "this tensor was made while a function was captured and never computed: it outlived the "
-    "recording that made it; "
-    "return it from the captured function instead of storing it elsewhere"
-)
-
 
 class TensorState(Operators):
     """The fields of a tensor.
@@ -68,7 +62,7 @@ class TensorState(Operators):
         array = self._array
         if array is None:
             if self._storage is None:
-                raise RuntimeError(LEAKED)
+                raise RuntimeError(self._traced.escaped())
             array = self._array = _array_over(self)
         return array
 

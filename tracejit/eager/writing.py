@@ -14,7 +14,7 @@ import numpy as np
 from tracejit.eager.history import LEAF_VIEW, check_rebase, keep_original, rebase
 from tracejit.eager.nodes import edge_of, grad_fn_of
 from tracejit.eager.recording import active
-from tracejit.eager.state import LEAKED, TensorState, make, shape_of
+from tracejit.eager.state import TensorState, make, shape_of
 from tracejit.eager.tape import refresh
 from tracejit.eager.type_names import scalar_name
 from tracejit.eager.views import Family, View, chain_of, family_of
@@ -113,7 +113,7 @@ def write_memory(self: TensorState, result: Any) -> None:
         recorder.write(self, result)
         return
     if self._storage is None:
-        raise RuntimeError(LEAKED)
+        raise RuntimeError(self._traced.escaped())
     if self._storage.readonly:
         raise ValueError("assignment destination is read-only: the memory belongs to an array that "
                          "may not be written")
@@ -162,7 +162,7 @@ def set_data(self: TensorState, value: Any) -> None:
 def take_memory(self: TensorState, other: TensorState) -> None:
     """Look at the memory of a concrete tensor."""
     if other._storage is None:
-        raise RuntimeError(LEAKED)
+        raise RuntimeError(other._traced.escaped())
     self._storage, self._offset, self._shape = other._storage, other._offset, other._shape
     self._strides, self._dtype, self._device = other._strides, other._dtype, other._device
     self._array, self._traced = other._array, None
