@@ -1,9 +1,9 @@
 """Guards: one generated Python function per entry that finds the inputs and checks what was read.
 
 In: the `State` tree of a recorded call and the tensors (and runtime floats) the graph lifted. Out:
-`Guards.check(arguments)`
--> tuple of graph inputs, or the number of the place that differs; `explain` names path, old and
-new.
+`Guards.find(arguments)`
+-> graph inputs and what their binding depends on, or the number of the place that differs;
+`explain` names path, old and new.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from tracejit.capture.number_text import Asked, NumberText, asked_text
 from tracejit.capture.runtime_numbers import Question
+from tracejit.capture.shortcut import Lines, Shortcut, check_text
 from tracejit.capture.state import ABSENT, Place, State
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.tape import grad_fn_of
@@ -64,7 +65,8 @@ class Guards:
         }
         self.variables: dict[int, str] = {}
         self.places: list[Place] = []
-        self.spans: list[tuple[int, int, int]] = []  # of each place: its read, its checks, their end
+        self.spans: list[tuple[int, int]] = []  # of each place: its read, the end of its checks
+        self.aliases: dict[int, tuple[Place, Place]] = {}  # by the line that compares them
         self.described: list[tuple[Place | Asked | None, str]] = []
         self._flags()
         self.tensor_places = {id(p.value): p for p in reversed(state.places) if p.kind == "tensor"}
@@ -78,21 +80,33 @@ class Guards:
         for question in questions:
             self._question(text, question)
         names = [self._place(x) if isinstance(x, Place) else text.of(x) for x in inputs]
+        keys = [self._size_key(x, name) for x, name in zip(inputs, names)]
         for one, other in aliases:
             self._alias(one, other)
-        self.lines.append(f"return ({', '.join(names)}{',' if names else ''})")
         del self.is_runtime, self.tensor_places  # they would hold the caller's tensors
-        body = "\n        ".join(self.lines)
-        self.source = (
-            "def check(arguments):\n"
-            "    try:\n"
-            f"        {body}\n"
-            "    except (AttributeError, LookupError, ValueError, TypeError, ArithmeticError):\n"
-            "        return 0\n"
-        )
+        found = f"({', '.join(names)}{',' if names else ''})"
+        result = f"return {found}, ({''.join(key + ', ' for key in keys if key)}), None"
+        self.source = check_text("check(arguments)", [*self.lines, result], "0")
         namespace = self.constants
         exec(compile(self.source, "<guards>", "exec"), namespace)  # our own text, made above
         self.check: Callable[[tuple], Any] = namespace["check"]
+        places = [x if isinstance(x, Place) else None for x in inputs]
+        lines = Lines(self.lines, self.spans, self.aliases)
+        names_of = [self.variables[id(place)] for place in self.places]
+        self.shortcut = Shortcut(
+            lines, self.places, names_of, list(zip(places, names)), keys, namespace
+        )
+        del self.variables, self.lines, self.spans
+
+    def find(self, arguments: tuple) -> Any:
+        """(inputs, what their binding depends on, the snapshot that vouches for the others), or the
+        number of the place that differs."""
+        found = self.shortcut.find(arguments)
+        if found is None:
+            found = self.check(arguments)
+            if type(found) is tuple:
+                self.shortcut.remember(arguments, self.check)
+        return found
 
     def __str__(self) -> str:
         return "\n".join(f"{p.text if p else 'mode'}: {what}" for p, what in self.described if what)
@@ -127,15 +141,24 @@ class Guards:
         if known is not None:
             return known
         read = self._read(place)
+        if place.first is not None:
+            self._place(place.first)
         name = self.variables[id(place)] = f"v{len(self.places)}"
         self.places.append(place)
         at = len(self.lines)
         self.lines.append(f"{name} = {read}")
-        needed = len(self.spans)
-        self.spans.append((at, at + 1, at + 1))
         self._check(place, name)
-        self.spans[needed] = (at, at + 1, len(self.lines))
+        self.spans.append((at, len(self.lines)))
         return name
+
+    def _size_key(self, source: Any, name: str) -> str:
+        """What of an input a binding depends on, as an expression; "": nothing."""
+        if not isinstance(source, Place):
+            return name
+        if source.kind == "tensor":
+            contiguous = source.value._strides is None
+            return f"{name}._shape" if contiguous else f"({name}._shape, {name}._strides)"
+        return name if type(source.value) is int else ""
 
     def _read(self, place: Place) -> str:
         if place.how == "argument":
@@ -171,6 +194,7 @@ class Guards:
 
     def _alias(self, one: Place, other: Place) -> None:
         a, b = self._place(one), self._place(other)
+        self.aliases[len(self.lines)] = (one, other)
         if one.value is other.value:
             self._fail(f"{a} is not {b}", one, f"the same tensor as {other.text}")
         else:

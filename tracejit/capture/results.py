@@ -17,6 +17,7 @@ from tracejit.capture.guards import current
 from tracejit.capture.host_program import HostProgram
 from tracejit.capture.host_reads import PENDING
 from tracejit.capture.scalars import RuntimeNumber
+from tracejit.capture.sinks import appending
 from tracejit.capture.state import PRIMITIVE, Place, State
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size, evaluate
@@ -38,6 +39,18 @@ class Replay:
 
 
 Recipe = Callable[[Replay], Any]
+
+
+class ResultNumber:
+    """The recipe of a tensor that the call made."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int):
+        self.number = number
+
+    def __call__(self, replay: Replay) -> Any:
+        return replay.tensors[self.number]
 
 
 class Recipes:
@@ -80,7 +93,7 @@ class Recipes:
         number = self.positions.setdefault(id(tensor), len(self.tensors))
         if number == len(self.tensors):
             self.tensors.append(tensor)
-        return lambda replay: replay.tensors[number]
+        return ResultNumber(number)
 
     def _container(self, value: Any) -> Recipe:
         cls = type(value)
@@ -100,17 +113,25 @@ Effect = Callable[[Replay], None]
 
 
 def effects(
-    state: State, arguments: tuple, recipes: Recipes, held: dict[int, RuntimeNumber]
+    state: State,
+    arguments: tuple,
+    recipes: Recipes,
+    held: dict[int, RuntimeNumber],
+    grown: dict[int, int],
 ) -> list[Effect]:
     """What the call changed of the places it could see, each as an action to repeat on replay.
-    `held`: the runtime numbers at places, by the place's id."""
+    By the place's id, `held` has the runtime numbers at places, and `grown` how long the lists
+    were that were only appended to."""
     found: list[Effect] = []
     for place in list(state.places):
         try:
             now = current(place, arguments)
         except ValueError:  # an empty closure cell
             continue
-        if not _unchanged(place, now, held):
+        if id(place) in grown:
+            fresh = [recipes.of(v) for v in now[grown[id(place)] :]]
+            found.append(appending(place, fresh))
+        elif not _unchanged(place, now, held):
             found.append(_assignment(place, now, recipes))
         elif place.kind == "set" and frozenset(now) != place.keys:
             raise Unmodelled(f"the set {place.text} was changed")

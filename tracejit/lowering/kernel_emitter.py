@@ -102,10 +102,11 @@ def emit_kernel(source: str, name: str, symbol: str, namespace: dict[str, Any]) 
 
 
 def _emit_plain(definition: ast.FunctionDef, symbol: str, namespace: dict[str, Any]) -> str:
-    """A function of the runner: it is no kernel, and takes 64-bit integers."""
+    """A function of the runner: it is no kernel, takes 64-bit integers, and may return one."""
     module = ir.Module(symbol)
     names = [a.arg for a in definition.args.args]
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * len(names)), symbol)
+    result = ir.VoidType() if definition.returns is None else I64
+    function = ir.Function(module, ir.FunctionType(result, [I64] * len(names)), symbol)
     parameters = [(name, "int64", False) for name in names]
     Statements(function, parameters, namespace, (), definition.name).run(definition.body)
     return str(module)
@@ -162,6 +163,8 @@ class Statements(Primitives):
         self.loops: list[tuple[Any, Any]] = []  # (where `continue` goes, where `break` goes)
         self.fixed: dict[str, Any] = {}
         self.slots: dict[str, Scalar] = {}  # local -> (its alloca, dtype)
+        returns = function.function_type.return_type == I64
+        self.result = ir.IRBuilder(self.entry).alloca(I64) if returns else None
         self.computed = False  # are there pointers besides the parameters, which are `noalias`?
         arguments = list(function.args)
         for (name, dtype, is_pointer), argument in zip(fetched, arguments):
@@ -179,7 +182,8 @@ class Statements(Primitives):
         if not self.builder.block.is_terminated:
             self.builder.branch(self.exit)
         ir.IRBuilder(self.entry).branch(start)
-        ir.IRBuilder(self.exit).ret_void()
+        leave = ir.IRBuilder(self.exit)
+        leave.ret_void() if self.result is None else leave.ret(leave.load(self.result))
         if self.computed:
             separate([p for p in self.fixed.values() if isinstance(p, Pointer)])
 
@@ -349,5 +353,7 @@ class Statements(Primitives):
 
     def do_Return(self, node: ast.Return) -> None:
         if node.value is not None:
-            raise self.error(node, "returns a value")
+            if self.result is None:
+                raise self.error(node, "returns a value")
+            self.builder.store(self.index(node.value), self.result)
         self.builder.branch(self.exit)

@@ -15,7 +15,7 @@ import numpy as np
 
 from tracejit.capture.aliasing import extent
 from tracejit.capture.guards import Guards, Miss
-from tracejit.capture.results import Effect, Recipe, Replay
+from tracejit.capture.results import Effect, Recipe, Replay, ResultNumber
 from tracejit.eager.modes import no_grad
 from tracejit.eager.state import of_array
 from tracejit.eager.tape import FREED, record_custom
@@ -24,6 +24,7 @@ from tracejit.ir.graph import Graph
 from tracejit.ir.interpret import interpret
 from tracejit.ir.sizes import evaluate
 from tracejit.memory.storage import readonly
+from tracejit.runtime import native_guard  # noqa: F401  installs the comparer
 from tracejit.runtime.nan_check import NanFound
 from tracejit.runtime.segment import Bound, Segment
 
@@ -45,6 +46,10 @@ class ResultTensor:
     requires_grad: bool  # its history was freed by a backward inside the call
     leaf: bool  # requires grad without history
     tracked: int  # position among the joint's outputs, or -1
+
+    def is_root(self) -> bool:
+        """Whether it is the output of the program as it comes."""
+        return not (self.viewed or self.requires_grad or self.leaf)
 
 
 @dataclass
@@ -81,17 +86,49 @@ class Entry:
     backward: Backward | None = None
     numbers: Callable[[tuple], tuple] | None = None  # what recipes need of the runtime numbers
     disjoint_known: set[tuple] = field(default_factory=set)
+    last: tuple[Any, Any, Bound] | None = None  # what the binding of the last call was chosen by
 
-    def replay(self, inputs: Sequence[Any], arguments: tuple, bound: Bound) -> Any:
+    def __post_init__(self) -> None:
+        plain = [k for k, r in enumerate(self.results) if r.root == k and r.is_root()]
+        around = (self.written, self.draws, self.effects, self.backward, self.numbers)
+        self.bare = len(plain) == len(self.results) and not any(around)
+        self.only = self.returned.number if type(self.returned) is ResultNumber else -1
+        self.exclusive = bool(self.written) or len(self.draws) > 1
+
+    def find(self, arguments: tuple) -> tuple[Sequence[Any], Bound, Any] | None:
+        """Graph inputs, their binding and what is known of their addresses; None where this entry
+        does not serve the call."""
+        found = self.guards.find(arguments)
+        if type(found) is int:
+            return None
+        inputs, key, snapshot = found
+        last = self.last
+        bound: Bound | None
+        if last is not None and last[1] is snapshot and last[0] == key:
+            bound = last[2]
+        else:
+            bound = self.segment.bind(inputs)
+            if bound is None:
+                return None
+            self.last = key, snapshot, bound
+        if self.exclusive and not self.disjoint(inputs, snapshot):
+            return None
+        return inputs, bound, snapshot
+
+    def replay(
+        self, inputs: Sequence[Any], arguments: tuple, bound: Bound, snapshot: Any = None
+    ) -> Any:
         """Run natively and return what the plain function would."""
-        values = self.concrete(inputs)
+        values = self.concrete(inputs) if self.draws else inputs
         numbers = () if self.numbers is None else self.numbers(arguments)
         try:
-            roots = self.segment.run(values, bound)
+            roots = self.segment.run(values, bound, snapshot)
         except NanFound:  # asked for by TRACEJIT_CHECK_NANS
             raise
         except Exception as error:
             raise ReplayFailed from error
+        if self.bare and self.only >= 0:
+            return roots[self.only]
         for number, writes in self.written:
             inputs[number]._storage.version += writes
         for number, draws in self.draws:
@@ -108,24 +145,21 @@ class Entry:
 
     def concrete(self, inputs: Sequence[Any]) -> Sequence[Any]:
         """Inputs with generators replaced by their state."""
-        if not self.draws:
-            return inputs
         values = list(inputs)
         for number, _ in self.draws:
             values[number] = values[number].array.copy()
         return values
 
-    def disjoint(self, inputs: Sequence[Any]) -> bool:
+    def disjoint(self, inputs: Sequence[Any], snapshot: Any = None) -> bool:
         """Whether memory this program writes overlaps no other input (checked once per set of
         addresses), and generators it draws from are as many as there were."""
         if len(self.draws) > 1 and len({id(inputs[n]) for n, _ in self.draws}) < len(self.draws):
             return False
         if not self.written:
             return True
-        key = (
-            readonly.count,
-            *[place_of(x) if isinstance(x, Tensor) else None for x in inputs],
-        )
+        moving = inputs if snapshot is None else [inputs[k] for k in snapshot.loose]
+        places = [place_of(x) if isinstance(x, Tensor) else None for x in moving]
+        key = (readonly.count, snapshot, *places)
         if key in self.disjoint_known:
             return True
         written_inputs = {number for number, _ in self.written}
@@ -144,9 +178,10 @@ class Entry:
 
     def miss(self, arguments: tuple) -> Miss:
         """Why this entry does not serve a call."""
-        inputs = self.guards.check(arguments)
-        if type(inputs) is int:
-            return self.guards.explain(inputs, arguments)
+        found = self.guards.check(arguments)
+        if type(found) is int:
+            return self.guards.explain(found, arguments)
+        inputs, _, _ = found
         guard = self.segment.failing_guard(inputs)
         if guard is not None:
             values = self.segment.sizes(inputs)

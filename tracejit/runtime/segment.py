@@ -27,6 +27,7 @@ from tracejit.memory import CPU
 from tracejit.ops.stacks import may_hold_handles, stack_run
 from tracejit.passes.pipeline import run as run_passes
 from tracejit.passes.pipeline import stages
+from tracejit.runtime.launch import plan_of
 
 
 class Segment:
@@ -121,22 +122,24 @@ class Segment:
         return next((g for g in self.guards if not g.holds(sizes)), None)
 
     # -- running ----------------------------------------------------------------------------------
-    def run(self, inputs: Sequence[Any], bound: Bound) -> list[Tensor]:
+    def run(self, inputs: Sequence[Any], bound: Bound, snapshot: Any = None) -> list[Tensor]:
         """Fresh tensors for the outputs; written inputs hold their new content."""
+        direct = bound.direct
+        if direct is not None:
+            return direct[0](inputs, direct[1])
         if self.mode == "graph":
             return self._interpret(inputs, bound)
         if not self.program.instructions and not bound.outputs:
             return []
-        held = []
-        pointers = []
-        for x in inputs:
-            if isinstance(x, Tensor):
-                pointers.append(x._storage.ptr + x._offset * x._dtype.itemsize)  # type: ignore[union-attr]
-            else:
-                cell = array("d", (x,)) if type(x) is float else array("q", x.tolist())
-                held.append(cell)
-                pointers.append(cell.buffer_info()[0])
+        held: list[array] = []
+        if snapshot is None:
+            pointers = [_pointer(x, held) for x in inputs]
+        else:
+            pointers = snapshot.addresses.copy()
+            for number in snapshot.loose:
+                pointers[number] = _pointer(inputs[number], held)
         storages = self.executable.run(bound.binding, pointers)
+        bound.direct = plan_of(self.executable, bound.binding, inputs, bound.outputs)
         return [
             make(storage, 0, shape, None, dtype, device)
             if storage is not None
@@ -162,14 +165,25 @@ class Segment:
         return outputs
 
 
+def _pointer(x: Any, held: list[array]) -> int:
+    """Where an input's elements lie; a number gets a cell, which `held` keeps."""
+    if isinstance(x, Tensor):
+        return x._storage.ptr + x._offset * x._dtype.itemsize  # type: ignore[union-attr]
+    kind = "d" if type(x) is float else "q"
+    cell = array(kind, (x,) if type(x) in (float, int) else x.tolist())
+    held.append(cell)
+    return cell.buffer_info()[0]
+
+
 class Bound:
     """A segment at given sizes."""
 
-    __slots__ = ("sizes", "binding", "outputs")
+    __slots__ = ("sizes", "binding", "outputs", "direct")
 
     def __init__(self, segment: Segment, sizes: dict[str, int]):
         self.sizes = sizes
         self.binding: Any = None
+        self.direct: tuple | None = None  # a launcher and its plan, once a call has shown the kinds
         if segment.mode != "graph":
             self.binding = segment.executable.bind(sizes)
         self.outputs = [

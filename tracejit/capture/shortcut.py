@@ -1,0 +1,187 @@
+"""The short way through an entry's guards: what did not change since the last call is not asked.
+
+In: the lines of the generated check, the places they read, the arguments of calls whose check
+passed. Out: `Shortcut.find(arguments)`: the graph's inputs, or None, which means nothing but that
+the whole check has to be run. Called by `guards.Guards`.
+
+From two calls that passed, a `Snapshot` is made. The function generated here reads in Python what
+no snapshot covers (new arguments, numbers that change), checks that, and lets one native comparison
+vouch for everything else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracejit.capture.snapshot import Coverage, Owner, Snapshot, available
+from tracejit.capture.state import ABSENT, Place
+
+_PATIENCE = 16  # snapshots that lasted a few calls only, before none is made any more
+_SHORT = 64  # calls that pay for a snapshot
+_WORTHWHILE = 3  # checks that a snapshot must replace
+_USED = re.compile(r"\b[vn]\d+\b")
+_DEFINED = re.compile(r"^([vn]\d+) = ")
+_RETURN = re.compile(r": return \d+$")
+
+
+class Lines:
+    """The lines of a check, and which of them belong to which place.
+
+    read[k]    the line that reads place k
+    checks[k]  the lines that check what is there
+    aliases    lines that compare two places
+    loose      all others: modes, runtime numbers and questions about them
+    """
+
+    def __init__(
+        self,
+        lines: Sequence[str],
+        spans: Sequence[tuple[int, int]],
+        aliases: dict[int, tuple[Place, Place]],
+    ):
+        self.lines = [_RETURN.sub(": return None", line) for line in lines]
+        self.aliases = aliases
+        self.read = [read for read, _ in spans]
+        self.checks = [range(read + 1, end) for read, end in spans]
+        defined = (_DEFINED.match(line) for line in self.lines)
+        self.defined = {found[1]: n for n, found in enumerate(defined) if found}
+        placed = {n for own in self.checks for n in own} | {*self.read, *aliases}
+        self.loose = set(range(len(lines))) - placed
+
+    def closure(self, wanted: set[int], expressions: Sequence[str]) -> list[str]:
+        """These lines, and the reads they and the expressions need, in order."""
+        pending = [*expressions, *(self.lines[n] for n in wanted)]
+        while pending:
+            for name in _USED.findall(pending.pop()):
+                n = self.defined.get(name)
+                if n is not None and n not in wanted:
+                    wanted.add(n)
+                    pending.append(self.lines[n])
+        return [self.lines[n] for n in sorted(wanted)]
+
+
+class Shortcut:
+    """Makes snapshots and the function that uses them, as long as they last."""
+
+    def __init__(
+        self,
+        lines: Lines,
+        places: list[Place],
+        variables: list[str],
+        inputs: list[tuple[Place | None, str]],
+        keys: list[str],
+        constants: dict[str, Any],
+    ):
+        self.lines, self.places, self.variables = lines, places, variables
+        self.inputs, self.keys, self.constants = inputs, keys, constants
+        self.snapshot: Snapshot | None = None
+        self.fast: Callable[[tuple, Snapshot], Any] | None = None
+        self.made_for: Any = None
+        self.patience = _PATIENCE if available() else 0
+        self.short: Counter[Owner] = Counter()
+        self.changing: set[Owner] = {
+            (k, "root")
+            for k, place in enumerate(places)
+            if place.how == "argument" and place.kind in ("tensor", "primitive")
+        }
+        self.ready = False
+
+    def find(self, arguments: tuple) -> tuple | None:
+        """(inputs, what their binding depends on) where nothing differs; None: ask in full."""
+        snapshot = self.snapshot
+        if snapshot is None:
+            return None
+        found = self.fast(arguments, snapshot)  # type: ignore[misc]
+        if found is not None:
+            snapshot.hits += 1
+        return found
+
+    def remember(self, arguments: tuple, check: Callable[[tuple], Any]) -> None:
+        """The whole check passed: from the second time on, its state is worth a snapshot."""
+        if not self.patience or not self.ready:
+            self.ready = True
+            return
+        coverage = self._coverage(arguments)
+        last = self.snapshot
+        if last is not None and last.hits < _SHORT:
+            self.patience -= 1
+            self.short.update(last.differing(coverage))
+            changing = {owner for owner, times in self.short.items() if times > 1}
+            if not changing <= self.changing:
+                self.changing |= changing
+                coverage = self._coverage(arguments)
+        self.snapshot = None
+        if not self.patience or len(coverage.checks) < _WORTHWHILE:
+            self.patience = 0
+            return
+        snapshot = Snapshot(coverage, self._inputs())
+        self._compile(coverage)
+        # What was walked is what the check sees only if nobody wrote in between.
+        if type(check(arguments)) is tuple:
+            self.snapshot = snapshot
+
+    def _inputs(self) -> list[int | None]:
+        number = {id(place): k for k, place in enumerate(self.places)}
+        return [None if p is None else number[id(p)] for p, _ in self.inputs]
+
+    def _coverage(self, arguments: tuple) -> Coverage:
+        values: dict[int, Any] = {}
+        number: dict[int, int] = {}
+        for k, place in enumerate(self.places):
+            number[id(place)] = k
+            parent = values.get(number.get(id(place.parent), -1), ABSENT)
+            values[k] = _now(place, parent, arguments)
+        return Coverage(self.places, values, self.changing)
+
+    # -- the generated function -------------------------------------------------------------------
+    def _compile(self, coverage: Coverage) -> None:
+        config = (frozenset(coverage.checks), tuple(coverage.roots))
+        if config == self.made_for:
+            return
+        uncovered = [k for k in range(len(self.places)) if k not in coverage.checks]
+        wanted = {n for k in uncovered for n in self.lines.checks[k]} | self.lines.loose
+        number = {id(place): k for k, place in enumerate(self.places)}
+        wanted |= {n for n, pair in self.lines.aliases.items()
+                   if not all(number[id(place)] in coverage.checks for place in pair)}  # fmt: skip
+        numbers = self._inputs()
+        others = [n for n, k in enumerate(numbers) if k is None or k not in coverage.checks]
+        given = [self.variables[k] for k in coverage.roots]
+        given += [self.inputs[n][1] for n in others]
+        keys = [self.keys[n] for n in others if self.keys[n]]
+        body = [
+            *self.lines.closure(wanted, [*given, *keys]),
+            f"inputs = snapshot.compare({', '.join(given)})",
+            "if inputs is None: return None",
+            f"return inputs, ({''.join(key + ', ' for key in keys)}), snapshot",
+        ]
+        text = check_text("fast(arguments, snapshot)", body, "None")
+        exec(compile(text, "<guards>", "exec"), self.constants)  # our own text, made above
+        self.fast, self.made_for = self.constants["fast"], config
+
+
+def check_text(head: str, body: Sequence[str], otherwise: str) -> str:
+    """A check as Python: what is not there any more is as good as changed."""
+    inside = "\n        ".join(body)
+    return (
+        f"def {head}:\n"
+        "    try:\n"
+        f"        {inside}\n"
+        "    except (AttributeError, LookupError, ValueError, TypeError, ArithmeticError):\n"
+        f"        return {otherwise}\n"
+    )
+
+
+def _now(place: Place, parent: Any, arguments: tuple) -> Any:
+    """What is at a place, given what is at its parent."""
+    if place.how == "argument":
+        return arguments[place.key]
+    if place.how == "global":
+        return place.container.get(place.key, ABSENT)
+    if place.how == "constant":
+        return place.value
+    if place.how == "grad":
+        return getattr(parent, "_grad", ABSENT)
+    return place.read(parent)

@@ -1,0 +1,80 @@
+"""Launchers: the path of one native call, written out for a number of inputs and outputs.
+
+In: how many of the inputs are tensors, how many outputs there are. Out: a function of the inputs
+and a `Bound` that allocates, fills the buffer table, calls, and wraps the outputs. Small programs
+spend their time here, so loops over inputs and calls of constructors are unrolled into one function
+for each signature. `segment` uses it where a program is one native call; anything else takes the
+general path through `executable`.
+"""
+
+from __future__ import annotations
+
+import functools
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracejit.eager.state import make
+from tracejit.eager.tensor import Tensor
+
+_CELLS = {float: "d", int: "q"}  # codes of `array` for runtime numbers
+LARGEST = 64  # inputs, or outputs, that are still unrolled
+
+
+@functools.cache
+def launcher(kinds: str, outputs: int) -> Callable[[Sequence[Any], tuple], list[Any]]:
+    """`launch(inputs, plan)` -> output tensors; of each input, `t`: a tensor, `d`: a float, `q`: an
+    int."""
+    given = [f"i{k}" for k in range(len(kinds))]
+    fixed = [f"z{k}" for k, kind in enumerate(kinds) if kind == "t"]
+    fixed += [f"{name}{k}" for k in range(outputs) for name in ("take", "bytes", "type")]
+    addresses = [_address(k, kind) for k, kind in enumerate(kinds)]
+    addresses += [f"s{k}._ptr" for k in range(outputs)]
+    body = "\n    ".join([
+        f"frames, pack, call, fresh, failure, {''.join(name + ', ' for name in fixed)} = plan",
+        f"{', '.join(given)}, = inputs" if given else "",
+        *[f"c{k} = array('{kind}', (i{k},))" for k, kind in enumerate(kinds) if kind != "t"],
+        *[f"s{k} = take{k}(bytes{k})" for k in range(outputs)],
+        "try: frame = frames.pop()",
+        "except IndexError: frame = fresh()",
+        "try:",
+        f"    pack(frame.table, 0, {', '.join(addresses)})",
+        "    call(frame.job)",
+        "    if frame.status[0]: raise failure(frame, 0)",
+        "finally: frames.append(frame)",
+        "return [" + ", ".join(f"make(s{k}, 0, *type{k})" for k in range(outputs)) + "]",
+    ])  # fmt: skip
+    namespace: dict[str, Any] = {"make": make, "array": array}
+    text = f"def launch(inputs, plan):\n    {body}\n"
+    exec(compile(text, "<tracejit launch>", "exec"), namespace)  # our own text, made above
+    return namespace["launch"]
+
+
+def _address(k: int, kind: str) -> str:
+    """Where input k lies; storages made of arrays know their address once they were asked."""
+    if kind != "t":
+        return f"c{k}.buffer_info()[0]"
+    return f"(i{k}._storage._ptr or i{k}._storage.ptr) + i{k}._offset * z{k}"
+
+
+def kinds_of(inputs: Sequence[Any]) -> str | None:
+    """A letter for each input; None where there is none for it."""
+    kinds = ["t" if isinstance(x, Tensor) else _CELLS.get(type(x), "") for x in inputs]
+    return "".join(kinds) if all(kinds) else None
+
+
+def plan_of(
+    executable: Any, binding: Any, inputs: Sequence[Any], types: Sequence[tuple]
+) -> tuple[Callable[[Sequence[Any], tuple], list[Any]], tuple] | None:
+    """A launcher and what it needs of a binding; None where the general path is to be taken."""
+    native = binding.native
+    if not getattr(native, "simple", False) or not native.plain:
+        return None
+    kinds = kinds_of(inputs) if max(len(inputs), len(types)) <= LARGEST else None
+    if kinds is None:
+        return None
+    plan = [binding.frames, native.pack, native.call, native.frame, executable.failure]
+    plan += [x._dtype.itemsize for x in inputs if isinstance(x, Tensor)]
+    for (take, nbytes), (shape, dtype, device) in zip(native.outputs, types):
+        plan += [take, nbytes, (shape, None, dtype, device)]
+    return launcher(kinds, len(types)), tuple(plan)
