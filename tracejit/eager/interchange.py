@@ -27,14 +27,28 @@ NOT_A_LEAF = (
 )
 
 
-def host_array(x: TensorState, reason: str) -> np.ndarray:
+def host_array(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
     """The elements as a NumPy array: the tensor's memory, or a copy of it when that is not on the
     CPU.
     """
     if active.recorder is not None:
-        active.recorder.need(x, reason)
+        active.recorder.need(x, reason, hint)
     array = x.array
     return array if x._device.type == "cpu" else array.get()
+
+
+def array_for(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
+    """A NumPy array over the tensor's memory.
+
+    RuntimeError for a tensor that requires grad, TypeError for one that is not on the CPU.
+    """
+    if x.requires_grad:  # type: ignore[attr-defined]
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use "
+                           "tensor.detach().numpy() instead.")
+    if x._device.type != "cpu":
+        raise TypeError(f"can't convert {x._device} device type tensor to numpy. Use Tensor.cpu() "
+                        "to copy the tensor to host memory first.")
+    return host_array(x, reason, hint).view()
 
 
 def wide(array: np.ndarray) -> np.ndarray:
@@ -76,19 +90,12 @@ class Interchange(TensorState):
         that requires grad and TypeError for one that is not on the CPU.
         """
         if not force:
-            if self.requires_grad:
-                raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use "
-                                   "tensor.detach().numpy() "
-                                   "instead.")
-            if self._device.type != "cpu":
-                raise TypeError(f"can't convert {self._device} device type tensor to numpy. Use "
-                                "Tensor.cpu() to copy "
-                                "the tensor to host memory first.")
+            return array_for(self, "numpy() was called")
         array = host_array(self, "numpy() was called")
         return array.view() if self._device.type == "cpu" else array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        array = self.numpy()
+        array = array_for(self, "NumPy made an array of a tensor")
         if dtype is not None and array.dtype != np.dtype(dtype):
             if copy is False:
                 raise ValueError("Unable to avoid copy while creating an array as requested.")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.eager import writing
+from tracejit.eager.array_protocol import array_function, array_ufunc
 from tracejit.eager.construction import legacy, new_tensor
 from tracejit.eager.conversion import Conversion
 from tracejit.eager.differentiable import Differentiable
@@ -21,7 +22,6 @@ from tracejit.eager.printing import text
 from tracejit.eager.recording import active
 from tracejit.eager.saved import alias
 from tracejit.eager.state import install_class, make, of_array
-from tracejit.eager.ufuncs import array_function, array_ufunc
 from tracejit.memory import CPU
 
 
