@@ -1,7 +1,15 @@
 """The runtime object that means plain Python: what converted functions call in these tests."""
 
+import itertools
 import operator
+import textwrap
+import traceback
 from types import SimpleNamespace
+
+from tests.capture.rewrite_programs import module
+from tracejit.capture.source import convert
+
+FILES = itertools.count()
 
 
 class Return:
@@ -89,7 +97,7 @@ def value(signal):
     return None if signal is None else signal.value
 
 
-def same(thing):
+def itself(thing):
     return thing
 
 
@@ -105,15 +113,49 @@ def runtime(**others):
         "not_": operator.not_,
         "ternary": lambda test, yes, no: yes() if test else no(),
         "assert_": assert_,
-        "call": same,
-        "effect": same,
+        "call": itself,
+        "effect": itself,
         "set_item": set_item,
         "get_item": operator.getitem,
         "inplace": inplace,
-        "fresh": same,
+        "fresh": itself,
         "value": value,
         "Return": Return,
         "BREAK": BREAK,
         "CONTINUE": CONTINUE,
     }
     return SimpleNamespace(**{**meanings, **others})
+
+
+def everywhere():
+    """A runtime object that converts what is called, too."""
+    native = runtime()
+    native.call = lambda function: convert(function, native)
+    return native
+
+
+def typed(text, name=None):
+    """The names of a module typed in, as a notebook would keep it."""
+    return module(textwrap.dedent(text), name or f"<cell {next(FILES)}>")
+
+
+def converted(function, **meanings):
+    found = convert(function, runtime(**meanings))
+    assert found is not function, "left alone"
+    return found
+
+
+def same(function, *arguments, **keywords):
+    """Both give the same result or error, on the same line of the same function."""
+
+    def outcome(f):
+        try:
+            return f(*arguments, **keywords)
+        except Exception as error:
+            file = function.__code__.co_filename
+            frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+            return type(error), str(error), frames[-1].name, frames[-1].lineno
+
+    expected = outcome(function)
+    assert outcome(convert(function, everywhere())) == expected
+    return expected

@@ -270,7 +270,7 @@ class _Rewriter:
         target = node.target
 
         def start() -> list[ast.stmt]:
-            effects = self.stores.announce([target])
+            effects = self.stores.announce([target], target)
             return [*effects, *self.stores.bind(target, ITEM, target)]
 
         over = self.expressions.iterable(node.iter)
@@ -349,14 +349,14 @@ class _Rewriter:
         return done or [located(ast.Pass(), statements[0])]
 
     def at_With(self, node: ast.With) -> list[ast.stmt]:
-        before = self.stores.announce(node.items)
+        before = self.stores.announce(node.items, node)
         node.items = [self.expressions.visit(item) for item in node.items]
         node.body = self.inside(node.body)
         return [*before, node]
 
     def at_Try(self, node: ast.Try) -> list[ast.stmt]:
         caught = [ast.ExceptHandler(h.type, h.name, []) for h in node.handlers]
-        before = self.stores.announce(caught)
+        before = self.stores.announce(caught, node)
         node.body = self.inside(node.body)
         for handler in node.handlers:
             handler.type = handler.type and self.expressions.visit(handler.type)
@@ -369,7 +369,7 @@ class _Rewriter:
 
     def at_Match(self, node: ast.Match) -> list[ast.stmt]:
         headers = [part for case in node.cases for part in (case.pattern, case.guard) if part]
-        before = self.stores.announce([node.subject, *headers])
+        before = self.stores.announce([node.subject, *headers], node)
         node.subject = self.expressions.visit(node.subject)
         for case in node.cases:
             case.guard = case.guard and self.expressions.visit(case.guard)

@@ -35,8 +35,10 @@ def store(name: str) -> ast.Name:
 
 
 def member(name: str, at: ast.AST) -> ast.Attribute:
-    """`RUNTIME.name`."""
-    return located(ast.Attribute(located(load(RUNTIME), at), name, ast.Load()), at)
+    """`RUNTIME.name`, on one line: Python reports a call of a longer attribute at its end."""
+    found = located(ast.Attribute(located(load(RUNTIME), at), name, ast.Load()), at)
+    found.end_lineno, found.end_col_offset = found.lineno, found.col_offset
+    return found
 
 
 def ask(name: str, arguments: Sequence[ast.expr], at: ast.AST) -> ast.Call:

@@ -36,11 +36,12 @@ def header(node: ast.AST) -> list[ast.AST]:
 
 def own(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """All nodes of one scope, comprehensions included; of nested definitions only the header."""
-    pending = list(nodes)
+    pending = [*nodes][::-1]
     while pending:
         node = pending.pop()
         yield node
-        pending += header(node) if isinstance(node, SCOPES) else ast.iter_child_nodes(node)
+        inside = header(node) if isinstance(node, SCOPES) else ast.iter_child_nodes(node)
+        pending += [*inside][::-1]
 
 
 def bound_names(nodes: Iterable[ast.AST]) -> set[str]:

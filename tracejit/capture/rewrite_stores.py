@@ -47,7 +47,7 @@ class Stores:
 
     def statement(self, node: ast.stmt) -> list[ast.stmt]:
         handler = getattr(self, f"at_{type(node).__name__}", self.evaluated)
-        return [*self.announce([node]), *handler(node)]
+        return [*self.announce([node], node), *handler(node)]
 
     def evaluated(self, node: ast.stmt) -> list[ast.stmt]:
         return [self.expressions.generic_visit(node)]  # type: ignore[list-item]
@@ -57,9 +57,9 @@ class Stores:
     def effect(self, text: str, at: ast.AST) -> ast.stmt:
         return located(ast.Expr(ask("effect", [ast.Constant(text)], at)), at)
 
-    def announce(self, nodes: Sequence[ast.AST]) -> list[ast.stmt]:
+    def announce(self, nodes: Sequence[ast.AST], at: ast.AST) -> list[ast.stmt]:
         """What these nodes store or delete that others can see."""
-        found = self.announce_names(bound_names(nodes), *nodes[:1])
+        found = self.announce_names(bound_names(nodes), at)
         for node in own(nodes):
             context = getattr(node, "ctx", None)
             if isinstance(node, ast.Attribute) and not isinstance(context, ast.Load):
@@ -69,9 +69,9 @@ class Stores:
                 found.append(self.effect("deletes an item", node))
         return found
 
-    def announce_names(self, names: set[str], *at: ast.AST) -> list[ast.stmt]:
+    def announce_names(self, names: set[str], at: ast.AST) -> list[ast.stmt]:
         return [
-            self.effect(f"stores {kind} {name}", at[0])
+            self.effect(f"stores {kind} {name}", at)
             for kind, outer in (("global", self.scope.globals), ("nonlocal", self.scope.nonlocals))
             for name in sorted(names & outer)
         ]

@@ -1,0 +1,168 @@
+"""What a rewritten function tells the runtime object: names of statements, effects, expressions."""
+
+# ruff: noqa: B023, F821, F841
+
+from tests.capture.rewrite_runtime import converted, runtime
+
+# What the runtime object is told
+
+
+def told(function, *arguments):
+    """(name, bound names, live names) of each statement that ran."""
+    found, native = [], runtime()
+
+    def telling(name):
+        def told(*parts):
+            found.append((name.strip("_"), *parts[-2:]))
+            return getattr(native, name)(*parts)
+
+        return told
+
+    converted(function, **{n: telling(n) for n in ("if_", "for_", "while_")})(*arguments)
+    return found
+
+
+def test_bound_and_live_names():
+    def f(x):
+        if x > 0:
+            a = x
+            b = a + 1
+        if x > 1:
+            c = 1
+            if c:
+                return b
+        d = x
+        return d
+
+    assert told(f, 1) == [("if", ("a", "b"), ("b",)), ("if", ("c", "d"), ())]
+    assert told(f, 2)[2:] == [("if", ("d",), ())]
+
+
+def test_names_read_in_another_iteration_are_live():
+    def f(xs):
+        for x in xs:
+            y = 0
+            if x:
+                k = k + 1 if y else 0
+                t = 3
+            else:
+                g = lambda: t  # noqa: E731
+
+    assert told(f, [1]) == [
+        ("for", ("g", "k", "t", "x", "y"), ("t",)),
+        ("if", ("g", "k", "t"), ("k", "t")),
+    ]
+
+
+def test_every_part_has_the_cells_of_the_bound_names():
+    parts = []
+
+    def while_(test, body, orelse, rest, names, live):
+        parts.append((body, orelse, rest, names))
+
+    def f(n):
+        while n:
+            n -= 1
+            if n == 3:
+                return n
+        else:
+            m = 1
+        return m
+
+    converted(f, while_=while_)(5)
+    body, orelse, rest, names = parts[0]
+    assert names == ("m", "n")
+    assert all({"m", "n"} <= set(part.__code__.co_freevars) for part in (body, orelse))
+    assert "m" in rest.__code__.co_freevars
+
+
+def test_effects_come_first():
+    log = []
+
+    class Thing:
+        def __setattr__(self, name, value):
+            log.append(f"set {name}")
+
+        def __delattr__(self, name):
+            log.append(f"del {name}")
+
+    def f(t, xs):
+        global told_global
+        t.a = 1
+        t.b, (c, t.d) = 1, (2, 3)
+        del t.e
+        for t.f in [1]:
+            del xs[0]
+        with Thing_with() as t.g:
+            import os  # noqa: F401
+        told_global = c
+
+    class Thing_with:
+        def __enter__(self):
+            return 1
+
+        def __exit__(self, *_):
+            return None
+
+    converted(f, effect=log.append)(Thing(), [1, 2])
+    assert log == [
+        "stores attribute a", "set a",
+        "stores attribute b", "stores attribute d", "set b", "set d",
+        "deletes attribute e", "del e",
+        "stores attribute f", "set f", "deletes an item",
+        "stores attribute g", "set g", "imports", "stores global told_global",
+    ]  # fmt: skip
+
+
+def test_items_in_order():
+    log = []
+
+    def note(x):
+        log.append(x)
+        return x
+
+    class Items(dict):
+        def __setitem__(self, key, value):
+            log.append(f"set {key}={value}")
+            super().__setitem__(key, value)
+
+        def __getitem__(self, key):
+            log.append(f"get {key}")
+            return super().__getitem__(key)
+
+    def f(d):
+        d[note("a")] = note(1)
+        d[note("a")] += note(2)
+        i, d[i], *d[note("b")] = note("x"), note(3), note(4)
+        d[note("c")] = d[note("d")] = note(5)
+        (d[0], (d[1], e)) = 1, (2, 3)
+        return d, e, d[note("a")]
+
+    expected = f(Items()), log[:]
+    log.clear()
+    assert (converted(f)(Items()), log) == expected
+    seen = []
+    converted(f, set_item=lambda *_: seen.append("set"), get_item=lambda *_: 0)(Items())
+    assert len(seen) == 8
+
+
+def test_expressions_go_through():
+    def f(x):
+        y = [x] if x else {}
+        z = [i for i in y]  # noqa: C416
+        for k, (a, b) in enumerate(zip(z, reversed(z))):
+            z = not (x < k < 3 or a == b)
+        return f"{x if x else 0}", z, len(z or y)
+
+    seen = []
+
+    def note(name, meaning):
+        return lambda *a, **k: (seen.append(name), meaning(*a, **k))[1]
+
+    native = runtime()
+    names = ["ternary", "fresh", "iterate", "not_", "and_", "or_", "call"]
+    converted(f, **{n: note(n, getattr(native, n)) for n in names})(1)
+    assert seen == [
+        "ternary", "fresh", "fresh", "iterate", "iterate", "iterate",
+        "or_", "and_", "not_", "ternary", "call", "or_",
+    ]  # fmt: skip
