@@ -45,7 +45,8 @@ PRIMITIVE = (
     range,
     np.generic,
 )
-_IDENTITY = (BuiltinFunctionType, type, staticmethod, classmethod, property, np.dtype)
+_IDENTITY = (BuiltinFunctionType, type, staticmethod, classmethod, property, np.dtype, np.ufunc,
+             type(np.mean))  # fmt: skip
 MODULE_TABLES = (
     "forward",
     "_parameters",
