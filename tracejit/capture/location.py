@@ -15,6 +15,7 @@ from types import CodeType, FrameType
 from tracejit.ir.graph import Location
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_SIZES = os.path.join("tracejit", "ir", "sizes.py")
 _own: dict[CodeType, bool] = {}
 _seen: dict[tuple[CodeType, int], Location] = {}
 
@@ -34,6 +35,14 @@ def user_frame(depth: int = 1) -> FrameType | None:
     while frame is not None and is_own(frame.f_code):
         frame = frame.f_back
     return frame
+
+
+def is_asked_by_user() -> bool:
+    """Whether the user's own code, not tracejit's printing, asked what a size is."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.endswith(_SIZES):
+        frame = frame.f_back
+    return frame is not None and not is_own(frame.f_code)
 
 
 def user_location(depth: int = 2) -> Location | None:

@@ -19,7 +19,7 @@ import numpy as np
 from tracejit.capture.aliasing import Memory, Spans, Traced, Writes, extent
 from tracejit.capture import host_reads, value_checks
 from tracejit.capture.breaks import Break, CaptureError, Refused, leaked
-from tracejit.capture.location import user_location
+from tracejit.capture.location import is_asked_by_user, user_location
 from tracejit.capture.materialise import materialise
 from tracejit.capture.runtime_numbers import Numbers
 from tracejit.capture.scalars import RuntimeNumber, asked, runtime_number
@@ -82,7 +82,7 @@ class Recorder:
     def _start(self) -> None:
         self.graph = Graph(self.name)
         self.graph.scope.where = lambda: str(user_location(3) or "")
-        self.graph.scope.shown = lambda: active.recorder is not None
+        self.graph.scope.shown = lambda: active.recorder is not None or is_asked_by_user()
         self.lifted: dict[int, Lifted] = {}
         self.by_place: dict[tuple, Traced] = {}
         self.spans = Spans()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.eager.recording import settled
+
 
 class Size(tuple):
     """The shape of a tensor.
@@ -43,7 +45,7 @@ class Size(tuple):
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
-        return f"tracejit.Size([{', '.join(str(size) for size in self)}])"
+        return f"tracejit.Size([{', '.join(str(settled(size)) for size in self)}])"
 
     __str__ = __repr__
 
