@@ -16,6 +16,7 @@ from types import CellType, FunctionType
 from typing import Any
 
 from tracejit.capture.guards import current
+from tracejit.capture.host_reads import Pending
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.state import ABSENT, PRIMITIVE, Place, State
 from tracejit.capture.watch import Names, names_of
@@ -23,7 +24,7 @@ from tracejit.ir.sizes import Size
 
 _NUMBERS = (int, float)
 _CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "__setstate__")
-_stores: weakref.WeakKeyDictionary[type, frozenset[str]] = weakref.WeakKeyDictionary()
+_methods: weakref.WeakKeyDictionary[type, frozenset[Names]] = weakref.WeakKeyDictionary()
 
 Path = tuple[tuple[str, Any], ...]
 
@@ -35,6 +36,8 @@ class NumberPlaces:
         self.numbers, self.state, self.varying = numbers, state, varying
         self.roots: dict[int, RuntimeNumber] = {}  # by id of the place
         self.seen: dict[tuple, RuntimeNumber | None] = {}  # by what is stored there
+        self.classes: set[type] = set()
+        self.stored: set[str] = set()
         self.rebound: set[str] = set()
         self.subscripts: set[Any] = set()
         self.looked = 0
@@ -47,20 +50,31 @@ class NumberPlaces:
         return number
 
     def mention(self, names: Names) -> None:
-        """Code is about to run that stores to these names."""
+        """Code may run that stores to these names."""
+        self.stored |= names.stored
         self.rebound |= names.rebound
         self.subscripts |= names.subscripts
 
     def look(self) -> None:
         """Replace numbers at the places found since the last time."""
-        places = self.state.places
-        while self.looked < len(places):
-            place = places[self.looked]
-            self.looked += 1
+        places = self.state.places[self.looked :]
+        self.looked = len(self.state.places)
+        for place in places:  # code that may run later counts already: afterwards is too late
+            if place.kind == "function":
+                self.mention(names_of(place.value.__code__))
+            elif place.kind == "object":
+                self._mention_class(type(place.value))
+        for place in places:
             if isinstance(place.value, RuntimeNumber):
                 self._found_again(place)
             elif place.kind == "primitive" and type(place.value) in _NUMBERS:
                 self._consider(place)
+
+    def _mention_class(self, cls: type) -> None:
+        if cls not in self.classes:
+            self.classes.add(cls)
+            for names in methods_of(cls):
+                self.mention(names)
 
     def _consider(self, place: Place) -> None:
         slot = _slot(place)
@@ -82,10 +96,9 @@ class NumberPlaces:
             self.state.unmodelled(place.text, "a number stored in this call is found by new code")
 
     def _stored(self, place: Place) -> bool:
-        """Whether code that runs, or a method of the object, gives this place new values."""
+        """Whether code that was found gives this place new values."""
         if place.how in ("attr", "slot"):
-            owner: Any = place.parent
-            return place.key in self.state.stored or place.key in stores_of(type(owner.value))
+            return place.key in self.stored
         if place.how == "item":
             return isinstance(place.key, PRIMITIVE) and place.key in self.subscripts
         if place.how == "global":
@@ -151,17 +164,17 @@ def sweep(numbers: Iterable[weakref.ref]) -> None:
             plain(holder.__dict__)
 
 
-def stores_of(cls: type) -> frozenset[str]:
-    """Attributes that methods of a class store, constructors aside."""
-    found = _stores.get(cls)
+def methods_of(cls: type) -> frozenset[Names]:
+    """The names in the methods of a class, constructors aside."""
+    found = _methods.get(cls)
     if found is None:
-        names: set[str] = set()
+        names: set[Names] = set()
         for base in cls.__mro__:
             for name, member in vars(base).items():
                 function = getattr(member, "__func__", getattr(member, "fget", member))
                 if isinstance(function, FunctionType) and name not in _CONSTRUCTORS:
-                    names |= names_of(function.__code__).stored
-        found = _stores[cls] = frozenset(names)
+                    names.add(names_of(function.__code__))
+        found = _methods[cls] = frozenset(names)
     return found
 
 

@@ -24,6 +24,7 @@ class NumberText:
     ) -> None:
         self.at, self.lines, self.constants = at, lines, constants
         self.known: dict[int, str] = {}
+        self.literals: dict[tuple[type, str], str] = {}
 
     def of(self, operand: Any) -> str:
         """The variable, or the literal, that holds an operand."""
@@ -55,8 +56,11 @@ class NumberText:
         self.lines.append(f"{name} = {text}")
 
     def _literal(self, number: Any) -> str:
-        name = f"k{len(self.constants)}"
-        self.constants[name] = number
+        kind = (type(number), repr(number))
+        name = self.literals.get(kind)
+        if name is None:
+            name = self.literals[kind] = f"k{len(self.constants)}"
+            self.constants[name] = number
         return name
 
     def fails(self, question: Question) -> str:

@@ -121,9 +121,9 @@ def full(size: Sequence[Any], fill_value: Any, *, dtype: dtype | None = None, de
 
 
 def _filled(sizes: tuple, value: Any, d: dtype | None, device: Any, like: Any) -> Any:
-    if getattr(value, "is_weak", False):  # a runtime number counts as a Python float
-        kind = d or get_default_dtype()
-        made = value if kind is float64 else pointwise.convert(value, kind)
+    if getattr(value, "is_weak", False):  # a runtime number counts as a Python number
+        kind = d or (get_default_dtype() if value.dtype is float64 else value.dtype)
+        made = value if kind is value.dtype else pointwise.convert(value, kind)
         return pointwise.copy(made).expand(sizes).clone()
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return pointwise.convert(value, d or value.dtype).expand(sizes).clone()

@@ -128,7 +128,7 @@ def bitwise_right_shift(input: Any, other: Any) -> Any:
 
 
 def _varies(count: Any) -> bool:
-    return is_tensor(count)
+    return is_tensor(count) and not getattr(count, "is_weak", False)
 
 
 def _shifted(op: Op, input: Any, other: Any, outside: Any) -> Any:

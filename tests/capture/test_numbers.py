@@ -1,0 +1,484 @@
+"""Numbers that change between calls are runtime scalars: the plain function's results, types and
+effects, without a program per value (C2)."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import math
+import pickle
+import threading
+from dataclasses import dataclass
+
+import pytest
+
+import tracejit as tj
+from tracejit.capture.scalars import RuntimeNumber
+
+NAN, INF = float("nan"), float("inf")
+INTS = [1, 2, 0, -3, 7, 2**31 - 1, 2**53 + 1, -(2**63), 2**63 - 1]
+HUGE = [2**63, -(2**63) - 1, 2**70]
+FLOATS = [1.5, -0.0, 0.0, -2.25, 1e300, 5e-324, INF, -INF, NAN]
+
+
+def outcome(function, *args):
+    """What a call shows: a result with its types, or the class of the exception."""
+    try:
+        return shown(function(*args))
+    except Exception as error:
+        return type(error).__name__
+
+
+def shown(x):
+    if isinstance(x, tj.Tensor):
+        return f"{x.dtype} {x.tolist()!r}"
+    if isinstance(x, (list, tuple)):
+        return [type(x).__name__, *map(shown, x)]
+    if isinstance(x, dict):
+        return {k: shown(v) for k, v in x.items()}
+    return f"{type(x).__name__} {x!r}"
+
+
+def same(function, values, mode="graph", **options):
+    """Calls with each value, twice around, show what the plain function shows."""
+    captured = tj.script(function, mode=mode, **options)
+    for value in [*values, *values]:
+        given = value if isinstance(value, tuple) else (value,)
+        assert outcome(captured, *given) == outcome(function, *given), given
+    return captured.report()
+
+
+# -- arguments -------------------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int8", "bool"])
+@pytest.mark.parametrize("mode", ["graph", "compiled"])
+def test_ints_meet_tensors(dtype, mode):
+    x = tj.tensor([1, 0, 3]).to(getattr(tj, dtype))
+    report = same(lambda n: (x * n, x + n, n - x), INTS, mode)
+    assert report.compiles == 1, report
+
+
+@pytest.mark.parametrize("mode", ["graph", "compiled"])
+def test_floats_meet_tensors(mode):
+    x = tj.tensor([1.0, -2.0])
+    report = same(lambda v: (x * v, x + v, tj.tensor([1, 2]) * v), FLOATS, mode)
+    assert report.compiles == 1, report
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int8"])
+def test_ints_beyond_64_bits(dtype):
+    x = tj.tensor([1, 2]).to(getattr(tj, dtype))
+    same(lambda n: x * n, [1, *HUGE, 5])
+
+
+def test_the_type_of_a_number_matters():
+    x = tj.tensor([1, 2])
+    report = same(lambda n: x * n, [1, 1.0, True, 2, 2.0, False, 3, 3.5])
+    assert report.compiles == 4  # int, float, True, False
+
+
+ARITHMETIC = {
+    "add": lambda n, m: n + m,
+    "sub": lambda n, m: n - m,
+    "mul": lambda n, m: n * m,
+    "truediv": lambda n, m: n / m,
+    "floordiv": lambda n, m: n // m,
+    "mod": lambda n, m: n % m,
+    "divmod": divmod,
+    "pow": lambda n, m: n**m if abs(m) < 50 else n,
+    "neg": lambda n, m: (-n, +m, abs(n), abs(m)),
+    "constants": lambda n, m: (1 - n, 2.0 * m, 7 // (n or 1), True + n, m - False),
+    "round": lambda n, m: (round(n, 1), round(m, 2)),
+    "floor": lambda n, m: (math.floor(n), math.ceil(m), math.trunc(n), round(n)),
+    "between": lambda n, m: (min(n, m), max(n, m, 1)),
+}
+PAIRS = [
+    (3, 4), (3, -2), (-7, 2), (0, 5), (5, 0), (2**62, 2**62), (10**40, 3), (1.5, 2), (2, 1.5),
+    (-0.0, 1), (1, -0.0), (INF, 2.0), (NAN, 1.0), (1e308, 10.0), (-8.0, 0.5), (2.5, 2), (10**400, 1.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+def test_arithmetic_is_pythons(name):
+    x = tj.ones(2)
+    operation = ARITHMETIC[name]
+    same(lambda n, m: (operation(n, m), x), PAIRS)
+
+
+@pytest.mark.parametrize("name", [n for n in ARITHMETIC if n not in ("between", "round")])
+def test_arithmetic_needs_one_program(name):
+    x, operation = tj.ones(2), ARITHMETIC[name]
+    numbers = [(5, 3), (7, 2), (11, 4), (9, 5)] + [(6.5, 3.25), (9.5, 2.75), (7.25, 4.5)]
+    report = same(lambda n, m: (operation(n, m), x), numbers)
+    assert report.compiles == 2 and not report.breaks  # ints, floats
+
+
+def test_bits():
+    x = tj.ones(1)
+    report = same(lambda n: (n & 6, n | 1, n ^ 3, ~n, n << 2, n >> 1, x), [1, 5, -3, 2**70])
+    assert report.compiles == 1
+
+
+def test_a_result_of_another_type_is_another_program():
+    report = same(lambda n, x: x * 2**n, [(3, tj.ones(1)), (-1, tj.ones(1)), (4, tj.ones(1))])
+    assert report.compiles == 2
+
+
+def test_what_python_raises():
+    def caught(n, x):
+        try:
+            return x * (1 / n)
+        except ZeroDivisionError:
+            return x - 1
+
+    x = tj.ones(2)
+    same(caught, [(2, x), (0, x), (0.0, x), (4, x), (5.0, x)])
+    same(lambda n: x * (1 % n), [2, 0, 3])
+    same(lambda n: (1 % n, x)[1], [2, 0, 3])  # the result is not used
+    same(lambda n: (x, 1 << n), [2, -1, 3])
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        lambda x, n: x.reshape(n, -1),
+        lambda x, n: x[n],
+        lambda x, n: x[:n],
+        lambda x, n: x.sum(n - 1),
+        lambda x, n: sum(x * k for k in range(n)),
+        lambda x, n: (x * [4, 5, 6][n], "abc"[n], f"{n}", str(n), f"{n:03d}", "%d" % n),
+        lambda x, n: x * {1: 10, 2: 20}[n],
+        lambda x, n: x * math.sqrt(n),
+        lambda x, n: x * float(n),
+        lambda x, n: tj.zeros(n, 2),
+        lambda x, n: x.repeat(n, 1),
+        lambda x, n: x.roll(n, 0),
+        lambda x, n: x.narrow(0, n - 1, 2),
+        lambda x, n: (x, hash(n), int(n), bool(n), repr(n), isinstance(n, int), pow(n, 3, 5)),
+        lambda x, n: tj.arange(n),
+        lambda x, n: tj.full((2, n), n),
+        lambda x, n: tj.tensor(n) * x,
+        lambda x, n: tj.tensor([n, 1]),
+        lambda x, n: x**n,
+        lambda x, n: tj.where(x > n, x, n),
+        lambda x, n: x.clamp(n, n + 1),
+        lambda x, n: x.masked_fill(x > 1, n),
+        lambda x, n: (x.long() // n, x.long() % n, x.long() << n, x.long() & n),
+        lambda x, n: tj.add(x, x, alpha=n),
+        lambda x, n: x.shape[0] * n + x.reshape(-1).shape[0],
+        lambda x, n: x * (n + x.shape[0]) * (x.shape[1] - n),
+        lambda x, n: x * (x.shape[0] if n < x.shape[0] else n),
+        lambda x, n: copy.copy(n) * x,
+    ],
+)
+def test_a_value_that_is_asked_for_is_guarded(asks):
+    same(lambda n: asks(tj.arange(6.0).reshape(3, 2), n), [1, 2, 1])
+
+
+def test_a_branch_depends_on_the_answer():
+    def warm(x, step):
+        if step < 10:
+            return x * step / 10
+        return x if step % 100 else x * 2
+
+    x = tj.ones(2)
+    report = same(warm, [(k, x) and (x, k) for k in [*range(20), 100, 200, 300]])
+    assert report.compiles == 3 and len(report.recompiles) == 2
+    assert any("step" in r.path and "<" in r.path for r in report.recompiles)
+
+
+def test_truth_and_equality():
+    x = tj.ones(1)
+    report = same(lambda n: x if n else x + 1, [1, 2, 0, 3, -1])
+    assert report.compiles == 2
+    report = same(lambda n: (n == 3, n != "a", n == None, n in (1, 3), x), [1, 2, 5, 3, 3.0])  # noqa: E711
+    assert report.compiles <= 4
+
+
+# -- attributes, entries, globals ------------------------------------------------------------------
+class Counting(tj.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.step, self.total, self.limit = 0, 1.0, 5
+
+    def forward(self, x):
+        self.step += 1
+        self.total = self.total * 0.9 + 1
+        return x * self.step + self.total
+
+
+@dataclass
+class Counter:
+    step: int = 0
+    rate: float = 1.0
+
+    def advance(self):
+        self.step += 2
+        self.rate *= 0.5
+        return self.rate * self.step
+
+
+class Plain:
+    pass
+
+
+class Slots:
+    __slots__ = ("n",)
+
+    def __init__(self):
+        self.n = 2**62
+
+    def more(self):
+        self.n *= 3
+        return self.n
+
+
+def counted(make, function, calls=6, mode="graph"):
+    """Each call on an object of its own, plain and captured; both show the same."""
+    plain, ours = make(), make()
+    captured = tj.script(lambda x: function(ours, x), mode=mode)
+    for k in range(calls):
+        x = tj.ones(2) * k
+        assert shown(captured(x)) == shown(function(plain, x)), k
+        assert state(ours) == state(plain), k
+    return captured.report()
+
+
+def state(x):
+    if isinstance(x, (list, tuple)):
+        return [state(v) for v in x]
+    if isinstance(x, dict):
+        return {k: state(v) for k, v in x.items()}
+    values = {n: getattr(x, n) for n in getattr(x, "__slots__", ())} or getattr(x, "__dict__", None)
+    return shown(x) if values is None else {k: shown(v) for k, v in values.items()}
+
+
+@pytest.mark.parametrize("mode", ["graph", "python", "compiled"])
+def test_a_module_counts_its_steps(mode):
+    report = counted(Counting, lambda m, x: m(x), 20, mode)
+    assert report.compiles == 1 and report.cache_hits == 19, report
+
+
+def test_a_method_counts():
+    report = counted(Counter, lambda c, x: x * c.advance() + c.step)
+    assert report.compiles == 1, report
+
+
+def test_slots():
+    report = counted(Slots, lambda s, x: (x, s.more()))
+    assert report.compiles == 1, report
+
+
+def test_entries_of_dicts_and_lists():
+    def function(d, x):
+        d["n"] += 1
+        d["list"][0] += 0.5
+        return x * d["n"] * d["list"][0], d["n"]
+
+    report = counted(lambda: {"n": 1, "list": [1.0, 2.0], "k": 3}, function)
+    assert report.compiles == 1, report
+
+
+def test_a_value_written_again():
+    def function(c, x):
+        y = x * c.step
+        c.step = 5
+        return y
+
+    captured, c, p = None, Counter(5), Counter(5)
+    captured = tj.script(lambda x: function(c, x), mode="graph")
+    for step in (5, 5, 7, 9, 5):
+        c.step = p.step = step
+        assert shown(captured(tj.ones(1))) == shown(function(p, tj.ones(1)))
+        assert c.step == p.step == 5 and type(c.step) is int
+
+
+def test_zeros_have_signs():
+    def function(c, x):
+        c.rate = -c.rate
+        return x + c.rate
+
+    report = counted(lambda: Counter(0, 0.0), function)
+    assert report.compiles == 1
+
+
+_calls = 0
+
+
+def _counts_globally(x):
+    global _calls
+    _calls += 1
+    return x * _calls
+
+
+def test_globals():
+    global _calls
+    captured, seen = tj.script(_counts_globally, mode="graph"), []
+    for function in (_counts_globally, captured):
+        _calls = 3
+        seen.append([shown(function(tj.ones(1))) for _ in range(5)] + [shown(_calls)])
+    assert seen[0] == seen[1] and captured.report().compiles == 1
+
+
+def test_closures():
+    def make():
+        count = 0
+
+        def function(x):
+            nonlocal count
+            count += 1
+            return x * count
+
+        return function, lambda: count
+
+    (plain, told), (ours, told_ours) = make(), make()
+    captured = tj.script(ours, mode="graph")
+    for _ in range(5):
+        assert shown(captured(tj.ones(1))) == shown(plain(tj.ones(1)))
+        assert shown(told_ours()) == shown(told())
+    assert captured.report().compiles == 1
+
+
+def test_a_number_nobody_stores_becomes_runtime_when_it_changes():
+    c = Plain()
+    c.rate, c.step = 1.0, 0
+    captured = tj.script(lambda x: x * c.rate + c.step, mode="graph")
+    for k in range(8):
+        c.rate, c.step = 1.0 + k, k
+        assert captured(tj.ones(1)).tolist() == [1.0 + k + k]
+    report = captured.report()
+    assert report.compiles == 2 and len(report.recompiles) == 1, report
+
+
+def test_two_attributes_share_a_number():
+    def function(c, x):
+        c.rate = c.step
+        c.step += 1
+        return x * c.rate
+
+    report = counted(Counter, function)
+    assert report.compiles == 2  # rate was a float once
+
+
+def test_containers_hold_numbers_of_the_call():
+    def function(c, x):
+        c.step += 1
+        c.pair = (c.step, x.sum() * 0)
+        c.made = {"step": c.step, "more": [c.step * 2]}
+        return {"a": (c.step, [c.step + 1])}, x
+
+    plain, ours = Counter(), Counter()
+    captured = tj.script(lambda x: function(ours, x), mode="graph")
+    for _ in range(4):
+        assert shown(captured(tj.ones(1))) == shown(function(plain, tj.ones(1)))
+        assert state(ours) == state(plain)
+
+
+# -- nothing is left behind ------------------------------------------------------------------------
+def leftovers():
+    gc.collect()
+    return [x for x in gc.get_objects() if type(x).__mro__[-2] is RuntimeNumber and x.numbers.open]
+
+
+def test_attributes_are_plain_after_an_exception():
+    def function(c, x):
+        c.step += 1
+        c.kept = [c.step]
+        raise KeyError(c.step)
+
+    plain, ours = Counter(), Counter()
+    captured = tj.script(lambda x: function(ours, x), mode="graph")
+    for _ in range(3):
+        for f, c in ((captured, ours), (lambda x: function(plain, x), plain)):
+            with pytest.raises(KeyError):
+                f(tj.ones(1))
+        assert state(ours) == state(plain)
+        assert type(ours.step) is int and type(ours.kept[0]) is int
+
+
+def test_objects_made_in_a_call_hold_plain_numbers():
+    kept = []
+
+    class Record:
+        def __init__(self, n):
+            self.n, self.pair = n, [n + 1]
+
+    def function(x, n):
+        kept.append(Record(n * 2))
+        return x
+
+    captured = tj.script(function, mode="graph")
+    for n in (1, 2, 3):
+        captured(tj.ones(1), n)
+        assert type(kept[-1].n) is int and kept[-1].n == 2 * n and type(kept[-1].pair[0]) is int
+
+
+def test_recordings_do_not_outlive_the_call():
+    counted(Counting, lambda m, x: m(x), 3)
+    x = tj.ones(2, requires_grad=True)
+    y = tj.script(lambda x, n: (x * n).sum(), mode="graph")(x, 3.0)
+    assert leftovers() == []
+    y.backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_copies_and_pickles_in_the_middle():
+    m = Counting()
+    captured = tj.script(m, mode="graph")
+    plain = Counting()
+    for k in range(6):
+        if k == 2:
+            captured = copy.deepcopy(captured)
+        if k == 4:
+            m = pickle.loads(pickle.dumps(plain))
+            captured = tj.script(m, mode="graph")
+        assert shown(captured(tj.ones(1))) == shown(plain(tj.ones(1)))
+
+
+def test_a_deepcopy_inside_the_call():
+    def function(c, x):
+        c.step += 1
+        d = copy.copy(c)
+        return x * d.step
+
+    counted(Counter, function)
+
+
+def test_threads_count_for_themselves():
+    def work(results, k):
+        m = Counting()
+        f = tj.script(lambda x: m(x), mode="graph")
+        results[k] = [f(tj.ones(1)).tolist() for _ in range(10)] + [m.step, type(m.step)]
+
+    results: dict = {}
+    threads = [threading.Thread(target=work, args=(results, k)) for k in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    plain = Counting()
+    expected = [plain(tj.ones(1)).tolist() for _ in range(10)] + [10, int]
+    assert all(results[k] == expected for k in range(6))
+
+
+def test_gradients_through_numbers():
+    def function(x, n, v):
+        return (x * n * v).sum()
+
+    captured = tj.script(function, mode="graph")
+    for n, v in ((2, 0.5), (3, 1.5), (-1, 2.0)):
+        x = tj.ones(3, requires_grad=True)
+        captured(x, n, v).backward()
+        assert x.grad.tolist() == [n * v] * 3
+    assert captured.report().compiles == 1
+
+
+def test_long_chains():
+    def function(x, v):
+        for _ in range(1500):
+            v = v * 0.999 + 0.001
+        return x * v
+
+    captured = tj.trace(function, mode="graph")
+    for v in (2.0, 3.0, -5.0):
+        assert shown(captured(tj.ones(1), v)) == shown(function(tj.ones(1), v))
+    assert captured.report().compiles == 1
