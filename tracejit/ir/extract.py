@@ -29,7 +29,7 @@ def extract(graph: Graph, name: str, inputs: Sequence[Value], outputs: Sequence[
         fresh.is_weak = value.is_weak
         now[value] = fresh
     failing = _failing(graph, set(inputs)) if all(v.node is None for v in inputs) else []
-    needed = _needed(graph, inputs, [*outputs, *(v for _, v in writes), *failing])
+    needed = _needed(inputs, [*outputs, *(v for _, v in writes)], failing)
     for node in graph.nodes:
         if node in needed:
             _copy_node(part, node, now)
@@ -43,8 +43,8 @@ def extract(graph: Graph, name: str, inputs: Sequence[Value], outputs: Sequence[
     return part
 
 
-def _failing(graph: Graph, known: set[Value]) -> list[Value]:
-    """Results of the nodes that may fail, as far as they depend on nothing but `known` values.
+def _failing(graph: Graph, known: set[Value]) -> list[Node]:
+    """The nodes that may fail, as far as they depend on nothing but `known` values.
 
     A part that starts at intermediate values (a backward part) repeats no such node: it has run.
     """
@@ -52,15 +52,16 @@ def _failing(graph: Graph, known: set[Value]) -> list[Value]:
     for node in graph.nodes:
         if all(v in known for v in node.operand_values()):
             known.update(node.outputs)
-            if node.op.may_fail:
-                found.append(node.outputs[0])
+            if node.may_fail:
+                found.append(node)
     return found
 
 
-def _needed(graph: Graph, inputs: Sequence[Value], outputs: Sequence[Value]) -> set[Node]:
+def _needed(inputs: Sequence[Value], outputs: Sequence[Value], failing: Sequence[Node]
+            ) -> set[Node]:
     given = set(inputs)
-    needed: set[Node] = set()
-    stack: list[Any] = [v for v in outputs if v not in given]
+    needed: set[Node] = set(failing)
+    stack: list[Any] = [*outputs, *(v for node in failing for v in node.operand_values())]
     while stack:
         value = stack.pop()
         if value.node is None or value in given:
