@@ -317,9 +317,8 @@ def test_an_array_in_an_operator_becomes_a_tensor():
     assert type(a) is np.ndarray and a.tolist() == [4, 6]
 
 
-def test_numpy_functions_give_arrays():
+def test_numpy_makes_arrays_of_tensors():
     x = tracejit.tensor([0.0, 1.0])
-    assert type(np.exp(x)) is np.ndarray and np.sum(x) == 1 and np.mean(x) == 0.5
     assert type(np.asarray(x)) is np.ndarray and np.array(x, np.float64).dtype == np.float64
     np.testing.assert_array_equal(np.concatenate([x, x]), [0, 1, 0, 1])
 

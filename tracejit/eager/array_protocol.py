@@ -17,14 +17,10 @@ from typing import Any
 
 import numpy as np
 
-import tracejit.ops.linalg  # noqa: F401 - its methods answer NumPy's functions
-import tracejit.ops.rearranging  # noqa: F401
-import tracejit.ops.scan  # noqa: F401
-import tracejit.ops.sorting  # noqa: F401
 from tracejit.eager.construction import from_array
 from tracejit.eager.interchange import array_for
 from tracejit.eager.state import TensorState
-from tracejit.ops import moments, movement, pointwise, reduction
+from tracejit.ops import linalg, moments, movement, pointwise, reduction, scan, sorting
 from tracejit.ops.types import dtype
 
 OPERATORS = {
@@ -47,14 +43,23 @@ _RENAMED = {
 _SAME = (
     "add bitwise_and bitwise_or bitwise_xor ceil cos cosh exp exp2 expm1 float_power floor fmod "
     "hypot isfinite isinf isnan log log10 log1p log2 logical_and logical_not logical_or "
-    "logical_xor maximum minimum reciprocal remainder sign sin sinh sqrt square tan tanh trunc "
+    "logical_xor maximum minimum reciprocal remainder sin sinh sqrt square tan tanh trunc "
     "floor_divide"
 ).split()
+
+
+def _sign(x: Any) -> Any:
+    """NaN has none."""
+    return pointwise.where(pointwise.isnan(x), x, pointwise.sign(x))
+
+
 UFUNCS: dict[Any, Callable[..., Any]] = {
     getattr(np, name): getattr(pointwise, _RENAMED.get(name, name)) for name in (*_SAME, *_RENAMED)
-} | {np.matmul: operator.matmul}  # fmt: skip
-# Integers by zero are an error in an op and 0 in NumPy; negative powers the other way round.
-_FLOATING_ONLY = {np.floor_divide, np.remainder, np.fmod, np.power, np.left_shift, np.right_shift}
+} | {np.matmul: linalg.matmul, np.sign: _sign}
+# Integers by zero are an error in an op and 0 in NumPy, negative powers the other way round, and
+# bools have no fraction for NumPy alone.
+_FLOATING_ONLY = {np.floor_divide, np.remainder, np.fmod, np.power, np.left_shift, np.right_shift,
+                  np.ceil, np.floor, np.trunc}  # fmt: skip
 _PLAIN_NUMBERS = (bool, int, float, complex)
 
 
@@ -102,7 +107,7 @@ def _by_op(ufunc: Any, inputs: tuple) -> Any:
     if ufunc in _FLOATING_ONLY and computed[0].kind != "f":
         return NotImplemented
     operands = [_converted(x, d) for x, d in zip(inputs, computed)]
-    if not isinstance(operands[0], TensorState) and op not in OPERATORS.values():
+    if not isinstance(operands[0], TensorState):
         operands[0] = operands[1].new_full((), operands[0])
     return _converted(op(*operands), result)
 
@@ -157,10 +162,10 @@ def _product(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = Fa
     return reduction.prod(a, axis, keepdim=keepdims, **extra)
 
 
-def _running(name: str) -> Callable[..., Any]:
+def _running(op: Callable[..., Any]) -> Callable[..., Any]:
     def call(a: Any, axis: Any = None, dtype: Any = None) -> Any:
         x, k = (a.reshape(-1), 0) if axis is None else (a, axis)
-        return getattr(x, name)(k, **({} if dtype is None else {"dtype": _dtype_named(dtype)}))
+        return op(x, k, **({} if dtype is None else {"dtype": _dtype_named(dtype)}))
 
     return call
 
@@ -200,13 +205,14 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.std: _spread(moments.std), np.var: _spread(moments.var),
     np.all: _reduce_plainly(reduction.all), np.any: _reduce_plainly(reduction.any),
     np.argmax: lambda a, axis=None: a.argmax(axis), np.argmin: lambda a, axis=None: a.argmin(axis),
-    np.argsort: lambda a, axis=-1: a.argsort(axis),
-    np.cumsum: _running("cumsum"), np.cumprod: _running("cumprod"), np.clip: _clip,
+    np.argsort: lambda a, axis=-1: sorting.argsort(a, axis),
+    np.cumsum: _running(scan.cumsum), np.cumprod: _running(scan.cumprod), np.clip: _clip,
     np.round: _round, np.around: _round, np.reshape: lambda a, shape: a.reshape(shape),
     np.transpose: _transpose, np.squeeze: _squeeze,
     np.swapaxes: lambda a, axis1, axis2: movement.transpose(a, axis1, axis2),
     np.split: _split, np.array_split: _split,
-    np.nonzero: lambda a: a.nonzero(), np.shape: lambda a: a.shape, np.ndim: lambda a: len(a.shape), np.size: _size,
+    np.nonzero: lambda a: a.nonzero(), np.shape: lambda a: a.shape,
+    np.ndim: lambda a: len(a.shape), np.size: _size,
     np.iscomplexobj: lambda x: x.dtype.is_complex,
 }  # fmt: skip
 # Functions that ask their argument to wrap the array they made, in NumPy's own words.
