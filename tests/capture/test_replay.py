@@ -233,7 +233,7 @@ def test_graphs_show_each_stage():
 
 def test_storms_are_reported_and_stay_right():
     with config.override(max_entries=3):
-        f = tj.script(lambda x, n: x * n)
+        f = tj.script(lambda x, n: x * int(n))
         for n in range(8):
             assert f(tj.ones(1), n).item() == n
         assert f.report().variants == 3

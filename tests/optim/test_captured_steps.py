@@ -122,3 +122,86 @@ def test_a_one_cycle_schedule_does_not_recompile_momentum():
         runs.append((training, training.run(6)))
     assert runs[1][1] == pytest.approx(runs[0][1], rel=1e-9)
     assert runs[1][0].step.report().compiles == 1
+
+
+class Counted(nn.Module):
+    """A model that counts its steps and averages their number."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+        self.step, self.average = 0, 0.0
+
+    def forward(self, x):
+        self.step += 1
+        self.average = self.average * 0.9 + 0.1 * self.step
+        return self.inner(x) * (1 + 1 / self.step)
+
+
+def counted(script, count, kind, options, schedule, inside=False):
+    """What training a counted model shows, and the step."""
+    tracejit.manual_seed(0)
+    model = Counted().double()
+    optimizer = kind(model.parameters(), **options)
+    scheduler = schedule(optimizer)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = (model(x) ** 2).mean()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        if inside:
+            scheduler.step()
+        return loss.detach()
+
+    step, seen = script(step), []
+    x = tracejit.arange(20.0, dtype=tracejit.float64).reshape(5, 4) / 20
+    for _ in range(count):
+        seen.append(step(x).item())
+        if not inside:
+            scheduler.step()
+        seen += [model.step, model.average, *scheduler.get_last_lr()]
+        assert type(model.step) is int and type(model.average) is float
+        assert all(type(rate) is float for rate in scheduler.get_last_lr())
+    return seen + [v for p in model.parameters() for v in p.flatten().tolist()], step
+
+
+def both(*arguments, mode="graph"):
+    plain, _ = counted(lambda step: step, *arguments)
+    got, step = counted(lambda step: tracejit.script(step, mode=mode), *arguments)
+    assert got == pytest.approx(plain, rel=1e-9, abs=1e-12)
+    return step.report()
+
+
+@pytest.mark.parametrize("mode", ["graph", "compiled"])
+def test_a_thousand_steps_are_one_program(mode):
+    def schedule(optimizer):
+        return optim.lr_scheduler.OneCycleLR(optimizer, 0.01, total_steps=1000 + 1)
+
+    report = both(1000, optim.AdamW, {"lr": 0.01}, schedule, mode=mode)
+    assert (report.compiles, report.cache_hits, report.breaks) == (1, 999, []), report
+
+
+SCHEDULES = {
+    "StepLR": {"step_size": 4, "gamma": 0.5},
+    "MultiStepLR": {"milestones": [2, 5, 5], "gamma": 0.5},
+    "ConstantLR": {"factor": 0.5, "total_iters": 4},
+    "LinearLR": {"start_factor": 0.25, "total_iters": 6},
+    "ExponentialLR": {"gamma": 0.8},
+    "CosineAnnealingLR": {"T_max": 7, "eta_min": 0.001},
+    "OneCycleLR": {"max_lr": 0.05, "total_steps": 20},
+}
+
+
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam])
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_schedules_change_numbers(name, inside, kind):
+    options = {"lr": 0.05, "momentum": 0.9} if kind is optim.SGD else {"lr": 0.05}
+
+    def schedule(optimizer):
+        return getattr(optim.lr_scheduler, name)(optimizer, **SCHEDULES[name])
+
+    report = both(16, kind, options, schedule, inside)
+    assert report.compiles <= (5 if inside else 1) and not report.breaks, report

@@ -82,7 +82,7 @@ class NumberPlaces:
             return
         self.seen[slot] = None
         if self._stored(place) or path_of(place) in self.varying:
-            number = self.numbers.root(place.value, place)
+            number: RuntimeNumber = self.numbers.root(place.value, place)
             if _put(place, number):
                 self.roots[id(place)] = self.seen[slot] = number
 
@@ -245,7 +245,8 @@ def _set(place: Place, owner: Any, value: Any) -> bool:
     elif how == "slot":
         return _set_slot(owner, key, value)
     elif how == "item" and isinstance(owner, (list, dict)):
-        owner[key() if type(key) is weakref.ref else key] = value
+        entry: Any = key() if type(key) is weakref.ref else key
+        owner[entry] = value
     else:
         return False
     return True

@@ -29,6 +29,7 @@ from tracejit.ops.pointwise_record import coerce
 from tracejit.ops.types import FLOATING, TensorType, float64, int64
 
 _PLAIN = (int, float, bool)
+_BITS = ("and_", "or_", "xor", "lshift", "rshift")  # of ints alone
 
 
 class RuntimeNumber:
@@ -240,8 +241,7 @@ def _function(op: str) -> Callable[[Any], Any]:
 def _install() -> None:
     for op in INFIX:
         name = op.rstrip("_")
-        owner = RuntimeNumber if op in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow") \
-            else RuntimeInt
+        owner: type = RuntimeInt if op in _BITS else RuntimeNumber
         if op != "pow":
             setattr(owner, f"__{name}__", _operator(op, False))
         setattr(owner, f"__r{name}__", _operator(op, True))
@@ -249,7 +249,7 @@ def _install() -> None:
         setattr(RuntimeNumber, f"__{op}__", _comparison(op))
     for op in ("neg", "abs", "floor", "ceil", "trunc"):
         setattr(RuntimeNumber, f"__{op}__", _function(op))
-    RuntimeInt.__invert__ = _function("invert")  # type: ignore[attr-defined]
+    setattr(RuntimeInt, "__invert__", _function("invert"))  # noqa: B010
     RuntimeNumber.__hash__ = lambda self: hash(self.concrete())  # type: ignore[method-assign]
 
 
