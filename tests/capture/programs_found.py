@@ -80,6 +80,30 @@ def write_through_view_of_no_elements_made_outside(jit):
     return out
 
 
+def contiguous_of_transposed_of_sizes_1(jit):
+    @jit
+    def f(x):
+        y = x.t().contiguous()
+        y.add_(1)
+        return x.t().is_contiguous(), x.t().stride(), x[:, 1:].stride()
+
+    out = []
+    for shape in ((3, 2), (1, 3), (2, 1), (1, 1), (0, 3), (3, 0)):
+        x = tj.zeros(4, 6)[: shape[0], ::2][:, : shape[1]]
+        z = tj.zeros(shape)
+        out += [x, f(x), x._version, z, f(z), z._version]
+    return out
+
+
+def split_into_many(jit):
+    @jit
+    def f(x):
+        parts = x.split(2)
+        return len(parts), parts[-1].shape[0], parts[0] + 1
+
+    return [f(tj.arange(n)) for n in (12000, 12001, 3, 4, 0)]
+
+
 PROGRAMS = [
     f for f in list(globals().values()) if callable(f) and getattr(f, "__module__", "") == __name__
 ]

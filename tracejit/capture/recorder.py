@@ -26,7 +26,7 @@ from tracejit.capture.scalars import RuntimeNumber, asked, runtime_number
 from tracejit.capture.settling import settled
 from tracejit.capture.sharing import Sharing
 from tracejit.capture.sources import Draws, Lifted, NumberSource, values_of
-from tracejit.capture.viewable import stays_view
+from tracejit.capture.viewable import is_contiguous, stays_view, strides
 from tracejit.config import flags
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.nodes import Node
@@ -132,22 +132,16 @@ class Recorder:
         return self.traced(tensor).shape
 
     def strides(self, tensor: Tensor) -> tuple:
-        """Strides in elements; exact where the tensor is contiguous, else those of the example."""
+        """Strides in elements."""
+        return tuple(strides(self.traced(tensor)))
+
+    def repeated(self, tensor: Tensor) -> list:
+        """Sizes of the dimensions along which the example's elements share memory."""
         traced = self.traced(tensor)
-        if self.is_contiguous(tensor):
-            strides: list[Any] = []
-            step: Any = 1
-            for size in reversed(traced.shape):
-                strides.append(step)
-                step = step * size
-            return tuple(reversed(strides))
-        return traced.layout().strides
+        return [n for n, s in zip(traced.shape, traced.layout().strides) if s == 0]
 
     def is_contiguous(self, tensor: Tensor) -> bool:
-        traced = self.traced(tensor)
-        if not traced.views and traced.memory.owner is None:
-            return True
-        return bool(traced.layout().flags["C_CONTIGUOUS"])
+        return is_contiguous(self.traced(tensor))
 
     def offset(self, tensor: Tensor) -> int:
         traced = self.traced(tensor)

@@ -1,8 +1,8 @@
-"""Whether a reshape shares memory: eager mode decides by strides, so a recording must decide
-alike, for all it serves.
+"""Strides while recording: eager mode decides by them what shares memory, so a recording must
+decide alike, for all it serves.
 
-In: the shape and strides of what is reshaped, as ints or symbolic sizes. Out: the answer;
-comparing sizes records guards.
+In: deferred tensors: shapes and strides as ints or symbolic sizes. Out: strides, whether elements
+lie in order, whether a reshape is a view; comparing sizes records guards.
 Called by the recorder.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.capture.aliasing import Traced
+from tracejit.ops.shapes import same_structure
 
 Sizes = list[Any]
 
@@ -20,6 +21,29 @@ def stays_view(traced: Traced, target: Sequence[Any]) -> bool:
     """Whether reshaping this tensor to `target` gives a view of its memory."""
     shape, strides = _layout(traced)
     return viewable(shape, strides, list(target))
+
+
+def strides(traced: Traced) -> Sizes:
+    """Strides in elements, as eager mode would give them."""
+    shape, found = _layout(traced)
+    if _in_order(shape, found):
+        return _contiguous([1 if n == 0 else n for n in shape])
+    return found
+
+
+def is_contiguous(traced: Traced) -> bool:
+    """Whether elements lie in row-major order without gaps, as `Tensor.is_contiguous` says."""
+    return _in_order(*_layout(traced))
+
+
+def _in_order(shape: Sizes, strides: Sizes) -> bool:
+    """Sizes are compared only where strides differ: a size of 1 may have any, 0 ends the matter."""
+    step: Any = 1
+    for d in reversed(range(len(shape))):
+        if not same_structure(strides[d], step) and shape[d] != 1 and strides[d] != step:
+            return any(n == 0 for n in shape)
+        step = step * shape[d]
+    return True
 
 
 def viewable(shape: Sizes, strides: Sizes, target: Sizes) -> bool:
@@ -71,6 +95,15 @@ def _strides_of_elements(shape: Sizes, strides: Sizes, target: Sizes) -> Sizes |
     return [1] * len(wanted) + found
 
 
+def _contiguous(shape: Sizes) -> Sizes:
+    strides: Sizes = []
+    step: Any = 1
+    for size in reversed(shape):
+        strides.insert(0, step)
+        step = step * size
+    return strides
+
+
 def _layout(traced: Traced) -> tuple[Sizes, Sizes]:
     """Shape and strides; symbolic but for kinds of views that hardly meet a reshape."""
     memory = traced.memory
@@ -90,15 +123,6 @@ def _of_example(traced: Traced) -> tuple[Sizes, Sizes]:
     return list(layout.shape), list(layout.strides)
 
 
-def _contiguous(shape: Sizes) -> Sizes:
-    strides: Sizes = []
-    step: Any = 1
-    for size in reversed(shape):
-        strides.insert(0, step)
-        step = step * size
-    return strides
-
-
 def _permute(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
     dims = attributes["dims"]
     shape[:], strides[:] = [shape[d] for d in dims], [strides[d] for d in dims]
@@ -114,6 +138,15 @@ def _slice(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
 
 def _select(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
     del shape[attributes["dim"]], strides[attributes["dim"]]
+    return True
+
+
+def _expand(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
+    target = attributes["shape"]
+    new = len(target) - len(shape)
+    kept = [same_structure(n, m) or n != 1 for n, m in zip(shape, target[new:])]
+    strides[:] = [0] * new + [s if keep else 0 for s, keep in zip(strides, kept)]
+    shape[:] = target
     return True
 
 
@@ -138,6 +171,7 @@ def _squeeze(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
 
 
 _CHANGES = {
+    "expand": _expand,
     "permute": _permute,
     "slice": _slice,
     "select": _select,

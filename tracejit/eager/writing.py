@@ -71,12 +71,11 @@ def check_writable(self: TensorState, overlap: bool = False) -> None:
 def _repeats(self: TensorState) -> bool:
     """Whether elements share memory, as those of an expanded tensor do."""
     recorder = active.recorder
-    strides = self._strides if recorder is None else recorder.strides(self)
-    if strides is None:
-        return False
-    shape = shape_of(self)
-    repeated = any(type(s) is int and s == 0 and n > 1 for s, n in zip(strides, shape))
-    return repeated and not any(n == 0 for n in shape)
+    if recorder is not None:
+        repeated = recorder.repeated(self)
+    else:
+        repeated = [n for s, n in zip(self._strides or (), self._shape) if s == 0]
+    return any(n > 1 for n in repeated) and not any(n == 0 for n in shape_of(self))
 
 
 def store(self: TensorState, result: Any) -> Any:

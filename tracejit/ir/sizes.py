@@ -59,6 +59,7 @@ class Scope:
     where: Callable[[], str] = lambda: ""
     # Whether a size that is printed is printed by the program that is being recorded: as a number.
     shown: Callable[[], bool] = lambda: False
+    asked: set[str] = field(default_factory=set, repr=False, compare=False)  # texts of `guards`
     learnt: int = 0  # changes whenever `equal` does: what was resolved before may not be any more
 
     def symbol(self, hint: int, name: str | None = None) -> Size:
@@ -127,11 +128,17 @@ class Scope:
         answer = _RELATIONS[relation](difference.hint, 0)
         held = relation if answer else _NEGATED[relation]
         guard = SizeGuard(held, self.resolve(left), self.resolve(right), self.where())
-        if all(guard.text != g.text for g in self.guards):
-            self.guards.append(guard)
+        self._remember(guard)
         if held == "==":
             self._learn(difference)
         return answer
+
+    def _remember(self, guard: SizeGuard) -> None:
+        if len(self.asked) != len(self.guards):
+            self.asked = {g.text for g in self.guards}
+        if guard.text not in self.asked:
+            self.asked.add(guard.text)
+            self.guards.append(guard)
 
     def _learn(self, zero: Size) -> None:
         products = [m for m in zero.terms if m]

@@ -187,13 +187,8 @@ def _in_pieces(input: Any, dim: int, length: Any) -> tuple:
             return (slice_along(input, dim),)
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension "
                            f"size of {hint(size)}")
-    sections: list[Any] = []
-    start: Any = 0
-    while not sections or start < size:
-        end = start + length
-        sections.append(length if same_structure(end, size) or end <= size else size - start)
-        start = end
-    return _sections(input, dim, sections)
+    whole = max(int((size + (length - 1)) // length), 1) - 1
+    return _sections(input, dim, [*[length] * whole, size - whole * length])
 
 
 @method()

@@ -147,21 +147,23 @@ def reshape(input: Any, *shape: Any) -> Any:
 def view(input: Any, *shape: Any) -> Any:
     """`reshape` that never copies: RuntimeError where strides do not allow a view."""
     sizes = resolved(given(shape), input)
-    strides = input.stride() if hasattr(input, "stride") else None
-    if strides is not None and not _viewable(input, tuple(strides), sizes):
+    if hasattr(input, "stride") and not _viewable(input, sizes):
         raise RuntimeError("view size is not compatible with input tensor's size and stride (at "
                            "least one dimension spans across two contiguous subspaces). Use "
                            ".reshape(...) instead.")
     return reshape_record(input, shape=sizes)
 
 
-def _viewable(input: Any, strides: tuple, target: tuple) -> bool:
+def _viewable(input: Any, target: tuple) -> bool:
     """Whether NumPy can view the layout as `target`; a tensor of symbolic size is asked."""
     shape = tuple(input.shape)
-    if any(type(s) is not int for s in (*shape, *strides, *target)):
+    if any(type(s) is not int for s in (*shape, *target)):
         return not equal(numel(shape), numel(target)) or input._can_view(target)
     if numel(shape) == 0 or numel(shape) != numel(target):
         return True  # nothing to place; or infer will say what is wrong
+    strides = input.stride()
+    if any(type(s) is not int for s in strides):
+        return bool(input._can_view(target))
     layout = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), shape, strides, writeable=False)
     try:
         layout.reshape(target, copy=False)
