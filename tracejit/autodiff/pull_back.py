@@ -8,6 +8,7 @@ values of the region's graph (`pull_back`); `ControlBackward`, what the tape cal
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from tracejit.capture.breaks import Refused
@@ -17,7 +18,8 @@ from tracejit.eager.modes import enable_grad, no_grad
 from tracejit.eager.recording import active, settled
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph, Value
-from tracejit.ir.interpret import interpret
+from tracejit.ir.interpret import InterpretedRegion, at_size, run_tensors
+from tracejit.ops.control import run_over_tensors
 from tracejit.ops.creation import zeros_of
 from tracejit.ops.record import Op
 from tracejit.ops.types import TensorType
@@ -83,12 +85,9 @@ def run_node(op: Op, operands: Sequence[Tensor], attributes: dict, regions: tupl
     if recorder is not None and not create_graph:
         values = [recorder._operand(x) for x in operands]
         return recorder.control(op, values, attributes, regions)
-    graph = Graph(op.name, scope=regions[0].scope)
-    inputs = [graph.input(TensorType(x._dtype, tuple(x.shape), x._device)) for x in operands]
-    made = graph.append(op, inputs, attributes, regions=regions)
-    graph.outputs = list(made) if isinstance(made, tuple) else [made]
-    symbols = graph.scope.complete(dict(graph.scope.hints))
-    if create_graph:
-        return interpret(graph, list(operands), symbols=symbols).outputs
-    with no_grad():
-        return interpret(graph, list(operands), symbols=symbols).outputs
+    scope = regions[0].scope
+    sizes = scope.complete(dict(scope.hints))
+    ready = tuple([InterpretedRegion(region, sizes, run_tensors) for region in regions])
+    given = {name: at_size(x, sizes) for name, x in attributes.items()}
+    with nullcontext() if create_graph else no_grad():
+        return run_over_tensors(op, operands, regions=ready, **given)

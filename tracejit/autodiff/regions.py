@@ -43,8 +43,8 @@ class CondGradient:
         found = [dict(zip(map(id, self._met(region)), grads))
                  for (region, _), (_, grads) in zip(sides, pulled)]
         self.reached = [x for x in wrt if any(f.get(id(x)) is not None for f in found)]
-        for region, _ in sides:
-            keys += [k for k in region.captured if k not in keys]
+        met = [key for region, _ in sides for key in region.captured]
+        keys[:] = dict.fromkeys([*keys, *met])  # backward may have read more
         self.keys = keys
         self.regions = tuple(
             self._region(region, keys, tangents, grads)

@@ -14,7 +14,7 @@ from typing import Any
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.breaks import Refused
 from tracejit.capture.recorder import Recorder
-from tracejit.capture.region import RegionRecorder, region_gradients, trial
+from tracejit.capture.region import RegionRecorder, own_work, region_gradients, trial
 from tracejit.capture.signals import BREAK, CONTINUE, Decided, Return, Signal
 from tracejit.capture.structure import Structure, difference, put_together, take_apart
 from tracejit.capture.variables import UNBOUND, Variables
@@ -53,12 +53,17 @@ def branch(parent: Recorder, predicate: Tensor, then: Callable[[], Signal],
            otherwise: Callable[[], Signal], variables: Variables) -> Signal:
     """Record `then() if predicate else otherwise()`; returns how it ends."""
     flag = truth(predicate)
-    before = variables.values()
     one = Side(parent, f"{parent.name}_then", then, variables)
     other = Side(parent, f"{parent.name}_else", otherwise, variables)
     if one.error is not None or other.error is not None:
         return _raising(flag, one, other, then, otherwise)
-    merge = Merge(parent, flag, one.region, other.region)
+    with own_work():
+        return _merged(Merge(parent, flag, one.region, other.region), one, other, variables)
+
+
+def _merged(merge: Merge, one: Side, other: Side, variables: Variables) -> Signal:
+    """Make the node and set the variables; how the branch ends."""
+    before = variables.values()
     changed = {name: merge.of(one.after[name], other.after[name], name) for name in before
                if one.after[name] is not before[name] or other.after[name] is not before[name]
                if name in variables.live or before[name] is not UNBOUND}

@@ -27,10 +27,12 @@ from tracejit.capture.signals import BREAK, CONTINUE, Decided, Return, Signal
 from tracejit.capture.variables import Variables
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
+from tracejit.ops.creation import full_of
+from tracejit.ops.types import bool_
 
 __all__ = [
-    "BREAK", "CONTINUE", "Return", "and_", "assert_", "call", "effect", "for_", "fresh", "get_item",
-    "if_", "inplace", "iterate", "not_", "or_", "set_item", "ternary", "value", "while_",
+    "BREAK", "CONTINUE", "Return", "and_", "assert_", "both", "call", "effect", "either", "for_",
+    "fresh", "get_item", "if_", "inplace", "iterate", "not_", "or_", "set_item", "ternary", "value", "while_",
 ]  # fmt: skip
 
 Body = Callable[[], Signal]
@@ -90,6 +92,28 @@ def or_(left: Any, right: Callable[[], Any]) -> Any:
     return ternary(value, lambda: value, right)
 
 
+def both(left: Callable[[], Any], right: Callable[[], Any]) -> Any:
+    """`left() and right()` where only its truth counts: a bool tensor if a tensor decides."""
+    value = left()
+    if not _deferred(value):
+        return right() if value else value
+    return ternary(value, lambda: _as_truth(right()), lambda: _as_truth(False))
+
+
+def either(left: Callable[[], Any], right: Callable[[], Any]) -> Any:
+    """`left() or right()` where only its truth counts."""
+    value = left()
+    if not _deferred(value):
+        return value if value else right()
+    return ternary(value, lambda: _as_truth(True), lambda: _as_truth(right()))
+
+
+def _as_truth(value: Any) -> Tensor:
+    if isinstance(value, Tensor):
+        return truth(value)
+    return full_of(None, (), bool(value), bool_)
+
+
 def not_(test: Any) -> Any:
     """`not test`; a tensor's stays a tensor."""
     return ~truth(test) if _deferred(test) else not test
@@ -140,7 +164,7 @@ def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body 
 
 def _unless(broke: Tensor, test: Callable[[], Any]) -> Any:
     """Whether a loop goes on: it was not broken, and the test holds."""
-    return and_(lambda: not_(broke), test)
+    return both(lambda: not_(broke), test)
 
 
 def _after(signal: Signal, orelse: Body | None, rest: Body | None) -> Signal:

@@ -17,6 +17,7 @@ from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Value
 from tracejit.ir.sizes import Size
 from tracejit.ops.record import REGISTRY
+from tracejit.ops.types import float64
 
 SMALL = 1 << 31  # counters that change by less than this do not overflow an int64
 _INT_OPS = {"add": "add", "sub": "sub", "neg": "neg"}
@@ -64,6 +65,10 @@ class LoopInt(LoopNumber, RuntimeInt):
         return LoopInt(_applied(_INT_OPS[op], operands))
 
 
+    def as_float(self) -> Any:
+        return LoopFloat(_applied("convert", (self,), {"dtype": float64}))
+
+
 class LoopFloat(LoopNumber, RuntimeFloat):
     """A float of the loop; float64, as Python's."""
 
@@ -73,12 +78,10 @@ class LoopFloat(LoopNumber, RuntimeFloat):
 
 def _float_arithmetic(op: str, operands: tuple) -> Any:
     by_constant = op == "truediv" and type(operands[1]) in (int, float) and operands[1] != 0
-    if op not in _FLOAT_OPS and not by_constant or any(_kind(x) is int for x in operands
-                                                       if not isinstance(x, (int, float))):
+    if op not in _FLOAT_OPS and not by_constant:
         raise Refused(f"{op} of a float that changes from iteration to iteration")
     given = tuple(float(x) if type(x) is int else x for x in operands)
-    if any(isinstance(x, LoopInt) for x in given):
-        raise Refused("an int that changes from iteration to iteration becomes a float")
+    given = tuple(x.as_float() if isinstance(x, LoopInt) else x for x in given)
     return LoopFloat(_applied("div" if by_constant else _FLOAT_OPS[op], given))
 
 
@@ -88,12 +91,12 @@ def _kind(x: Any) -> type:
     return float
 
 
-def _applied(op: str, operands: tuple) -> Value:
+def _applied(op: str, operands: tuple, attributes: dict | None = None) -> Value:
     recorder: Any = active.recorder
     if recorder is None:
         raise Refused("a number of a loop is used outside it")
     values = tuple([recorder._operand(x) for x in operands])
-    made = recorder.graph.append(REGISTRY[op], values, {})
+    made = recorder.graph.append(REGISTRY[op], values, attributes or {})
     made.is_weak = True
     return made
 

@@ -17,7 +17,7 @@ from tracejit.capture.loop_body import Body, Lift, Promote, Slot
 from tracejit.capture.loop_items import Rolled
 from tracejit.capture.loop_numbers import LoopFloat, LoopInt, LoopNumber, as_tensor
 from tracejit.capture.recorder import Recorder
-from tracejit.capture.region import RegionRecorder, region_gradients, trial
+from tracejit.capture.region import RegionRecorder, own_work, region_gradients, trial
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.signals import CONTINUE, Decided, Signal
 from tracejit.capture.structure import put_together
@@ -46,8 +46,7 @@ def counted_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signal]
         return _breaking_loop(parent, rolled, body, variables)
     if recorded.signal not in (None, CONTINUE):
         raise Refused("the body leaves the loop or the function")
-    made = LoopNode(recorded)
-    made.add()
+    LoopNode(recorded).add()
     for name, index in recorded.indices.items():
         if name in variables.live and rolled.trip >= 1:
             variables.set({name: index.start + index.step * (rolled.trip - 1)})
@@ -174,6 +173,10 @@ class LoopNode:
 
     def add(self) -> None:
         """Make the node; variables, lists and memory are as after the loop."""
+        with own_work():
+            self._add()
+
+    def _add(self) -> None:
         parent, region, body = self.parent, self.region, self.body
         gradient = self._gradient()
         residuals = [] if gradient is None else gradient.residuals

@@ -16,6 +16,7 @@ from tracejit.capture.aliasing import Memory, Traced, Writes
 from tracejit.capture.breaks import CaptureError, Refused, leaked
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.sources import Lifted
+from tracejit.config import flags
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
@@ -191,7 +192,7 @@ class RegionRecorder(Recorder):
         memory of its own."""
         own: list[Value] = []
         for value in outputs:
-            shared = value.node is None or value in own
+            shared = value.node is None or any(value is x for x in own)
             own.append(self.graph.append(REGISTRY["clone"], (value,), {}) if shared else value)
         return extract(self.graph, self.name, inputs, own)
 
@@ -226,6 +227,17 @@ def trial(region: RegionRecorder) -> Iterator[None]:
             pending, root.refusals = root.refusals, []
             for reason in dict.fromkeys(pending):
                 root.note(reason)
+
+
+@contextmanager
+def own_work() -> Iterator[None]:
+    """Around the making of nodes: an error here is not the user's. The region is refused."""
+    try:
+        yield
+    except Exception as error:
+        if flags.verify_passes:
+            raise Defect(f"{type(error).__name__}: {error}") from error
+        raise Refused(f"it could not be made part of the graph ({error})") from error
 
 
 class RegionGradients(Protocol):

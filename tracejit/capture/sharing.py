@@ -51,6 +51,10 @@ class Sharing:
             other.write(recorder.traced(merged).read())
             self._spread(other, done)
 
+    def flags(self) -> list[Tensor]:
+        """All flags in use."""
+        return [flag for pairs in self.pairs.values() for _, flag in pairs]
+
     def of_results(self, results: list[Tensor]) -> list[tuple[Tensor, Tensor, Tensor]]:
         """(result, tensor of the caller that it may be, flag)."""
         found = []

@@ -205,6 +205,8 @@ class CapturedCall:
             self.recorder.seen(f"{code.co_qualname} closes over variables and was found nowhere")
 
     def _foreign(self, function: Any) -> None:
+        if active.recorder is None:  # a segment is compiled or runs: not the user's doing
+            return
         if self.recorder.output or self.recorder.pending:
             give_up(self.recorder)
         name = getattr(function, "__qualname__", repr(function))
@@ -254,6 +256,7 @@ class EntryMaker:
         changed = effects(self.state, arguments, recipes, self.held, grown)
         changed += self._gradients(recipes)
         changed = [*recipes.host.effects(recorder.output, recipes), *changed]
+        changed = [*self._shared(recipes), *changed]
         results = recipes.tensors
         places = {value: self._found(source) for value, source in recorder.input_sources().items()}
         for value, place in places.items():
@@ -375,9 +378,17 @@ class EntryMaker:
                 pairs.append((self._place(item.tensor), self._place(other.tensor)))
         return pairs
 
+    def _shared(self, recipes: Recipes) -> list[Effect]:
+        """Results that are a tensor of the caller's if a value of the program says so."""
+        found: list[Effect] = []
+        for tensor, owner, flag in self.recorder.sharing.of_results(list(recipes.tensors)):
+            number = next(k for k, t in enumerate(recipes.tensors) if t is tensor)
+            found.append(_replace_if(number, self._place(owner), recipes.of(flag)))
+        return found
+
     def _refuse_unseen(self, results: list[Tensor]) -> None:
         """Tensors made here that somebody holds where no replay could put them."""
-        known = explained(results)
+        known = explained([*results, *self.recorder.sharing.flags()])
         unseen = [t for t in self.recorder.alive() if id(t) not in known]
         if unseen:
             del unseen
@@ -505,6 +516,14 @@ class EntryMaker:
             whole, len(primal), tangents, grads, wrt, saved, originals, lambda: compile(graph)
         )
         return extra, plan
+
+
+def _replace_if(number: int, place: Place, flag: Any) -> Effect:
+    def replace(replay: Replay) -> None:
+        if bool(flag(replay).array):
+            replay.tensors[number] = current(place, replay.arguments)
+
+    return replace
 
 
 def op_by_op(graph: Graph, inputs: list[Any]) -> list[Tensor]:
