@@ -45,6 +45,8 @@ def inline(region: Graph, graph: Graph, operands: Sequence[Value]) -> list[Value
     for node in region.nodes:
         new = _copied_node(node, graph, values)
         new.location, new.provenance = node.location or graph.location, graph.provenance
+        for value in new.outputs:
+            value.name = ""  # names are those of the region
         graph.add(new)
     return [values[v] for v in region.outputs]
 
