@@ -14,6 +14,7 @@ from types import CellType, FrameType
 from typing import Any
 
 from tracejit.capture.host_reads import PENDING, UNKNOWN, Pending, computed, in_order
+from tracejit.eager.recording import active
 
 Step = Callable[[Any], Any]  # of a Replay
 
@@ -75,14 +76,16 @@ def settle(pending: Iterable[Any]) -> None:
 
 def surrender(recorder: Any, frame: FrameType) -> None:
     """A library's function is about to run: what it is given are plain numbers."""
-    if any(map(_holds_pending, frame.f_locals.values())):
+    recording = recorder is active.recorder
+    if recording and any(map(_holds_pending, frame.f_locals.values())):
         recorder.seen(f"item() was called and its number is given to {frame.f_code.co_qualname}")
         give_up(recorder)
 
 
 def give_up(recorder: Any) -> None:
     """Something unseen is about to happen: what is waiting comes first, and numbers are plain."""
-    if not recorder.trials:
+    recording = recorder is active.recorder
+    if recording and not recorder.trials:
         recorder.flush()
         settle(recorder.pending)
         recorder.pending = [r for r in recorder.pending if r() is not None]

@@ -27,7 +27,7 @@ from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
 from tracejit.ops.pointwise_record import cast, copy
 from tracejit.ops.record import REGISTRY
-from tracejit.ops.types import bool_, float64, int64
+from tracejit.ops.types import bool_, float64
 
 UNKNOWN = type("Unknown", (), {"__repr__": lambda self: "(unknown)"})()
 MAX_BITS = 900  # an int with fewer becomes a float without overflow
@@ -63,6 +63,12 @@ class Pending:
             fill_in(self)
         return self.known
 
+    @property
+    def hint(self) -> Any:
+        """The value, where it can be had without the recording that it belongs to."""
+        over = active.recorder is None and any(map(_is_deferred, leaves(self)))
+        return self if over else self.concrete()
+
     def recipe(self, recipes: Any) -> Callable[[Any], Any]:
         """How a replay makes it again."""
         return recipes.host.recipe(self, recipes)
@@ -89,14 +95,10 @@ class Pending:
 class PendingNumber(Pending):
     """A number read from a tensor, or computed from such numbers."""
 
-    @property
-    def hint(self) -> Any:
-        """The value, where it can be had without the recording that it belongs to."""
-        over = active.recorder is None and any(map(_is_deferred, leaves(self)))
-        return self if over else self.concrete()
+    dtype: Any
 
     @property
-    def numbers(self) -> PendingNumber:
+    def numbers(self) -> Any:
         return self
 
     @property
@@ -124,13 +126,13 @@ class PendingNumber(Pending):
         return bool(self.concrete("tested"))
 
 
-class PendingFloat(PendingNumber, RuntimeFloat):
+class PendingFloat(PendingNumber, RuntimeFloat):  # type: ignore[override]
     """A float of which only the segment knows the value."""
 
     kind = float
 
 
-class PendingInt(PendingNumber, RuntimeInt):
+class PendingInt(PendingNumber, RuntimeInt):  # type: ignore[override]
     """An int of which only the segment knows the value."""
 
     kind = int

@@ -132,7 +132,7 @@ class NumberPlaces:
 def plain(value: Any) -> Any:
     """`value` with runtime scalars and sizes made plain: lists and dicts in place, tuples anew."""
     kind = type(value)
-    if kind is Size or isinstance(value, RuntimeNumber):
+    if kind is Size or isinstance(value, (RuntimeNumber, Pending)):
         return value.hint
     if kind is list:
         for k, v in enumerate(value):
