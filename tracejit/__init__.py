@@ -81,6 +81,7 @@ from tracejit.ops.slicing import (
 )  # fmt: skip
 from tracejit.ops.softmax import log_softmax, logsumexp, softmax
 from tracejit.ops.sorting import argsort, sort, topk
+from tracejit.ops.unique import bincount, histc, unique, unique_consecutive
 from tracejit import autograd, backends, cuda, nn, optim, random
 from tracejit.ops import inplace as _inplace
 

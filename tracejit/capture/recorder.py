@@ -337,7 +337,8 @@ class Recorder:
 
     def _run_now(self, op: Op, operands: tuple, attributes: dict) -> Any:
         """An op whose result's shape depends on values runs eagerly, between segments."""
-        self.need(None, f"the shape of {op.name}'s result depends on values")
+        reason = f"the shape of {op.name}'s result depends on values"
+        self.need(None, reason, DYNAMIC_OPS[op.name])
         with self.paused():
             return Tensor.dispatch(op, operands, attributes)
 

@@ -9,6 +9,8 @@ it can go on.
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,12 +24,19 @@ from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_number, is_tensor, where
 from tracejit.ops.rearranging import repeated_each
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import broadcast, equal, hint, normalize_dim, shape_text
+from tracejit.ops.shapes import broadcast, equal, hint, is_one, normalize_dim, shape_text
 from tracejit.ops.slicing import position, select_record, slice_along
-from tracejit.ops.types import TensorType, bool_, int64
+from tracejit.ops.types import INTEGER, SCALAR_NAMES, TensorType, bool_, can_cast, int64
 
-# Sizes of these ops' results are None in their types: they are known once they have run.
-DYNAMIC_OPS = frozenset({"nonzero", "repeat_positions"})
+# Sizes of these ops' results are None in their types: they are known once they have run. What to
+# write instead where one program is wanted:
+DYNAMIC_OPS = {
+    "nonzero": "keep the shape: tracejit.where(mask, x, 0), x.masked_fill(...), or sums weighted "
+               "by the mask",
+    "repeat_positions": "repeat by a number, or gather at positions that were computed outside",
+    "unique": "compute it outside of the captured function",
+    "bincount": "tracejit.zeros(n).index_add(0, input, ones) has a fixed number of bins",
+}  # fmt: skip
 
 
 # -- keys -----------------------------------------------------------------------------------------
@@ -216,12 +225,52 @@ def _fitted(value: Any, view: Any) -> Any:
 def _masked(view: Any, mask: Any, dim: int, value: Any) -> Any | None:
     """The view with `value` where the mask holds; None where there is a value for each element."""
     rest = len(view.shape) - dim - len(mask.shape)
-    wide = mask.reshape((*mask.shape, *(1,) * rest))
     if is_number(value):
         value = view.new_full((), value)
-    if is_tensor(value) and not value.shape:
-        return where(wide, convert(value, view.dtype), view)
-    return None
+    if not is_tensor(value):
+        return None
+    sizes = tuple(value.shape)
+    before, after = sizes[: max(len(sizes) - rest, 0)], sizes[max(len(sizes) - rest, 0):]
+    if before and not is_one(before[-1]):
+        return None
+    spread = (*before[:-1], *(1,) * len(mask.shape), *after) if before else sizes
+    while len(spread) > len(view.shape) and is_one(spread[0]):
+        spread = spread[1:]
+    if len(spread) > len(view.shape):
+        return None
+    wide = mask.reshape((*mask.shape, *(1,) * rest))
+    return where(wide, convert(value.reshape(spread), view.dtype), view)
+
+
+_UPDATES = {operator.iadd: operator.add, operator.isub: operator.sub, operator.imul: operator.mul,
+            operator.itruediv: operator.truediv}  # fmt: skip
+
+
+def update(input: Any, key: Any, operation: Any, value: Any) -> bool:
+    """`input[key] op= value` for a mask and a number, without selecting; False where it is more.
+
+    `operation` is one of the operator module's in-place functions. Called for captured functions,
+    whose shapes then do not depend on the mask.
+
+    >>> import operator, tracejit
+    >>> x = tracejit.tensor([1.0, -1.0])
+    >>> update(x, x < 0, operator.imul, 3), x.tolist()
+    (True, [1.0, -3.0])
+    """
+    compute = _UPDATES.get(operation)
+    if compute is None or not is_number(value) or not is_tensor(key) or not is_mask(key):
+        return False
+    if operation is not operator.iadd and operation is not operator.isub and not (
+            math.isfinite(value) and (value or operation is operator.imul)):
+        return False  # elements that are not selected would take part in gradients
+    found = plan(input, key)
+    result = compute(found.view, value)
+    if not can_cast(result.dtype, input.dtype):
+        return False
+    written = where(found.mask.reshape(*found.mask.shape, *(1,) * (len(found.view.shape) -
+                    len(found.mask.shape))), convert(result, input.dtype), found.view)
+    found.view._assign(written)
+    return True
 
 
 # -- by value -------------------------------------------------------------------------------------
@@ -233,10 +282,17 @@ nonzero_record: Op = Op(
     eager=lambda xp, x: xp.argwhere(x).astype(xp.int64),
 )  # fmt: skip
 
+
+def _positions(xp: Any, repeats: Any) -> Any:
+    if repeats.size and repeats.min() < 0:
+        raise RuntimeError("repeats can not be negative")
+    return xp.repeat(xp.arange(repeats.shape[0]), repeats)
+
+
 repeat_positions_record: Op = Op(
     "repeat_positions", "extern", ("repeats",),
     infer=lambda repeats: TensorType(int64, (None,), repeats.device),
-    eager=lambda xp, repeats: xp.repeat(xp.arange(repeats.shape[0]), repeats),
+    eager=_positions,
 )  # fmt: skip
 
 
@@ -319,22 +375,25 @@ def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool 
 
 
 @method()
-def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *,
+def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *,
                       output_size: Any = None) -> Any:
     """Each element repeated in a row, `repeats` times or as often as a vector says.
 
+    Given a vector alone, position k repeated as often as its element k says.
     `output_size`: the size of the result along `dim`; RuntimeError where it is another.
 
     >>> import tracejit
     >>> tracejit.arange(2).repeat_interleave(2).tolist()
     [0, 0, 1, 1]
     """
+    if repeats is None:
+        return _sized(repeat_positions_record(_counts(input)), 0, output_size)
     if dim is None:
         return repeat_interleave(input.reshape(-1), repeats, 0, output_size=output_size)
     k = normalize_dim(dim, len(input.shape))
     if not is_tensor(repeats):
         return _sized(repeated_each(input, repeats, k), k, output_size)
-    counts = repeats.reshape(-1)
+    counts = _counts(repeats).reshape(-1)
     if equal(counts.shape[0], 1):
         counts = counts.expand(input.shape[k])
     if not equal(counts.shape[0], input.shape[k]):
@@ -342,6 +401,13 @@ def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *,
                            f"repeats.size(0) = {hint(counts.shape[0])} and input.size({k}) = "
                            f"{hint(input.shape[k])}")
     return _sized(index_select(input, k, repeat_positions_record(counts)), k, output_size)
+
+
+def _counts(repeats: Any) -> Any:
+    if repeats.dtype.category != INTEGER:
+        raise NotImplementedError("\"repeat_interleave_cpu\" not implemented for "
+                                  f"'{SCALAR_NAMES[repeats.dtype.name]}'")
+    return repeats
 
 
 def _sized(result: Any, dim: int, output_size: Any) -> Any:
