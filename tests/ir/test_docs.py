@@ -17,3 +17,12 @@ def test_the_example_is_what_the_printer_writes():
     graph = parse_graph(text)
     verify(graph)
     assert print_graph(graph) == text
+
+
+def test_the_example_with_a_loop_is_a_graph():
+    blocks = re.findall(r"(?:^    .*\n)+", PAGE.read_text(), re.MULTILINE)
+    text = "\n".join(line[4:] for line in blocks[1].splitlines())
+    graph = parse_graph(text)
+    verify(graph)
+    assert print_graph(parse_graph(print_graph(graph))) == print_graph(graph)
+    assert graph.nodes[0].regions

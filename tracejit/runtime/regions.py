@@ -206,8 +206,8 @@ class _NativeWalk(_Walk):
 
 
 class _Loop(_Control):
-    """What loops share. Input `read + k` of the body is what it wrote to output `written + k` in the
-    iteration before: two pieces of memory take turns, the output of the loop and a spare one.
+    """What loops share. Input `read + k` of the body is what it wrote before to output
+    `written + k`: two pieces of memory take turns, the output of the loop and a spare one.
 
     step  what an iteration adds to the number of the next
     """
