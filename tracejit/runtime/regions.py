@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,18 +58,15 @@ class _Region:
         self.input_types = [_sized(v, values) for v in graph.inputs]
         self.output_types = [_sized(v, values) for v in graph.outputs]
 
-    @contextmanager
-    def frame(self) -> Iterator[Any]:
-        """A frame that nobody else uses meanwhile."""
-        frames = self.binding.frames
+    def take_frame(self) -> Any:
+        """A frame that nobody else uses until it is given back."""
         try:
-            found = frames.pop()
+            return self.binding.frames.pop()
         except IndexError:
-            found = self.native.frame()
-        try:
-            yield found
-        finally:
-            frames.append(found)
+            return self.native.frame()
+
+    def give_frame(self, frame: Any) -> None:
+        self.binding.frames.append(frame)
 
 
 class _Sized(NamedTuple):
@@ -105,13 +101,16 @@ class _Control:
 class _Cond(_Control):
     def call(self, operands: list[int], outputs: list[int]) -> None:
         region = self.regions[0 if _truth(operands[0]) else 1]
-        with region.frame() as frame:
-            words = frame.words
-            for k, address in enumerate(operands[1:]):
-                words[k] = address
-            for place, address in zip(region.outputs, outputs):
-                words[place] = address
+        frame = region.take_frame()
+        words = frame.words
+        for k, address in enumerate(operands[1:]):
+            words[k] = address
+        for place, address in zip(region.outputs, outputs):
+            words[place] = address
+        try:
             region.executable.execute(region.binding, frame)
+        finally:
+            region.give_frame(frame)
 
 
 def _truth(address: int) -> bool:
@@ -233,13 +232,16 @@ class _Loop(_Control):
         return self.region.output_types[self.written : self.written + self.carried]
 
     def call(self, operands: list[int], outputs: list[int]) -> None:
-        with self.region.frame() as frame:
-            walk = frame.walk
-            if walk is None:
-                walk = frame.walk = self.walk_kind(self, frame)
-            # The spare memory goes back to the pool when this call returns.
-            spare = allocate(self.spare_bytes) if self.spare_bytes else None
+        frame = self.region.take_frame()
+        walk = frame.walk
+        if walk is None:
+            walk = frame.walk = self.walk_kind(self, frame)
+        # The spare memory goes back to the pool when this call returns.
+        spare = allocate(self.spare_bytes) if self.spare_bytes else None
+        try:
             self.iterate(walk, operands, outputs, spare.ptr if spare is not None else 0)
+        finally:
+            self.region.give_frame(frame)
 
     def iterate(self, walk: _Walk, operands: list[int], outputs: list[int], spare: int) -> None:
         raise NotImplementedError
