@@ -11,8 +11,10 @@ from typing import Any
 
 from tracejit.autodiff.loops import gradient_of
 from tracejit.autodiff.pull_back import ControlBackward, pull_back
+from tracejit.capture.breaks import Refused
 from tracejit.capture.region import RegionRecorder, install_region_gradients
 from tracejit.eager.modes import no_grad
+from tracejit.eager.nodes import AccumulateGrad, Node, edge_of
 from tracejit.eager.tape import record_custom
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph, Value
@@ -42,7 +44,11 @@ class CondGradient:
         pulled = [pull_back(region, outputs, self._met(region)) for region, outputs in sides]
         found = [dict(zip(map(id, self._met(region)), grads))
                  for (region, _), (_, grads) in zip(sides, pulled)]
-        self.reached = [x for x in wrt if any(f.get(id(x)) is not None for f in found)]
+        reached = [{k for k, grad in f.items() if grad is not None} for f in found]
+        ends = [leaves([x for x in wrt if id(x) in r], parent) for r in reached]
+        if ends[0] != ends[1]:  # what is not reached has no gradient, which is not zero
+            raise Refused("a tensor receives a gradient through one side only")
+        self.reached = [x for x in wrt if id(x) in reached[0] | reached[1]]
         met = [key for region, _ in sides for key in region.captured]
         keys[:] = dict.fromkeys([*keys, *met])  # backward may have read more
         self.keys = keys
@@ -79,6 +85,25 @@ class CondGradient:
             [self.flag, *range(len(self.types)), *held], self.types, [place.get(id(x)) for x in self.wrt])
         outputs = [results[k] for k in self.tracked]
         record_custom("CondBackward", self.wrt, outputs, backward)
+
+
+def leaves(tensors: list[Tensor], parent: Any) -> set[Node]:
+    """Where gradients of these tensors end: leaves, and history from before the call. Not what
+    loops start from: there zeros are what a missing gradient is."""
+    found: set[Node] = set()
+    stack: list[Node] = [edge_of(x)[0] for x in tensors]
+    seen: set[Node] = set()
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        outside = node.sequence < parent.root.first_node
+        if type(node) is AccumulateGrad or outside:
+            found.add(node)
+        else:
+            stack += [edge[0] for edge in node.edges if edge is not None]
+    return found
 
 
 def _zeros(like: Value) -> Value:

@@ -24,7 +24,7 @@ from tracejit.ir.graph import Value
 from tracejit.ops.control import ErrorOf
 from tracejit.ops.creation import full_of
 from tracejit.ops.record import REGISTRY
-from tracejit.ops.shapes import same_shape
+from tracejit.ops.shapes import numel, same_shape
 from tracejit.ops.types import FLOATING, bool_
 
 
@@ -74,7 +74,9 @@ def _merged(merge: Merge, one: Side, other: Side, variables: Variables) -> Signa
 
 
 def truth(predicate: Tensor) -> Tensor:
-    """A tensor of one element as a bool tensor without dimensions."""
+    """A tensor of one element as a bool tensor without dimensions; what `bool()` raises else."""
+    if numel(predicate.shape) != 1:
+        bool(predicate)
     with no_grad():
         flag = predicate.detach()
         flag = flag if not flag.shape else flag.reshape(())

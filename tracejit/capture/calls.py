@@ -66,6 +66,9 @@ _TOGETHER: dict[Any, Any] = {
 def check_call(recorder: Any, function: Any) -> Any:
     """As `adapted`, in a trial: raises Refused where the call could be seen from outside."""
     kind = type(function)
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, _CONTAINERS):
+        return _checked_container(recorder, function, owner)
     if kind is MethodType:
         target = function.__func__
         if isinstance(function.__self__, Tensor) and target.__name__ in _UNSEEN:
@@ -106,16 +109,18 @@ def _checked_class(cls: type) -> Any:
 
 def _checked_builtin(recorder: Any, function: Any) -> Any:
     owner = getattr(function, "__self__", None)
-    name = getattr(function, "__name__", "")
-    if isinstance(owner, _CONTAINERS) and name not in _READERS:
-        if recorder.made(owner):
-            return function
-        if isinstance(owner, list) and name == "append":
-            return recorder.appending(owner)
-        raise Refused(f"changes a {type(owner).__name__} ({name})")
     if owner is not None and not isinstance(owner, ModuleType) or is_pure(function):
         return function if _harmless(function, owner) else _refuse(function)
     return _refuse(function)
+
+
+def _checked_container(recorder: Any, function: Any, owner: Any) -> Any:
+    name = function.__name__
+    if name in _READERS or recorder.made(owner):
+        return function
+    if isinstance(owner, list) and name == "append":
+        return recorder.appending(owner)
+    raise Refused(f"changes a {type(owner).__name__} ({name})")
 
 
 def _harmless(function: Any, owner: Any) -> bool:

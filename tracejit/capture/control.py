@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -28,11 +29,13 @@ from tracejit.capture.variables import Variables
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ops.creation import full_of
+from tracejit.ops.indexing import update_through_mask
 from tracejit.ops.types import bool_
 
 __all__ = [
     "BREAK", "CONTINUE", "Return", "and_", "assert_", "both", "call", "effect", "either", "for_",
-    "fresh", "get_item", "if_", "inplace", "iterate", "not_", "or_", "set_item", "ternary", "value", "while_",
+    "fresh", "get_item", "if_", "inplace", "iterate", "not_", "or_", "set_item", "ternary",
+    "update_item", "value", "while_",
 ]  # fmt: skip
 
 Body = Callable[[], Signal]
@@ -187,6 +190,9 @@ class Iterated:
     def __iter__(self) -> Iterator[Any]:
         return iter(self.function(*self.arguments))
 
+    def __reversed__(self) -> Iterator[Any]:
+        return reversed(self.function(*self.arguments))
+
 
 def iterate(function: Any, *arguments: Any, **keywords: Any) -> Any:
     """`range(...)`, `enumerate(...)`, `zip(...)`, `reversed(...)` as what a loop iterates."""
@@ -264,6 +270,7 @@ def fresh(container: Any) -> Any:
         return container
     if type(container) is list and not container:
         container = FollowedList()
+        recorder.root.followed.append(weakref.ref(container))
     if recorder.root.trials:
         recorder.own.append(container)
     return container
@@ -285,6 +292,14 @@ def set_item(container: Any, key: Any, item: Any) -> None:
     """`container[key] = item`."""
     _changes(container, "assigns an item")
     container[key] = item
+
+
+def update_item(container: Any, key: Any, symbol: str, other: Any) -> None:
+    """`container[key] += other` and the like; through a mask without selecting, where that does."""
+    if isinstance(container, Tensor) and active.recorder is not None:
+        if update_through_mask(container, key, _INPLACE[symbol], other):
+            return
+    set_item(container, key, inplace(symbol, get_item(container, key), other))
 
 
 def inplace(symbol: str, target: Any, other: Any) -> Any:

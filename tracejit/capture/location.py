@@ -21,11 +21,13 @@ _seen: dict[tuple[CodeType, int], Location] = {}
 
 
 def is_own(code: CodeType) -> bool:
-    """Whether a code object belongs to tracejit (or to the machinery Python itself adds around
-    it)."""
+    """Whether a code object belongs to tracejit (or to the machinery Python itself adds around it:
+    import, the methods of dataclasses)."""
     known = _own.get(code)
     if known is None:
-        known = _own[code] = code.co_filename.startswith((PACKAGE, "<frozen", "<string>"))
+        name = code.co_filename
+        generated = name == "<string>" and code.co_qualname.startswith("__create_fn__.")
+        known = _own[code] = generated or name.startswith((PACKAGE, "<frozen", "<tracejit"))
     return known
 
 

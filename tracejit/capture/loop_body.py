@@ -50,6 +50,11 @@ class Slot:
     end: Any = None
 
     @property
+    def requires_grad(self) -> bool:
+        """Whether the placeholder did, when the iteration started."""
+        return self.origin is not None
+
+    @property
     def is_tensor(self) -> bool:
         return isinstance(self.outer, Tensor)
 
@@ -276,7 +281,7 @@ class Body:
         if not known_same_shape(kind.shape, found.shape) and not same_shape(
                 kind.shape, found.shape):
             raise Peel(f"{slot.name} changes its shape")
-        if end._requires_grad and not slot.start._requires_grad:
+        if end._requires_grad and not slot.requires_grad:
             raise Promote(slot.name, k)
         if end is not slot.start and self.region.traced(slot.start).memory.generation:
             raise Refused(f"{slot.name} is written in place and then replaced")

@@ -22,7 +22,11 @@ WORTH = 16  # constant numbers of iterations from which a loop is rolled
 
 class Rolled:
     """An iterable a loop can be rolled over: `trip` iterations; `item(body)` inside the region,
-    `first()` outside; `rest()`: the same without the first; `plainly()`: as Python iterates it."""
+    `first()` outside; `rest()`: the same without the first; `plainly()`: as Python iterates it.
+    Of a range: `start`, `step`."""
+
+    start: Any = 0
+    step = 0
 
     def __init__(self, trip: Any, item: Callable[[Any], Any], first: Callable[[], Any],
                  rest: Callable[[], Rolled], plainly: Callable[[], Iterable[Any]]):
@@ -46,6 +50,8 @@ def _rolled(iterable: Any) -> Rolled | None:
     function = getattr(iterable, "function", None)
     if function is builtins.range:
         return _over_range_call(iterable.arguments)
+    if function is builtins.reversed and len(iterable.arguments) == 1:
+        return _over_reversed(iterable.arguments[0])
     if function is builtins.enumerate:
         return _over_enumerate(*iterable.arguments)
     if function is builtins.zip:
@@ -70,9 +76,11 @@ def over_range(start: Any, stop: Any, step: int) -> Rolled:
     if length < 0:
         length = 0
     trip = length if abs(step) == 1 else -(-length // abs(step))
-    return Rolled(
+    made = Rolled(
         trip, lambda body: body.index(start, step), lambda: start,
         lambda: over_range(start + step, stop, step), lambda: range(start, stop, step))
+    made.start, made.step = start, step
+    return made
 
 
 def over_tensor(x: Tensor, first: int) -> Rolled:
@@ -80,6 +88,19 @@ def over_tensor(x: Tensor, first: int) -> Rolled:
     trip = x.shape[0] - first
     return Rolled(trip, lambda body: body.scan(x, 0, first, 1), lambda: x[first],
                   lambda: over_tensor(x, first + 1), lambda: iter(x[first:]))
+
+
+def _over_reversed(inner: Any) -> Rolled | None:
+    if type(inner) is range:
+        inner = inner[::-1]
+        return over_range(inner.start, inner.stop, inner.step)
+    if getattr(inner, "function", None) is not builtins.range:
+        return None
+    found = _over_range_call(inner.arguments)
+    if found is None or abs(found.step) != 1 or not found.trip >= 1:
+        return None
+    start, step = found.start, found.step
+    return over_range(start + step * (found.trip - 1), start - step, -step)
 
 
 def _over_enumerate(inner: Any, start: Any = 0) -> Rolled | None:

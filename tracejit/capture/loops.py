@@ -37,6 +37,8 @@ ATTEMPTS = 16  # numbers lifted and variables promoted, one in each
 def counted_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signal],
                  variables: Variables, may_break: bool) -> Signal:
     """`for item in rolled: body(item)`; how it ends."""
+    if rolled.trip < 1:
+        return None
     name = f"{parent.name}_loop"
     recorded = _recorded(parent, name, variables, rolled.trip,
                          lambda b: body(rolled.item(b)))
@@ -48,7 +50,7 @@ def counted_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signal]
         raise Refused("the body leaves the loop or the function")
     LoopNode(recorded).add()
     for name, index in recorded.indices.items():
-        if name in variables.live and rolled.trip >= 1:
+        if name in variables.live:
             variables.set({name: index.start + index.step * (rolled.trip - 1)})
     return None
 
@@ -56,8 +58,6 @@ def counted_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signal]
 def _breaking_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signal],
                    variables: Variables) -> Signal:
     """A counted loop that a value may end before."""
-    if rolled.trip < 1:
-        return None
 
     def run(b: Body) -> Signal:
         signal = body(rolled.item(b))

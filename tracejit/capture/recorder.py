@@ -57,6 +57,7 @@ class Recorder:
     ):
         self.name, self.run_segment, self.fullgraph = name, run_segment, fullgraph
         self.root: Recorder = self  # of a region: the recorder of the whole call
+        self.followed: list[weakref.ref] = []  # lists whose elements may not be taken apart yet
         self.adapt: Callable[[Any], Any] = lambda function: function  # what a call runs instead
         self.trials = 0  # regions that are being recorded, one within the other
         self.refusals: list[str] = []  # what was seen in a trial that no region may do

@@ -16,6 +16,7 @@ from tracejit.capture.aliasing import Memory, Traced, concrete
 from tracejit.capture.guards import current
 from tracejit.capture.host_program import HostProgram
 from tracejit.capture.host_reads import PENDING
+from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.sinks import appending
 from tracejit.capture.state import PRIMITIVE, Place, State
@@ -104,12 +105,24 @@ class Recipes:
             return lambda replay: {k: r(replay) for k, r in items}
         if isinstance(value, (list, tuple)):
             parts = [self.of(v) for v in value]
-            make = cls._make if hasattr(cls, "_make") else cls
+            make = cls._make if hasattr(cls, "_make") else list if cls is FollowedList else cls
             return lambda replay: make([r(replay) for r in parts])
         raise Unmodelled(f"a {cls.__module__}.{cls.__name__} is returned or stored")
 
 
 Effect = Callable[[Replay], None]
+
+
+class SetGrad:
+    """The effect of a backward inside the call: a tensor of the caller's has another gradient."""
+
+    __slots__ = ("place", "recipe")
+
+    def __init__(self, place: Place, recipe: Recipe):
+        self.place, self.recipe = place, recipe
+
+    def __call__(self, replay: Replay) -> None:
+        current(self.place, replay.arguments)._grad = self.recipe(replay)
 
 
 def effects(

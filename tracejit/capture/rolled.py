@@ -8,7 +8,8 @@ by `control.py`, `calls.py` and `loops.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 from tracejit.eager.tensor import Tensor
@@ -25,7 +26,7 @@ class Slices:
 class FollowedList(list):
     """A list whose tail may be slices of stacked tensors not taken yet."""
 
-    __slots__ = ("tail",)
+    __slots__ = ("tail", "__weakref__")
 
     def __init__(self, *given: Any):
         super().__init__(*given)
@@ -110,8 +111,9 @@ def _added_to(self: FollowedList, other: list) -> list:
 FollowedList.__radd__ = _added_to  # type: ignore[attr-defined]
 
 
-def plain_lists(values: Any) -> Iterator[FollowedList]:
-    """The followed lists among values, one level deep."""
-    for value in values:
-        if isinstance(value, FollowedList) and value.tail:
-            yield value
+def settle_lists(followed: list[weakref.ref[FollowedList]]) -> None:
+    """Make ordinary lists of those that are still somewhere."""
+    for reference in followed:
+        found = reference()
+        if found is not None and found.tail:
+            found.settle()

@@ -41,10 +41,12 @@ _LIBRARY = tuple(sysconfig.get_path(kind) + os.sep for kind in ("stdlib", "plats
 
 @dataclass(frozen=True)
 class Definition:
-    """A function in a file, and the class that its private names belong to."""
+    """A function in a file, the class that its private names belong to, and what the file imports:
+    Python compiles calls through the name of a module in a way of their own."""
 
     node: Function
     class_name: str | None
+    imported: tuple[str, ...]
 
 
 Index = dict[tuple[int, str], list[Definition]]
@@ -142,7 +144,7 @@ def _compiled(function: FunctionType) -> CodeType | None:
         if found is None:
             return None
         tree = rewrite_function(_copy(found.node), found.class_name is not None)
-        made = _compile(tree, found.class_name, code)
+        made = _compile(tree, found, code)
     except (RecursionError, SyntaxError):
         return None  # too deep for Python's own compiler
     if RUNTIME not in made.co_freevars or not set(made.co_freevars) <= {
@@ -179,7 +181,7 @@ def _definition(function: FunctionType) -> Definition | None:
 
 
 def _is_source_of(candidate: Definition, code: CodeType) -> bool:
-    made = _compile(candidate.node, candidate.class_name, code)
+    made = _compile(candidate.node, candidate, code)
     made = relabelled(made, code)
     return same_code(made, code) or same_but_asserts(made, code, candidate.node)
 
@@ -209,6 +211,7 @@ def _read(text: str) -> Index:
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return index
+    imported = tuple(_imported(tree))
     pending: list[tuple[ast.AST, str | None]] = [(tree, None)]
     while pending:
         node, class_name = pending.pop()
@@ -216,9 +219,23 @@ def _read(text: str) -> Index:
             class_name = node.name
         elif isinstance(node, _DEFINED):
             key = _first_line(node), getattr(node, "name", "<lambda>")
-            index.setdefault(key, []).append(Definition(node, class_name))
+            index.setdefault(key, []).append(Definition(node, class_name, imported))
         pending += [(child, class_name) for child in ast.iter_child_nodes(node)]
     return index
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """Names that imports of the module itself bind."""
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                name = alias.asname or alias.name.partition(".")[0]
+                if name != "*":
+                    yield name
+        elif not isinstance(node, _DEFINED) and not isinstance(node, ast.ClassDef):
+            pending += ast.iter_child_nodes(node)
 
 
 def _first_line(node: Function) -> int:
@@ -228,10 +245,10 @@ def _first_line(node: Function) -> int:
 # Compiling it where its names mean the same
 
 
-def _compile(node: Function, class_name: str | None, code: CodeType) -> CodeType:
+def _compile(node: Function, found: Definition, code: CodeType) -> CodeType:
     """The code of one function, compiled inside functions and a class that give its names the
     meaning they had: free names are the parameters of a factory."""
-    statement = _bare(node)
+    statement, class_name = _bare(node), found.class_name
     if class_name is not None:
         statement = ast.ClassDef(class_name, [], [], [statement], [], **_UNTYPED)
     free = [name for name in code.co_freevars if name != "__class__" or class_name is None]
@@ -240,7 +257,8 @@ def _compile(node: Function, class_name: str | None, code: CodeType) -> CodeType
     )
     hidden = [ast.Global([class_name])] if class_name and class_name not in free else []
     factory = ast.FunctionDef(FACTORY, arguments, [*hidden, statement], [], **_UNTYPED)
-    module = ast.Module([ast.copy_location(factory, node)], [])
+    imports: list[ast.stmt] = [ast.Import([ast.alias(name)]) for name in found.imported]
+    module = ast.Module([*imports, ast.copy_location(factory, node)], [])
     ast.fix_missing_locations(module)
     flags = code.co_flags & _FUTURES
     with _lock, warnings.catch_warnings():

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracejit.capture.state import PRIMITIVE
+from tracejit.capture.variables import UNBOUND
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
 
@@ -62,7 +63,7 @@ def difference(one: Structure, other: Structure) -> str | None:
         return f"{_text(one)} in one case and {_text(other)} in the other"
     if one.kind == "constant":
         same = _same_constant(one.value, other.value)
-        return None if same else f"{one.value!r} in one case and {other.value!r} in the other"
+        return None if same else f"{_text(one)} in one case and {_text(other)} in the other"
     if one.value != other.value or len(one.parts) != len(other.parts):
         return f"{_text(one)} in one case and {_text(other)} in the other"
     return next((d for a, b in zip(one.parts, other.parts) if (d := difference(a, b))), None)
@@ -84,7 +85,9 @@ def _text(structure: Structure) -> str:
     if structure.kind == "tensor":
         return "a tensor"
     if structure.kind == "constant":
-        return f"{structure.value!r}"
+        value = structure.value
+        known = isinstance(value, PRIMITIVE) or value is UNBOUND
+        return repr(value) if known else f"a {type(value).__name__}"
     if structure.kind == "mapping":
         return f"a dict with keys {list(structure.value[1])}"
     return f"a {structure.value.__name__} of {len(structure.parts)}"

@@ -22,10 +22,19 @@ from tracejit.capture.guards import Guards, current
 from tracejit.capture.host_program import give_up, settle, surrender
 from tracejit.capture.reachable import explained
 from tracejit.capture.recorder import Recorder
-from tracejit.capture.results import Effect, Recipes, Replay, Unmodelled, effects, view_recipe
+from tracejit.capture.results import (
+    Effect,
+    Recipes,
+    Replay,
+    SetGrad,
+    Unmodelled,
+    effects,
+    view_recipe,
+)
 from tracejit.capture.number_places import NumberPlaces, Path, plain
 from tracejit.capture.number_reader import reader
 from tracejit.capture.number_text import number_text
+from tracejit.capture.rolled import FollowedList, settle_lists
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.sinks import Sinks, forget
 from tracejit.capture.source import original_code
@@ -107,6 +116,7 @@ class CapturedCall:
         active.recorder = recorder
         try:
             value = self._user_code(values)
+            settle_lists(recorder.followed)
             if self.watch and modes != (is_grad_enabled(), get_default_dtype()):
                 recorder.note(
                     "grad mode or the default dtype is left changed",
@@ -289,15 +299,8 @@ class EntryMaker:
                     "requires_grad or the history of a tensor made outside was changed"
                 )
             if tensor._grad is not grad:
-                found.append(self._set_grad(self._place(tensor), recipes.of(tensor._grad)))
+                found.append(SetGrad(self._place(tensor), recipes.of(tensor._grad)))
         return found
-
-    @staticmethod
-    def _set_grad(place: Place, recipe: Any) -> Effect:
-        def set_grad(replay: Replay) -> None:
-            current(place, replay.arguments)._grad = recipe(replay)
-
-        return set_grad
 
     def _found(self, source: Any) -> Place | RuntimeNumber:
         """What a graph input is on replay: what is at a place, or an expression of numbers."""

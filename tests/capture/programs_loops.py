@@ -1,0 +1,681 @@
+"""Programs that loop over sizes and tensors, or while a tensor says so: carried state, lists,
+jumps, gradients, memory.
+
+Each runs several lengths, 0 and 1 among them, and shows results, gradients and the caller's
+tensors.
+"""
+
+from __future__ import annotations
+
+import tracejit as tj
+from tracejit import nn
+
+LENGTHS = (8, 3, 1, 20)
+
+
+def data(length, width=3, seed=0):
+    generator = tj.Generator().manual_seed(seed + length)
+    return tj.randn(length, width, generator=generator)
+
+
+def weights(width=3):
+    generator = tj.Generator().manual_seed(5)
+    w = tj.randn(width, width, generator=generator) * 0.3
+    return w.requires_grad_()
+
+
+def over_lengths(f, lengths=LENGTHS, *more):
+    out = []
+    for length in lengths:
+        x = data(length).requires_grad_()
+        y = f(x, *more)
+        y.sum().backward()
+        out += [y, x.grad]
+    return out
+
+
+def recurrent_by_index(jit):
+    w = weights()
+
+    @jit
+    def f(x):
+        h = tj.zeros(3)
+        for t in range(x.shape[0]):
+            h = tj.tanh(x[t] + h @ w)
+        return h
+
+    return [*over_lengths(f), w.grad]
+
+
+def recurrent_by_iteration(jit):
+    w = weights()
+
+    @jit
+    def f(x):
+        h = tj.zeros(3)
+        for item in x:
+            h = tj.tanh(item + h @ w)
+        return h
+
+    return [*over_lengths(f), w.grad]
+
+
+def stacked_outputs(jit):
+    w = weights()
+
+    @jit
+    def f(x):
+        outputs = []
+        h = tj.zeros(3)
+        for t in range(x.shape[0]):
+            h = tj.tanh(x[t] + h @ w)
+            outputs.append(h)
+        return tj.stack(outputs)
+
+    return [*over_lengths(f), w.grad]
+
+
+def joined_outputs(jit):
+    @jit
+    def f(x):
+        outputs = [tj.zeros(1, 3)]
+        for t in range(x.shape[0]):
+            outputs.append((x[t] * 2).unsqueeze(0))
+        return tj.cat(outputs, 0), tj.cat(outputs, dim=1)
+
+    return [f(data(n)) for n in LENGTHS]
+
+
+def list_returned(jit):
+    @jit
+    def f(x):
+        outputs = []
+        for t in range(x.shape[0]):
+            outputs.append(x[t] * t)
+        return outputs
+
+    return [f(data(n)) for n in LENGTHS]
+
+
+def list_looked_at(jit):
+    @jit
+    def f(x):
+        outputs = []
+        for t in range(x.shape[0]):
+            outputs.append(x[t].sum())
+        return outputs[-1], len(outputs), sum(outputs), max(outputs)
+
+    return [f(data(n)) for n in LENGTHS]
+
+
+def list_of_the_caller(jit):
+    @jit
+    def f(x, kept):
+        for t in range(x.shape[0]):
+            kept.append(x[t] + 1)
+        return len(kept)
+
+    out = []
+    for n in (2, 20):
+        kept = []
+        out += [f(data(n), kept), kept]
+    return out
+
+
+def tuple_state(jit):
+    @jit
+    def f(x):
+        state = (tj.zeros(3), tj.ones(3))
+        for t in range(x.shape[0]):
+            h, c = state
+            c = c * 0.5 + x[t]
+            state = (tj.tanh(c), c)
+        return state[0] + state[1]
+
+    return over_lengths(f)
+
+
+def sum_from_zero(jit):
+    @jit
+    def f(x):
+        total = 0
+        for t in range(x.shape[0]):
+            total = total + (x[t] * (t + 1)).sum()
+        return total
+
+    return over_lengths(f)
+
+
+def sum_in_place(jit):
+    @jit
+    def f(x):
+        total = tj.zeros(())
+        for t in range(x.shape[0]):
+            total += (x[t] * x[t]).sum()
+        return total
+
+    return over_lengths(f)
+
+
+def product_in_place_without_gradients(jit):
+    @jit
+    def f(x, total):
+        for t in range(x.shape[0]):
+            total.mul_(0.9).add_(x[t])
+        return total * 1
+
+    out = []
+    for n in LENGTHS:
+        total = tj.ones(3)
+        out += [f(data(n), total), total]
+    return out
+
+
+def rows_written(jit):
+    @jit
+    def f(x, out):
+        for t in range(x.shape[0]):
+            out[t] = x[t] * 2 + t
+        return out.sum()
+
+    result = []
+    for n in LENGTHS:
+        out = tj.zeros(n, 3)
+        result += [f(data(n), out), out]
+    return result
+
+
+def rows_written_with_gradients(jit):
+    @jit
+    def f(x):
+        out = tj.zeros(x.shape)
+        for t in range(x.shape[0]):
+            out[t] = x[t] * x[t]
+        return out
+
+    return over_lengths(f, (4, 2, 20))
+
+
+def backwards(jit):
+    @jit
+    def f(x):
+        h = tj.zeros(3)
+        for t in reversed(range(x.shape[0])):
+            h = h * 0.5 + x[t]
+        for t in range(x.shape[0] - 1, -1, -1):
+            h = h * 0.5 + x[t]
+        for t in range(x.shape[0]):
+            h = h * 0.5 + x[x.shape[0] - 1 - t]
+        return h
+
+    return over_lengths(f)
+
+
+def neighbours(jit):
+    @jit
+    def f(x):
+        total = tj.zeros(3)
+        for t in range(1, x.shape[0]):
+            total = total + (x[t] - x[t - 1]).abs()
+        for t in range(0, x.shape[0] - 2, 2):
+            total = total + x[t] * x[t + 2]
+        return total
+
+    return over_lengths(f)
+
+
+def columns(jit):
+    @jit
+    def f(x):
+        h = tj.zeros(x.shape[0])
+        for t in range(x.shape[1]):
+            h = h * 0.5 + x[:, t] * t
+        return h, x[..., 0] * 1
+
+    return [f(tj.arange(float(n * m)).view(n, m)) for n, m in ((2, 3), (3, 20), (1, 1))]
+
+
+def enumerated(jit):
+    @jit
+    def f(x, y):
+        h = tj.zeros(3)
+        for t, item in enumerate(x):
+            h = h * 0.9 + item * t
+        for a, b in zip(x, y):
+            h = h + a * b
+        return h
+
+    return [f(data(n), data(n, seed=7)) for n in LENGTHS]
+
+
+def last_value_after_the_loop(jit):
+    @jit
+    def f(x):
+        for t in range(x.shape[0]):
+            y = x[t] * 2
+        return y + t
+
+    return over_lengths(f)
+
+
+def nothing_after_no_iteration(jit):
+    @jit
+    def f(x):
+        h = x.sum() + 1
+        for t in range(x.shape[0]):
+            h = h + x[t].sum()
+        return h
+
+    return [f(data(n)) for n in (0, 1, 5, 0)]
+
+
+def counter_of_python(jit):
+    @jit
+    def f(x):
+        count, scale = 0, 1.0
+        total = tj.zeros(3)
+        for t in range(x.shape[0]):
+            total = total + x[t] * scale + count
+            count += 2
+            scale = scale * 0.5
+        return total, count, scale
+
+    return [f(data(n)) for n in LENGTHS]
+
+
+def branch_in_a_loop(jit):
+    @jit
+    def f(x):
+        h = tj.zeros(3)
+        for t in range(x.shape[0]):
+            if x[t].sum() > 0:
+                h = h + x[t]
+            else:
+                h = h * 0.5
+        return h
+
+    return over_lengths(f)
+
+
+def branch_on_the_index(jit):
+    @jit
+    def f(x):
+        h = tj.zeros(3)
+        for t in range(x.shape[0]):
+            if t < 2:
+                h = h + x[t]
+            else:
+                h = h - x[t] * t
+        return h
+
+    return over_lengths(f)
+
+
+def continue_in_a_loop(jit):
+    @jit
+    def f(x):
+        h = tj.zeros(3)
+        for t in range(x.shape[0]):
+            if x[t].sum() < 0:
+                continue
+            h = h + x[t]
+        return h
+
+    return over_lengths(f)
+
+
+def break_in_a_loop(jit):
+    @jit
+    def f(x, limit):
+        total = tj.zeros(())
+        for t in range(x.shape[0]):
+            if total > limit:
+                break
+            total = total + x[t].abs().sum()
+        return total * 2
+
+    return over_lengths(f, LENGTHS, tj.tensor(4.0))
+
+
+def break_keeps_the_index(jit):
+    @jit
+    def f(x, limit):
+        total = tj.zeros(())
+        for t in range(x.shape[0]):
+            total = total + x[t].abs().sum()
+            if total > limit:
+                break
+        return total * t, t
+
+    return [f(data(n), tj.tensor(4.0)) for n in LENGTHS]
+
+
+def break_with_else(jit):
+    @jit
+    def f(x, limit):
+        total = tj.zeros(())
+        for t in range(x.shape[0]):
+            total = total + x[t].abs().sum()
+            if total > limit:
+                break
+        else:
+            total = total - 100
+        return total
+
+    return [f(data(n), tj.tensor(4.0)) for n in LENGTHS]
+
+
+def return_in_a_loop(jit):
+    @jit
+    def f(x, limit):
+        total = tj.zeros(())
+        for t in range(x.shape[0]):
+            total = total + x[t].abs().sum()
+            if total > limit:
+                return total * 2
+        return total
+
+    return [f(data(n), tj.tensor(4.0)) for n in LENGTHS]
+
+
+def newton(jit):
+    @jit
+    def f(a):
+        y = a
+        while (y * y - a).abs() > 1e-4:
+            y = 0.5 * (y + a / y)
+        return y
+
+    out = []
+    for value in (2.0, 9.0, 1.0, 100.0):
+        a = tj.tensor(value, requires_grad=True)
+        y = f(a)
+        y.backward()
+        out += [y, a.grad]
+    return out
+
+
+def newton_with_a_counter(jit):
+    @jit
+    def f(a):
+        y, steps = a, 0
+        while (y * y - a).abs() > 1e-4 and steps < 5:
+            y = 0.5 * (y + a / y)
+            steps += 1
+        return y, steps, y * steps
+
+    return [f(tj.tensor(value)) for value in (2.0, 9.0, 1.0, 1e6)]
+
+
+def while_true(jit):
+    @jit
+    def f(a):
+        y = a
+        while True:
+            y = 0.5 * (y + a / y)
+            if (y * y - a).abs() < 1e-4:
+                break
+        return y
+
+    out = []
+    for value in (2.0, 9.0, 1.0, 100.0):
+        a = tj.tensor(value, requires_grad=True)
+        y = f(a)
+        y.backward()
+        out += [y, a.grad]
+    return out
+
+
+def while_converged_flag(jit):
+    @jit
+    def f(a):
+        y, done = a, False
+        while not done:
+            y = 0.5 * (y + a / y)
+            done = (y * y - a).abs() < 1e-4
+        return y
+
+    return [f(tj.tensor(value)) for value in (2.0, 9.0, 1.0, 100.0)]
+
+
+def while_with_else(jit):
+    @jit
+    def f(a):
+        while a < 100:
+            a = a * 3
+        else:
+            a = a + 1
+        return a
+
+    return [f(tj.tensor(value)) for value in (2.0, 9.0, 1000.0)]
+
+
+def nested_loops(jit):
+    @jit
+    def f(x):
+        total = tj.zeros(())
+        for i in range(x.shape[0]):
+            row = x[i]
+            for j in range(x.shape[1]):
+                total = total + row[j] * (i + 1) - j
+        return total
+
+    return over_lengths(f, (3, 20, 1))
+
+
+def while_in_a_for(jit):
+    @jit
+    def f(x):
+        out = []
+        for t in range(x.shape[0]):
+            a = x[t].abs().sum() + 1
+            y = a
+            while (y * y - a).abs() > 1e-3:
+                y = 0.5 * (y + a / y)
+            out.append(y)
+        return tj.stack(out)
+
+    return over_lengths(f)
+
+
+def loop_in_a_branch(jit):
+    @jit
+    def f(x):
+        h = tj.zeros(3)
+        if x.sum() > 0:
+            for t in range(x.shape[0]):
+                h = h * 0.5 + x[t]
+        else:
+            for item in x:
+                h = h - item
+        return h
+
+    return over_lengths(f)
+
+
+def loop_over_layers(jit):
+    tj.manual_seed(1)
+    layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(4)])
+
+    @jit
+    def f(x):
+        for layer in layers:
+            x = tj.tanh(layer(x))
+        for k in range(len(layers)):
+            x = layers[k](x) * (k + 1)
+        return x
+
+    return [*over_lengths(f), layers[0].weight.grad]
+
+
+def cell_module(jit):
+    tj.manual_seed(2)
+
+    class Cell(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.input, self.state = nn.Linear(3, 4), nn.Linear(4, 4)
+
+        def forward(self, x, h):
+            return tj.tanh(self.input(x) + self.state(h))
+
+    cell = Cell()
+
+    @jit
+    def f(x):
+        h = tj.zeros(4)
+        outputs = []
+        for t in range(x.shape[0]):
+            h = cell(x[t], h)
+            outputs.append(h)
+        return tj.stack(outputs, dim=1)
+
+    return [*over_lengths(f), cell.input.weight.grad, cell.state.bias.grad]
+
+
+def training_inside(jit):
+    w = weights()
+    optimizer = tj.optim.SGD([w], lr=0.05)
+
+    @jit
+    def step(x):
+        optimizer.zero_grad()
+        h = tj.zeros(3)
+        for t in range(x.shape[0]):
+            h = tj.tanh(x[t] + h @ w)
+        loss = (h * h).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return [*(step(data(n)) for n in (4, 7, 4, 1)), w.detach() * 1]
+
+
+def second_derivatives_of_a_loop(jit):
+    @jit
+    def f(x):
+        h = tj.ones(3)
+        for t in range(x.shape[0]):
+            h = h * x[t].sin()
+        return h.sum()
+
+    out = []
+    for n in (3, 17):
+        x = data(n).requires_grad_()
+        (g,) = tj.autograd.grad(f(x), x, create_graph=True)
+        (h,) = tj.autograd.grad((g * g).sum(), x)
+        out += [g, h]
+    return out
+
+
+def shape_grows(jit):
+    @jit
+    def f(x):
+        h = x[:1]
+        for t in range(x.shape[0]):
+            h = tj.cat([h, x[t:t + 1]])
+        return h
+
+    return [f(data(n)) for n in (3, 17)]
+
+
+def dtype_changes(jit):
+    @jit
+    def f(x):
+        n = tj.zeros((), dtype=tj.int64)
+        for t in range(x.shape[0]):
+            n = n + x[t].sum()
+        return n
+
+    return [f(data(n)) for n in (3, 17)]
+
+
+def effects_in_a_loop(jit):
+    seen = []
+
+    @jit
+    def f(x):
+        h = x[0]
+        for t in range(x.shape[0]):
+            seen.append(t)
+            h = h + x[t]
+        return h
+
+    return [f(data(3)), f(data(17)), seen]
+
+
+def index_into_a_list(jit):
+    scales = [1.0, 2.0, 3.0]
+
+    @jit
+    def f(x):
+        h = x[0]
+        for t in range(x.shape[0]):
+            h = h * scales[t % 3] + x[t]
+        return h
+
+    return [f(data(3)), f(data(17))]
+
+
+def dropout_in_a_loop(jit):
+    @jit
+    def f(x):
+        h = x[0]
+        for t in range(x.shape[0]):
+            h = nn.functional.dropout(h, 0.5) + x[t]
+        return h
+
+    return [f(data(3)), f(data(17))]
+
+
+def constant_range(jit):
+    @jit
+    def f(x):
+        for _ in range(40):
+            x = x * 0.9 + 0.1
+        return x
+
+    return over_lengths(f)
+
+
+def aliased_state(jit):
+    @jit
+    def f(x, h):
+        a = h
+        b = h
+        for t in range(x.shape[0]):
+            a = a + x[t]
+            b = b * 2
+        return a, b, h
+
+    return [f(data(n), tj.ones(3)) for n in LENGTHS]
+
+
+def swapped_state(jit):
+    @jit
+    def f(x):
+        a, b = tj.zeros(3), tj.ones(3)
+        for t in range(x.shape[0]):
+            a, b = b, a + x[t]
+        return a - b
+
+    return over_lengths(f)
+
+
+def unused_result(jit):
+    @jit
+    def f(x):
+        a, b = tj.zeros(3), tj.zeros(3)
+        for t in range(x.shape[0]):
+            a = a + x[t]
+            b = b + a.exp()
+        return a
+
+    return over_lengths(f)
+
+
+PROGRAMS = [
+    f for f in list(globals().values())
+    if getattr(f, "__code__", None) and f.__module__ == __name__
+    and f.__code__.co_varnames[:1] == ("jit",)
+]
