@@ -92,9 +92,11 @@ class CompiledFunction:
         # Captured inside captured is part of the outer one; anomaly mode wants each op's own node.
         if mode == "eager" or active.recorder is not None or active.anomaly:
             return self.function(*args, **kwargs)
-        arguments = self.signature.normalise(args, kwargs)
-        if arguments is None:
-            return self.function(*args, **kwargs)  # raises Python's own error
+        signature, arguments = self.signature, args
+        if kwargs or len(args) != signature.plain:
+            arguments = signature.normalise(args, kwargs)  # type: ignore[assignment]
+            if arguments is None:
+                return self.function(*args, **kwargs)  # raises Python's own error
         found = self._find(mode, arguments)
         if found is None:
             with self.lock:  # another thread may have compiled meanwhile
@@ -102,7 +104,7 @@ class CompiledFunction:
                 if found is None:
                     return self._capture(mode, arguments)
         self.statistics.cache_hits += 1
-        entry, inputs, bound, snapshot = found
+        entry, (inputs, bound, snapshot) = found
         try:
             return entry.replay(inputs, arguments, bound, snapshot)
         except ReplayFailed as failed:  # nothing visible was written yet
@@ -115,7 +117,7 @@ class CompiledFunction:
             if kind == mode:
                 found = entry.find(arguments)
                 if found is not None:
-                    return entry, *found
+                    return entry, found
         return None
 
     def _plain(self, arguments: tuple) -> Any:
@@ -237,7 +239,7 @@ class CompiledFunction:
         if found is None:
             reasons = "\n".join(map(str, self.statistics.breaks))
             raise CaptureError(f"{self.__name__} has no single graph:\n{reasons}")
-        entry, inputs, _, _ = found
+        entry, (inputs, _, _) = found
         return entry.segment.captured, entry.concrete(inputs)
 
     @property

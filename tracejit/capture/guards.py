@@ -20,6 +20,7 @@ from tracejit.capture.runtime_numbers import Question
 from tracejit.capture.shortcut import Lines, Shortcut, check_text
 from tracejit.capture.state import ABSENT, Place, State
 from tracejit.eager.modes import is_grad_enabled
+from tracejit.eager.recording import active
 from tracejit.eager.tape import grad_fn_of
 from tracejit.eager.tensor import Tensor
 from tracejit.ops.types import get_default_dtype
@@ -57,7 +58,7 @@ class Guards:
         self.constants: dict[str, Any] = {
             "ABSENT": ABSENT,
             "Tensor": Tensor,
-            "grad_enabled": is_grad_enabled,
+            "active": active,
             "default_dtype": get_default_dtype,
             "copysign": math.copysign,
             "is_leaf": is_leaf,
@@ -101,11 +102,12 @@ class Guards:
     def find(self, arguments: tuple) -> Any:
         """(inputs, what their binding depends on, the snapshot that vouches for the others), or the
         number of the place that differs."""
-        found = self.shortcut.find(arguments)
+        shortcut = self.shortcut
+        found = None if shortcut.snapshot is None else shortcut.find(arguments)
         if found is None:
             found = self.check(arguments)
-            if type(found) is tuple:
-                self.shortcut.remember(arguments, self.check)
+            if type(found) is tuple and shortcut.patience:
+                shortcut.remember(arguments, self.check)
         return found
 
     def __str__(self) -> str:
@@ -129,7 +131,7 @@ class Guards:
 
     def _flags(self) -> None:
         grad = is_grad_enabled()
-        self._fail(f"grad_enabled() is not {grad}", None, f"grad mode is {grad}")
+        self._fail(f"active.grad_enabled is not {grad}", None, f"grad mode is {grad}")
         default = self._constant(get_default_dtype())
         self._fail(
             f"default_dtype() is not {default}", None, f"default dtype is {get_default_dtype()}"
@@ -153,12 +155,11 @@ class Guards:
 
     def _size_key(self, source: Any, name: str) -> str:
         """What of an input a binding depends on, as an expression; "": nothing."""
-        if not isinstance(source, Place):
-            return name
-        if source.kind == "tensor":
+        if isinstance(source, Place) and source.kind == "tensor":
             contiguous = source.value._strides is None
             return f"{name}._shape" if contiguous else f"({name}._shape, {name}._strides)"
-        return name if type(source.value) is int else ""
+        number = source.value if isinstance(source, Place) else source.hint
+        return name if type(number) is int else ""
 
     def _read(self, place: Place) -> str:
         if place.how == "argument":
@@ -268,10 +269,11 @@ class Guards:
         dt, dev = self._constant(value._dtype), self._constant(value._device)
         leaf = is_leaf(value)
         self._fail(
-            f"type({name}) is not {cls} or {name}._dtype is not {dt} or {name}._device != {dev} "
+            f"type({name}) is not {cls} or {name}._dtype is not {dt} "
+            f"or {name}._device is not {dev} and {name}._device != {dev} "
             f"or len({name}._shape) != {len(value._shape)} or {name}._traced is not None "
             f"or {name}._requires_grad is not {value._requires_grad}"
-            + ("" if not value._requires_grad else f" or is_leaf({name}) is not {leaf}"),
+            + (f" or {_leaf_text(name, leaf)}" if value._requires_grad else ""),
             place,
             kind_text(value),
         )
@@ -302,6 +304,12 @@ class Guards:
         if isinstance(place, Asked):
             return Miss(place.text, what, "another answer")
         return Miss(place.text, what, describe(current(place, arguments)))
+
+
+def _leaf_text(name: str, leaf: bool) -> str:
+    """That a tensor is a leaf no more, or has become one."""
+    unless = f"{name}._node is not None and " if leaf else ""
+    return f"{unless}is_leaf({name}) is not {leaf}"
 
 
 def _contents_of(cell: Any) -> Any:

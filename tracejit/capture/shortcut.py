@@ -101,7 +101,7 @@ class Shortcut:
 
     def remember(self, arguments: tuple, check: Callable[[tuple], Any]) -> None:
         """The whole check passed: from the second time on, its state is worth a snapshot."""
-        if not self.patience or not self.ready:
+        if not self.ready:
             self.ready = True
             return
         coverage = self._coverage(arguments)

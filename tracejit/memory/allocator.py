@@ -59,6 +59,9 @@ def memory_limit() -> int:
 _counts = _Counts(memory_limit() // 4)
 
 
+_new = object.__new__
+
+
 class Bucket:
     """Free blocks of one size class."""
 
@@ -81,7 +84,10 @@ class Bucket:
         counts.live = live = counts.live + size
         if live > counts.peak:
             counts.peak = live
-        return Storage(block, nbytes, CPU, ptr, self)
+        storage = _new(Storage)  # `__init__` would cost as much as all of this
+        storage.block, storage.nbytes, storage.version = block, nbytes, 0
+        storage.device, storage.home, storage._ptr = CPU, self, ptr
+        return storage
 
     def take_back(self, block: np.ndarray, ptr: int, references: int) -> None:
         """A Storage died: its block may be used again if nobody else refers to it."""

@@ -15,10 +15,10 @@ import numpy as np
 
 from tracejit.capture.aliasing import extent
 from tracejit.capture.guards import Guards, Miss
-from tracejit.capture.results import Effect, Recipe, Replay, ResultNumber
+from tracejit.capture.results import Effect, Recipe, Replay, ResultNumber, SetGrad
 from tracejit.eager.modes import no_grad
 from tracejit.eager.state import of_array
-from tracejit.eager.tape import FREED, record_custom
+from tracejit.eager.tape import CustomNode, record_custom, type_of
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph
 from tracejit.ir.interpret import interpret
@@ -47,9 +47,10 @@ class ResultTensor:
     leaf: bool  # requires grad without history
     tracked: int  # position among the joint's outputs, or -1
 
-    def is_root(self) -> bool:
-        """Whether it is the output of the program as it comes."""
-        return not (self.viewed or self.requires_grad or self.leaf)
+    def own_output(self) -> int:
+        """The number of the program's output that is this tensor as it comes, or -1."""
+        around = self.viewed or self.requires_grad or self.leaf
+        return self.root if type(self.root) is int and not around else -1
 
 
 @dataclass
@@ -89,10 +90,19 @@ class Entry:
     last: tuple[Any, Any, Bound] | None = None  # what the binding of the last call was chosen by
 
     def __post_init__(self) -> None:
-        plain = [k for k, r in enumerate(self.results) if r.root == k and r.is_root()]
+        self.roots: list[int] = [r.own_output() for r in self.results]
         around = (self.written, self.draws, self.effects, self.backward, self.numbers)
-        self.bare = len(plain) == len(self.results) and not any(around)
+        self.bare = -1 not in self.roots and not any(around)
         self.only = self.returned.number if type(self.returned) is ResultNumber else -1
+        number = {id(place): n for n, (place, _) in enumerate(self.guards.shortcut.inputs)}
+        self.grads: list[tuple[int, int]] = []  # (graph input, result): its new gradient
+        self.others: list[Effect] = []
+        for effect in self.effects:
+            n = number.get(id(effect.place)) if isinstance(effect, SetGrad) else None
+            if n is not None and isinstance(effect.recipe, ResultNumber):  # type: ignore[attr-defined]
+                self.grads.append((n, effect.recipe.number))  # type: ignore[attr-defined]
+            else:
+                self.others.append(effect)
         self.exclusive = bool(self.written) or len(self.draws) > 1
 
     def find(self, arguments: tuple) -> tuple[Sequence[Any], Bound, Any] | None:
@@ -119,6 +129,12 @@ class Entry:
         self, inputs: Sequence[Any], arguments: tuple, bound: Bound, snapshot: Any = None
     ) -> Any:
         """Run natively and return what the plain function would."""
+        if self.bare and self.only >= 0 and bound.direct is not None:
+            launch, plan = bound.direct
+            try:
+                return launch(inputs, plan)[self.roots[self.only]]
+            except Exception as error:
+                raise ReplayFailed from error
         values = self.concrete(inputs) if self.draws else inputs
         numbers = () if self.numbers is None else self.numbers(arguments)
         try:
@@ -127,19 +143,19 @@ class Entry:
             raise
         except Exception as error:
             raise ReplayFailed from error
-        if self.bare and self.only >= 0:
-            return roots[self.only]
         for number, writes in self.written:
             inputs[number]._storage.version += writes
         for number, draws in self.draws:
             inputs[number].take(draws)
         replay = Replay(arguments, [], bound.sizes, numbers)
         tensors = replay.tensors
-        for result in self.results:
-            tensors.append(self._result(result, roots, replay))
+        for root, result in zip(self.roots, self.results):
+            tensors.append(roots[root] if root >= 0 else self._result(result, roots, replay))
         if self.backward is not None:
             self._attach(self.backward, values, roots, tensors, bound)
-        for effect in self.effects:
+        for number, k in self.grads:
+            inputs[number]._grad = tensors[k]
+        for effect in self.others:
             effect(replay)
         return self.returned(replay)
 
@@ -231,15 +247,16 @@ def place_of(x: Any) -> tuple:
     return x._storage.ptr, x._offset, x._shape, x._strides
 
 
+class CompiledBackward(CustomNode):
+    """The history of a loss whose graph a backward inside the call has freed."""
+
+    __slots__ = ()
+
+
 def record_freed(tensor: Tensor) -> None:
-    """Give a tensor the history of a loss whose graph a backward inside the call has freed."""
-
-    def backward(grads: tuple, create_graph: bool) -> Any:
-        raise RuntimeError(FREED)
-
-    marker = of_array(tensor.array)
-    marker._requires_grad = True
-    record_custom("CompiledBackward", [marker], [tensor], backward)
+    """Give a tensor such a history: a further backward raises, as in eager mode."""
+    node = CompiledBackward((), None, (), (type_of(tensor),))
+    tensor._node, tensor._output_nr, tensor._requires_grad = node, 0, True
 
 
 def attach_backward(

@@ -14,7 +14,6 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.eager.state import make
 from tracejit.eager.tensor import Tensor
 
 _CELLS = {float: "d", int: "q"}  # codes of `array` for runtime numbers
@@ -42,12 +41,26 @@ def launcher(kinds: str, outputs: int) -> Callable[[Sequence[Any], tuple], list[
         "    call(frame.job)",
         "    if frame.status[0]: raise failure(frame, 0)",
         "finally: frames.append(frame)",
-        "return [" + ", ".join(f"make(s{k}, 0, *type{k})" for k in range(outputs)) + "]",
+        *[line for k in range(outputs) for line in _made(k)],
+        f"return [{', '.join(f't{k}' for k in range(outputs))}]",
     ])  # fmt: skip
-    namespace: dict[str, Any] = {"make": make, "array": array}
+    namespace: dict[str, Any] = {"new": object.__new__, "Tensor": Tensor, "array": array}
     text = f"def launch(inputs, plan):\n    {body}\n"
     exec(compile(text, "<tracejit launch>", "exec"), namespace)  # our own text, made above
     return namespace["launch"]
+
+
+def _made(k: int) -> list[str]:
+    """The lines of `eager.state.make` for output k: calling it would cost as much again."""
+    none = ("_strides", "_grad", "_node", "_view", "_hooks", "_array", "_traced")
+    return [
+        f"t{k} = new(Tensor)",
+        f"t{k}._shape, t{k}._dtype, t{k}._device = type{k}",
+        f"t{k}._storage = s{k}",
+        f"t{k}._offset = t{k}._output_nr = 0",
+        f"t{k}._requires_grad = False",
+        " = ".join(f"t{k}.{name}" for name in none) + " = None",
+    ]
 
 
 def _address(k: int, kind: str) -> str:
@@ -75,6 +88,6 @@ def plan_of(
         return None
     plan = [binding.frames, native.pack, native.call, native.frame, executable.failure]
     plan += [x._dtype.itemsize for x in inputs if isinstance(x, Tensor)]
-    for (take, nbytes), (shape, dtype, device) in zip(native.outputs, types):
-        plan += [take, nbytes, (shape, None, dtype, device)]
+    for (take, nbytes), kind in zip(native.outputs, types):
+        plan += [take, nbytes, kind]
     return launcher(kinds, len(types)), tuple(plan)

@@ -1,0 +1,394 @@
+"""What a snapshot vouches for must be seen when it changes, whichever way it is changed: each test
+warms a program until its guards are a comparison of words, changes something behind its back, and
+compares with plain execution."""
+
+from __future__ import annotations
+
+import collections
+import copy
+import gc
+import threading
+import types
+import weakref
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.capture import memory_words
+from tracejit.eager.recording import active
+
+nn = tj.nn
+
+
+class Base(nn.Module):
+    shift = 1.0
+
+
+class Scaled(Base):
+    """Reads its state in many ways."""
+
+    factor = 2.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(tj.arange(3.0))
+        self.register_buffer("offset", tj.ones(3))
+        self.scale = 1.0
+        self.items = [1.0, 2.0]
+        self.table = {"a": 1.0, "b": 2.0}
+        self.nested = ([3.0], {"c": 4.0})
+        self.order = collections.OrderedDict(a=5.0, b=6.0)
+        self.inner = nn.Linear(3, 3)
+
+    def forward(self, x):
+        x = self.inner(x) * self.weight + self.offset
+        if self.training:
+            x = x * 2
+        for k, value in enumerate(self.items):
+            x = x + value * k
+        for k, (name, value) in enumerate(self.table.items()):
+            x = x * value + (k + 1 if name == "a" else k - 1)
+        for k, value in enumerate(self.order.values()):
+            x = x + value * (k + 3)
+        x = x + self.nested[0][0] * self.nested[1]["c"]
+        return self.adjusted(x) * self.scale
+
+    def adjusted(self, x):
+        return x * self.factor + self.shift + helper(x)
+
+
+class Other(Scaled):
+    def adjusted(self, x):
+        return x - 100
+
+
+LEVEL = 1.0
+
+
+def helper(x, by=3.0, *, more=0.0):
+    return x * by + LEVEL + more
+
+
+def warmed(model):
+    """A compiled function whose guards have become a comparison of words."""
+
+    def plain(x):
+        return model(x)
+
+    compiled = tj.script(plain)
+    for _ in range(6):
+        compiled(tj.ones(2, 3))
+    assert compiled.report().compiles == 1, str(compiled.report())
+    snapshot = compiled.entries[0][1].guards.shortcut.snapshot
+    assert snapshot is not None and snapshot.hits > 0
+    return plain, compiled
+
+
+def same(plain, compiled, x=None):
+    x = tj.ones(2, 3) if x is None else x
+    expected, found = plain(x), compiled(x)
+    assert found.requires_grad is expected.requires_grad and found.dtype is expected.dtype
+    assert close(found, expected), str(compiled.report())
+
+
+def close(found, expected) -> bool:
+    found, expected = found.detach().numpy(), expected.detach().numpy()
+    signs = np.array_equal(np.signbit(found), np.signbit(expected))
+    return signs and np.allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def shared(model):
+    """The same inner module, reached through another module."""
+    owner = nn.Sequential(model.inner)
+    owner[0].weight = nn.Parameter(tj.zeros(3, 3))
+
+
+def replaced_dict(model):
+    model.__dict__ = {**model.__dict__, "scale": 7.0}
+
+
+def refilled(model):
+    entries = {"a": 8.0, "b": 9.0}
+    model.table.clear()
+    model.table.update(entries)
+
+
+def reordered(model):
+    model.table["a"] = model.table.pop("a")
+
+
+def doubled_forward(model):
+    model.inner.forward = lambda x: x * 50
+
+
+CHEATS = {
+    "training through __dict__": lambda m: m.__dict__.__setitem__("training", False),
+    "eval": lambda m: m.eval(),
+    "float attribute": lambda m: setattr(m, "scale", 4.0),
+    "past __setattr__": lambda m: object.__setattr__(m, "scale", 4.0),
+    "past both": lambda m: dict.__setitem__(m.__dict__, "scale", 4.0),
+    "sign of zero": lambda m: setattr(m, "scale", -0.0),
+    "__dict__ replaced": replaced_dict,
+    "parameter in its table": lambda m: m._parameters.update(weight=nn.Parameter(tj.zeros(3))),
+    "alias of a table": lambda m: vars(m)["_parameters"].__setitem__("weight", None) or setattr(
+        m, "weight", nn.Parameter(tj.ones(3))),
+    "buffer": lambda m: setattr(m, "offset", tj.zeros(3)),
+    "buffer of another dtype": lambda m: m._buffers.__setitem__("offset", tj.ones(3).double()),
+    "buffer of another shape": lambda m: m._buffers.__setitem__("offset", tj.ones(2, 1)),
+    "buffer with strides": lambda m: m._buffers.__setitem__("offset", tj.arange(6.0)[::2]),
+    "data": lambda m: setattr(m.weight, "data", tj.full((3,), 5.0)),
+    "data of another shape": lambda m: setattr(m.weight, "data", tj.full((1,), 5.0)),
+    "data of another dtype": lambda m: setattr(m.weight, "data", tj.full((3,), 5.0).double()),
+    "values in place": lambda m: m.weight.data.fill_(6.0),
+    "requires_grad": lambda m: [p.requires_grad_(False) for p in m.parameters()],
+    "shared submodule": shared,
+    "submodule replaced": lambda m: m._modules.__setitem__("inner", nn.Linear(3, 3)),
+    "forward of an instance": doubled_forward,
+    "forward hook": lambda m: m.inner.register_forward_hook(lambda m, x, y: y * 3),
+    "buffer through its table": lambda m: m.inner._buffers.update(offset=tj.ones(3)),
+    "list element": lambda m: m.items.__setitem__(1, 9.0),
+    "list grown": lambda m: m.items.append(3.0),
+    "list reversed": lambda m: m.items.reverse(),
+    "list refilled": lambda m: m.items.__setitem__(slice(None), [7.0, 8.0]),
+    "dict entry": lambda m: m.table.__setitem__("b", 5.0),
+    "dict refilled": refilled,
+    "dict reordered": reordered,
+    "ordered dict reordered": lambda m: m.order.move_to_end("a"),
+    "inside a tuple": lambda m: m.nested[0].__setitem__(0, 30.0),
+    "dict inside a tuple": lambda m: m.nested[1].update(c=40.0),
+    "class of the instance": lambda m: setattr(m, "__class__", Other),
+    "instance over class": lambda m: setattr(m, "factor", 9.0),
+    "method of an instance": lambda m: m.__dict__.__setitem__("adjusted", lambda x: x - 3),
+    "method rebound": lambda m: m.__dict__.__setitem__(
+        "adjusted", types.MethodType(Other.adjusted, m)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cheat", CHEATS.values(), ids=CHEATS)
+def test_a_change_of_the_model_is_seen(cheat) -> None:
+    model = Scaled()
+    plain, compiled = warmed(model)
+    same(plain, compiled)
+    cheat(model)
+    for _ in range(4):
+        same(plain, compiled)
+    compiled(tj.ones(2, 3)).sum()
+    cheat(model)
+    same(plain, compiled)
+
+
+def set_default(monkeypatch) -> None:
+    monkeypatch.setattr(helper, "__defaults__", (5.0,))
+
+
+def set_keyword_default(monkeypatch) -> None:
+    monkeypatch.setattr(helper, "__kwdefaults__", {"more": 5.0})
+
+
+def fill_keyword_default(monkeypatch) -> None:
+    monkeypatch.setitem(helper.__kwdefaults__, "more", 6.0)
+
+
+def set_code(monkeypatch) -> None:
+    monkeypatch.setattr(helper, "__code__", (lambda x, by=1.0, *, more=0.0: x * by - 4).__code__)
+
+
+OUTSIDE = {
+    "global": lambda patch: patch.setitem(globals(), "LEVEL", 5.0),
+    "global function": lambda patch: patch.setitem(globals(), "helper", lambda x: x * 9),
+    "class attribute": lambda patch: patch.setattr(Scaled, "factor", 5.0),
+    "attribute of a base": lambda patch: patch.setattr(Base, "shift", 5.0),
+    "base shadowed": lambda patch: patch.setattr(Scaled, "shift", 6.0, raising=False),
+    "method of the class": lambda patch: patch.setattr(Scaled, "adjusted", Other.adjusted),
+    "defaults": set_default,
+    "keyword defaults": set_keyword_default,
+    "entry of the keyword defaults": fill_keyword_default,
+    "code": set_code,
+}
+
+
+@pytest.mark.parametrize("change", OUTSIDE.values(), ids=OUTSIDE)
+def test_a_change_beside_the_model_is_seen(change, monkeypatch) -> None:
+    plain, compiled = warmed(Scaled())
+    with monkeypatch.context() as patch:
+        change(patch)
+        for _ in range(4):
+            same(plain, compiled)
+    for _ in range(4):
+        same(plain, compiled)
+
+
+def test_closure_cells_are_seen() -> None:
+    model, by = Scaled(), [1.0]
+    offset = 1.0
+
+    def plain(x):
+        return model(x) * by[0] + offset
+
+    compiled = tj.script(plain)
+    for _ in range(6):
+        same(plain, compiled)
+    by[0] = 2.0
+    same(plain, compiled)
+    offset = 5.0
+    same(plain, compiled)
+    by = [7.0]
+    same(plain, compiled)
+
+
+def test_modes_are_asked_each_time() -> None:
+    plain, compiled = warmed(Scaled())
+    with tj.no_grad():
+        same(plain, compiled)
+    same(plain, compiled)
+    assert active.grad_enabled
+
+
+def test_changes_at_every_call_find_their_way_to_python() -> None:
+    model = Scaled()
+    plain, compiled = warmed(model)
+    for k in range(40):
+        model.items = [float(k), 1.0]
+        model._buffers["offset"] = tj.full((3,), float(k))
+        if k % 3 == 0:
+            model.scale = 1.0 + k % 2
+        same(plain, compiled)
+
+
+def test_two_models_take_turns() -> None:
+    models = [Scaled(), Scaled()]
+
+    def plain(model, x):
+        return model(x)
+
+    compiled = tj.script(plain)
+    for k in range(30):
+        x = tj.ones(2, 3) * k
+        model = models[k % 2]
+        assert close(compiled(model, x), plain(model, x))
+    assert compiled.report().compiles == 1
+    clone = copy.deepcopy(models[0])
+    clone.scale = 3.0
+    x = tj.ones(2, 3)
+    assert close(compiled(clone, x), plain(clone, x))
+
+
+def test_memory_that_is_used_again_is_not_taken_for_what_was_there() -> None:
+    def plain(model, x):
+        return model(x)
+
+    compiled = tj.script(plain)
+    x = tj.ones(2, 3)
+    for k in range(60):
+        model = Scaled()
+        model.scale = 1.0 + (k // 10 % 2)
+        model.inner.weight.data.fill_(float(k))
+        for _ in range(3):
+            assert close(compiled(model, x), plain(model, x))
+        del model  # the next one comes to lie where it was
+
+
+def test_snapshots_keep_nothing_alive() -> None:
+    model = Scaled()
+    model.note = Base()  # anything that can be watched
+    _, compiled = warmed(model)
+    seen = [weakref.ref(x) for x in (model, model.weight, model.weight._storage, model.inner)]
+    compiled.function = compiled.__wrapped__ = None
+    cell_owner = compiled.entries
+    compiled.signature = None
+    for _, entry in cell_owner:
+        for place in entry.guards.places:
+            assert place.how != "constant" or not isinstance(place.value, tj.Tensor)
+    del model, _
+    gc.collect()
+    # The entry refers to the closure's cell, as the function itself does, and that to the model.
+    (cell,) = [p.key for p in cell_owner[0][1].guards.places if p.how == "cell" and not p.parent][:1]
+    del cell.cell_contents
+    gc.collect()
+    assert [ref() for ref in seen] == [None] * len(seen)
+
+
+def test_writes_of_another_thread_are_seen() -> None:
+    model = Scaled()
+    plain, compiled = warmed(model)
+    x, stop, wrong = tj.ones(2, 3), threading.Event(), []
+
+    def answers() -> list:
+        found = []
+        for scale in (1.0, 4.0):
+            model.scale = scale
+            found.append(plain(x))
+        return found
+
+    allowed = answers()
+
+    def replace() -> None:
+        while not stop.is_set():
+            for scale in (1.0, 4.0):
+                model.scale = scale
+                model._parameters["weight"] = nn.Parameter(tj.arange(3.0))
+                model.inner.__dict__["_parameters"] = dict(model.inner._parameters)
+
+    thread = threading.Thread(target=replace)
+    thread.start()
+    try:
+        for _ in range(400):
+            found = compiled(x)
+            if not any(close(found, answer) for answer in allowed):
+                wrong.append(found)
+    finally:
+        stop.set()
+        thread.join()
+    assert not wrong
+    same(plain, compiled)
+
+
+def test_a_whole_step_survives_what_training_changes() -> None:
+    def made():
+        tj.manual_seed(3)
+        model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+        optimizer = tj.optim.AdamW(model.parameters(), lr=0.1)
+        schedule = tj.optim.lr_scheduler.StepLR(optimizer, 4, 0.5)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = (model(x) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return model, optimizer, schedule, step
+
+    losses = []
+    for wrap in (lambda step: step, tj.script):
+        model, optimizer, schedule, step = made()
+        run, seen = wrap(step), []
+        for k in range(24):
+            seen.append(run(tj.full((2 + k % 2, 3), 0.1 * k)).item())
+            schedule.step()
+            if k == 10:
+                model[0].weight.data = model[0].weight.data * 2
+            if k == 14:
+                optimizer.param_groups[0]["weight_decay"] = 0.0
+            if k == 18:
+                optimizer.load_state_dict(optimizer.state_dict())
+            if k == 20:
+                model[2].bias.requires_grad_(False)
+        losses.append(seen)
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+
+
+def test_this_interpreter_is_supported() -> None:
+    assert memory_words.supported()
+
+
+def test_without_support_guards_are_checked_in_python(monkeypatch) -> None:
+    monkeypatch.setattr(memory_words, "supported", lambda: False)
+    model = Scaled()
+    compiled = tj.script(lambda x: model(x))
+    for _ in range(5):
+        same(model, compiled)
+    assert compiled.entries[0][1].guards.shortcut.snapshot is None
+    model.scale = 3.0
+    same(model, compiled)
