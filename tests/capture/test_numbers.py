@@ -16,7 +16,7 @@ import tracejit as tj
 from tracejit.capture.scalars import RuntimeNumber
 
 NAN, INF = float("nan"), float("inf")
-INTS = [1, 2, 0, -3, 7, 2**31 - 1, 2**53 + 1, -(2**63), 2**63 - 1]
+INTS = [1, 2, 0, -3, 7, 2**31 - 1, 2**53 + 1, 2**60 + 2**36 + 1, -(2**63), 2**63 - 1]
 HUGE = [2**63, -(2**63) - 1, 2**70]
 FLOATS = [1.5, -0.0, 0.0, -2.25, 1e300, 5e-324, INF, -INF, NAN]
 
@@ -93,7 +93,8 @@ ARITHMETIC = {
 }
 PAIRS = [
     (3, 4), (3, -2), (-7, 2), (0, 5), (5, 0), (2**62, 2**62), (10**40, 3), (1.5, 2), (2, 1.5),
-    (-0.0, 1), (1, -0.0), (INF, 2.0), (NAN, 1.0), (1e308, 10.0), (-8.0, 0.5), (2.5, 2), (10**400, 1.0),
+    (-0.0, 1), (1, -0.0), (INF, 2.0), (NAN, 1.0), (1e308, 10.0), (-8.0, 0.5), (2.5, 2),
+    (10**400, 1.0),
 ]  # fmt: skip
 
 
@@ -110,6 +111,16 @@ def test_arithmetic_needs_one_program(name):
     numbers = [(5, 3), (7, 2), (11, 4), (9, 5)] + [(6.5, 3.25), (9.5, 2.75), (7.25, 4.5)]
     report = same(lambda n, m: (operation(n, m), x), numbers)
     assert report.compiles == 2 and not report.breaks  # ints, floats
+
+
+def test_equal_constants_that_differ():
+    x = tj.ones(1)
+    same(lambda v: (x, v * 0.0, v * -0.0, v + 1, v + 1.0, v + True), [2.0, 3, -1.0, NAN])
+
+
+def test_signs_of_zeros_that_are_asked_for():
+    x = tj.ones(1)
+    same(lambda v: x * math.copysign(2, v * 0.5), [0.0, -0.0, 1.0, NAN, -1.0])
 
 
 def test_bits():
@@ -145,7 +156,7 @@ def test_what_python_raises():
         lambda x, n: x[:n],
         lambda x, n: x.sum(n - 1),
         lambda x, n: sum(x * k for k in range(n)),
-        lambda x, n: (x * [4, 5, 6][n], "abc"[n], f"{n}", str(n), f"{n:03d}", "%d" % n),
+        lambda x, n: (x * [4, 5, 6][n], "abc"[n], f"{n}", str(n), f"{n:03d}", "%d" % n),  # noqa: UP031
         lambda x, n: x * {1: 10, 2: 20}[n],
         lambda x, n: x * math.sqrt(n),
         lambda x, n: x * float(n),
@@ -310,6 +321,47 @@ def _counts_globally(x):
     return x * _calls
 
 
+def test_two_functions_over_one_variable():
+    def make():
+        count = 3
+
+        def read():
+            return count
+
+        def more():
+            nonlocal count
+            count += 1
+            return count
+
+        return read, more
+
+    def program(jit):
+        read, more = make()
+        f = jit(lambda x: (x * read() + more(), read()))
+        return [shown(f(tj.ones(1))) for _ in range(4)]
+
+    assert program(lambda f: tj.script(f, mode="graph")) == program(lambda f: f)
+
+
+def test_a_zero_of_the_other_sign_is_written_back():
+    def program(jit):
+        d, seen = {"a": 0.0}, []
+
+        def function(x):
+            for key in ("a",):
+                d[key] = -0.0
+            return x
+
+        f = jit(function)
+        for _ in range(3):
+            d["a"] = 0.0
+            f(tj.ones(1))
+            seen.append(repr(d["a"]))
+        return seen
+
+    assert program(lambda f: tj.script(f, mode="graph")) == program(lambda f: f)
+
+
 def test_globals():
     global _calls
     captured, seen = tj.script(_counts_globally, mode="graph"), []
@@ -388,7 +440,7 @@ def test_attributes_are_plain_after_an_exception():
     plain, ours = Counter(), Counter()
     captured = tj.script(lambda x: function(ours, x), mode="graph")
     for _ in range(3):
-        for f, c in ((captured, ours), (lambda x: function(plain, x), plain)):
+        for f in (captured, lambda x: function(plain, x)):
             with pytest.raises(KeyError):
                 f(tj.ones(1))
         assert state(ours) == state(plain)

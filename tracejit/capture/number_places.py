@@ -84,14 +84,15 @@ class NumberPlaces:
         if self._stored(place) or path_of(place) in self.varying:
             number: RuntimeNumber = self.numbers.root(place.value, place)
             if _put(place, number):
-                self.roots[id(place)] = self.seen[slot] = number
+                self.roots[id(place)] = number
+                self.seen[slot] = number
 
     def _found_again(self, place: Place) -> None:
         """A second place of a number that was replaced already."""
-        number: Any = place.value
+        number, root = place.value, self.seen.get(_slot(place) or ())
         place.value = number.hint
-        if number.op is None and number is self.seen.get(_slot(place) or ()):
-            self.roots[id(place)] = number
+        if root is not None and number is root:
+            self.roots[id(place)] = root
         else:
             self.state.unmodelled(place.text, "a number stored in this call is found by new code")
 
