@@ -85,6 +85,10 @@ def set_item(owner, index, value):
     owner[index] = value
 
 
+def update_item(owner, index, operation, new):
+    owner[index] = _INPLACE[operation](owner[index], new)
+
+
 def inplace(operation, old, new):
     return _INPLACE[operation](old, new)
 
@@ -118,6 +122,7 @@ def runtime(**others):
         "set_item": set_item,
         "get_item": operator.getitem,
         "inplace": inplace,
+        "update_item": update_item,
         "fresh": itself,
         "value": value,
         "Return": Return,

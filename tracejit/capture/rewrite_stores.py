@@ -157,6 +157,10 @@ class Stores:
         parts = [self.expressions.visit(target.value), self.expressions.visit(target.slice)]
         before = [self.set(name, part, node) for name, part in zip(names, parts)]
         place = [load(name) for name in names]
+        if isinstance(node.value, (ast.Constant, ast.Name)):  # nothing happens between the reads
+            symbol = ast.Constant(OPERATORS[type(node.op)])
+            update = ask("update_item", [*place, symbol, self.expressions.visit(node.value)], node)
+            return [*before, located(ast.Expr(update), node), self.forget(names, node)]
         new = self.updated(ask("get_item", place, target), node)
         change = located(ast.Expr(ask("set_item", [*place, new], node)), node)
         return [*before, change, self.forget(names, node)]
@@ -188,7 +192,7 @@ class Stores:
             return []
         if node.msg is not None and has_walrus(node.msg):
             return self.evaluated(node)
-        test = self.expressions.visit(node.test)
+        test = self.expressions.tested(node.test)
         self.expressions.inner += 1
         message = [self.expressions.visit(node.msg)] if node.msg is not None else []
         self.expressions.inner -= 1

@@ -231,7 +231,7 @@ def _masked(view: Any, mask: Any, dim: int, value: Any) -> Any | None:
         return None
     sizes = tuple(value.shape)
     before, after = sizes[: max(len(sizes) - rest, 0)], sizes[max(len(sizes) - rest, 0):]
-    if before and not is_one(before[-1]):
+    if before and not (hint(before[-1]) == 1 and equal(before[-1], 1)):
         return None
     spread = (*before[:-1], *(1,) * len(mask.shape), *after) if before else sizes
     while len(spread) > len(view.shape) and is_one(spread[0]):
@@ -246,7 +246,7 @@ _UPDATES = {operator.iadd: operator.add, operator.isub: operator.sub, operator.i
             operator.itruediv: operator.truediv}  # fmt: skip
 
 
-def update(input: Any, key: Any, operation: Any, value: Any) -> bool:
+def update_through_mask(input: Any, key: Any, operation: Any, value: Any) -> bool:
     """`input[key] op= value` for a mask and a number, without selecting; False where it is more.
 
     `operation` is one of the operator module's in-place functions. Called for captured functions,
@@ -254,7 +254,7 @@ def update(input: Any, key: Any, operation: Any, value: Any) -> bool:
 
     >>> import operator, tracejit
     >>> x = tracejit.tensor([1.0, -1.0])
-    >>> update(x, x < 0, operator.imul, 3), x.tolist()
+    >>> update_through_mask(x, x < 0, operator.imul, 3), x.tolist()
     (True, [1.0, -3.0])
     """
     compute = _UPDATES.get(operation)
@@ -267,8 +267,9 @@ def update(input: Any, key: Any, operation: Any, value: Any) -> bool:
     result = compute(found.view, value)
     if not can_cast(result.dtype, input.dtype):
         return False
-    written = where(found.mask.reshape(*found.mask.shape, *(1,) * (len(found.view.shape) -
-                    len(found.mask.shape))), convert(result, input.dtype), found.view)
+    rest = len(found.view.shape) - len(found.mask.shape)
+    wide = found.mask.reshape((*found.mask.shape, *(1,) * rest))
+    written = where(wide, convert(result, input.dtype), found.view)
     found.view._assign(written)
     return True
 
