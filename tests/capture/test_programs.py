@@ -9,6 +9,7 @@ import pytest
 import tracejit as tj
 from tests.capture import (
     programs_autograd,
+    programs_dynamic,
     programs_found,
     programs_mutation,
     programs_random,
@@ -18,6 +19,7 @@ from tracejit import config
 
 PROGRAMS = (
     programs_mutation.PROGRAMS
+    + programs_dynamic.PROGRAMS
     + programs_random.PROGRAMS
     + programs_staleness.PROGRAMS
     + programs_autograd.PROGRAMS

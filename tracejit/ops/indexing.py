@@ -258,6 +258,8 @@ def update_through_mask(input: Any, key: Any, operation: Any, value: Any) -> boo
     (True, [1.0, -3.0])
     """
     compute = _UPDATES.get(operation)
+    if type(key) is tuple and len(key) == 1:
+        (key,) = key
     if compute is None or not is_number(value) or not is_tensor(key) or not is_mask(key):
         return False
     if operation is not operator.iadd and operation is not operator.isub and not (
@@ -388,7 +390,8 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
     [0, 0, 1, 1]
     """
     if repeats is None:
-        return _sized(repeat_positions_record(_counts(input)), 0, output_size)
+        positions = convert(repeat_positions_record(_counts(input)), input.dtype)
+        return _sized(positions, 0, output_size)
     if dim is None:
         return repeat_interleave(input.reshape(-1), repeats, 0, output_size=output_size)
     k = normalize_dim(dim, len(input.shape))
