@@ -109,12 +109,12 @@ def a_list_that_is_read_elsewhere_in_the_call(jit):
 
 def a_list_under_two_names(jit):
     seen: list = []
-    alias = seen
+    the_same = seen
 
     @jit
     def f(x):
         seen.append(x.sum().item())
-        return x * alias[-1]
+        return x * len(the_same)
 
     return f, [f(x) for x in numbers()], seen
 
@@ -293,7 +293,7 @@ def a_number_used_with_a_tensor(jit):
     def f(x):
         v, n = x.sum().item(), x.sum().to(tj.int64).item()
         return x * v + 1, x.to(tj.int64) + n, x.to(tj.int64) + v, v - x, (v * 2 + 1) * x, \
-            x.half() * v
+            x.half() * v, x.to(tj.int64) * (n / 4)
 
     return f, [f(x) for x in numbers()]
 
@@ -311,14 +311,14 @@ def a_number_that_decides(jit):
 
 def a_number_divides(jit):
     @jit
-    def f(x):
+    def f(x, way):
         v = x.sum().item()
         try:
-            return 1 / v, 5 // v, 2**v, v**-1
+            return 1 / v if way == 0 else 5 // v if way == 1 else (v**-1, 2**v)
         except ZeroDivisionError:
             return str(v)
 
-    return f, [f(x) for x in numbers(6)]
+    return f, [f(x, way) for way in range(3) for x in (tj.zeros(4), *numbers(2))]
 
 
 def a_number_as_an_index_or_a_key(jit):

@@ -106,6 +106,8 @@ def prints(jit):
         deferred_print(x, [x[0], {"v": x.sum().item()}], (loss.item(), x.shape[0]))
         deferred_print(deferred_format(["at ", (x.sum().item(), None, ".3f"), " of ",
                                         (x[0], "r", ""), (x[1], None, "8.2f")]))
+        deferred_print(x)
+        x.mul_(2)
         deferred_print()
         return loss
 
@@ -144,8 +146,8 @@ def test_printed_tensors_show_their_history(capsys):
 def between(jit):
     @jit
     def f(x):
-        deferred_print("first", x.sum().item())
-        print("second", x.sum().item())
+        deferred_print("first")
+        print("second")
         deferred_print("third", x.sum().item())
 
     return f
@@ -263,11 +265,15 @@ def test_texts_end_no_segment():
 def test_a_format_that_cannot_be_raises_at_its_line():
     @tj.script
     def f(x):
-        return deferred_format_of(x.sum().item(), "d")
+        text = deferred_format_of(x.sum().item(), "d")
+        x.add_(1)
+        return text
 
+    x = tj.ones(2)
     for _ in range(2):
         with pytest.raises(ValueError, match="Unknown format code 'd' for object of type 'float'"):
-            f(tj.ones(2))
+            f(x)
+    assert x.tolist() == [1.0, 1.0]
 
 
 def test_logging_has_values_lines_and_levels(caplog):
@@ -292,6 +298,57 @@ def test_logging_has_values_lines_and_levels(caplog):
     assert (first.filename, first.funcName) == ("test_host_reads.py", "f")
     assert first.levelname == "INFO" and caplog.records[1].lineno == first.lineno + 1
     assert (f.report().compiles, f.report().breaks) == (1, []), str(f.report())
+
+
+def test_a_message_below_the_level_is_not_handled():
+    log, seen = logging.getLogger("tracejit.tests.host_reads.level"), []
+    handler = logging.Handler()
+    handler.emit = lambda record: seen.append(record.getMessage())
+    log.addHandler(handler)
+
+    @tj.script
+    def f(x):
+        replacement(log.info)("loss %s", x.sum().item())
+
+    for k, level in enumerate((logging.INFO, logging.ERROR, logging.INFO)):
+        log.setLevel(level)
+        f(tj.full((2,), float(k)))
+    assert seen == ["loss 0.0", "loss 4.0"] and f.report().compiles == 1
+
+
+def test_output_comes_before_what_cannot_be_put_off(monkeypatch):
+    class Stream:
+        def __init__(self):
+            self.texts = []
+
+        def write(self, text):
+            self.texts.append(text)
+
+    stream = Stream()
+    monkeypatch.setattr("sys.stdout", stream)
+
+    @tj.script
+    def f(x):
+        deferred_print("first")
+        deferred_print("second", file=stream)
+        if x.shape[0] == 3:
+            raise ValueError
+        deferred_print("third")
+
+    for n in (1, 2, 2, 2, 2):
+        f(tj.ones(n))
+    assert "".join(stream.texts) == "first\nsecond\nthird\n" * 5
+
+
+def test_output_without_any_tensor_before_an_exception(capsys):
+    @tj.script
+    def f(x):
+        deferred_print("here", 1)
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        f(tj.ones(3))
+    assert capsys.readouterr().out == "here 1\n"
 
 
 def test_what_is_replaced():
