@@ -127,3 +127,13 @@ def test_errors_of_a_backward_that_cannot_work() -> None:
             y.sum().backward()
         said.append(str(raised.value))
     assert said[0] == said[1]
+
+
+def test_code_without_a_file_is_watched_like_any_other():
+    """`python -c`, `exec` of a text: what it reads is guarded."""
+    space = {"tj": tj, "n": 2}
+    exec("f = tj.script(lambda x: x * n)", space)
+    for n in (2, 2, 3, 2):
+        space["n"] = n
+        assert space["f"](tj.ones(1)).item() == n
+    assert space["f"].report().cache_hits == 2

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 import tracejit as tj
+from tracejit.eager.recording import active
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def work(x, w):
@@ -56,6 +65,40 @@ def test_threads_compile_each_function_once():
     assert [g.report().compiles for g in functions] == [1] * 5
 
 
+def test_32_threads_over_5_functions_of_different_rank_compile_5_times():
+    def of_rank(rank):
+        return tj.script(lambda x: (x * 2.5 - rank).tanh().sum(-1) + x.amax())
+
+    functions = [of_rank(rank) for rank in range(1, 6)]
+    inputs = [tj.randn(*range(2, rank + 2)) for rank in range(1, 6)]
+    expected = [f.function(x).numpy() for f, x in zip(functions, inputs)]
+    start = threading.Barrier(32)
+
+    def body(k):
+        start.wait(60)
+        for r in range(10):
+            j = (k + r) % 5
+            np.testing.assert_allclose(functions[j](inputs[j]).numpy(), expected[j], rtol=2e-5)
+
+    run_threads(32, body)
+    assert [f.report().compiles for f in functions] == [1] * 5
+    assert [len(f.entries) for f in functions] == [1] * 5
+
+
+def test_a_failure_in_one_thread_is_its_own():
+    f = tj.script(lambda x, i: x[i] * 2)
+
+    def body(k):
+        for _ in range(20):
+            if k % 2:
+                with pytest.raises(IndexError, match="index 9 is out of bounds"):
+                    f(tj.arange(4.0), tj.tensor([9]))
+            else:
+                assert f(tj.arange(4.0), tj.tensor([k % 4])).tolist() == [2.0 * (k % 4)]
+
+    run_threads(8, body)
+
+
 def test_grad_mode_is_per_thread():
     w = tj.ones(2, requires_grad=True)
     f = tj.script(lambda x: x * w)
@@ -91,3 +134,101 @@ def test_a_forked_child_calls_what_was_compiled_before():
     np.testing.assert_allclose(old, expected, rtol=1e-6)
     np.testing.assert_allclose(new, expected, rtol=1e-6)
     assert child.exitcode == 0
+
+
+def _loader(tasks, results):
+    """As a DataLoader's worker: captured functions prepare batches until None comes."""
+    for k in iter(tasks.get, None):
+        x = tj.full((k + 1, 400, 200), float(k))
+        results.put((k, SHARED(x[0], tj.ones(200, 3)).numpy()))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_of_a_loader_call_captured_functions(method):
+    w = tj.ones(200, 3)
+    SHARED(tj.ones(400, 200), w)  # compiled, and workers running, before the processes start
+    context = multiprocessing.get_context(method)
+    tasks, results = context.Queue(), context.Queue()
+    workers = [context.Process(target=_loader, args=(tasks, results)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for k in range(9):
+        tasks.put(k)
+    found = dict(results.get(timeout=120) for _ in range(9))
+    for _ in workers:
+        tasks.put(None)
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0] * 3
+    for k, got in found.items():
+        want = work(tj.full((400, 200), float(k)), w).numpy()
+        np.testing.assert_allclose(got, want, rtol=2e-5)
+
+
+def _script(code):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-c", "import tracejit as tj\n" + code],
+        env=environment,
+        cwd=ROOT,
+        timeout=120,
+        capture_output=True,
+        text=True,
+    )
+
+
+EXITS = {
+    "first call at exit": "import atexit\nf = tj.script(lambda x: x * 2)\n"
+    "atexit.register(lambda: print(f(tj.ones(1)).item()))",
+    "replay at exit": "import atexit\nf = tj.script(lambda x: x * 2)\nf(tj.ones(1))\n"
+    "atexit.register(lambda: print(f(tj.ones(1)).item()))",
+    "a daemon thread calls while the interpreter exits": "import threading, time\n"
+    "f = tj.script(lambda x: (x @ x).tanh())\nx = tj.ones(300, 300)\nf(x)\n"
+    "threading.Thread(target=lambda: [f(x) for _ in range(10**6)], daemon=True).start()\n"
+    "time.sleep(0.1)\nprint(2.0)",
+    "a daemon thread compiles while the interpreter exits": "import threading, time\n"
+    "def go():\n    for k in range(10**6): tj.script(lambda x: x * float(k))(tj.ones(2))\n"
+    "threading.Thread(target=go, daemon=True).start()\ntime.sleep(0.3)\nprint(2.0)",
+}
+
+
+@pytest.mark.parametrize("code", EXITS.values(), ids=EXITS)
+def test_calls_while_the_interpreter_exits(code):
+    done = _script(code)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2.0\n", "")
+
+
+@pytest.mark.parametrize("captured", ["replayed", "recorded"])
+def test_calls_go_on_after_an_interrupt_at_any_moment(captured):
+    """The recorder is gone, programs and frames are whole, the next call is right."""
+
+    def step(x):
+        y = (x @ x).tanh()
+        return (y * 2 + x).sum(0) - y.mean()
+
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    x = tj.randn(60, 60)
+    expected = step(x).numpy()
+    f = tj.script(step)
+    f(x)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    hits = 0
+    try:
+        for k in range(150):
+            g = f if captured == "replayed" else tj.script(lambda x, k=k: step(x) + 0 * k)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 1e-5 + k * 2e-5)
+                for _ in range(2000 if captured == "replayed" else 1):
+                    g(x)
+            except KeyboardInterrupt:
+                hits += 1
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            assert active.recorder is None
+            np.testing.assert_allclose(f(x).numpy(), expected, rtol=2e-4, atol=1e-4)
+            np.testing.assert_allclose(g(x).numpy(), expected, rtol=2e-4, atol=1e-4)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert hits > 50

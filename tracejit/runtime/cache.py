@@ -164,10 +164,14 @@ def source_file(kernel: Kernel) -> str:
     # Not the digest: comments, which name the user's lines, are no part of that.
     check = hashlib.sha256(kernel.source.encode()).hexdigest()
     path = root / "kernels" / f"{kernel.name}_{check[:16]}.py"
+    text = kernel.source.encode()
     try:
-        if not path.exists():
+        found = path.read_bytes() if path.exists() else None
+        if found != text:
+            if found is not None:
+                _warn("damaged", f"kernel cache: {path} is damaged; it is written again")
             path.parent.mkdir(mode=0o700, exist_ok=True)
-            _replace(path, kernel.source.encode())
+            _replace(path, text)
     except OSError as error:
         _give_up(root, error)
         return f"<kernel {kernel.name}>"

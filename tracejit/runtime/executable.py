@@ -7,6 +7,7 @@ purpose: take a frame, write addresses into its table, one native call, look at 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from struct import Struct
 from typing import Any
@@ -24,6 +25,9 @@ from tracejit.runtime.binding import Binding, bind
 from tracejit.runtime.runner import JOB, ROW, STATUS_WORDS, Runner
 
 _KEPT_ARENA = 1 << 20  # larger arenas are taken from the pool for each call
+_KEPT_TOTAL = 1 << 21  # bytes of arenas that frames of all bindings may keep between calls
+_FRAME = 4096  # what a frame itself takes, about
+_keeping: deque[tuple[list[Any], int]] = deque()  # frames of a binding, bytes of one's arena
 
 
 class ProgramError(RuntimeError):
@@ -254,7 +258,20 @@ class _Native:
         return (*step.sizes, blas.blas().gemm(dtype))
 
     def frame(self) -> _Frame:
+        nbytes = self.binding.arena_bytes + self.binding.scratch_bytes
+        if nbytes <= _KEPT_ARENA:
+            _keep(self.binding.frames, nbytes + _FRAME)
         return _Frame(self)
+
+
+def _keep(frames: list[Any], nbytes: int) -> None:
+    """Note that a binding will keep one more frame; the oldest idle ones go past the limit."""
+    _keeping.append((frames, nbytes))
+    total = sum(n for _, n in _keeping)
+    while total > _KEPT_TOTAL and len(_keeping) > 1:
+        oldest, freed = _keeping.popleft()
+        oldest.clear()
+        total -= freed
 
 
 class _Frame:

@@ -7,7 +7,6 @@ In: a bound program and the addresses of its buffers. Out: what they write there
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -31,17 +30,15 @@ def bytes_at(address: int, nbytes: int) -> np.ndarray:
 
 
 def python_kernel(kernel: Kernel) -> Callable[..., Any]:
-    """The kernel's function as plain Python, imported from its file, where breakpoints hold."""
+    """The kernel's function as plain Python, of its file, where breakpoints hold."""
     path = cache.source_file(kernel)
     if kernel.name.startswith("matmul_") or not os.path.exists(path):
         from tracejit.lowering.native import namespace_of
 
         return namespace_of(kernel, path)[kernel.name]
-    spec = importlib.util.spec_from_file_location(f"tracejit_kernel_{kernel.digest}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return getattr(module, kernel.name)
+    namespace: dict[str, Any] = {"__name__": f"tracejit_kernel_{kernel.digest}", "__file__": path}
+    exec(compile(kernel.source, path, "exec"), namespace)  # not imported: no bytecode is kept
+    return namespace[kernel.name]
 
 
 def run_python(
