@@ -84,7 +84,7 @@ def _array(x: Any) -> Any:
 
 
 def _succeeds(op: Op, values: tuple, attributes: dict, known: dict, hints: dict) -> bool:
-    """Whether the op runs on its integers as they are and zeros for everything else."""
+    """Whether the op runs on its integers as they are and ones for everything else."""
     graph, operands, arrays = Graph(op.name), [], []
     for value in values:
         if isinstance(value, Value):
@@ -92,8 +92,8 @@ def _succeeds(op: Op, values: tuple, attributes: dict, known: dict, hints: dict)
             operand = graph.input(kind)
             operand.is_weak = value.is_weak
             operands.append(operand)
-            zero = np.zeros((), kind.dtype.numpy)
-            arrays.append(known[value] if value in known else np.broadcast_to(zero, kind.shape))
+            one = np.ones((), kind.dtype.numpy)  # weights that are all zero are no distribution
+            arrays.append(known[value] if value in known else np.broadcast_to(one, kind.shape))
         else:
             operands.append(at_size(value, hints))
     made = graph.append(op, tuple(operands), at_size(attributes, hints))
