@@ -258,6 +258,10 @@ def test_sizes_in_regions_are_settled_with_those_around_them():
     graph = run(parse_graph(text))
     text = str(graph)
     assert "[2*a]" not in text and text.count("float32[b]") >= 5, text
+    learnt = text.replace("float32[b]", "float32[c]").replace("in0: float32[c], in1", "in0: "
+                          "float32[b], in1").replace("a=2", "c=4").replace("b = 2*a", "c = b")
+    settled = str(run(parse_graph(learnt)))
+    assert "[c]" not in settled and settled.count("float32[b]") >= 5, settled
 
 
 def test_passes_run_in_regions():
