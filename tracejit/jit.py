@@ -132,7 +132,8 @@ class CompiledFunction:
 
     def _adapted(self, arguments: tuple) -> Any:
         """Call the form of the function that is recorded: `script` shows its control flow."""
-        return self.signature.call(self.adapt(self.function), arguments)
+        function = rewritten(self.function) if self.read_source else self.function
+        return self.signature.call(function, arguments)
 
     def _capture(self, mode: str, arguments: tuple) -> Any:
         self.statistics.cache_misses += 1
@@ -164,7 +165,7 @@ class CompiledFunction:
             self.dynamic is False,
             watch,
             self.varying,
-            self.adapt,
+            rewritten if self.read_source else None,
         )
         result = call.run()
         if call.entry is not None:
@@ -265,10 +266,6 @@ class CompiledFunction:
     def _options(self) -> dict[str, Any]:
         names = ("dynamic", "fullgraph", "numerics", "mode", "read_source")
         return {name: getattr(self, name) for name in names}
-
-    def adapt(self, function: Any) -> Any:
-        """What runs instead of a user's function while it is recorded."""
-        return rewritten(function) if self.read_source else function
 
 
 class _Bound:

@@ -7,6 +7,7 @@ effects cannot be seen is refused before it runs. Called by `control.py`, and by
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from tracejit.capture.breaks import Refused
 from tracejit.capture.location import is_own
 from tracejit.capture.rolled import FollowedList
+from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.watch import is_pure
 from tracejit.eager.tensor import Tensor
 from tracejit.ops import joining
@@ -33,10 +35,40 @@ def adapted(recorder: Any, function: Any) -> Any:
     if joined is not None:
         return joined
     if type(function) is FunctionType:
-        return recorder.root.adapt(function)
+        return _adapted_function(recorder, function)
     if type(function) is MethodType and type(function.__func__) is FunctionType:
-        return MethodType(recorder.root.adapt(function.__func__), function.__self__)
+        return MethodType(_adapted_function(recorder, function.__func__), function.__self__)
+    if type(function) is BuiltinFunctionType and not is_pure(function):
+        return with_plain_numbers(function)
     return function
+
+
+def _adapted_function(recorder: Any, function: FunctionType) -> Any:
+    found = recorder.root.adapt(function)
+    foreign = found is function and not is_own(function.__code__)
+    return with_plain_numbers(function) if foreign else found
+
+
+def with_plain_numbers(function: Any) -> Any:
+    """For code nobody can see into, which may look at types: plain ints and floats."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*[_plain(x) for x in args], **{k: _plain(x) for k, x in kwargs.items()})
+
+    return call
+
+
+def _plain(x: Any) -> Any:
+    if isinstance(x, RuntimeNumber):
+        return x.concrete()
+    if type(x) in (list, tuple):
+        parts = [_plain(y) for y in x]
+        return type(x)(parts) if any(a is not b for a, b in zip(parts, x)) else x
+    if type(x) is dict:
+        made = {k: _plain(v) for k, v in x.items()}
+        return made if any(made[k] is not v for k, v in x.items()) else x
+    return x
 
 
 def _joining(function: Any) -> Callable | None:
@@ -47,12 +79,13 @@ def _joining(function: Any) -> Callable | None:
     if together is None:
         return None
 
-    def joined(tensors: Any, dim: int = 0, **keywords: Any) -> Any:
-        if isinstance(tensors, FollowedList) and not keywords and type(dim) is int:
-            whole = tensors.joined(together, dim)
+    def joined(*args: Any, **keywords: Any) -> Any:
+        if len(args) in (1, 2) and isinstance(args[0], FollowedList) and set(keywords) <= {"dim"}:
+            dim = (*args[1:], *keywords.values(), 0)[0]
+            whole = args[0].joined(together, dim) if type(dim) is int else None
             if whole is not None:
                 return whole
-        return function(tensors, dim, **keywords)
+        return function(*args, **keywords)
 
     return joined
 

@@ -113,8 +113,10 @@ def _recorded(parent: Recorder, name: str, variables: Variables, trip: Any,
             body.record(run)
             return body
         except Promote as found:
+            body.appended.clear()  # an attempt that is given up holds nothing
             promoted.add(found.place)
         except Lift as found:
+            body.appended.clear()
             lifted.add(found.place)
     raise Refused("its variables do not settle")
 
@@ -239,6 +241,7 @@ class LoopNode:
                 container.extend_by(whole, body.trip)
             else:
                 container.extend([whole[k] for k in range(int(body.trip))])
+        body.appended.clear()  # what is held here could never be let go of untaken
 
     def _value(self, c: Carried) -> Any:
         slot: Any = c.slot

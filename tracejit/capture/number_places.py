@@ -49,6 +49,10 @@ class NumberPlaces:
         number.original = place.value  # which the caller still has
         return number
 
+    def varies(self, place: Place) -> bool:
+        """Whether the number there was seen to change."""
+        return path_of(place) in self.varying
+
     def mention(self, names: Names) -> None:
         """Code may run that stores to these names."""
         self.stored |= names.stored

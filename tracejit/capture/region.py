@@ -221,6 +221,7 @@ def trial(region: RegionRecorder) -> Iterator[None]:
         if root.refusals:
             raise Refused(root.refusals[0])
     finally:
+        region.own.clear()
         root.trials -= 1
         active.recorder = region.parent
         if not root.trials:

@@ -19,7 +19,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracejit.capture.rewrite_bound import mark_unbound
-from tracejit.capture.rewrite_expressions import Expressions, ask, load, located, member, store
+from tracejit.capture.rewrite_expressions import (
+    Expressions,
+    ask,
+    for_its_truth,
+    load,
+    located,
+    member,
+    store,
+)
 from tracejit.capture.rewrite_names import (
     LOOPS,
     Function,
@@ -241,7 +249,7 @@ class _Rewriter:
     ) -> ast.Call:
         body = self.part("if", node.body, after, names, node)
         orelse = self.part("else", node.orelse, after, names, node)
-        parts = [self.expressions.visit(node.test), body, orelse, *described]
+        parts = [self.expressions.tested(node.test), body, orelse, *described]
         return ask("if_", parts, node.test)
 
     def loop(
@@ -287,12 +295,12 @@ class _Rewriter:
     def test(self, node: ast.While, names: tuple[str, ...]) -> ast.expr:
         """The test of a `while` as a function: a definition where it binds names."""
         if not has_walrus(node.test):
-            return self.expressions.moved(node.test)
+            return self.expressions.moved(for_its_truth(node.test))
         name = self.name("test")
 
         def start() -> list[ast.stmt]:
             before = self.stores.announce_walrus(node)
-            value = self.expressions.visit(node.test)
+            value = self.expressions.tested(node.test)
             return [*before, located(ast.Return(value), node.test)]
 
         binds = frozenset(bound_names([node.test]))

@@ -64,6 +64,25 @@ def call_location(node: ast.Call) -> ast.AST:
     return place
 
 
+_NAMES = {
+    (ast.And, False): "and_",
+    (ast.Or, False): "or_",
+    (ast.And, True): "both",
+    (ast.Or, True): "either",
+}
+
+
+def for_its_truth(node: ast.expr) -> ast.expr:
+    """Mark an expression of which only the truth counts, and the parts of which that is so."""
+    if isinstance(node, ast.BoolOp):
+        node.only_truth = True  # type: ignore[attr-defined]
+        for value in node.values:
+            for_its_truth(value)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        for_its_truth(node.operand)
+    return node
+
+
 class Expressions(ast.NodeTransformer):
     """Rewrites the expressions of one scope. `inner` counts the inner functions around."""
 
@@ -79,6 +98,10 @@ class Expressions(ast.NodeTransformer):
         body = self.visit(node)
         self.inner -= 1
         return thunk(body, *names)
+
+    def tested(self, node: ast.expr) -> ast.expr:
+        """The expression, rewritten, where only its truth counts."""
+        return self.visit(for_its_truth(node))
 
     def plain(self, node: ast.expr) -> bool:
         """Whether the truth of an expression obviously never is a tensor's."""
@@ -141,7 +164,7 @@ class Expressions(ast.NodeTransformer):
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         if self.plain(node) or has_walrus(node):
             return self.generic_visit(node)  # type: ignore[return-value]
-        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        name = _NAMES[type(node.op), hasattr(node, "only_truth")]
         *before, result = [self.moved(value) for value in node.values]
         while before:
             both = ask(name, [before.pop(), result], node)
@@ -150,6 +173,8 @@ class Expressions(ast.NodeTransformer):
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         plain = not isinstance(node.op, ast.Not) or self.plain(node)
+        if isinstance(node.op, ast.Not):
+            for_its_truth(node.operand)
         self.generic_visit(node)
         return node if plain else ask("not_", [node.operand], node)
 
@@ -177,7 +202,7 @@ class Expressions(ast.NodeTransformer):
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         if self.plain(node.test) or has_walrus(node.body, node.orelse):
             return self.generic_visit(node)  # type: ignore[return-value]
-        parts = [self.visit(node.test), self.moved(node.body), self.moved(node.orelse)]
+        parts = [self.tested(node.test), self.moved(node.body), self.moved(node.orelse)]
         return ask("ternary", parts, node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:

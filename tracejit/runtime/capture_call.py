@@ -75,7 +75,7 @@ class CapturedCall:
         static: bool,
         watch: bool,
         varying: frozenset[Path] = frozenset(),
-        adapt: Callable[[Any], Any] = lambda function: function,
+        adapt: Callable[[Any], Any] | None = None,
     ):
         self.function, self.invoke, self.arguments, self.compile = (
             function,
@@ -87,7 +87,9 @@ class CapturedCall:
         self.recorder = Recorder(name, self._run_segment, fullgraph, static)
         self.state = State(self._unmodelled, self._exempt)
         self.recorder.refresh = self.state.refresh
-        self.recorder.adapt = adapt
+        self.reads_source = adapt is not None  # what is called gets plain numbers where it must
+        if adapt is not None:
+            self.recorder.adapt = adapt
         self.numbers = NumberPlaces(self.recorder.numbers, self.state, varying)
         self.recorder.replayable = watch
         self.sinks = Sinks()
@@ -151,8 +153,11 @@ class CapturedCall:
         """Arguments as the function sees them: numbers become runtime scalars."""
         if self.watch:
             self.state.add_root("argument", self, k, value, self.names[k])
-            if type(value) in (int, float):
-                return self.numbers.argument(self.state.roots["argument", id(self), k])
+            place = self.state.roots["argument", id(self), k]
+            if type(value) is float or type(value) is int and (
+                self.reads_source or self.numbers.varies(place)
+            ):
+                return self.numbers.argument(place)
         return value
 
     def _run_segment(self, graph: Graph, inputs: list[Any]) -> list[Tensor]:
