@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import logging
 import threading
+from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 
@@ -355,6 +357,16 @@ def test_what_is_replaced():
     assert replacement(print) is deferred_print and replacement(str) is deferred_str
     for other in (len, max, dict, "a".join, [].append, test_what_is_replaced, object()):
         assert replacement(other) is None
+
+
+def test_classes_written_in_c_get_plain_numbers():
+    @tj.script
+    def f(x):
+        v = x.sum().item()
+        return replacement(Decimal)(v), replacement(timedelta)(seconds=v)
+
+    for k in range(3):
+        assert f(tj.full((2,), float(k))) == (Decimal(2 * k), timedelta(seconds=2 * k))
 
 
 def test_reads_from_several_threads():

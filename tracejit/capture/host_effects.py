@@ -449,13 +449,31 @@ def replacement(function: Any) -> Callable[..., Any] | None:
         owner = getattr(function, "__self__", None)
         if type(owner) is str:
             return _format_method(owner) if function.__name__ == "format" else None
-        return next((deferred for plain, deferred in _BUILTINS if plain is function), None)
+        known = next((deferred for plain, deferred in _BUILTINS if plain is function), None)
+        return known or (_constructor(function) if kind is type else None)
     if kind is MethodType:
         return _method(function.__self__, function.__name__)
     if kind is FunctionType and function.__module__ == "logging":
         level = _ROOT_LEVELS.get(function)
         return None if level is None else _log_function(function, level)
     return None
+
+
+def _constructor(cls: type) -> Callable[..., Any] | None:
+    """Classes written in C look into what they are given: they get plain numbers."""
+    own = (getattr(cls, "__init__", None), getattr(cls, "__new__", None))
+    if cls.__module__ == "builtins" or any(type(f) is FunctionType for f in own):
+        return None
+
+    def make(*args: Any, **keywords: Any) -> Any:
+        named = {k: _number(v) for k, v in keywords.items()}
+        return cls(*[_number(x) for x in args], **named)
+
+    return make
+
+
+def _number(x: Any) -> Any:
+    return x.concrete() if type(x) in PENDING or isinstance(x, RuntimeNumber) else x
 
 
 def _method(owner: Any, name: str) -> Callable[..., Any] | None:
