@@ -73,7 +73,7 @@ def test_coins():
 
 
 def test_permutations_are_equally_likely():
-    found = {p: 0 for p in itertools.permutations(range(4))}
+    found = dict.fromkeys(itertools.permutations(range(4)), 0)
     for _ in range(6000):
         found[tuple(tj.randperm(4).tolist())] += 1
     assert fits(list(found.values()), np.ones(24))

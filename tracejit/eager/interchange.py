@@ -42,7 +42,7 @@ def array_for(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
 
     RuntimeError for a tensor that requires grad, TypeError for one that is not on the CPU.
     """
-    if x.requires_grad:  # type: ignore[attr-defined]
+    if x.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use "
                            "tensor.detach().numpy() instead.")
     if x._device.type != "cpu":
