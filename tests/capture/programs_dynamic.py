@@ -1,4 +1,4 @@
-"""Programs whose sizes depend on values: each is run plainly and captured, and must show the same."""
+"""Programs whose sizes depend on values: run plainly and captured, each must show the same."""
 
 from __future__ import annotations
 
@@ -49,6 +49,8 @@ def masked_writes(jit):
         x[x < -1] = one
         x[x == 0] += 5
         x[x > 4] *= 2
+        x[x > 1] -= 0.5
+        x[x < 9] /= 4
         return x * 1
 
     return [y for x in inputs() for y in (f(x, tj.tensor([9.0])), x)]
