@@ -40,7 +40,10 @@ def chain(error):
     """The exceptions that Python prints before this one."""
     found = []
     while error is not None:
-        found.append((type(error), str(error), getattr(error, "__notes__", [])))
+        text = str(error)
+        if isinstance(error, RecursionError):  # "... in comparison", wherever the limit is met
+            text = text.partition(" in ")[0]
+        found.append((type(error), text, getattr(error, "__notes__", [])))
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return found
 
