@@ -16,7 +16,6 @@ import pytest
 
 import tracejit as tj
 from tracejit.capture import memory_words
-from tracejit.eager.recording import active
 
 nn = tj.nn
 
@@ -108,6 +107,20 @@ def replaced_dict(model):
     model.__dict__ = {**model.__dict__, "scale": 7.0}
 
 
+def other_memory(model):
+    other = tj.full((3,), 5.0)
+    other._shape = model.weight._shape
+    model.weight.data = other
+
+
+KEPT: list[dict] = []
+
+
+def replaced_kept_dict(model):
+    KEPT.append(model.__dict__)  # lives on as it was
+    model.__dict__ = {**model.__dict__, "scale": 7.0}
+
+
 def refilled(model):
     entries = {"a": 8.0, "b": 9.0}
     model.table.clear()
@@ -130,6 +143,7 @@ CHEATS = {
     "past both": lambda m: dict.__setitem__(m.__dict__, "scale", 4.0),
     "sign of zero": lambda m: setattr(m, "scale", -0.0),
     "__dict__ replaced": replaced_dict,
+    "__dict__ replaced and kept": replaced_kept_dict,
     "parameter in its table": lambda m: m._parameters.update(weight=nn.Parameter(tj.zeros(3))),
     "alias of a table": lambda m: vars(m)["_parameters"].__setitem__("weight", None) or setattr(
         m, "weight", nn.Parameter(tj.ones(3))),
@@ -138,6 +152,7 @@ CHEATS = {
     "buffer of another shape": lambda m: m._buffers.__setitem__("offset", tj.ones(2, 1)),
     "buffer with strides": lambda m: m._buffers.__setitem__("offset", tj.arange(6.0)[::2]),
     "data": lambda m: setattr(m.weight, "data", tj.full((3,), 5.0)),
+    "data of the very same shape": other_memory,
     "data of another shape": lambda m: setattr(m.weight, "data", tj.full((1,), 5.0)),
     "data of another dtype": lambda m: setattr(m.weight, "data", tj.full((3,), 5.0).double()),
     "values in place": lambda m: m.weight.data.fill_(6.0),
@@ -219,30 +234,85 @@ def test_a_change_beside_the_model_is_seen(change, monkeypatch) -> None:
         same(plain, compiled)
 
 
+def scaled_by(factor):
+    level = [1.0]
+
+    def apply(x):
+        return x * factor + level[0]
+
+    def change(value):
+        nonlocal factor
+        factor = value
+
+    return apply, change, level
+
+
 def test_closure_cells_are_seen() -> None:
     model, by = Scaled(), [1.0]
     offset = 1.0
+    apply, change, level = scaled_by(2.0)
 
     def plain(x):
-        return model(x) * by[0] + offset
+        return apply(model(x)) * by[0] + offset
 
     compiled = tj.script(plain)
-    for _ in range(6):
-        same(plain, compiled)
+
+    def settle() -> None:
+        for _ in range(5):
+            same(plain, compiled)
+
+    settle()
     by[0] = 2.0
-    same(plain, compiled)
+    settle()
     offset = 5.0
-    same(plain, compiled)
+    settle()
     by = [7.0]
-    same(plain, compiled)
+    settle()
+    change(9.0)
+    settle()
+    level[0] = 3.0
+    settle()
 
 
 def test_modes_are_asked_each_time() -> None:
-    plain, compiled = warmed(Scaled())
-    with tj.no_grad():
+    model = Scaled()
+
+    def plain(x):
+        return model(x) * (2 if tj.is_grad_enabled() else 3)
+
+    compiled = tj.script(plain)
+    for _ in range(3):
+        for _ in range(5):
+            same(plain, compiled)
+        with tj.no_grad():
+            for _ in range(5):
+                same(plain, compiled)
+
+
+def test_arguments_that_were_one_tensor_and_are_two() -> None:
+    model = Scaled()
+
+    def plain(x, y):
+        x.add_(1)
+        return model(y)
+
+    compiled = tj.script(plain)
+    for k in range(8):
+        given = []
+        for run in (plain, compiled):
+            x = tj.ones(2, 3)
+            given.append(run(x, x if k < 5 else tj.ones(2, 3)))
+        assert close(given[1], given[0])
+
+
+def test_a_number_where_another_one_was() -> None:
+    model = Scaled()
+    model.items[1] = float("3.5")
+    plain, compiled = warmed(model)
+    for k in range(20):
+        model.items[1] = float("4.5")
+        model.items[1] = float(f"{k}.25")  # may come to lie where 3.5 was
         same(plain, compiled)
-    same(plain, compiled)
-    assert active.grad_enabled
 
 
 def test_changes_at_every_call_find_their_way_to_python() -> None:
@@ -289,22 +359,19 @@ def test_memory_that_is_used_again_is_not_taken_for_what_was_there() -> None:
         del model  # the next one comes to lie where it was
 
 
+class Box:
+    """Something to hold a model that no closure refers to."""
+
+
 def test_snapshots_keep_nothing_alive() -> None:
-    model = Scaled()
-    model.note = Base()  # anything that can be watched
-    _, compiled = warmed(model)
+    box = Box()
+    box.model = model = Scaled()
+    compiled = tj.script(lambda box, x: box.model(x))
+    for _ in range(6):
+        compiled(box, tj.ones(2, 3))
+    assert compiled.entries[0][1].guards.shortcut.snapshot is not None
     seen = [weakref.ref(x) for x in (model, model.weight, model.weight._storage, model.inner)]
-    compiled.function = compiled.__wrapped__ = None
-    cell_owner = compiled.entries
-    compiled.signature = None
-    for _, entry in cell_owner:
-        for place in entry.guards.places:
-            assert place.how != "constant" or not isinstance(place.value, tj.Tensor)
-    del model, _
-    gc.collect()
-    # The entry refers to the closure's cell, as the function itself does, and that to the model.
-    (cell,) = [p.key for p in cell_owner[0][1].guards.places if p.how == "cell" and not p.parent][:1]
-    del cell.cell_contents
+    del box, model
     gc.collect()
     assert [ref() for ref in seen] == [None] * len(seen)
 

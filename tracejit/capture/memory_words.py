@@ -26,6 +26,7 @@ DICT_VERSION = 24
 LIST_ITEMS = 24  # address of the elements
 TUPLE_ITEMS = 24  # the elements themselves
 CELL = 16
+FLOAT = 16  # the number itself
 METHOD_FUNCTION, METHOD_SELF = 16, 24
 TYPE_VERSION = 384
 
@@ -78,6 +79,9 @@ def supported() -> bool:
     if hasattr(sys, "gettotalrefcount") or sys.byteorder != "little":
         return False
     return all(probe() for probe in (_sees_attributes, _sees_entries, _sees_classes, _sees_layout))
+
+
+_NUMBER = 1.25
 
 
 class _Base:
@@ -182,6 +186,7 @@ def _sees_layout() -> bool:
         id(pair) + TUPLE_ITEMS + 8: id(pair[1]),
         id(slotted) + slot_offset(_Slotted.__dict__["two"]): id(pair),
         id(cell) + CELL: id(items),
+        id(_NUMBER) + FLOAT: struct.unpack("<q", struct.pack("<d", _NUMBER))[0],
         id(bound) + METHOD_FUNCTION: id(bound.__func__),
         id(bound) + METHOD_SELF: id(bound.__self__),
         id(_seen) + function_offset("__code__"): id(_seen.__code__),

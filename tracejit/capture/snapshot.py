@@ -17,6 +17,7 @@ there, and what they hold become roots of their own.
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -189,17 +190,24 @@ class Coverage:
             raise Uncovered
         kept = [getattr(x, name) for name in _SLOTS]
         self.pins += [*kept, storage.ptr]
-        rows = [(id(x) + at, id(one)) for at, one in zip(_SLOT_OFFSETS, kept)]
+        slots, its_storage, its_pointer = _offsets()
+        rows = [(id(x) + at, id(one)) for at, one in zip(slots, kept)]
         at = id(storage)
-        return [*rows, (id(x) + _STORAGE, at), (at + words.TYPE, id(type(storage))),
-                (at + _POINTER, id(storage._ptr))]  # fmt: skip
+        return [*rows, (id(x) + its_storage, at), (at + words.TYPE, id(type(storage))),
+                (at + its_pointer, id(storage._ptr))]  # fmt: skip
 
 
 _SLOTS = ("_dtype", "_device", "_requires_grad", "_traced", "_node", "_hooks", "_shape", "_strides",
           "_offset")  # fmt: skip
-_SLOT_OFFSETS = [words.slot_offset(TensorState.__dict__[name]) for name in _SLOTS]
-_STORAGE = words.slot_offset(TensorState.__dict__["_storage"])
-_POINTER = words.slot_offset(Storage.__dict__["_ptr"])
+
+
+@functools.cache
+def _offsets() -> tuple[list[int], int, int]:
+    """Of a tensor's slots, of its Storage, and of the address in that."""
+    slots = TensorState.__dict__
+    found = [words.slot_offset(slots[name]) for name in _SLOTS]
+    pointer = words.slot_offset(Storage.__dict__["_ptr"])
+    return found, words.slot_offset(slots["_storage"]), pointer
 
 
 def _dict_rows(table: Any) -> Rows:

@@ -15,36 +15,51 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.eager.tensor import Tensor
+from tracejit.runtime.native_start import available, starter
 
 _CELLS = {float: "d", int: "q"}  # codes of `array` for runtime numbers
 LARGEST = 64  # inputs, or outputs, that are still unrolled
 
 
 @functools.cache
-def launcher(kinds: str, outputs: int) -> Callable[[Sequence[Any], tuple], list[Any]]:
-    """`launch(inputs, plan)` -> output tensors; of each input, `t`: a tensor, `d`: a float, `q`: an
-    int."""
+def launcher(
+    kinds: str, outputs: int, held: bool
+) -> Callable[[Sequence[Any], tuple], list[Any]]:
+    """`launch(inputs, plan)` -> output tensors.
+
+    kinds  of each input, `t`: a tensor, `d`: a float, `q`: an int
+    held   the call is short: it runs under the interpreter's lock
+    """
     given = [f"i{k}" for k in range(len(kinds))]
     fixed = [f"z{k}" for k, kind in enumerate(kinds) if kind == "t"]
     fixed += [f"{name}{k}" for k in range(outputs) for name in ("take", "bytes", "type")]
     addresses = [_address(k, kind) for k, kind in enumerate(kinds)]
     addresses += [f"s{k}._ptr" for k in range(outputs)]
+    run = [f"pack(frame.table, 0, {', '.join(addresses)})", "call(frame.job)",
+           "if frame.status[0]: raise failure(frame, 0)"]  # fmt: skip
+    direct = held and available(kinds)
+    if direct:
+        things = ", ".join([*given, *(f"s{k}" for k in range(outputs))])
+        run = [f"state = (frame.start or begin(frame))({things})",
+               "if state is not None:",
+               f"    if state is False: state = again(frame, inputs, ({things},))",
+               "    if state: raise failure(frame, 0)"]  # fmt: skip
     body = "\n    ".join([
-        f"frames, pack, call, fresh, failure, {''.join(name + ', ' for name in fixed)} = plan",
+        f"{', '.join(['frames, pack, call, fresh, failure, begin', *fixed])} = plan",
         f"{', '.join(given)}, = inputs" if given else "",
-        *[f"c{k} = array('{kind}', (i{k},))" for k, kind in enumerate(kinds) if kind != "t"],
+        *[f"c{k} = array('{kind}', (i{k},))" for k, kind in enumerate(kinds)
+          if kind != "t" and not direct],
         *[f"s{k} = take{k}(bytes{k})" for k in range(outputs)],
         "try: frame = frames.pop()",
         "except IndexError: frame = fresh()",
         "try:",
-        f"    pack(frame.table, 0, {', '.join(addresses)})",
-        "    call(frame.job)",
-        "    if frame.status[0]: raise failure(frame, 0)",
+        *[f"    {line}" for line in run],
         "finally: frames.append(frame)",
         *[line for k in range(outputs) for line in _made(k)],
         f"return [{', '.join(f't{k}' for k in range(outputs))}]",
     ])  # fmt: skip
     namespace: dict[str, Any] = {"new": object.__new__, "Tensor": Tensor, "array": array}
+    namespace["again"] = _again
     text = f"def launch(inputs, plan):\n    {body}\n"
     exec(compile(text, "<tracejit launch>", "exec"), namespace)  # our own text, made above
     return namespace["launch"]
@@ -86,8 +101,29 @@ def plan_of(
     kinds = kinds_of(inputs) if max(len(inputs), len(types)) <= LARGEST else None
     if kinds is None:
         return None
+    words = [x._dtype.itemsize if isinstance(x, Tensor) else 0 for x in inputs]
     plan = [binding.frames, native.pack, native.call, native.frame, executable.failure]
-    plan += [x._dtype.itemsize for x in inputs if isinstance(x, Tensor)]
+    plan += [lambda frame: _begin(frame, words), *(size for size in words if size)]
     for (take, nbytes), kind in zip(native.outputs, types):
         plan += [take, nbytes, kind]
-    return launcher(kinds, len(types)), tuple(plan)
+    held = native.call is native.runner.hold
+    return launcher(kinds, len(types), held), tuple(plan)
+
+
+def _again(frame: Any, inputs: Sequence[Any], things: tuple) -> bool | None:
+    """Start once more: some Storage had never been asked for its address."""
+    for x in inputs:
+        if isinstance(x, Tensor):
+            x._storage.ptr  # type: ignore[union-attr]  # noqa: B018  worked out and kept
+    state = frame.start(*things)
+    if state is False:
+        raise RuntimeError("an input of the program is not of the kind it was made for")
+    return state
+
+
+def _begin(frame: Any, itemsizes: Sequence[int]) -> Callable[..., Any]:
+    """The frame's own start function."""
+    native, words = frame.native, frame._words
+    at = words.ctypes.data
+    frame.start = starter(native.runner.run, frame.job, at, at + 8 * native.places, itemsizes)
+    return frame.start

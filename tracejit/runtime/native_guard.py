@@ -11,24 +11,15 @@ allocated first: that may collect garbage, which may run anything.
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy as np
 
 from tracejit.capture.snapshot import install_comparer
-from tracejit.lowering.program import Kernel
-from tracejit.runtime import cache
+from tracejit.runtime.builtin import DATA, function_over, method, python_api
 
 # Words of a table; then the roots, the rows, the inputs.
 ROOTS, ROWS, INPUTS, NEW_TUPLE, KEEP, DROP, NONE = range(7)
 _HEADER = 7
 _ITEMS = tuple.__basicsize__ // 8  # words before the elements of a tuple
-_DATA = 2  # word of an ndarray that holds the address of its elements
-_FASTCALL = 0x80
 
 _TEXT = f'''\
 """A builtin function: `this` is the table, an ndarray; `arguments` the address of the objects."""
@@ -38,7 +29,7 @@ PARAMETERS = "int64"
 
 
 def compare(this, arguments, count) -> "int64":
-    table = pointer_at(pointer_at(this)[{_DATA}])
+    table = pointer_at(pointer_at(this)[{DATA}])
     given = pointer_at(arguments)
     roots = table[{ROOTS}]
     number = table[{INPUTS}]
@@ -72,41 +63,14 @@ def compare(this, arguments, count) -> "int64":
 '''
 
 
-class _Method(ctypes.Structure):
-    """CPython's PyMethodDef."""
-
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    ]
-
-
-@functools.cache
-def _method() -> _Method:
-    digest = hashlib.sha256(f"compare\n{_TEXT}".encode()).hexdigest()[:32]
-    addresses = cache.functions_of([Kernel("compare", _TEXT, digest, loops=1)])
-    return _Method(b"compare", addresses[digest], _FASTCALL, None)
-
-
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
 def comparer(
     roots: Sequence[int], rows: Sequence[tuple[int, int]], inputs: Sequence[int]
 ) -> Callable[..., tuple | None]:
     """A function of (*roots, *further inputs) over these rows: see `snapshot.Comparer`."""
-    api = ctypes.pythonapi
-    functions = [_address(f) for f in (api.PyTuple_New, api.Py_IncRef, api.Py_DecRef)]
+    functions = [python_api(name) for name in ("PyTuple_New", "Py_IncRef", "Py_DecRef")]
     words = [len(roots), len(rows), len(inputs), *functions, id(None), *roots]
     words += [word for row in rows for word in row]
-    table = np.array([*words, *inputs], np.int64)
-    make = api.PyCFunction_NewEx
-    make.restype = ctypes.py_object
-    make.argtypes = (ctypes.POINTER(_Method), ctypes.py_object, ctypes.c_void_p)
-    return make(ctypes.byref(_method()), table, None)
+    return function_over(method("compare", _TEXT), [*words, *inputs])
 
 
 install_comparer(comparer)

@@ -236,6 +236,7 @@ class Runner:
         addresses = cache.functions_of([run, work])
         word = ctypes.c_int64
         # A call this short is over before another thread could use the lock it would release.
+        self.run = addresses[run.digest]
         self.hold = ctypes.PYFUNCTYPE(None, word)(addresses[run.digest])
         self.release = ctypes.CFUNCTYPE(None, word)(addresses[run.digest])
         self._work = ctypes.CFUNCTYPE(None, word, word)(addresses[work.digest])
