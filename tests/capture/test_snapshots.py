@@ -309,9 +309,31 @@ def test_a_number_where_another_one_was() -> None:
     model = Scaled()
     model.items[1] = float("3.5")
     plain, compiled = warmed(model)
+    model.items[1] = float("3.5")  # an equal one, which nothing but the snapshot refers to
+    for _ in range(4):
+        same(plain, compiled)
     for k in range(20):
         model.items[1] = float("4.5")
         model.items[1] = float(f"{k}.25")  # may come to lie where 3.5 was
+        same(plain, compiled)
+
+
+def test_memory_of_many_parameters_is_looked_up_again() -> None:
+    weights = [nn.Parameter(tj.full((3,), float(k))) for k in range(80)]
+
+    def plain(x):
+        for weight in weights:
+            x = x + weight
+        return x
+
+    compiled = tj.script(plain)
+    for _ in range(6):
+        same(plain, compiled)
+    kept = [weight.detach() for weight in weights]  # their memory stays as it was
+    for k, weight in enumerate(weights[: len(kept) // 4]):
+        other = tj.full((3,), 100.0 + k)
+        other._shape = weight._shape
+        weight.data = other
         same(plain, compiled)
 
 
