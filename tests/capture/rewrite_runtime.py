@@ -114,6 +114,8 @@ def runtime(**others):
         "iterate": iterate,
         "and_": lambda a, b: a() and b(),
         "or_": lambda a, b: a() or b(),
+        "both": lambda a, b: a() and b(),
+        "either": lambda a, b: a() or b(),
         "not_": operator.not_,
         "ternary": lambda test, yes, no: yes() if test else no(),
         "assert_": assert_,
