@@ -114,6 +114,7 @@ def runtime(**others):
         "iterate": iterate,
         "and_": lambda a, b: a() and b(),
         "or_": lambda a, b: a() or b(),
+        "iterated": lambda iterable: iterable,
         "both": lambda a, b: a() and b(),
         "either": lambda a, b: a() or b(),
         "not_": operator.not_,

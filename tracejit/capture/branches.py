@@ -208,7 +208,7 @@ class Merge:
 
 
 def _may_fail(region: RegionRecorder) -> bool:
-    return any(node.op.may_fail for node in region.graph.nodes)
+    return any(node.may_fail for node in region.graph.nodes)
 
 
 def _merge_signals(merge: Merge, one: Signal, other: Signal) -> Any:

@@ -8,7 +8,8 @@ effects cannot be seen is refused before it runs. Called by `control.py`, and by
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any
 
@@ -20,13 +21,21 @@ from tracejit.capture.watch import is_pure
 from tracejit.eager.tensor import Tensor
 from tracejit.ops import joining
 
-_CONTAINERS = (list, dict, set, bytearray)
+_CONTAINERS = (list, dict, set, bytearray, deque)
+_FIXED = (
+    Tensor, int, float, complex, str, bytes, tuple, frozenset, range, slice, type(None), type,
+    type({}.keys()), type({}.values()), type({}.items()),
+)  # fmt: skip
+_IN_PLACE = frozenset(
+    "next setitem delitem iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift "
+    "isub itruediv ixor".split()
+)
 _READERS = frozenset(
     "get keys values items copy index count __getitem__ __len__ __contains__ __iter__ union "
     "intersection difference issubset issuperset isdisjoint".split()
 )
 _UNSEEN = frozenset({"register_hook", "retain_grad", "requires_grad_", "backward"})
-_LIBRARIES = ("math", "operator", "functools", "itertools", "typing", "collections", "numbers")
+_LIBRARIES = ("math", "operator", "functools", "itertools", "typing", "numbers")
 
 
 def adapted(recorder: Any, function: Any) -> Any:
@@ -142,9 +151,42 @@ def _checked_class(cls: type) -> Any:
 
 def _checked_builtin(recorder: Any, function: Any) -> Any:
     owner = getattr(function, "__self__", None)
-    if owner is not None and not isinstance(owner, ModuleType) or is_pure(function):
-        return function if _harmless(function, owner) else _refuse(function)
-    return _refuse(function)
+    name = getattr(function, "__name__", "")
+    if owner is None or isinstance(owner, ModuleType):
+        if name in _IN_PLACE or not is_pure(function) or _of_mutable(function):
+            return _refuse(function)
+    elif not isinstance(owner, _FIXED):
+        return _refuse(function)
+    return _guarding(recorder, function)
+
+
+def _of_mutable(function: Any) -> bool:
+    """`list.append` and the like, unbound."""
+    owner = getattr(function, "__objclass__", None)
+    return owner is not None and not issubclass(owner, _FIXED) and function.__name__ not in _READERS
+
+
+def _guarding(recorder: Any, function: Any) -> Any:
+    """Call a pure builtin; iterators it is given would be consumed."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for x in (*args, *kwargs.values()):
+            check_iterable(recorder, x)
+            if getattr(x, "__name__", "") in _IN_PLACE and not isinstance(x, type):
+                _refuse(x)
+        result = function(*args, **kwargs)
+        if isinstance(result, Iterator):
+            recorder.own.append(result)
+        return result
+
+    return call
+
+
+def check_iterable(recorder: Any, x: Any) -> None:
+    """Raises Refused for an iterator that was not made in this trial: it is about to be consumed."""
+    if isinstance(x, Iterator) and not recorder.made(x):
+        raise Refused(f"a {type(x).__name__} is consumed")
 
 
 def _checked_container(recorder: Any, function: Any, owner: Any) -> Any:
@@ -154,10 +196,6 @@ def _checked_container(recorder: Any, function: Any, owner: Any) -> Any:
     if isinstance(owner, list) and name == "append":
         return recorder.appending(owner)
     raise Refused(f"changes a {type(owner).__name__} ({name})")
-
-
-def _harmless(function: Any, owner: Any) -> bool:
-    return is_pure(function) or isinstance(owner, (Tensor, int, float, str, tuple))
 
 
 def _refuse(function: Any) -> Any:

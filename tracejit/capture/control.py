@@ -17,7 +17,7 @@ from typing import Any
 from tracejit import logs
 from tracejit.capture.branches import branch, truth
 from tracejit.capture.breaks import Refused
-from tracejit.capture.calls import adapted, check_call
+from tracejit.capture.calls import adapted, check_call, check_iterable
 from tracejit.capture.location import user_location
 from tracejit.capture.loop_body import Peel
 from tracejit.capture.loop_items import Rolled, item_at, worth_rolling
@@ -34,7 +34,7 @@ from tracejit.ops.types import bool_
 
 __all__ = [
     "BREAK", "CONTINUE", "Return", "and_", "assert_", "both", "call", "effect", "either", "for_",
-    "fresh", "get_item", "if_", "inplace", "iterate", "not_", "or_", "set_item", "ternary",
+    "fresh", "get_item", "if_", "inplace", "iterate", "iterated", "not_", "or_", "set_item", "ternary",
     "update_item", "value", "while_",
 ]  # fmt: skip
 
@@ -223,7 +223,7 @@ def for_(iterable: Any, body: Callable[[Any], Signal], orelse: Body | None, rest
         if signal is not None:
             return _after(signal, orelse, rest)
         rolled, peeled = rolled.rest(), True
-    for item in iterable:
+    for item in iterated(iterable):
         signal = _settled(body(item))
         if signal is not None:
             return _after(signal, orelse, rest)
@@ -268,7 +268,7 @@ def fresh(container: Any) -> Any:
     recorder: Any = active.recorder
     if recorder is None:
         return container
-    if type(container) is list and not container:
+    if type(container) is list and not container and not recorder.root.trials:
         container = FollowedList()
         recorder.root.followed.append(weakref.ref(container))
     if recorder.root.trials:
@@ -276,8 +276,18 @@ def fresh(container: Any) -> Any:
     return container
 
 
+def iterated(iterable: Any) -> Any:
+    """What is about to be iterated, unpacked or searched; iterators are consumed by it."""
+    recorder: Any = active.recorder
+    if recorder is not None and recorder.root.trials:
+        check_iterable(recorder, iterable)
+    return iterable
+
+
 def get_item(container: Any, key: Any) -> Any:
     """`container[key]`."""
+    if hasattr(type(container), "__missing__"):
+        _changes(container, "may add a missing key")
     if _mentions_index(key) and isinstance(container, Tensor):
         return item_at(container, key)
     return container[key]

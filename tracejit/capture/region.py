@@ -16,6 +16,7 @@ from tracejit.capture.aliasing import Memory, Traced, Writes
 from tracejit.capture.breaks import CaptureError, Refused, leaked
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.sources import Lifted
+from tracejit.capture.trial_watch import TrialWatch
 from tracejit.config import flags
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.nodes import Node
@@ -213,11 +214,14 @@ class Start(Node):
 def trial(region: RegionRecorder) -> Iterator[None]:
     """Record into `region` meanwhile. Leaves with `Refused` where something could not be recorded,
     also where the user's own code took the exception for one of its own."""
-    root = region.root
+    root, watch = region.root, TrialWatch()
     root.trials += 1
     active.recorder = region
     try:
-        yield
+        with watch:
+            yield
+        if watch.refused is not None:
+            raise watch.refused
         if root.refusals:
             raise Refused(root.refusals[0])
     finally:

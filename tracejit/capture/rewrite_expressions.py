@@ -181,10 +181,18 @@ class Expressions(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         native = len(node.ops) == 1 or self.plain(node) or has_walrus(*node.comparators[1:])
         if native:
-            return self.generic_visit(node)  # type: ignore[return-value]
+            return self.searched(node)
         first, second, *others = [node.left, *node.comparators]
         chain = self.chain(node, node.ops, others)
         return located(ast.Call(chain, [self.visit(first), self.visit(second)], []), node)
+
+    def searched(self, node: ast.Compare) -> ast.expr:
+        """A comparison as it is; what `in` looks through may be consumed by it."""
+        plain = self.plain(node)
+        self.generic_visit(node)
+        if not plain and isinstance(node.ops[0], ast.In | ast.NotIn):
+            node.comparators[0] = ask("iterated", [node.comparators[0]], node)
+        return node
 
     def chain(self, node: ast.Compare, ops: list[ast.cmpop], others: list[ast.expr]) -> ast.Lambda:
         """A function of the first two operands, each evaluated once, for the whole chain."""
@@ -221,16 +229,24 @@ class Expressions(ast.NodeTransformer):
 
     visit_List = visit_Set = visit_Dict = display
 
+    def visit_Starred(self, node: ast.Starred) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load):
+            node.value = ask("iterated", [node.value], node.value)
+        return node
+
     def comprehension(self, node: ast.expr) -> ast.expr:
         first = node.generators[0]  # type: ignore[attr-defined]
-        iterable = self.visit(first.iter)
+        iterable = ask("iterated", [self.visit(first.iter)], first.iter)
         inlined = isinstance(node, INLINED)
         self.comprehensions += not inlined
         first.iter = ast.Constant(None)
         self.generic_visit(node)
         first.iter = iterable
+        for other in node.generators[1:]:  # type: ignore[attr-defined]
+            other.iter = ask("iterated", [other.iter], other.iter)
         self.comprehensions -= not inlined
-        return node if isinstance(node, ast.GeneratorExp) else ask("fresh", [node], node)
+        return ask("fresh", [node], node)
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = comprehension
 

@@ -96,6 +96,8 @@ class Stores:
 
     def at_Assign(self, node: ast.Assign) -> list[ast.stmt]:
         value = self.expressions.visit(node.value)
+        if any(isinstance(target, ast.Tuple | ast.List) for target in node.targets):
+            value = ask("iterated", [value], node.value)
         if not _stores_item(*node.targets):
             node.targets, node.value = [self.expressions.visit(t) for t in node.targets], value
             return [node]

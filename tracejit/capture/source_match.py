@@ -43,7 +43,8 @@ def relabelled(code: CodeType, original: CodeType) -> CodeType:
 
     Code that was rewritten keeps the user's code as its last constant.
     """
-    return _Labels(code.co_qualname, original.co_qualname).copy(code, original)
+    rewritten = not _REWRITTEN.isdisjoint(code.co_freevars)
+    return _Labels(code.co_qualname, original.co_qualname, rewritten).copy(code, original)
 
 
 def is_synthetic(code: CodeType) -> bool:
@@ -52,9 +53,16 @@ def is_synthetic(code: CodeType) -> bool:
     return named or any(name in _MADE for name in code.co_varnames)
 
 
+def _has_rewritten_body(code: CodeType) -> bool:
+    """Whether a code object in a rewritten function was rewritten itself: classes and generator
+    functions are not."""
+    lazy = code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR)
+    return bool(code.co_flags & inspect.CO_OPTIMIZED) and (not lazy or code.co_name == "<genexpr>")
+
+
 class _Labels:
-    def __init__(self, made: str, original: str) -> None:
-        self.made, self.original = made, original
+    def __init__(self, made: str, original: str, rewritten: bool) -> None:
+        self.made, self.original, self.rewritten = made, original, rewritten
 
     def text(self, name: str) -> str:
         if name.startswith(self.made):
@@ -64,7 +72,7 @@ class _Labels:
     def copy(self, code: CodeType, original: CodeType) -> CodeType:
         """A copy that is called like `original`, the user's code that it is, or is part of."""
         constants = [self.constant(constant, code, original) for constant in code.co_consts]
-        if is_synthetic(code) or not _REWRITTEN.isdisjoint(code.co_freevars):
+        if self.rewritten and _has_rewritten_body(code):
             constants.append(Origin(original))
         return code.replace(
             co_name=original.co_name,

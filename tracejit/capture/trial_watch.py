@@ -1,0 +1,85 @@
+"""What runs in a trial: user code that could have an effect is stopped before it starts.
+
+In: the profile events of the thread while a branch or a loop body is recorded on trial. Out:
+`Refused` where Python code starts that was not rewritten (rewritten code announces its effects):
+properties, operators of the user's classes, callbacks of C functions, generators. Code that
+visibly changes nothing may run. Called by `region.trial`.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import os
+import sys
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+from tracejit.capture.breaks import Refused
+from tracejit.capture.location import is_own
+from tracejit.capture.source import is_converted
+
+_EFFECTS = (
+    "STORE_ATTR", "STORE_SUBSCR", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF", "STORE_SLICE",
+    "DELETE_ATTR", "DELETE_SUBSCR", "DELETE_GLOBAL", "DELETE_DEREF", "IMPORT_NAME", "GET_ITER",
+    "FOR_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE",
+    "DICT_MERGE", "BEFORE_WITH", "SEND", "RAISE_VARARGS",
+)  # fmt: skip
+_INSTALLED = tuple({os.path.dirname(os.path.dirname(m.__file__)) + os.sep for m in (np,)}
+                   | {os.path.dirname(os.__file__) + os.sep})
+_GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_harmless: dict[CodeType, bool] = {}
+_MOST = 4096
+
+
+class TrialWatch:
+    """Context manager around a trial; what watched before goes on watching."""
+
+    def __enter__(self) -> None:
+        self.before: Any = sys.getprofile()
+        self.refused: Refused | None = None
+        sys.setprofile(self._event)
+
+    def __exit__(self, *exc: object) -> None:
+        sys.setprofile(self.before)
+
+    def _event(self, frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call" and not (_may_run(frame.f_code) or _is_own_doing(frame)):
+            self.refused = Refused(f"runs {frame.f_code.co_qualname}, which was not rewritten")
+            raise self.refused  # Python takes the profile function away; __exit__ puts one back
+        if callable(self.before):
+            self.before(frame, event, argument)
+
+
+def _is_own_doing(frame: FrameType) -> bool:
+    """Whether installed library code runs because tracejit, or such code, called it."""
+    caller = frame.f_back
+    if caller is None or not frame.f_code.co_filename.startswith(_INSTALLED):
+        return False
+    return is_own(caller.f_code) or caller.f_code.co_filename.startswith(_INSTALLED)
+
+
+def _may_run(code: CodeType) -> bool:
+    if is_own(code) or is_converted(code):
+        return True
+    known = _harmless.get(code)
+    if known is None:
+        if len(_harmless) >= _MOST:
+            _harmless.clear()
+        known = _harmless[code] = _changes_nothing(code)
+    return known
+
+
+def _changes_nothing(code: CodeType) -> bool:
+    """Whether a code object only computes: reads, operators, no calls, nothing stored."""
+    if code.co_flags & _GENERATORS:
+        return False
+    for instruction in dis.get_instructions(code):
+        name = instruction.opname
+        if name in _EFFECTS or name.startswith(("CALL", "PRECALL", "YIELD")):
+            return False
+        if name == "BINARY_OP" and instruction.argrepr.endswith("="):
+            return False
+    return True
