@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.autodiff.partition import residuals
-from tracejit.autodiff.pull_back import ControlBackward, pull_back
+from tracejit.autodiff.pull_back import ControlBackward, leaves, pull_back, reaching
+from tracejit.capture.breaks import Refused
 from tracejit.eager.tape import record_custom
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph, Value
@@ -44,8 +45,35 @@ class LoopGradient:
                *(s.origin for s in invariant), *outer]
         self.found = bool(outputs and wrt)
         if self.found:
+            self._masks(outputs, wrt, invariant, outer)
             tangents, grads = pull_back(self.region, outputs, wrt)
             self._arrange(tangents, grads, [*(s.outer for s in invariant), *outer])
+
+    def _masks(self, outputs: list[Any], wrt: list[Any], invariant: list[Any],
+               outer: list[Any]) -> None:
+        """Which results reach which inputs, through any number of iterations."""
+        direct = reaching(outputs, wrt)
+        numbers = {id(c): k for k, c in enumerate(
+            [c for c in self.slots if c.slot.end._requires_grad])}
+        arrives = [set(d) for d in direct]  # the results an input reaches
+        for _ in self.slots:
+            for k, c in enumerate(self.slots):
+                own = numbers.get(id(c))
+                for found in arrives:
+                    if own in found:  # what reaches this variable reaches what it reaches later
+                        found |= arrives[k]
+        count = len(self.slots)
+        for k, c in enumerate(self.slots):  # after no iteration a variable is its own result
+            if self.body.trip is None and id(c) in numbers:
+                arrives[k].add(numbers[id(c)])
+        self.arrives = [frozenset(a) for a in arrives]
+        if self.body.trip is None and not self.body.counted:
+            first = self.node.parent.root.first_node
+            always = leaves([c.slot.outer for c in self.slots], first)
+            if not leaves([*(s.outer for s in invariant), *outer], first) <= always:
+                raise Refused("a tensor receives a gradient only if the body runs at all")
+        self.scan_arrives = self.arrives[count:count + len(self.scans)]
+        self.sum_arrives = self.arrives[count + len(self.scans):]
 
     def _arrange(self, tangents: list[Value], grads: list[Value | None],
                  summed: list[Tensor]) -> None:
@@ -59,8 +87,10 @@ class LoopGradient:
         self.carried_grads = [self._or_zeros(g, c.input) for g, c in zip(grads, self.slots)]
         self.scan_grads = [self._or_zeros(g, s.input)
                            for g, s in zip(grads[count:], self.scans)]
-        sums = zip(summed, grads[count + scans:])
-        self.sums = [(x, g) for x, g in sums if g is not None]
+        sums = zip(summed, grads[count + scans:], self.sum_arrives)
+        self.sums = [(x, g) for x, g, _ in sums if g is not None]
+        sums = zip(grads[count + scans:], self.sum_arrives)
+        self.sum_arrives = [a for g, a in sums if g is not None]
         wanted = [g for g in grads if g is not None]
         self._keep(residuals(graph, tangents, wanted))
 
@@ -127,8 +157,9 @@ class LoopGradient:
                   *(s.whole for s in self.scans)]
         if self.body.trip is None:
             inputs = inputs[:len(self.slots) + len(sums)]
+        reached = [*self.arrives[:len(self.slots)], *self.sum_arrives, *self.scan_arrives]
         backward = ControlBackward(op, attributes, (region,), operands, types,
-                                   list(range(len(inputs))))
+                                   list(range(len(inputs))), reached[:len(inputs)])
         record_custom("LoopBackward", inputs, results, backward)
 
 

@@ -15,6 +15,7 @@ from tracejit.capture.breaks import Refused
 from tracejit.capture.region import RegionRecorder, trial
 from tracejit.eager.backward import grad_between
 from tracejit.eager.modes import enable_grad, no_grad
+from tracejit.eager.nodes import AccumulateGrad, Node, edge_of
 from tracejit.eager.recording import active, settled
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph, Value
@@ -57,14 +58,17 @@ class ControlBackward:
     operands  of the node: a Tensor, the number of a tangent, or a TensorType (zeros of it)
     types     of the tangents
     places    for each input of the tape's node the number of the gradient among the outputs
+    reached   for each input the tangents that reach it: without them it has no gradient
     """
 
     holds_tensors = True
 
     def __init__(self, op: Op, attributes: dict, regions: tuple[Graph, ...], operands: list[Any],
-                 types: Sequence[TensorType], places: Sequence[int | None]):
+                 types: Sequence[TensorType], places: Sequence[int | None],
+                 reached: Sequence[frozenset[int]]):
         self.op, self.attributes, self.regions = op, attributes, regions
         self.operands, self.types, self.places = operands, types, places
+        self.reached = reached
 
     def __call__(self, grads: tuple, create_graph: bool) -> list[Any]:
         given: list[Any] = []
@@ -73,7 +77,46 @@ class ControlBackward:
                 x = self.types[x] if grads[x] is None else grads[x]
             given.append(zeros_of(None, settled(x)) if type(x) is TensorType else x)
         made = run_node(self.op, given, settled(self.attributes), self.regions, create_graph)
-        return [None if k is None else made[k] for k in self.places]
+        given = frozenset(k for k, grad in enumerate(grads) if grad is not None)
+        return [None if k is None or not reached & given else made[k]
+                for k, reached in zip(self.places, self.reached)]
+
+
+def reaching(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[frozenset[int]]:
+    """For each input the numbers of the outputs whose history leads to it."""
+    places = {edge_of(x)[0]: k for k, x in enumerate(inputs) if x._requires_grad}
+    found: list[set[int]] = [set() for _ in inputs]
+    for number, output in enumerate(outputs):
+        seen: set[Node] = set()
+        stack = [edge_of(output)[0]] if output._requires_grad else []
+        while stack:
+            node = stack.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if node in places:
+                found[places[node]].add(number)
+            else:
+                stack += [edge[0] for edge in node.edges if edge is not None]
+    return [frozenset(numbers) for numbers in found]
+
+
+def leaves(tensors: Sequence[Tensor], first_node: int) -> set[Node]:
+    """Where gradients of these tensors end: leaves, and history older than the call. Not what
+    loops start from: there zeros are what a missing gradient is."""
+    found: set[Node] = set()
+    seen: set[Node] = set()
+    stack = [edge_of(x)[0] for x in tensors if x._requires_grad]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if type(node) is AccumulateGrad or node.sequence < first_node:
+            found.add(node)
+        else:
+            stack += [edge[0] for edge in node.edges if edge is not None]
+    return found
 
 
 def run_node(op: Op, operands: Sequence[Tensor], attributes: dict, regions: tuple[Graph, ...],

@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.autodiff.loops import gradient_of
-from tracejit.autodiff.pull_back import ControlBackward, pull_back
+from tracejit.autodiff.pull_back import ControlBackward, leaves, pull_back, reaching
 from tracejit.capture.breaks import Refused
 from tracejit.capture.region import RegionRecorder, install_region_gradients
 from tracejit.eager.modes import no_grad
-from tracejit.eager.nodes import AccumulateGrad, Node, edge_of
 from tracejit.eager.tape import record_custom
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph, Value
@@ -45,7 +44,8 @@ class CondGradient:
         found = [dict(zip(map(id, self._met(region)), grads))
                  for (region, _), (_, grads) in zip(sides, pulled)]
         reached = [{k for k, grad in f.items() if grad is not None} for f in found]
-        ends = [leaves([x for x in wrt if id(x) in r], parent) for r in reached]
+        first = parent.root.first_node
+        ends = [leaves([x for x in wrt if id(x) in r], first) for r in reached]
         if ends[0] != ends[1]:  # what is not reached has no gradient, which is not zero
             raise Refused("a tensor receives a gradient through one side only")
         self.reached = [x for x in wrt if id(x) in reached[0] | reached[1]]
@@ -55,6 +55,8 @@ class CondGradient:
         self.regions = tuple(
             self._region(region, keys, tangents, grads)
             for (region, _), (tangents, _), grads in zip(sides, pulled, found))
+        masks = [reaching(outputs, wrt) for _, outputs in sides]
+        self.masks = [a | b for a, b in zip(*masks)]
         self.types = [region.traced(x).read().type for region, outputs in sides[:1]
                       for x in outputs]
 
@@ -82,28 +84,10 @@ class CondGradient:
         place = {id(x): k for k, x in enumerate(self.reached)}
         backward = ControlBackward(
             REGISTRY["cond"], {}, self.regions,
-            [self.flag, *range(len(self.types)), *held], self.types, [place.get(id(x)) for x in self.wrt])
+            [self.flag, *range(len(self.types)), *held], self.types,
+            [place.get(id(x)) for x in self.wrt], self.masks)
         outputs = [results[k] for k in self.tracked]
         record_custom("CondBackward", self.wrt, outputs, backward)
-
-
-def leaves(tensors: list[Tensor], parent: Any) -> set[Node]:
-    """Where gradients of these tensors end: leaves, and history from before the call. Not what
-    loops start from: there zeros are what a missing gradient is."""
-    found: set[Node] = set()
-    stack: list[Node] = [edge_of(x)[0] for x in tensors]
-    seen: set[Node] = set()
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        outside = node.sequence < parent.root.first_node
-        if type(node) is AccumulateGrad or outside:
-            found.add(node)
-        else:
-            stack += [edge[0] for edge in node.edges if edge is not None]
-    return found
 
 
 def _zeros(like: Value) -> Value:

@@ -58,7 +58,11 @@ def branch(parent: Recorder, predicate: Tensor, then: Callable[[], Signal],
     if one.error is not None or other.error is not None:
         return _raising(flag, one, other, then, otherwise)
     with own_work():
-        return _merged(Merge(parent, flag, one.region, other.region), one, other, variables)
+        merge = Merge(parent, flag, one.region, other.region)
+        signal = _merged(merge, one, other, variables)
+    one.region.own.clear()
+    other.region.own.clear()
+    return signal
 
 
 def _merged(merge: Merge, one: Side, other: Side, variables: Variables) -> Signal:
@@ -112,8 +116,8 @@ class Merge:
             return Structure("constant", UNBOUND), []
         mine: list[Tensor] = []
         others: list[Tensor] = []
-        structure = take_apart(one, mine)
-        different = difference(structure, take_apart(other, others))
+        structure = take_apart(one, mine, self.one.made)
+        different = difference(structure, take_apart(other, others, self.other.made))
         if different:
             raise Refused(f"{what} is {different}")
         return structure, [self.pair(a, b, what) for a, b in zip(mine, others)]
@@ -154,6 +158,8 @@ class Merge:
                 + [self._content(region, memory) for memory in written]
                 for side, region in enumerate((one, other))]
         keys = list(dict.fromkeys([*one.captured, *other.captured]))
+        for side, region in enumerate((one, other)):
+            _check_apart([pair[side] for pair in rest], region)
         gradient = self._gradient(rest, keys)
         made: Sequence[Tensor] = ()
         if outs[0] or _may_fail(one) or _may_fail(other):
@@ -205,6 +211,13 @@ class Merge:
         if isinstance(signal, Decided):
             return Decided(self.results[signal.broke])
         return Return(self.built(signal.value)) if isinstance(signal, Return) else signal
+
+
+def _check_apart(tensors: list[Tensor], region: RegionRecorder) -> None:
+    """Results of a side become separate memory: they must have been so there."""
+    different = {id(t): region.traced(t).memory for t in tensors}
+    if len(set(different.values())) < len(different):
+        raise Refused("two results of a side share memory")
 
 
 def _may_fail(region: RegionRecorder) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracejit.capture.location import user_location
+from tracejit.eager.recording import active
 from tracejit.ir.graph import Location
 
 
@@ -43,8 +44,15 @@ class CaptureError(RuntimeError):
 class Refused(BaseException):
     """A part of the program cannot become a region of the graph; the message says why.
 
-    Not an `Exception`: the user's own `except Exception` must not take it.
+    Not an `Exception`: the user's own `except Exception` must not take it; where a bare `except`
+    does, the region remembers it.
     """
+
+    def __init__(self, *args: Any):
+        super().__init__(*args)
+        region = active.recorder
+        if region is not None and getattr(region, "refused", self) is None:
+            region.refused = self
 
 
 def leaked(traced: Any) -> str:

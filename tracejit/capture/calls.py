@@ -121,7 +121,7 @@ def check_call(recorder: Any, function: Any) -> Any:
     if kind is FunctionType:
         return _checked_function(recorder, function)
     if isinstance(function, type):
-        return _checked_class(function)
+        return _guarding(recorder, _checked_class(function))
     if isinstance(function, (BuiltinFunctionType, MethodWrapperType)) or not hasattr(
             kind, "__call__") or not hasattr(kind.__call__, "__code__"):
         return _checked_builtin(recorder, function)
@@ -133,7 +133,7 @@ def check_call(recorder: Any, function: Any) -> Any:
 def _checked_function(recorder: Any, function: FunctionType) -> Any:
     code = function.__code__
     if is_own(code):
-        return adapted(recorder, function)
+        return _guarding(recorder, adapted(recorder, function))
     found = recorder.root.adapt(function)
     if found is function and not recorder.root.rewrites(function):
         module = (function.__module__ or "").partition(".")[0]

@@ -52,7 +52,7 @@ def _deferred(test: Any) -> bool:
     return isinstance(test, Tensor) and test._traced is not None and active.recorder is not None
 
 
-def _decide(test: Tensor, reason: BaseException) -> bool:
+def _decide(test: Tensor, reason: object) -> bool:
     """The value of a test that could not become a part of the graph."""
     recorder: Any = active.recorder
     if test._traced is not None and recorder is not None:
@@ -233,7 +233,7 @@ def for_(iterable: Any, body: Callable[[Any], Signal], orelse: Body | None, rest
 def _settled(signal: Signal) -> Signal:
     """How an iteration run as Python ended: BREAK, Return, or None where the loop goes on."""
     if isinstance(signal, Decided):
-        return BREAK if _decide(signal.broke, Refused("it ends a loop")) else None
+        return BREAK if _decide(signal.broke, "it ends a loop") else None
     return None if signal is CONTINUE else signal
 
 

@@ -14,15 +14,10 @@ from typing import Any
 
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.breaks import Refused
-from tracejit.capture.loop_numbers import (
-    LoopFloat,
-    LoopIndex,
-    LoopInt,
-    LoopNumber,
-    as_tensor,
-)
+from tracejit.capture.loop_numbers import LoopFloat, LoopIndex, LoopInt, as_tensor
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import RegionRecorder, trial
+from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.signals import Signal
 from tracejit.capture.structure import Structure, difference, put_together, take_apart
 from tracejit.capture.variables import UNBOUND, Variables
@@ -95,6 +90,7 @@ class Body:
     appended: dict[int, tuple[list, list[Any]]] = field(default_factory=dict)
     results: dict[str, tuple[Structure, list[Slot]]] = field(default_factory=dict)
     indices: dict[str, LoopIndex] = field(default_factory=dict)
+    shifted: bool = False  # a variable ends as what another one was at the start
     signal: Signal = None
     decision: Tensor | None = None
 
@@ -125,21 +121,25 @@ class Body:
     # -- the start of an iteration ------------------------------------------------------------------
     def _start(self, before: dict[str, Any]) -> None:
         self.started: dict[str, tuple[Structure, list[Slot]]] = {}
+        self.containers: dict[str, Any] = {}  # lists and dicts that stand for the variable's
         for name, value in before.items():
             if value is UNBOUND:
                 continue
-            if type(value) in (int, float) and (name, 0) in self.lifted:
+            if number_kind(value) is not None and (name, 0) in self.lifted:
                 slot = self._number(name, value)
                 self.started[name] = (Structure("tensor"), [slot])
                 self.variables.set({name: slot.start})
                 continue
             leaves: list[Tensor] = []
-            structure = take_apart(value, leaves)
+            counted = self.trip is not None  # else the body may never run: the list stays itself
+            structure = take_apart(value, leaves, lambda c, v=value: counted and c is v)
             slots = [self._tensor(name, k, leaf) for k, leaf in enumerate(leaves)]
-            self.started[name] = (structure, slots)
+            self.started[name] = (structure if slots else Structure("constant", value), slots)
             if slots:
                 start = put_together(structure, iter([s.start for s in slots]))
                 self.variables.set({name: start})
+                if isinstance(start, (list, dict)):
+                    self.containers[name] = start
 
     def _tensor(self, name: str, k: int, outer: Tensor) -> Slot:
         requires = outer._requires_grad or (name, k) in self.promoted
@@ -158,7 +158,7 @@ class Body:
         return origin
 
     def _number(self, name: str, outer: Any) -> Slot:
-        kind = int64 if type(outer) is int else float64
+        kind = int64 if number_kind(outer) is int else float64
         if type(outer) is int and abs(outer) >= 1 << 62:
             raise Refused(f"{name} is a large int")
         value = self.region.graph.input(TensorType(kind, ()), source=name)
@@ -224,6 +224,8 @@ class Body:
             raise Refused("something else than a tensor is appended to a list, or under a condition")
         if self.trip is None:
             raise Refused("a list is appended to in a loop whose end is decided by a value")
+        if any(container is c for c in self.containers.values()):
+            raise Refused("a list that changes from iteration to iteration is appended to")
         known = self.appended.setdefault(id(container), (container, []))
         if known[1]:
             raise Refused("a list is appended to twice in an iteration")
@@ -234,8 +236,9 @@ class Body:
         for name, value in after.items():
             if name not in self.started:
                 self._new(name, value)
-            elif isinstance(value, LoopIndex) and not self._lifted(name):
-                self.indices[name] = value
+            elif value is self.containers.get(name, self):  # the same list or dict as before
+                for slot in self.started[name][1]:
+                    slot.end = slot.start
             else:
                 self._compare(name, before[name], value)
         self._check_memory()
@@ -256,9 +259,9 @@ class Body:
             slots[0].end = self._number_end(name, before, after)
             return
         leaves: list[Tensor] = []
-        found = take_apart(after, leaves)
+        found = take_apart(after, leaves, self.region.made)
         different = difference(structure, found)
-        if different and type(before) in (int, float) and _is_number_like(before, after):
+        if different and number_kind(before) and number_kind(after) is number_kind(before):
             raise Lift(name, 0)
         if different:
             raise Peel(f"{name} is {different}")
@@ -269,10 +272,9 @@ class Body:
 
     def _number_end(self, name: str, before: Any, after: Any) -> Any:
         self.results[name] = (Structure("tensor"), self.started[name][1])
-        wanted = LoopInt if type(before) is int else LoopFloat
-        if isinstance(after, wanted) or type(after) is type(before):
+        if number_kind(after) is number_kind(before):
             return after
-        raise Refused(f"{name} is a {type(before).__name__} first and something else then")
+        raise Refused(f"{name} is a {number_kind(before)} first and something else then")
 
     def _agree(self, slot: Slot, k: int, end: Tensor) -> None:
         kind, found = slot.input.type, self.region.traced(end).read().type
@@ -282,6 +284,8 @@ class Body:
                 kind.shape, found.shape):
             raise Peel(f"{slot.name} changes its shape")
         if end._requires_grad and not slot.requires_grad:
+            if self.trip is None and not self.counted:  # the body may never run
+                raise Refused(f"{slot.name} requires grad only after an iteration")
             raise Promote(slot.name, k)
         if end is not slot.start and self.region.traced(slot.start).memory.generation:
             raise Refused(f"{slot.name} is written in place and then replaced")
@@ -300,6 +304,24 @@ class Body:
                 raise Refused("memory that is written is also read through another tensor")
         if any(self.region.traced(x.item).memory.generation for x in self.scans):
             raise Refused("a slice of a tensor is written in place")
+        self._check_apart()
+
+    def _check_apart(self) -> None:
+        """What an iteration leaves becomes separate memory: it must be so there."""
+        region = self.region
+        starts = {region.traced(s.start).memory: s for s in self.slots if s.is_tensor}
+        ends = {id(s.end): region.traced(s.end).memory for s in self.slots
+                if s.is_tensor and s.end is not s.start}
+        elements = {id(t): region.traced(t).memory for _, kept in self.appended.values()
+                    for t in kept}
+        separate = list((ends | elements).values())
+        if len(set(separate)) < len(separate):
+            raise Refused("two results of an iteration share memory")
+        items = {region.traced(x.item).memory for x in self.scans}
+        for memory in separate:
+            if memory in region.copies or memory in items:
+                raise Refused("a result of an iteration is memory made outside")
+            self.shifted |= memory in starts
 
 
 class Lift(Refused):
@@ -318,8 +340,11 @@ class Promote(Refused):
         self.place = (name, k)
 
 
-def _is_number_like(before: Any, after: Any) -> bool:
-    return type(after) is type(before) or isinstance(after, LoopNumber)
+def number_kind(value: Any) -> type | None:
+    """int or float for what is such a number, plain or known only to the program; else None."""
+    if type(value) in (int, float):
+        return type(value)
+    return value.kind if isinstance(value, RuntimeNumber) else None
 
 
 def _sliced(source: Tensor, dim: int, start: Any, step: int, trip: Any) -> Tensor:

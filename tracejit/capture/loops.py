@@ -13,12 +13,13 @@ from typing import Any
 
 from tracejit.capture.branches import truth
 from tracejit.capture.breaks import Refused
-from tracejit.capture.loop_body import Body, Lift, Promote, Slot
+from tracejit.capture.loop_body import Body, Lift, Promote, Slot, number_kind
 from tracejit.capture.loop_items import Rolled
 from tracejit.capture.loop_numbers import LoopFloat, LoopInt, LoopNumber, as_tensor
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import RegionRecorder, own_work, region_gradients, trial
 from tracejit.capture.rolled import FollowedList
+from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.signals import CONTINUE, Decided, Signal
 from tracejit.capture.structure import put_together
 from tracejit.capture.variables import Variables
@@ -48,6 +49,8 @@ def counted_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signal]
         return _breaking_loop(parent, rolled, body, variables)
     if recorded.signal not in (None, CONTINUE):
         raise Refused("the body leaves the loop or the function")
+    if recorded.shifted and not rolled.trip > len(recorded.slots):
+        raise Refused("after so few iterations a variable is what another one was before the loop")
     LoopNode(recorded).add()
     for name, index in recorded.indices.items():
         if name in variables.live:
@@ -69,6 +72,8 @@ def _breaking_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signa
         return signal
 
     recorded = _recorded(parent, f"{parent.name}_loop", variables, None, run, counted=True)
+    if recorded.shifted:
+        raise Refused("after one iteration a variable is what another one was before the loop")
     if not isinstance(recorded.signal, Decided) and recorded.signal not in (None, CONTINUE):
         raise Refused("the body leaves the loop or the function")
     made = LoopNode(recorded, full_of(None, (), True, bool_))
@@ -97,8 +102,10 @@ def open_loop(parent: Recorder, decision: Tensor, test: Callable[[], Any],
         return signal
 
     recorded = _recorded(parent, f"{parent.name}_while", variables, None, run)
-    made = LoopNode(recorded, truth(decision))
-    made.add()
+    if recorded.shifted or any(s.is_tensor and parent.traced(s.outer).views and s.end is not s.start
+                               for s in recorded.slots):
+        raise Refused("after no iteration a variable is a view, or another one")
+    LoopNode(recorded, truth(decision)).add()
     return None
 
 
@@ -158,8 +165,11 @@ class LoopNode:
                 end = region.graph.append(REGISTRY["reshape"], (end,),
                                           {"shape": slot.input.type.shape})
             return Carried(parent.traced(slot.outer).read(), slot.input, end, slot)
-        kind = int64 if type(slot.outer) is int else float64
-        init = parent.traced(full_of(None, (), slot.outer, kind)).read()
+        kind = int64 if number_kind(slot.outer) is int else float64
+        if isinstance(slot.outer, RuntimeNumber):
+            init = parent._operand(slot.outer)
+        else:
+            init = parent.traced(full_of(None, (), slot.outer, kind)).read()
         if isinstance(slot.end, LoopNumber):
             return Carried(init, slot.input, slot.end.value, slot)  # type: ignore[arg-type]
         with trial(region):
@@ -230,7 +240,7 @@ class LoopNode:
         values: dict[int, Any] = {}
         for c in self.carried:
             if c.slot is not None:
-                values[id(c.slot)] = self._value(c)
+                values[id(c.slot)] = self._value(c, stacked)
         for slot in self.invariant:
             values[id(slot)] = slot.outer
         body.variables.set({
@@ -241,16 +251,28 @@ class LoopNode:
                 container.extend_by(whole, body.trip)
             else:
                 container.extend([whole[k] for k in range(int(body.trip))])
+        self.region.own.clear()
         body.appended.clear()  # what is held here could never be let go of untaken
 
-    def _value(self, c: Carried) -> Any:
+    def _value(self, c: Carried, stacked: list[Tensor]) -> Any:
         slot: Any = c.slot
+        for element, whole in zip(self.stacked, stacked):
+            if element is slot.end:  # the last element of the list is this very tensor
+                return whole[self.body.trip - 1]
         if not slot.is_tensor:
-            return number_result(self.parent, c.result, type(slot.outer))
+            return number_result(self.parent, c.result, number_kind(slot.outer))
         if slot.end is slot.start:  # written in place: so is what it stood for
             store(slot.outer, c.result)
             return slot.outer
+        if self.body.trip is None:
+            self._may_be_initial(slot.outer, c.result)
         return c.result
+
+    def _may_be_initial(self, outer: Tensor, result: Tensor) -> None:
+        """After no iteration a variable is what it was, memory and all."""
+        parent = self.parent
+        traced = parent.traced(outer)
+        parent.may_share(parent.traced(result).memory, traced.memory, self.count == 0)
 
 
 def number_result(parent: Recorder, tensor: Tensor, kind: type) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 
 from tracejit.capture.guards import current
 from tracejit.capture.host_reads import Pending
+from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.state import ABSENT, PRIMITIVE, Place, State
 from tracejit.capture.watch import Names, names_of
@@ -82,6 +83,8 @@ class NumberPlaces:
 
     def _consider(self, place: Place) -> None:
         slot = _slot(place)
+        if place.parent is not None and place.parent.key in ("__defaults__", "__kwdefaults__"):
+            return  # a call has read them before anybody looks
         if slot is None or slot in self.seen:
             return
         self.seen[slot] = None
@@ -139,6 +142,8 @@ def plain(value: Any) -> Any:
     kind = type(value)
     if kind is Size or isinstance(value, (RuntimeNumber, Pending)):
         return value.hint
+    if kind is FollowedList:
+        return [plain(v) for v in value]
     if kind is list:
         for k, v in enumerate(value):
             if (fresh := plain(v)) is not v:

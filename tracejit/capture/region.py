@@ -36,6 +36,7 @@ class RegionRecorder(Recorder):
         self.parent = parent
         super().__init__(name, parent.run_segment, False, parent.static)
         self.root = parent.root
+        self.refused: Refused | None = None  # the first refusal raised in this region
         self.restarted = parent.restarted
 
     def _start(self) -> None:
@@ -220,12 +221,11 @@ def trial(region: RegionRecorder) -> Iterator[None]:
     try:
         with watch:
             yield
-        if watch.refused is not None:
-            raise watch.refused
+        if region.refused is not None:
+            raise region.refused
         if root.refusals:
             raise Refused(root.refusals[0])
     finally:
-        region.own.clear()
         root.trials -= 1
         active.recorder = region.parent
         if not root.trials:

@@ -176,7 +176,8 @@ class State:
         self.places: list[Place] = []
         self.by_id: dict[int, Place] = {}
         self.roots: dict[tuple, Place] = {}
-        self.functions: dict[Any, Place] = {}  # code -> place of a function with it
+        self.functions: dict[Any, list[Place]] = {}  # code -> places of functions with it
+        self.entered: set[Any] = set()  # code that runs
         self.repeated: list[tuple[Place, Place]] = []  # further places of a tensor
         self.kept: list[Any] = []  # objects whose id is in use
 
@@ -224,7 +225,9 @@ class State:
 
     def _contents(self, place: Place, value: Any, kind: str) -> None:
         if kind == "function":
-            self.functions.setdefault(value.__code__, place)
+            self.functions.setdefault(value.__code__, []).append(place)
+            if value.__code__ in self.entered:
+                self._closed_over(place)
         elif kind == "sequence":
             self._elements(place, enumerate(value), len(value))
         elif kind == "mapping":
@@ -332,10 +335,14 @@ class State:
     def enter(self, code: Any) -> bool:
         """A function with this code runs: what it closes over and its defaults count as read.
         False: found nowhere."""
-        place = self.functions.get(code)
-        if place is None:
-            return False
-        function = place.value
+        self.entered.add(code)
+        places = self.functions.get(code, [])
+        for place in places:  # closures of one factory share their code
+            self._closed_over(place)
+        return bool(places)
+
+    def _closed_over(self, place: Place) -> None:
+        function, code = place.value, place.value.__code__
         for name in ("__defaults__", "__kwdefaults__"):
             if getattr(function, name):
                 self._child(place, "slot", name, getattr(function, name), f"{place.text}.{name}")
@@ -345,7 +352,6 @@ class State:
             except ValueError:  # not assigned yet
                 value = ABSENT
             self._child(place, "closure", k, value, name)
-        return True
 
     def refresh(self, container: Any) -> None:
         """A container's contents count from now on as what was there before the call."""

@@ -7,7 +7,7 @@ control flow becomes part of a graph (`branches.py`, `loops.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,16 +30,22 @@ class Structure:
     parts: tuple[Structure, ...] = ()
 
 
-def take_apart(value: Any, leaves: list[Tensor]) -> Structure:
-    """The structure of a value; its tensors are appended to `leaves`."""
+def take_apart(
+    value: Any, leaves: list[Tensor], made: Callable[[Any], bool] = lambda container: False
+) -> Structure:
+    """The structure of a value; its tensors are appended to `leaves`.
+
+    made  whether a list or dict is new, so that another one may stand for it: else it is itself
+    """
     if isinstance(value, Tensor):
         leaves.append(value)
         return Structure("tensor")
-    if type(value) in (list, tuple) or isinstance(value, tuple) and hasattr(value, "_make"):
-        parts = tuple([take_apart(v, leaves) for v in value])
+    named = isinstance(value, tuple) and hasattr(value, "_make")
+    if type(value) is tuple or named or type(value) is list and made(value):
+        parts = tuple([take_apart(v, leaves, made) for v in value])
         return Structure("sequence", type(value), parts)
-    if type(value) is dict and all(isinstance(k, PRIMITIVE) for k in value):
-        parts = tuple([take_apart(v, leaves) for v in value.values()])
+    if type(value) is dict and made(value) and all(isinstance(k, PRIMITIVE) for k in value):
+        parts = tuple([take_apart(v, leaves, made) for v in value.values()])
         return Structure("mapping", (dict, tuple(value)), parts)
     return Structure("constant", value)
 

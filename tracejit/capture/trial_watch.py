@@ -39,7 +39,6 @@ class TrialWatch:
 
     def __enter__(self) -> None:
         self.before: Any = sys.getprofile()
-        self.refused: Refused | None = None
         sys.setprofile(self._event)
 
     def __exit__(self, *exc: object) -> None:
@@ -47,8 +46,8 @@ class TrialWatch:
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "call" and not (_may_run(frame.f_code) or _is_own_doing(frame)):
-            self.refused = Refused(f"runs {frame.f_code.co_qualname}, which was not rewritten")
-            raise self.refused  # Python takes the profile function away; __exit__ puts one back
+            # Python takes the profile function away then; __exit__ puts one back.
+            raise Refused(f"runs {frame.f_code.co_qualname}, which was not rewritten")
         if callable(self.before):
             self.before(frame, event, argument)
 

@@ -201,7 +201,7 @@ class Watcher:
         library: Callable[[FrameType], None],
     ):
         self.entered, self.foreign, self.library = entered, foreign, library
-        self.seen: set[CodeType] = set()
+        self.seen: set[tuple[CodeType, int]] = set()
         self.judged: dict[Any, bool] = {}
         self.inside: FrameType | None = None
 
@@ -231,7 +231,7 @@ class Watcher:
     def _call(self, frame: FrameType) -> None:
         code, caller = original_code(frame.f_code), frame.f_back
         if is_own(code):
-            if code in self.seen or not is_watched(code):
+            if not is_watched(code):
                 return
         elif (
             caller is not None and is_own(caller.f_code) and code.co_filename.startswith(_INSTALLED)
@@ -241,8 +241,9 @@ class Watcher:
         elif code.co_filename.startswith(_INSTALLED) and caller is not None:
             if not caller.f_code.co_filename.startswith(_INSTALLED):
                 self.library(frame)
-        if code not in self.seen:
-            self.seen.add(code)
+        key = code, id(frame.f_globals)
+        if key not in self.seen:
+            self.seen.add(key)
             self.entered(names_of(code), frame)
 
     def _judge(self, function: BuiltinFunctionType) -> None:
