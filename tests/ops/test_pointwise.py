@@ -120,3 +120,18 @@ def test_graph_values_have_no_memory_to_write():
     x = y = graph.input(TensorType(float32, (3,)))
     x += 1
     assert x is not y and graph.nodes[0].op.name == "add"
+
+
+# -- small results ---------------------------------------------------------------------------------
+def test_sigmoid_and_what_is_made_of_it_keep_denormal_results():
+    x = tracejit.tensor([-89.0, -95.0, -100.0, -103.0], dtype=float32)
+    exact = 1 / (1 + (-x.double()).exp())
+    least = 1.4012984643e-45
+    for got, want in (
+        (x.sigmoid(), exact),
+        (tracejit.nn.functional.silu(x), x.double() * exact),
+        (tracejit.nn.functional.gelu(x / 9, approximate="tanh"),
+         tracejit.nn.functional.gelu(x.double() / 9, approximate="tanh")),
+    ):  # fmt: skip
+        assert (got.double() - want).abs().max().item() <= 2e-5 * want.abs().max().item() + least
+        assert (got != 0).sum() == (want.to(float32) != 0).sum()

@@ -86,6 +86,7 @@ class Expressions:
     globals: dict[str, Any]
     flags: tuple[str, ...]
     source_name: str
+    target = "cpu"
 
     def load_name(self, name: str) -> Any:
         """The value of a local, or None."""
@@ -340,7 +341,9 @@ class Expressions:
         if inspect.isfunction(function):
             arguments = [self.value(a) for a in node.args]
             contract = "contract" in self.flags
-            found = emit(self.builder, function, arguments, contract=contract)
+            found = emit(
+                self.builder, function, arguments, contract=contract, target=self.target
+            )
             return found if isinstance(found, Scalar) else tuple(found)
         raise self.error(node, "calls what the subset does not have")
 

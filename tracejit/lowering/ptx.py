@@ -112,6 +112,8 @@ def _body_function(
 class GridStatements(Statements):
     """Statements of a text for a grid."""
 
+    target = "ptx"
+
     def __init__(self, function: ir.Function, fetched: Sequence[tuple[str, str, bool]],
                  namespace: dict[str, Any], flags: tuple[str, ...], source_name: str):  # fmt: skip
         super().__init__(function, fetched, namespace, flags, source_name)

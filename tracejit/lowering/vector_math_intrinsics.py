@@ -13,6 +13,7 @@ The subset: assignments to names (and to tuples of names), one final `return`, a
 operations, comparisons, `and`/`or`/`not`, ternaries, `abs`, `np.<dtype>(...)` conversions,
 `.view(np.<dtype>)`, `np.where`, `np.sqrt`, `np.floor`, `np.rint`, names of typed constants and
 calls of other such functions in the same module. Operands of one operation must have one type.
+A ternary whose first arm calls an `outlined` function is a branch. Constant arrays may be indexed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from tracejit.lowering.vector_math_outlined import seldom
 
 _WIDTH = {"int32": 32, "uint32": 32, "int64": 64, "uint64": 64, "uint16": 16, "bool": 1}
 _FLOAT_OPS = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
@@ -77,16 +80,30 @@ def emit(
 ) -> Scalar | tuple[Scalar, ...]:
     """Write `function(*args)` at the builder's position and return its result.
 
-    `contract` lets products fuse into sums (FMA); False keeps every rounding, on both targets.
+    `contract` lets products fuse into sums (FMA); False keeps every rounding, on all targets:
+    "cpu", "cuda" (NVVM, which has libdevice) and "ptx" (LLVM alone).
     Raises UnsupportedSyntax where the text leaves the subset, or mixes types.
     """
     contract = contract and not getattr(function, "uncontracted", False)
     native = getattr(function, "llvm_intrinsic", None)
-    if native is not None and target == "cpu":
+    if native is not None and target != "cuda":
         kind = args[0].value.type
         declared = builder.module.declare_intrinsic(native, [kind], ir_binary(kind))
         return Scalar(builder.call(declared, [a.value for a in args]), args[0].dtype)
     return _Emitter(builder, function, contract, target).run(args)
+
+
+def _table(module: Any, name: str, array: np.ndarray) -> Any:
+    """A constant array in the module."""
+    from llvmlite import ir
+
+    known = module.globals.get(name)
+    if known is None:
+        kind = ir.ArrayType(_llvm_type(array.dtype.name), array.size)
+        known = ir.GlobalVariable(module, kind, name)
+        known.linkage, known.global_constant = "internal", True
+        known.initializer = ir.Constant(kind, array.tolist())
+    return known
 
 
 def ir_binary(kind: Any) -> Any:
@@ -234,7 +251,40 @@ class _Emitter:
         return Scalar(functools.reduce(join, values), "bool")
 
     def visit_IfExp(self, node: ast.IfExp) -> Scalar:
+        function = self.called(node.body)
+        if hasattr(function, "outlined"):
+            return self.seldom(function, node)
         return self.select(node, node.test, node.body, node.orelse)
+
+    def called(self, node: Any) -> Any:
+        """The function of this module that an expression calls, if it does."""
+        name = getattr(getattr(node, "func", None), "id", "")
+        return self.function.__globals__.get(name)
+
+    def seldom(self, function: Any, node: Any) -> Scalar:
+        otherwise, test = self.expression(node.orelse), self.expression(node.test)
+        argument = self.expression(node.body.args[0])
+
+        def write(builder: Any, value: Any) -> Any:
+            args = [Scalar(value, argument.dtype)]
+            found = emit(builder, function, args, contract=self.contract, target=self.target)
+            return found.value  # type: ignore[union-attr]
+
+        values = (test.value, argument.value, otherwise.value)
+        cpu = self.target == "cpu"
+        merged = seldom(self.builder, *values, function.__name__, write, cpu)
+        return Scalar(merged, otherwise.dtype)
+
+    def visit_Subscript(self, node: ast.Subscript) -> Scalar:
+        """An element of a constant array of the module."""
+        name = getattr(node.value, "id", "")
+        array = self.function.__globals__.get(name)
+        if not isinstance(array, np.ndarray):
+            raise self.error(node, "is no constant array")
+        place = self.expression(node.slice).value
+        table = _table(self.builder.module, f"tracejit_{name}", array)
+        pointer = self.builder.gep(table, [place.type(0), place], inbounds=True)
+        return Scalar(self.builder.load(pointer), array.dtype.name)
 
     def select(self, node: Any, test: Any, body: Any, orelse: Any) -> Scalar:
         condition = self.expression(test)

@@ -5,9 +5,8 @@ In and out: one NumPy scalar (plain Python) or one numba value. Straight-line te
 docs/numerics.md.
 
 float32 reduces any finite argument: x / (2 pi) is summed, in float64, from exact products with six
-pieces of 1 / (2 pi), each taken modulo 1. float64 subtracts k pi/2 in exact products up to 2^51;
-above that neighbouring numbers are more than a quarter turn apart, and the result is NaN, as a
-reduction by table would slow down every call.
+pieces of 1 / (2 pi), each taken modulo 1. float64 subtracts k pi/2 in exact products up to 1e8;
+what is beyond goes to `vector_math_far`, whose reduction by table would slow down every call.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -17,8 +16,19 @@ from __future__ import annotations
 import numpy as np
 
 from tracejit.lowering.vector_math_exponential import ROUND_64
+from tracejit.lowering.vector_math_far import (
+    cos_far_float64,
+    sin_far_float64,
+    tan_far_float64,
+)
+from tracejit.lowering.vector_math_near import (
+    cos_near_zero_float32,
+    cos_near_zero_float64,
+    sin_near_zero_float32,
+    sin_near_zero_float64,
+)
 
-NAN_64 = np.float64(np.nan)
+FAR = np.float64(1e8)
 TURN_1 = np.float64(0.15915494272485375)
 TURN_2 = np.float64(3.6704158115630214e-10)
 TURN_3 = np.float64(5.690025167992954e-19)
@@ -51,61 +61,13 @@ def reduce_float32(a):
 
 
 def reduce_float64(a):
-    """0 <= a < 2^51 as (r, k): a = k pi/2 + r, |r| <= pi/4; k's low two bits count."""
-    x = a if a < np.float64(2251799813685248.0) else NAN_64
-    rounded = x * np.float64(0.6366197723675814) + ROUND_64
+    """0 <= a <= 1e8 as (r, k): a = k pi/2 + r, |r| <= pi/4; k's low two bits count."""
+    rounded = a * np.float64(0.6366197723675814) + ROUND_64
     k = rounded - ROUND_64
-    # 1.5 * 2^78 rounds to multiples of 2^26, so products of either part are exact
-    big = np.float64(4.5335471823548594e23)
-    high = (k + big) - big
-    low = k - high
-    r = x - high * QUARTER_1
-    r = r - low * QUARTER_1
-    r = r - high * QUARTER_2
-    r = r - low * QUARTER_2
-    r = r - high * QUARTER_3
-    r = r - (low * QUARTER_3 + k * QUARTER_4)
+    r = a - k * QUARTER_1  # k and the pieces have so few bits that their products are exact
+    r = r - k * QUARTER_2
+    r = r - (k * QUARTER_3 + k * QUARTER_4)
     return r, np.float64(rounded).view(np.int64)
-
-
-def sin_near_zero_float32(r):
-    s = r * r
-    p = np.float32(-0.00019516656)
-    p = p * s + np.float32(0.008332173)
-    p = p * s + np.float32(-0.16666655)
-    return p * s * r + r
-
-
-def cos_near_zero_float32(r):
-    s = r * r
-    p = np.float32(2.443773e-05)
-    p = p * s + np.float32(-0.0013887362)
-    p = p * s + np.float32(0.041666646)
-    return p * (s * s) + (np.float32(1.0) - s * np.float32(0.5))
-
-
-def sin_near_zero_float64(r):
-    s = r * r
-    p = np.float64(1.5896504885710328e-10)
-    p = p * s + np.float64(-2.505075326388594e-08)
-    p = p * s + np.float64(2.755731366205677e-06)
-    p = p * s + np.float64(-0.00019841269829725213)
-    p = p * s + np.float64(0.008333333333322316)
-    p = p * s + np.float64(-0.16666666666666632)
-    return p * s * r + r
-
-
-def cos_near_zero_float64(r):
-    s = r * r
-    p = np.float64(-1.1359448538089819e-11)
-    p = p * s + np.float64(2.0875719556290545e-09)
-    p = p * s + np.float64(-2.755731432601625e-07)
-    p = p * s + np.float64(2.4801587289394892e-05)
-    p = p * s + np.float64(-0.001388888888887399)
-    p = p * s + np.float64(0.0416666666666666)
-    half = s * np.float64(0.5)
-    w = np.float64(1.0) - half
-    return w + (((np.float64(1.0) - w) - half) + p * (s * s))
 
 
 def sin_float32(x):
@@ -123,7 +85,8 @@ def sin_float64(x):
     y = cos_near_zero_float64(r) if swap else sin_near_zero_float64(r)
     y = -y if np.int64(k & np.int64(2)) != np.int64(0) else y
     sign = np.uint64(np.float64(x).view(np.uint64) & np.uint64(0x8000000000000000))
-    return np.uint64(np.float64(y).view(np.uint64) ^ sign).view(np.float64)
+    y = np.uint64(np.float64(y).view(np.uint64) ^ sign).view(np.float64)
+    return sin_far_float64(x) if abs(x) > FAR else y
 
 
 def cos_float32(x):
@@ -139,7 +102,8 @@ def cos_float64(x):
     swap = np.int64(k & np.int64(1)) != np.int64(0)
     y = sin_near_zero_float64(r) if swap else cos_near_zero_float64(r)
     turned = np.int64(np.int64(k >> np.int64(1)) ^ k)
-    return -y if np.int64(turned & np.int64(1)) != np.int64(0) else y
+    y = -y if np.int64(turned & np.int64(1)) != np.int64(0) else y
+    return cos_far_float64(x) if abs(x) > FAR else y
 
 
 def tan_float32(x):
@@ -159,4 +123,5 @@ def tan_float64(x):
     above = -c if swap else s
     y = above / (s if swap else c)
     sign = np.uint64(np.float64(x).view(np.uint64) & np.uint64(0x8000000000000000))
-    return np.uint64(np.float64(y).view(np.uint64) ^ sign).view(np.float64)
+    y = np.uint64(np.float64(y).view(np.uint64) ^ sign).view(np.float64)
+    return tan_far_float64(x) if abs(x) > FAR else y

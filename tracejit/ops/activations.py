@@ -12,7 +12,7 @@ from typing import Any
 from tracejit.ops.composite import must_float
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_logic import where
-from tracejit.ops.pointwise_math import erf, exp, sigmoid, special
+from tracejit.ops.pointwise_math import erf, exp, sigmoid, sigmoid_array, special
 from tracejit.ops.pointwise_record import pointwise
 from tracejit.ops.record import Op
 from tracejit.ops.types import INTEGER, bool_
@@ -117,7 +117,7 @@ def _silu_rule(grad: Any, input: Any) -> Any:
 
 
 _silu = pointwise(
-    "silu", lambda xp, input: input / (1 + xp.exp(-input)), "({input} * sigmoid({input}))",
+    "silu", lambda xp, input: input * sigmoid_array(xp, input), "({input} * sigmoid({input}))",
     methods=(), check=_floats, input=_silu_rule)
 
 
@@ -142,7 +142,7 @@ _gelu = pointwise(
 
 # 0.5 * (1 + tanh(u)) is sigmoid(2u), which does not cancel where u is far below zero.
 def _gelu_tanh_array(xp: Any, input: Any) -> Any:
-    return input / (1 + xp.exp(-2 * _SLOPE * (input + _CUBIC * (input * input * input))))
+    return input * sigmoid_array(xp, 2 * _SLOPE * (input + _CUBIC * (input * input * input)))
 
 
 def _gelu_tanh_rule(grad: Any, input: Any) -> Any:

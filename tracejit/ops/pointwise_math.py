@@ -30,6 +30,12 @@ def special(name: str) -> Any:
     return call
 
 
+def sigmoid_array(xp: Any, x: Any) -> Any:
+    """1 / (1 + exp(-x)); neither overflows on the way nor loses the bits of small results."""
+    e = xp.exp(-xp.abs(x))
+    return xp.where(x < 0, e, e.dtype.type(1)) / (1 + e)
+
+
 def _zeros(grad: Any) -> Any:
     from tracejit.ops.creation import zeros_like
     return zeros_like(grad)
@@ -56,8 +62,8 @@ rsqrt = pointwise("rsqrt", lambda xp, input: 1 / xp.sqrt(input), "rsqrt({input})
                   input=lambda grad, out: grad * -0.5 * (out * out * out))
 tanh = pointwise("tanh", "tanh", "tanh({input})", "float",
                  input=lambda grad, out: grad * (1 - out * out))
-sigmoid = pointwise("sigmoid", lambda xp, input: 1 / (1 + xp.exp(-input)), "sigmoid({input})",
-                    "float", input=lambda grad, out: grad * (1 - out) * out)
+sigmoid = pointwise("sigmoid", sigmoid_array, "sigmoid({input})", "float",
+                    input=lambda grad, out: grad * (1 - out) * out)
 erf = pointwise("erf", special("erf"), "erf({input})", "float",
                 input=lambda grad, input: grad * (exp(-(input * input)) * _ERF))
 erfc = pointwise("erfc", special("erfc"), "erfc({input})", "float",
