@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracejit as tj
+from tests.capture.program_list import programs_in
 
 
 def inputs():
@@ -126,7 +127,4 @@ def repeats_by_a_vector(jit):
     return [y for n in ([1, 2, 3], [0, 0, 0], [2, 0, 1]) for y in f(x, tj.tensor(n))]
 
 
-PROGRAMS = [
-    f for f in list(globals().values())
-    if callable(f) and getattr(f, "__module__", "") == __name__ and f is not inputs
-]  # fmt: skip
+PROGRAMS = programs_in(globals())

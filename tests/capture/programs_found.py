@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracejit as tj
+from tests.capture.program_list import programs_in
 
 F = tj.nn.functional
 
@@ -104,6 +105,4 @@ def split_into_many(jit):
     return [f(tj.arange(n)) for n in (12000, 12001, 3, 4, 0)]
 
 
-PROGRAMS = [
-    f for f in list(globals().values()) if callable(f) and getattr(f, "__module__", "") == __name__
-]
+PROGRAMS = programs_in(globals())

@@ -1,0 +1,123 @@
+"""The table of programs that must show the same plainly and captured: subjects, runs, the page.
+
+In: the `programs_*.py` beside this file. Out: `ROWS`, one `Row` for each program, and the text of
+docs/programs.md, which `python -m tests.capture.program_table` writes. Called by
+`test_programs.py` and `test_programs_oracle.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import tracejit as tj
+from tests.capture import (
+    programs_aliasing,
+    programs_autograd,
+    programs_branches,
+    programs_dynamic,
+    programs_effects,
+    programs_found,
+    programs_jumps,
+    programs_loops,
+    programs_metrics,
+    programs_modules,
+    programs_mutation,
+    programs_random,
+    programs_shapes,
+    programs_sides,
+    programs_staleness,
+)
+from tracejit import config
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "programs.md"
+SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
+    "mutation": (programs_mutation,),
+    "aliasing": (programs_aliasing,),
+    "staleness": (programs_staleness, programs_modules),
+    "control flow": (programs_branches, programs_sides, programs_loops, programs_jumps),
+    "shapes": (programs_shapes, programs_dynamic),
+    "RNG": (programs_random,),
+    "autograd": (programs_autograd,),
+    "effects": (programs_effects, programs_metrics),
+    "found": (programs_found,),
+}
+HEAD = """# Programs that show the same plainly and captured
+
+Each makes several calls with changed state; what it returns, and whatever else its caller can look at, must be what plain execution gives,
+under `@script` in every mode and under `@trace` (`tests/capture/test_programs.py`), and what PyTorch gives where it has the same names
+(`tests/capture/test_programs_oracle.py`). Compiles and breaks are those of all functions a program captures, under `@script`.
+Written by `python -m tests.capture.program_table`, checked by the tests.
+"""
+LINE = re.compile(r"^\| `(\w+)` \| ([\w ]+) \| (\d+) \| (\d+) \|$")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A program: its name, its subject, the module it is in."""
+
+    name: str
+    subject: str
+    module: ModuleType
+
+    def run(self, jit: Callable, names: Any = None) -> Any:
+        """What the program shows; `names`: the module to take it from, when not its own."""
+        result = getattr(names or self.module, self.name)(jit)
+        return result[1:] if self.module is programs_metrics else result  # the function comes first
+
+
+ROWS = [
+    Row(program.__name__, subject, module)
+    for subject, modules in SUBJECTS.items()
+    for module in modules
+    for program in module.PROGRAMS
+]
+
+
+class Counting:
+    """A decorator that captures, and counts what that took."""
+
+    def __init__(self, jit: Callable):
+        self.jit, self.made = jit, []  # type: ignore[var-annotated]
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        self.made.append(self.jit(*args, **options))
+        return self.made[-1]
+
+    def figures(self) -> tuple[int, int]:
+        """Compiles, and breaks recorded, of every function that was captured."""
+        reports = [function.report() for function in self.made if hasattr(function, "report")]
+        return sum(r.compiles for r in reports), sum(len(r.breaks) for r in reports)
+
+
+def figures(row: Row) -> tuple[int, int]:
+    """Compiles and breaks of a program under `script`."""
+    counting = Counting(tj.script)
+    tj.manual_seed(0)
+    with config.override(mode="graph"):
+        row.run(counting)
+    return counting.figures()
+
+
+def page() -> str:
+    """The text of docs/programs.md."""
+    counts = (f"{sum(r.subject == s for r in ROWS)} {s}" for s in SUBJECTS)
+    lines = [HEAD, f"{len(ROWS)} programs: {', '.join(counts)}.", ""]
+    lines += ["| program | subject | compiles | breaks |", "| --- | --- | --- | --- |"]
+    lines += ["| `{}` | {} | {} | {} |".format(r.name, r.subject, *figures(r)) for r in ROWS]
+    return "\n".join(lines) + "\n"
+
+
+def documented() -> Iterator[tuple[str, str, int, int]]:
+    """The rows of docs/programs.md."""
+    for line in PAGE.read_text().splitlines():
+        if match := LINE.match(line):
+            yield match[1], match[2], int(match[3]), int(match[4])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

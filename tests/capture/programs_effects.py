@@ -1,0 +1,244 @@
+"""Programs with effects and sources outside of tensors: clocks, iterators, numbers read, errors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tracejit as tj
+from tests.capture.program_list import programs_in
+
+
+def branch_on_value(jit):
+    @jit
+    def f(x):
+        if x.sum() > 0:
+            return x * 2
+        return x - 1
+
+    return [f(tj.ones(2)), f(-tj.ones(2)), f(tj.ones(2))]
+
+
+def while_on_value(jit):
+    @jit
+    def f(x):
+        steps = 0
+        while x.abs().max() > 1:
+            x = x / 2
+            steps += 1
+        return x, steps
+
+    return [f(tj.ones(2) * k) for k in (10, 1, 1000)]
+
+
+def item_logged(jit):
+    losses = []
+
+    @jit
+    def f(x):
+        y = (x * 2).sum()
+        losses.append(y.item())
+        return y
+
+    return [f(tj.ones(2)), f(tj.ones(3)), losses]
+
+
+def python_number_of_a_tensor(jit):
+    f = jit(lambda x, i: x[int(i)] * float(x[0]))
+    return [f(tj.arange(3.0) + 1, tj.tensor(k)) for k in (0, 2, 1)]
+
+
+def attribute_counter(jit):
+    class Counter:
+        steps = 0
+
+    counter = Counter()
+
+    @jit
+    def f(x):
+        counter.steps += 1
+        return x * counter.steps
+
+    return [f(tj.ones(1)), f(tj.ones(1)), counter.steps]
+
+
+def clock_is_read(jit):
+    import time
+
+    @jit
+    def f(x):
+        return x * (0.0 if time.time() > 0 else 1.0), time.perf_counter()
+
+    a, b = f(tj.ones(1)), f(tj.ones(1))
+    return [a[0], b[0], b[1] > a[1]]
+
+
+def python_random(jit):
+    import random
+
+    @jit
+    def f(x):
+        return x * random.random()
+
+    random.seed(0)
+    return [f(tj.ones(1)), f(tj.ones(1)), f(tj.ones(1))]
+
+
+def numpy_random(jit):
+    rng = np.random.default_rng(0)
+
+    @jit
+    def f(x):
+        return x * float(rng.normal())
+
+    return [f(tj.ones(1)), f(tj.ones(1))]
+
+
+def numpy_table(jit):
+    table = np.array([1.0, 2.0])
+
+    @jit
+    def f(x):
+        return x * float(table[1])
+
+    out = [f(tj.ones(1))]
+    table[1] = 50.0
+    return [*out, f(tj.ones(1))]
+
+
+def iterator_consumed(jit):
+    numbers = iter([1.0, 2.0, 3.0])
+
+    @jit
+    def f(x):
+        return x * next(numbers)
+
+    return [f(tj.ones(1)), f(tj.ones(1)), f(tj.ones(1))]
+
+
+def generator_of_tensors(jit):
+    @jit
+    def f(xs):
+        return sum(x * 2 for x in xs) + max(len(x) for x in xs)
+
+    return [f([tj.ones(2), tj.ones(2)]), f([tj.ones(3)])]
+
+
+def random_draws(jit):
+    @jit
+    def f(x):
+        return x + tj.rand(3), tj.randn(2)
+
+    tj.manual_seed(1)
+    out = [f(tj.zeros(3)), f(tj.zeros(3)), tj.rand(2)]
+    tj.manual_seed(1)
+    return [*out, f(tj.zeros(3)), tj.rand(2)]
+
+
+def seeded_inside_each_call(jit):
+    @jit
+    def f(x):
+        tj.manual_seed(5)
+        return x + tj.rand(2)
+
+    return [f(tj.zeros(2)), f(tj.zeros(2)), tj.rand(1)]
+
+
+def explicit_generator(jit):
+    generator = tj.Generator()
+    generator.manual_seed(9)
+    f = jit(lambda x: x + tj.rand(2, generator=generator))
+    out = [f(tj.zeros(2)), f(tj.zeros(2))]
+    generator.manual_seed(9)
+    return [*out, f(tj.zeros(2)), generator.initial_seed()]
+
+
+def exception_after_write(jit):
+    @jit
+    def f(x, n):
+        x.add_(1)
+        if n > 1:
+            raise ValueError("too many")
+        return x * n
+
+    x = tj.zeros(2)
+    out = [f(x, 1)]
+    try:
+        f(x, 2)
+    except ValueError as error:
+        out.append(error)
+    return [*out, x, f(x, 1)]
+
+
+def class_attribute_set(jit):
+    class Counter:
+        calls = 0
+
+    def f(x):
+        Counter.calls += 1
+        return x * Counter.calls
+
+    g = jit(f)
+    return [g(tj.ones(1)), g(tj.ones(1)), g(tj.ones(1)), Counter.calls]
+
+
+def set_changed(jit):
+    seen = set()
+
+    @jit
+    def f(x):
+        seen.add(x.shape[0])
+        return x * len(seen)
+
+    return [f(tj.ones(1)), f(tj.ones(2)), f(tj.ones(2)), sorted(int(n) for n in seen)]
+
+
+def global_made_inside(jit):
+    globals().pop("MADE_INSIDE", None)
+
+    @jit
+    def f(x):
+        global MADE_INSIDE
+        MADE_INSIDE = x * 2
+        return x
+
+    out = []
+    for k in range(3):
+        f(tj.ones(1) * k)
+        out.append(MADE_INSIDE.clone())
+    return out
+
+
+def dict_order_and_deletion(jit):
+    state = {"a": 1.0, "b": 2.0, "c": 3.0}
+
+    @jit
+    def f(x):
+        for k, value in enumerate(list(state.values())):
+            x = x * 10 + value * (k + 1)
+        if "b" in state:
+            del state["b"]
+        return x
+
+    out = [f(tj.zeros(1)), f(tj.zeros(1))]
+    state["b"] = 5.0
+    out += [f(tj.zeros(1)), sorted(state)]
+    state.clear()
+    state.update(c=3.0, a=1.0)
+    return [*out, f(tj.zeros(1))]
+
+
+def warnings_and_try(jit):
+    @jit
+    def f(x, key):
+        try:
+            scale = {"a": 2.0}[key]
+        except KeyError:
+            scale = -1.0
+        finally:
+            x = x + 1
+        return x * scale
+
+    return [f(tj.ones(1), "a"), f(tj.ones(1), "z"), f(tj.ones(1), "a")]
+
+
+PROGRAMS = programs_in(globals())

@@ -1,0 +1,295 @@
+"""Programs that loop while a tensor says so, jump out of loops, nest them, or cannot roll them."""
+
+from __future__ import annotations
+
+import tracejit as tj
+from tests.capture.loop_inputs import LENGTHS, data, over_lengths
+from tests.capture.program_list import programs_in
+from tracejit import nn
+
+
+def counter_of_python(jit):
+    @jit
+    def f(x):
+        count, scale = 0, 1.0
+        total = tj.zeros(3)
+        for t in range(x.shape[0]):
+            total = total + x[t] * scale + count
+            count += 2
+            scale = scale * 0.5
+        return total, count, scale
+
+    return [f(data(n)) for n in LENGTHS]
+
+
+def branch_in_a_loop(jit):
+    @jit
+    def f(x):
+        h = tj.zeros(3)
+        for t in range(x.shape[0]):
+            if x[t].sum() > 0:
+                h = h + x[t]
+            else:
+                h = h * 0.5
+        return h
+
+    return over_lengths(f)
+
+
+def branch_on_the_index(jit):
+    @jit
+    def f(x):
+        h = tj.zeros(3)
+        for t in range(x.shape[0]):
+            if t < 2:
+                h = h + x[t]
+            else:
+                h = h - x[t] * t
+        return h
+
+    return over_lengths(f)
+
+
+def continue_in_a_loop(jit):
+    @jit
+    def f(x):
+        h = tj.zeros(3)
+        for t in range(x.shape[0]):
+            if x[t].sum() < 0:
+                continue
+            h = h + x[t]
+        return h
+
+    return over_lengths(f)
+
+
+def break_in_a_loop(jit):
+    @jit
+    def f(x, limit):
+        total = tj.zeros(())
+        for t in range(x.shape[0]):
+            if total > limit:
+                break
+            total = total + x[t].abs().sum()
+        return total * 2
+
+    return over_lengths(f, LENGTHS, tj.tensor(4.0))
+
+
+def break_keeps_the_index(jit):
+    @jit
+    def f(x, limit):
+        total = tj.zeros(())
+        for t in range(x.shape[0]):
+            total = total + x[t].abs().sum()
+            if total > limit:
+                break
+        return total * t, t
+
+    return [f(data(n), tj.tensor(4.0)) for n in LENGTHS]
+
+
+def break_with_else(jit):
+    @jit
+    def f(x, limit):
+        total = tj.zeros(())
+        for t in range(x.shape[0]):
+            total = total + x[t].abs().sum()
+            if total > limit:
+                break
+        else:
+            total = total - 100
+        return total
+
+    return [f(data(n), tj.tensor(4.0)) for n in LENGTHS]
+
+
+def return_in_a_loop(jit):
+    @jit
+    def f(x, limit):
+        total = tj.zeros(())
+        for t in range(x.shape[0]):
+            total = total + x[t].abs().sum()
+            if total > limit:
+                return total * 2
+        return total
+
+    return [f(data(n), tj.tensor(4.0)) for n in LENGTHS]
+
+
+def newton(jit):
+    @jit
+    def f(a):
+        y = a
+        while (y * y - a).abs() > 1e-4:
+            y = 0.5 * (y + a / y)
+        return y
+
+    out = []
+    for value in (2.0, 9.0, 1.0, 100.0):
+        a = tj.tensor(value, requires_grad=True)
+        y = f(a)
+        y.backward()
+        out += [y, a.grad]
+    return out
+
+
+def newton_with_a_counter(jit):
+    @jit
+    def f(a):
+        y, steps = a, 0
+        while (y * y - a).abs() > 1e-4 and steps < 5:
+            y = 0.5 * (y + a / y)
+            steps += 1
+        return y, steps, y * steps
+
+    return [f(tj.tensor(value)) for value in (2.0, 9.0, 1.0, 1e6)]
+
+
+def while_true(jit):
+    @jit
+    def f(a):
+        y = a
+        while True:
+            y = 0.5 * (y + a / y)
+            if (y * y - a).abs() < 1e-4:
+                break
+        return y
+
+    out = []
+    for value in (2.0, 9.0, 1.0, 100.0):
+        a = tj.tensor(value, requires_grad=True)
+        y = f(a)
+        y.backward()
+        out += [y, a.grad]
+    return out
+
+
+def while_converged_flag(jit):
+    @jit
+    def f(a):
+        y, done = a, False
+        while not done:
+            y = 0.5 * (y + a / y)
+            done = (y * y - a).abs() < 1e-4
+        return y
+
+    return [f(tj.tensor(value)) for value in (2.0, 9.0, 1.0, 100.0)]
+
+
+def while_with_else(jit):
+    @jit
+    def f(a):
+        while a < 100:
+            a = a * 3
+        else:
+            a = a + 1
+        return a
+
+    return [f(tj.tensor(value)) for value in (2.0, 9.0, 1000.0)]
+
+
+def nested_loops(jit):
+    @jit
+    def f(x):
+        total = tj.zeros(())
+        for i in range(x.shape[0]):
+            row = x[i]
+            for j in range(x.shape[1]):
+                total = total + row[j] * (i + 1) - j
+        return total
+
+    return over_lengths(f, (3, 20, 1))
+
+
+def while_in_a_for(jit):
+    @jit
+    def f(x):
+        out = []
+        for t in range(x.shape[0]):
+            a = x[t].abs().sum() + 1
+            y = a
+            while (y * y - a).abs() > 1e-3:
+                y = 0.5 * (y + a / y)
+            out.append(y)
+        return tj.stack(out)
+
+    return over_lengths(f)
+
+
+def loop_in_a_branch(jit):
+    @jit
+    def f(x):
+        h = tj.zeros(3)
+        if x.sum() > 0:
+            for t in range(x.shape[0]):
+                h = h * 0.5 + x[t]
+        else:
+            for item in x:
+                h = h - item
+        return h
+
+    return over_lengths(f)
+
+
+def shape_grows(jit):
+    @jit
+    def f(x):
+        h = x[:1]
+        for t in range(x.shape[0]):
+            h = tj.cat([h, x[t : t + 1]])
+        return h
+
+    return [f(data(n)) for n in (3, 17)]
+
+
+def dtype_changes(jit):
+    @jit
+    def f(x):
+        n = tj.zeros((), dtype=tj.int64)
+        for t in range(x.shape[0]):
+            n = n + x[t].sum()
+        return n
+
+    return [f(data(n)) for n in (3, 17)]
+
+
+def effects_in_a_loop(jit):
+    seen = []
+
+    @jit
+    def f(x):
+        h = x[0]
+        for t in range(x.shape[0]):
+            seen.append(t)
+            h = h + x[t]
+        return h
+
+    return [f(data(3)), f(data(17)), seen]
+
+
+def index_into_a_list(jit):
+    scales = [1.0, 2.0, 3.0]
+
+    @jit
+    def f(x):
+        h = x[0]
+        for t in range(x.shape[0]):
+            h = h * scales[t % 3] + x[t]
+        return h
+
+    return [f(data(3)), f(data(17))]
+
+
+def dropout_in_a_loop(jit):
+    @jit
+    def f(x):
+        h = x[0]
+        for t in range(x.shape[0]):
+            h = nn.functional.dropout(h, 0.5) + x[t]
+        return h
+
+    return [f(data(3)), f(data(17))]
+
+
+PROGRAMS = programs_in(globals())

@@ -1,0 +1,75 @@
+"""Programs on sizes and kinds of tensors that change between calls: none, one and many."""
+
+from __future__ import annotations
+
+import tracejit as tj
+from tests.capture.program_list import programs_in
+
+
+def dtype_and_rank(jit):
+    f = jit(lambda x: x * 2 + 1)
+    return [
+        f(tj.ones(2)),
+        f(tj.ones(2, dtype=tj.float64)),
+        f(tj.ones(2, dtype=tj.int64)),
+        f(tj.ones(2, 2)),
+        f(tj.tensor(3.0)),
+        f(tj.tensor(True)),
+    ]
+
+
+def batch_of_many_sizes(jit):
+    f = jit(lambda x, b: (x + b).sum(0) / x.shape[0])
+    return [f(tj.ones(n, 3), tj.arange(3.0)) for n in (5, 1, 2, 7, 64, 3)]
+
+
+def zero_size(jit):
+    f = jit(lambda x: (x * 2).sum(1))
+    return [f(tj.ones(3, 2)), f(tj.ones(0, 2)), f(tj.ones(3, 0)), f(tj.ones(1, 1))]
+
+
+def broadcast_appears(jit):
+    f = jit(lambda a, b: a + b)
+    return [
+        f(tj.ones(4), tj.ones(4)),
+        f(tj.ones(4), tj.ones(1)),
+        f(tj.ones(1), tj.ones(4)),
+        f(tj.ones(1), tj.ones(1)),
+    ]
+
+
+def size_branched_on(jit):
+    f = jit(lambda x: x * 2 if x.shape[0] > 3 else x * 3)
+    return [f(tj.ones(n)) for n in (2, 5, 3, 4, 1, 0)]
+
+
+def size_returned(jit):
+    f = jit(lambda x: (x.shape[0] * 2, x.numel(), x.size(), x.view(-1).shape))
+    return [f(tj.ones(2, 3)), f(tj.ones(4, 5))]
+
+
+def size_in_python_loop(jit):
+    @jit
+    def f(x):
+        total = x[0] * 0
+        for k in range(x.shape[0]):
+            total = total + x[k] * k
+        return total
+
+    return [f(tj.ones(n)) for n in (2, 5, 1)]
+
+
+def size_kept_over_a_break(jit):
+    @jit
+    def f(x):
+        n = x.shape[0]
+        y = tj.cat([x, x])
+        if bool(y.sum() > 0):
+            y = y * 2
+        m = y.shape[0]
+        return y.view(n, 2), m - n, m == n, n == x.shape[0], m // n, n < m, m % n, m * n
+
+    return [f(tj.ones(n)) for n in (3, 4, 1)]
+
+
+PROGRAMS = programs_in(globals())
