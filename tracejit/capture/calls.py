@@ -10,7 +10,14 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Callable, Iterator
-from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
 from typing import Any
 
 from tracejit.capture.breaks import Refused
@@ -19,6 +26,7 @@ from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.watch import is_pure
 from tracejit.eager.tensor import Tensor
+from tracejit.ir.sizes import Size
 from tracejit.ops import joining
 
 _CONTAINERS = (list, dict, set, bytearray, deque)
@@ -47,7 +55,8 @@ def adapted(recorder: Any, function: Any) -> Any:
         return _adapted_function(recorder, function)
     if type(function) is MethodType and type(function.__func__) is FunctionType:
         return MethodType(_adapted_function(recorder, function.__func__), function.__self__)
-    if type(function) is BuiltinFunctionType and not is_pure(function):
+    of_list = isinstance(function, MethodDescriptorType) and function.__objclass__ is list
+    if of_list or type(function) is BuiltinFunctionType and not is_pure(function):
         return with_plain_numbers(function)
     return function
 
@@ -71,6 +80,8 @@ def with_plain_numbers(function: Any) -> Any:
 def _plain(x: Any) -> Any:
     if isinstance(x, RuntimeNumber):
         return x.concrete()
+    if isinstance(x, FollowedList):
+        x.settle()
     if type(x) in (list, tuple):
         parts = [_plain(y) for y in x]
         return type(x)(parts) if any(a is not b for a, b in zip(parts, x)) else x
@@ -84,6 +95,8 @@ def _joining(function: Any) -> Callable | None:
     """`stack`, `cat` and `len` that need not take a followed list apart."""
     if function is len:
         return lambda x: x.length() if isinstance(x, FollowedList) else len(x)
+    if function is type:
+        return _type_of
     together = _TOGETHER.get(function) if type(function) is FunctionType else None
     if together is None:
         return None
@@ -97,6 +110,16 @@ def _joining(function: Any) -> Callable | None:
         return function(*args, **keywords)
 
     return joined
+
+
+def _type_of(*arguments: Any) -> Any:
+    """`type(...)`, which tells nobody that a number or a list is followed."""
+    if len(arguments) != 1:
+        return type(*arguments)
+    (x,) = arguments
+    if isinstance(x, RuntimeNumber):
+        return x.kind
+    return list if isinstance(x, FollowedList) else int if type(x) is Size else type(x)
 
 
 _TOGETHER: dict[Any, Any] = {
@@ -120,6 +143,8 @@ def check_call(recorder: Any, function: Any) -> Any:
         return function
     if kind is FunctionType:
         return _checked_function(recorder, function)
+    if function is type:
+        return _type_of
     if isinstance(function, type):
         return _guarding(recorder, _checked_class(function))
     if isinstance(function, (BuiltinFunctionType, MethodWrapperType)) or not hasattr(

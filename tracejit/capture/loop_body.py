@@ -17,6 +17,7 @@ from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_numbers import LoopFloat, LoopIndex, LoopInt, as_tensor
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import RegionRecorder, trial
+from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.signals import Signal
 from tracejit.capture.structure import Structure, difference, put_together, take_apart
@@ -88,6 +89,7 @@ class Body:
     slots: list[Slot] = field(default_factory=list)
     scans: list[Scan] = field(default_factory=list)
     appended: dict[int, tuple[list, list[Any]]] = field(default_factory=dict)
+    generations: dict[int, int] = field(default_factory=dict)  # of elements, when appended
     results: dict[str, tuple[Structure, list[Slot]]] = field(default_factory=dict)
     indices: dict[str, LoopIndex] = field(default_factory=dict)
     shifted: bool = False  # a variable ends as what another one was at the start
@@ -183,11 +185,11 @@ class Body:
         if self.trip is None or self._is_inner(container):
             return None
         size = container.shape[dim]
-        last = index.start + index.step * (self.trip - 1)
-        low, high = (index.start, last) if index.step > 0 else (last, index.start)
-        if self.trip < 1 or not (low >= 0 and high < size):
+        start, last = index.start, index.start + index.step * (self.trip - 1)
+        low, high = (start, last) if index.step > 0 else (last, start)
+        if self.trip < 1 or low < -size or high >= size or low < 0 <= high:
             return None
-        return self.scan(container, dim, index.start, index.step)
+        return self.scan(container, dim, start if low >= 0 else start + size, index.step)
 
     def _is_inner(self, tensor: Tensor) -> bool:
         recorder = None if tensor._traced is None else tensor._traced.recorder
@@ -224,12 +226,15 @@ class Body:
             raise Refused("something else than a tensor is appended to a list, or under a condition")
         if self.trip is None:
             raise Refused("a list is appended to in a loop whose end is decided by a value")
+        if not isinstance(container, FollowedList) or isinstance(self.parent, RegionRecorder):
+            raise Refused("a list made outside the function, or outside a loop around, grows")
         if any(container is c for c in self.containers.values()):
             raise Refused("a list that changes from iteration to iteration is appended to")
         known = self.appended.setdefault(id(container), (container, []))
         if known[1]:
             raise Refused("a list is appended to twice in an iteration")
         known[1].append(element)
+        self.generations[id(element)] = self.region.traced(element).memory.generation
 
     # -- the end of an iteration ----------------------------------------------------------------------
     def _finish(self, before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -317,6 +322,13 @@ class Body:
         separate = list((ends | elements).values())
         if len(set(separate)) < len(separate):
             raise Refused("two results of an iteration share memory")
+        for _, kept in self.appended.values():
+            for element in kept:
+                memory = region.traced(element).memory
+                if memory in starts or memory.generation != self.generations[id(element)]:
+                    raise Refused("an element of a list is written, or was there before")
+        if any(c is read for c, _ in self.appended.values() for read in region.root.lists_read):
+            raise Refused("a list is read in the loop that appends to it")
         items = {region.traced(x.item).memory for x in self.scans}
         for memory in separate:
             if memory in region.copies or memory in items:

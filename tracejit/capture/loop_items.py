@@ -130,6 +130,21 @@ def _zipped(found: list[Rolled]) -> Rolled:
                   lambda: zip(*[x.plainly() for x in found]))
 
 
+def _gathered(container: Tensor, dim: int, index: Any) -> Tensor:
+    """An element whose place only the program knows, counted from the end where negative."""
+    size = container.shape[dim]
+    if not isinstance(index, LoopIndex) or index.body.trip is None:
+        raise Refused("a tensor is indexed by a number of the loop that may be out of range")
+    last = index.start + index.step * (index.body.trip - 1)
+    low, high = (index.start, last) if index.step > 0 else (last, index.start)
+    if low < -size or high >= size:
+        raise Refused("a tensor is indexed out of range")
+    where = as_tensor(active.recorder._operand(index)).reshape((1,))  # type: ignore[union-attr]
+    if low < 0:
+        where = where + (where < 0).long() * size
+    return container.index_select(dim, where).squeeze(dim)
+
+
 def item_at(container: Tensor, key: Any) -> Any:
     """`container[key]` where `key` is or holds an index of a loop."""
     keys = key if type(key) is tuple else (key,)
@@ -147,6 +162,5 @@ def item_at(container: Tensor, key: Any) -> Any:
     if isinstance(index, LoopIndex):
         item = index.body.scanned_item(container, dim, index)
     if item is None:
-        where = as_tensor(active.recorder._operand(index)).reshape((1,))  # type: ignore[union-attr]
-        item = container.index_select(dim, where).squeeze(dim)
+        item = _gathered(container, dim, index)
     return item[others] if others else item

@@ -18,7 +18,6 @@ from tracejit.capture.loop_items import Rolled
 from tracejit.capture.loop_numbers import LoopFloat, LoopInt, LoopNumber, as_tensor
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import RegionRecorder, own_work, region_gradients, trial
-from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.signals import CONTINUE, Decided, Signal
 from tracejit.capture.structure import put_together
@@ -247,10 +246,7 @@ class LoopNode:
             name: put_together(structure, iter([values[id(s)] for s in slots]))
             for name, (structure, slots) in body.results.items() if slots})
         for (container, _), whole in zip(body.appended.values(), stacked):
-            if isinstance(container, FollowedList):
-                container.extend_by(whole, body.trip)
-            else:
-                container.extend([whole[k] for k in range(int(body.trip))])
+            container.extend_by(whole, body.trip)
         self.region.own.clear()
         body.appended.clear()  # what is held here could never be let go of untaken
 

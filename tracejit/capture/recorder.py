@@ -57,6 +57,7 @@ class Recorder:
     ):
         self.name, self.run_segment, self.fullgraph = name, run_segment, fullgraph
         self.root: Recorder = self  # of a region: the recorder of the whole call
+        self.lists_read: list[Any] = []  # of those, in a trial
         self.followed: list[weakref.ref] = []  # lists whose elements may not be taken apart yet
         self.adapt: Callable[[Any], Any] = lambda function: function  # what a call runs instead
         self.trials = 0  # regions that are being recorded, one within the other
@@ -434,7 +435,7 @@ class Recorder:
 
     def flush(self) -> None:
         """Compile and run what was recorded; tensors that are still alive become concrete."""
-        if not self.graph.nodes and not self.deferred:
+        if not self.graph.nodes and not self.deferred and not self.generators:
             self._show()
             return
         alive = self.alive()

@@ -229,6 +229,7 @@ def trial(region: RegionRecorder) -> Iterator[None]:
         root.trials -= 1
         active.recorder = region.parent
         if not root.trials:
+            root.lists_read.clear()
             pending, root.refusals = root.refusals, []
             for reason in dict.fromkeys(pending):
                 root.note(reason)

@@ -79,6 +79,7 @@ def for_its_truth(node: ast.expr) -> ast.expr:
         for value in node.values:
             for_its_truth(value)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        node.only_truth = True  # type: ignore[attr-defined]
         for_its_truth(node.operand)
     return node
 
@@ -172,7 +173,7 @@ class Expressions(ast.NodeTransformer):
         return both
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        plain = not isinstance(node.op, ast.Not) or self.plain(node)
+        plain = not hasattr(node, "only_truth") or self.plain(node)
         if isinstance(node.op, ast.Not):
             for_its_truth(node.operand)
         self.generic_visit(node)

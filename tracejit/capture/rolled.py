@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ops.joining import cat, stack
 
@@ -31,6 +32,12 @@ class FollowedList(list):
     def __init__(self, *given: Any):
         super().__init__(*given)
         self.tail: list[Any] = []  # Slices and elements, after what the list itself holds
+
+    def read(self) -> None:
+        """Somebody looks at the list: a loop that appends to it meanwhile cannot be rolled."""
+        region = active.recorder
+        if region is not None and region.root.trials:  # type: ignore[attr-defined]
+            region.root.lists_read.append(self)  # type: ignore[attr-defined]
 
     def extend_by(self, whole: Tensor, count: Any) -> None:
         """Append the slices of `whole`."""
@@ -53,11 +60,13 @@ class FollowedList(list):
 
     def length(self) -> Any:
         """How many elements there are, an int or a size."""
+        self.read()
         return list.__len__(self) + sum(
             part.count if isinstance(part, Slices) else 1 for part in self.tail)
 
     def joined(self, together: Callable[..., Tensor], dim: int) -> Tensor | None:
         """`stack(self, dim)` or `cat(self, dim)`; None where that needs the elements."""
+        self.read()
         if not self.tail:
             return None
         first = list(list.__iter__(self))
@@ -75,18 +84,20 @@ class FollowedList(list):
 
 def _laid(whole: Tensor, together: Callable[..., Tensor], dim: int) -> Tensor:
     if together is stack:
-        return whole.movedim(0, dim)
+        return whole.movedim(0, dim).clone().contiguous()
     rank = len(whole.shape) - 1
     dim = dim % rank
     moved = whole.movedim(0, dim)
     shape = moved.shape
-    return moved.reshape((*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2:]))
+    joined = moved.clone().contiguous()
+    return joined.view((*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2:]))
 
 
 def _settling(name: str) -> Callable[..., Any]:
     plain = getattr(list, name)
 
     def method(self: FollowedList, *args: Any, **kwargs: Any) -> Any:
+        self.read()
         if self.tail:
             self.settle()
         return plain(self, *args, **kwargs)

@@ -58,7 +58,12 @@ class ErrorOf:
             if not isinstance(argument, _PLAIN):
                 raise TypeError(f"an argument of {type(error).__name__} is a "
                                 f"{type(argument).__name__}, expected a number or a string")
-        return cls(type(error), tuple(error.args))
+        made = cls(type(error), tuple(error.args))
+        again = made.exception()
+        same = type(again) is type(error) and again.args == error.args
+        if not same or vars(again) != vars(error) or error.__cause__ is not None:
+            raise TypeError(f"{type(error).__name__} holds more than its arguments")
+        return made
 
     def exception(self) -> BaseException:
         """A new exception as described."""
