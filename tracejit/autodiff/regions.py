@@ -43,20 +43,20 @@ class CondGradient:
         pulled = [pull_back(region, outputs, self._met(region)) for region, outputs in sides]
         found = [dict(zip(map(id, self._met(region)), grads))
                  for (region, _), (_, grads) in zip(sides, pulled)]
-        reached = [{k for k, grad in f.items() if grad is not None} for f in found]
+        masks = [reaching(outputs, wrt) for _, outputs in sides]
         first = parent.root.first_node
-        ends = [leaves([x for x in wrt if id(x) in r], first) for r in reached]
-        if ends[0] != ends[1]:  # what is not reached has no gradient, which is not zero
-            raise Refused("a tensor receives a gradient through one side only")
-        self.reached = [x for x in wrt if id(x) in reached[0] | reached[1]]
+        for number in range(len(tracked)):  # what is not reached has no gradient, which is not zero
+            ends = [leaves([x for x, m in zip(wrt, side) if number in m], first) for side in masks]
+            if ends[0] != ends[1]:
+                raise Refused("a tensor receives a gradient through one side only")
+        self.masks = [a | b for a, b in zip(*masks)]
+        self.reached = [x for x in wrt if any(f.get(id(x)) is not None for f in found)]
         met = [key for region, _ in sides for key in region.captured]
         keys[:] = dict.fromkeys([*keys, *met])  # backward may have read more
         self.keys = keys
         self.regions = tuple(
             self._region(region, keys, tangents, grads)
             for (region, _), (tangents, _), grads in zip(sides, pulled, found))
-        masks = [reaching(outputs, wrt) for _, outputs in sides]
-        self.masks = [a | b for a, b in zip(*masks)]
         self.types = [region.traced(x).read().type for region, outputs in sides[:1]
                       for x in outputs]
 

@@ -106,6 +106,7 @@ class Merge:
 
     def __init__(self, parent: Recorder, flag: Tensor, one: RegionRecorder, other: RegionRecorder):
         self.parent, self.flag, self.one, self.other = parent, flag, one, other
+        self.taking = one.taking(), other.taking()
         self.pairs: list[tuple[Tensor, Tensor]] = []
         self.known: dict[tuple[int, int], int] = {}
         self.results: list[Any] = []
@@ -116,8 +117,8 @@ class Merge:
             return Structure("constant", UNBOUND), []
         mine: list[Tensor] = []
         others: list[Tensor] = []
-        structure = take_apart(one, mine, self.one.made)
-        different = difference(structure, take_apart(other, others, self.other.made))
+        structure = take_apart(one, mine, self.taking[0])
+        different = difference(structure, take_apart(other, others, self.taking[1]))
         if different:
             raise Refused(f"{what} is {different}")
         return structure, [self.pair(a, b, what) for a, b in zip(mine, others)]
@@ -215,8 +216,7 @@ class Merge:
 
 def _check_apart(tensors: list[Tensor], region: RegionRecorder) -> None:
     """Results of a side become separate memory: they must have been so there."""
-    different = {id(t): region.traced(t).memory for t in tensors}
-    if len(set(different.values())) < len(different):
+    if len({region.traced(t).memory for t in tensors}) < len(tensors):
         raise Refused("two results of a side share memory")
 
 

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from types import (
     BuiltinFunctionType,
+    CodeType,
     FunctionType,
     MethodDescriptorType,
     MethodType,
@@ -24,7 +25,7 @@ from tracejit.capture.breaks import Refused
 from tracejit.capture.location import is_own
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
-from tracejit.capture.watch import is_pure
+from tracejit.capture.watch import PASSED_ON, is_pure
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
 from tracejit.ops import joining
@@ -75,6 +76,9 @@ def with_plain_numbers(function: Any) -> Any:
         return function(*[_plain(x) for x in args], **{k: _plain(x) for k, x in kwargs.items()})
 
     return call
+
+
+PASSED_ON.update(c for c in with_plain_numbers.__code__.co_consts if isinstance(c, CodeType))
 
 
 def _plain(x: Any) -> Any:
@@ -206,6 +210,9 @@ def _guarding(recorder: Any, function: Any) -> Any:
         return result
 
     return call
+
+
+PASSED_ON.update(c for c in _guarding.__code__.co_consts if isinstance(c, CodeType))
 
 
 def check_iterable(recorder: Any, x: Any) -> None:

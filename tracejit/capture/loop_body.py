@@ -238,6 +238,7 @@ class Body:
 
     # -- the end of an iteration ----------------------------------------------------------------------
     def _finish(self, before: dict[str, Any], after: dict[str, Any]) -> None:
+        self.taking = self.region.taking()
         for name, value in after.items():
             if name not in self.started:
                 self._new(name, value)
@@ -264,7 +265,7 @@ class Body:
             slots[0].end = self._number_end(name, before, after)
             return
         leaves: list[Tensor] = []
-        found = take_apart(after, leaves, self.region.made)
+        found = take_apart(after, leaves, self.taking)
         different = difference(structure, found)
         if different and number_kind(before) and number_kind(after) is number_kind(before):
             raise Lift(name, 0)
@@ -319,6 +320,8 @@ class Body:
                 if s.is_tensor and s.end is not s.start}
         elements = {id(t): region.traced(t).memory for _, kept in self.appended.values()
                     for t in kept}
+        if len(elements) < sum(len(kept) for _, kept in self.appended.values()):
+            raise Refused("a tensor is appended to two lists")
         separate = list((ends | elements).values())
         if len(set(separate)) < len(separate):
             raise Refused("two results of an iteration share memory")

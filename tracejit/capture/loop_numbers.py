@@ -56,11 +56,15 @@ class LoopNumber:
 class LoopInt(LoopNumber, RuntimeInt):
     """An int of the loop."""
 
+    bounded = False  # whether it stays small however often the loop runs
+
     def arithmetic(self, op: str, operands: tuple) -> Any:
         kinds = [_kind(x) for x in operands]
         if float in kinds:
             return _float_arithmetic(op, operands)
-        if op not in _INT_OPS or any(type(x) is int and abs(x) >= SMALL for x in operands):
+        large = any(type(x) is int and abs(x) >= SMALL for x in operands)
+        growing = [x for x in operands if isinstance(x, LoopInt) and not x.bounded]
+        if op not in _INT_OPS or large or len(growing) > 1:  # it could outgrow an int64
             raise Refused(f"{op} of an int that changes from iteration to iteration")
         return LoopInt(_applied(_INT_OPS[op], operands))
 
@@ -111,6 +115,8 @@ def as_tensor(value: Any) -> Tensor:
 class LoopIndex(LoopInt):
     """`start + step * position`: where the loop is. `body` is the loop being recorded."""
 
+    bounded = True
+
     def __init__(self, value: Value, body: Any, start: Any, step: int):
         super().__init__(value)
         self.body, self.start, self.step = body, start, step
@@ -118,6 +124,9 @@ class LoopIndex(LoopInt):
     def arithmetic(self, op: str, operands: tuple) -> Any:
         left, right = operands if len(operands) == 2 else (operands[0], None)
         plain = right if left is self else left
+        if op == "mul" and type(plain) is int and 0 < abs(plain) < SMALL >> 16:
+            value = _applied("mul", (self, plain))
+            return LoopIndex(value, self.body, self.start * plain, self.step * plain)
         if op in ("add", "sub") and (type(plain) is int or type(plain) is Size):
             made: Any = super().arithmetic(op, operands)
             if op == "sub" and left is not self:

@@ -237,9 +237,13 @@ class LoopNode:
                                                               - len(self.memories):]):
             memory.write(parent.traced(c.result).read())
         values: dict[int, Any] = {}
+        ends: dict[int, Any] = {}  # two variables may hold one tensor
         for c in self.carried:
             if c.slot is not None:
-                values[id(c.slot)] = self._value(c, stacked)
+                value = ends.get(id(c.slot.end), self)
+                if value is self:
+                    value = ends[id(c.slot.end)] = self._value(c, stacked)
+                values[id(c.slot)] = value
         for slot in self.invariant:
             values[id(slot)] = slot.outer
         body.variables.set({

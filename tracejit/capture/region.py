@@ -166,6 +166,20 @@ class RegionRecorder(Recorder):
             return True
         return False
 
+    def taking(self) -> Callable[[Any], bool]:
+        """`made`, for taking results apart; a container found twice cannot become two."""
+        taken: set[int] = set()
+
+        def take(container: Any) -> bool:
+            if not self.made(container):
+                return False
+            if id(container) in taken:
+                raise Refused("a list or dict is found in two places")
+            taken.add(id(container))
+            return True
+
+        return take
+
     def appending(self, container: list) -> Callable[[Any], None]:
         """What stands for `container.append` here."""
         raise Refused("a list is appended to under a condition")

@@ -167,6 +167,9 @@ def _scan(code: CodeType) -> Names:
     )
 
 
+PASSED_ON: set[CodeType] = set()  # own code through which the user's calls go
+
+
 def is_watched(code: CodeType) -> bool:
     """User code, and tracejit's layers and optimizers, which read the user's state."""
     if not is_own(code):
@@ -186,6 +189,10 @@ def is_pure(function: Any) -> bool:
         return function.__objclass__ in _PURE_TYPES or function.__objclass__ is object
     module = getattr(function, "__module__", None) or getattr(owner, "__name__", None)
     return module in _PURE_MODULES
+
+
+def _is_the_users(code: CodeType) -> bool:
+    return code in PASSED_ON or not is_own(code)
 
 
 class Watcher:
@@ -225,7 +232,7 @@ class Watcher:
                 self.inside = None
         elif event == "call":
             self._call(frame)
-        elif event == "c_call" and not is_own(frame.f_code):
+        elif event == "c_call" and _is_the_users(frame.f_code):
             self._judge(argument)
 
     def _call(self, frame: FrameType) -> None:
@@ -234,7 +241,7 @@ class Watcher:
             if not is_watched(code):
                 return
         elif (
-            caller is not None and is_own(caller.f_code) and code.co_filename.startswith(_INSTALLED)
+            caller is not None and not _is_the_users(caller.f_code) and code.co_filename.startswith(_INSTALLED)
         ):
             self.inside = frame
             return
