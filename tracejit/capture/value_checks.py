@@ -15,6 +15,7 @@ import numpy as np
 from tracejit.capture.breaks import Break
 from tracejit.capture.location import user_location
 from tracejit.capture.sources import values_of
+from tracejit.eager.state import of_array
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
@@ -22,7 +23,7 @@ from tracejit.ir.interpret import at_size, interpret
 from tracejit.ir.verify import GraphError
 from tracejit.memory.allocator import memory_limit
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import hint
+from tracejit.ops.shapes import hint, overflows
 from tracejit.ops.types import INTEGER
 
 _LARGE = memory_limit()
@@ -33,12 +34,13 @@ def checked(recorder: Any, op: Op, operands: tuple, values: tuple, attributes: d
 
     Raises what eager mode raises.
     """
-    integers = [v for v in values if _is_integer(v)]
+    decisive = [v for v in values if _is_decisive(op, v)]
     replayable = recorder.replayable and not recorder.breaks
-    if not replayable and any(v.node is not None and v not in recorder.looked for v in integers):
+    if not replayable and any(v.node is not None and v not in recorder.looked for v in decisive):
+        operands = _with_states(recorder, operands)
         recorder.flush()  # cheaper than computing them here and in the program
         return checked(recorder, op, operands, recorder.operands(operands), attributes)
-    for value in integers:
+    for value in decisive:
         if value not in recorder.looked:
             recorder.looked[value] = _content(recorder, value)
     if _succeeds(op, values, attributes, recorder.looked, recorder.graph.scope.hints):
@@ -49,6 +51,7 @@ def checked(recorder: Any, op: Op, operands: tuple, values: tuple, attributes: d
 
 def run_eagerly(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any:
     """End the segment and run the op as eager mode does: usually it raises."""
+    operands = _with_states(recorder, operands)
     recorder.flush()
     # An exception that the function catches: what follows depends on it.
     recorder.breaks.append(Break(f"{op.name} fails for these values", user_location(3)))
@@ -58,14 +61,24 @@ def run_eagerly(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any
 
 def too_large(made: Any) -> bool:
     """Whether no memory could hold a result: then eager mode says so, at once."""
-    results = made if isinstance(made, tuple) else (made,)
-    return any(
-        math.prod(hint(s) for s in v.type.shape) * v.type.dtype.itemsize > _LARGE for v in results
+    for value in made if isinstance(made, tuple) else (made,):
+        shape, itemsize = [hint(s) for s in value.type.shape], value.type.dtype.itemsize
+        if math.prod(shape) * itemsize > _LARGE or overflows(shape, itemsize):
+            return True
+    return False
+
+
+def _is_decisive(op: Op, value: Any) -> bool:
+    """Whether what a value holds decides if the op fails: positions do, and weights of host ops."""
+    return isinstance(value, Value) and (
+        op.kind == "extern" or value.type.dtype.category == INTEGER
     )
 
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, Value) and value.type.dtype.category == INTEGER
+def _with_states(recorder: Any, operands: tuple) -> tuple:
+    """Operands, generators' states among them as tensors of their own: a flush draws from them."""
+    words = {id(draws.tensor): draws.words for draws in recorder.generators.values()}
+    return tuple(of_array(words[id(x)].copy()) if id(x) in words else x for x in operands)
 
 
 def _content(recorder: Any, value: Value) -> np.ndarray:
@@ -84,7 +97,7 @@ def _array(x: Any) -> Any:
 
 
 def _succeeds(op: Op, values: tuple, attributes: dict, known: dict, hints: dict) -> bool:
-    """Whether the op runs on its integers as they are and ones for everything else."""
+    """Whether the op runs on what is known as it is and ones for everything else."""
     graph, operands, arrays = Graph(op.name), [], []
     for value in values:
         if isinstance(value, Value):

@@ -66,6 +66,8 @@ def new_tensor(data: Any, kind: dtype | None = None, device: Any = None) -> Any:
     if isinstance(data, TensorState):
         return data.detach().to(kind or data._dtype).to(as_device(device or data._device)).clone()
     recorder = active.recorder
+    if type(data) is int and not -(1 << 63) <= data < 1 << 63:
+        raise ValueError("Overflow when unpacking long long")
     if recorder is not None and not hasattr(data, "__len__") and not isinstance(data, np.generic):
         return creation.full_of(None, (), data, kind or dtype_of_number(data), device)
     if recorder is not None:
@@ -122,7 +124,7 @@ def _checked(data: Any) -> np.ndarray:
     if array.dtype.kind not in "biufc" and str(array.dtype) != "bfloat16":
         leaf = _first(data)
         if array.dtype.kind == "O" and isinstance(leaf, int):
-            raise RuntimeError("Overflow when unpacking long long")
+            raise ValueError("Overflow when unpacking long long")
         if isinstance(leaf, (str, bytes)):
             raise TypeError(f"new(): invalid data type '{type(leaf).__name__}'")
         raise RuntimeError(f"Could not infer dtype of {type(leaf).__name__}")

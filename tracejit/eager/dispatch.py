@@ -18,6 +18,7 @@ from tracejit.eager.transfer import TO_DEVICE
 from tracejit.eager.views import Family
 from tracejit.memory import CPU, address, array_module
 from tracejit.ops.record import Op, install_default
+from tracejit.ops.shapes import check_numel, check_storage
 from tracejit.ops.types import TensorType
 
 INFERENCE = Family(inference=True)
@@ -76,11 +77,15 @@ def _run(op: Op, operands: tuple, attributes: dict) -> Any:
             arrays.append(x)
     if device is None:
         device = (types if type(types) is TensorType else types[0]).device or CPU
-    if device is CPU or device.type == "cpu":
-        found = _compute(np, op, arrays, attributes)
-    else:
-        arrays = [_on_device(a, device) for a in arrays]
-        found = _compute(array_module(device), op, arrays, attributes)
+    try:
+        if device is CPU or device.type == "cpu":
+            found = _compute(np, op, arrays, attributes)
+        else:
+            arrays = [_on_device(a, device) for a in arrays]
+            found = _compute(array_module(device), op, arrays, attributes)
+    except (ValueError, MemoryError):  # the array library's own words for too many elements
+        _check_sizes(op, types)
+        raise
     if op is TO_DEVICE:
         device = attributes["device"]
     if type(types) is TensorType:
@@ -94,6 +99,15 @@ def _compute(xp: Any, op: Op, arrays: list, attributes: dict) -> Any:
     if op.kind in _QUIET:
         return op.eager(xp, *arrays, **attributes)  # type: ignore[misc]
     return quietly(op.eager, xp, arrays, attributes)  # type: ignore[arg-type]
+
+
+def _check_sizes(op: Op, types: Any) -> None:
+    """RuntimeError for results with more elements than can be counted."""
+    for kind in (types,) if type(types) is TensorType else types:
+        if op.views:
+            check_numel(kind.shape)
+        else:
+            check_storage(kind.shape, kind.dtype.itemsize)
 
 
 def _run_body(op: Op, operands: tuple, attributes: dict) -> Any:

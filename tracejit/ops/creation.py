@@ -17,6 +17,7 @@ from typing import Any
 from tracejit.memory.devices import as_device
 from tracejit.ops import pointwise
 from tracejit.ops.operators import method
+from tracejit.ops.pointwise_record import in_64_bits
 from tracejit.ops.record import Op, apply
 from tracejit.ops.types import (
     FLOATING,
@@ -61,14 +62,24 @@ def create(record: Op, like: Any = None, **attributes: Any) -> Any:
 def full_of(like: Any, shape: Sequence[Any], value: Any, dtype: dtype, device: Any = None) -> Any:
     """A tensor of `value`s; `like` only says where it is needed."""
     place = like.device if device is None and like is not None else device
-    if type(value) is int and dtype.category == INTEGER:
-        value = _fitting(value, dtype)
+    if type(value) is int:
+        value = fitting(value, dtype)
     return create(full_record, like, shape=tuple(shape), value=value, dtype=dtype,
                   device=as_device(place))
 
 
-def _fitting(value: int, dtype: dtype) -> int:
-    """`value` as an element of an integer dtype; negative ones wrap in uint8."""
+def fitting(value: int, dtype: dtype) -> int:
+    """`value` as an element of a dtype; negative ones wrap in uint8.
+
+    RuntimeError if an integer dtype has no such element, OverflowError beyond 64 bits.
+
+    >>> import tracejit
+    >>> fitting(-1, tracejit.uint8)
+    255
+    """
+    in_64_bits(value)
+    if dtype.category != INTEGER:
+        return value
     unsigned = dtype is uint8
     highest = (1 << (8 * dtype.itemsize - (not unsigned))) - 1
     if not (-highest if unsigned else -highest - 1) <= value <= highest:

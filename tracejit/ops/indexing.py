@@ -19,6 +19,7 @@ import numpy as np
 
 from tracejit.ops import gather_scatter
 from tracejit.ops.composite import composite
+from tracejit.ops.creation import fitting
 from tracejit.ops.gather_scatter import index_select, is_mask
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_number, is_tensor, where
@@ -357,6 +358,8 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
             raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got "
                                f"tensor with {len(value.shape)} dimension(s).")
         value = convert(value, input.dtype)
+    elif type(value) is int:
+        value = fitting(value, input.dtype)
     return masked_fill_record(input, mask, value)
 
 

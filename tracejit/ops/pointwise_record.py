@@ -43,6 +43,7 @@ from tracejit.ops.types import (
 
 _CATEGORY = {bool: BOOL, int: INTEGER, float: FLOATING, complex: COMPLEX}
 _HALVES = (float16.numpy, bfloat16.numpy)
+_LOWEST, _HIGHEST = -(1 << 63), (1 << 64) - 1
 
 
 def is_tensor(x: Any) -> bool:
@@ -124,6 +125,8 @@ def coerce(number: Any, target: dtype) -> Any:
         number = number.item()
     if type(number) not in _CATEGORY:
         return number
+    if type(number) is int:
+        in_64_bits(number)
     if target.category == FLOATING:
         return float(number)
     if target is bool_:
@@ -135,6 +138,19 @@ def coerce(number: Any, target: dtype) -> Any:
     if target is uint8:
         return number % (1 << bits)
     return (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+
+
+def in_64_bits(number: int) -> int:
+    """`number`; OverflowError if neither a signed nor an unsigned word of 64 bits holds it.
+
+    >>> in_64_bits(2**63)
+    9223372036854775808
+    """
+    if number > _HIGHEST:
+        raise OverflowError("int too big to convert")
+    if number < _LOWEST:
+        raise OverflowError("can't convert negative int to unsigned")
+    return number
 
 
 def representable(operands: Sequence[Any]) -> tuple:

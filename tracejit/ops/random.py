@@ -273,7 +273,7 @@ def checked_std(std: Any) -> Any:
     if is_tensor(std):
         return within_record(std, low=0.0, high=math.inf,
                              message="normal expects all elements of std >= 0.0")
-    if std < 0:
+    if not std >= 0:  # nor a NaN
         raise RuntimeError(f"normal expects std >= 0.0, but found std {float(std):g}")
     return std
 
@@ -305,7 +305,8 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
 
 
 def checked_chances(p: Any) -> Any:
-    """`p`; RuntimeError if an element is not in [0, 1]."""
+    """`p`; RuntimeError if an element is not in [0, 1], NotImplementedError for integers."""
+    floating(p.dtype, "bernoulli_tensor_cpu_p_")
     message = "Expected p_in >= 0 && p_in <= 1 to be true, but got false."
     return within_record(p, low=0.0, high=1.0, message=message)
 
@@ -324,7 +325,6 @@ def bernoulli(input: Any, p: float | None = None, *, generator: Generator | None
     if p is not None:
         drawn = coin(tuple(input.shape), p, input.device, generator)
     else:
-        floating(input.dtype, "bernoulli_tensor_cpu_p_")
         drawn = chances(tuple(input.shape), checked_chances(input), input.device, generator)
     return delivered(outcome_record(input, convert(drawn, input.dtype)), out)
 

@@ -91,6 +91,38 @@ def numel(shape: Iterable[Any]) -> Any:
     return total
 
 
+def overflows(shape: Sequence[int], itemsize: int) -> bool:
+    """Whether the bytes of so many elements cannot be counted in 63 bits.
+
+    >>> overflows((2, 3), 4), overflows((2**40, 2**40, 0), 4)
+    (False, True)
+    """
+    total = 1
+    for size in shape:
+        total *= size
+        if total >> 64:
+            return True
+    return total * itemsize >> 63 > 0
+
+
+def check_storage(shape: Sequence[int], itemsize: int) -> None:
+    """RuntimeError if the bytes of so many elements cannot be counted.
+
+    >>> check_storage((2, 3), 4)
+    """
+    if overflows(shape, itemsize):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={shape_text(shape)}")
+
+
+def check_numel(shape: Sequence[int]) -> None:
+    """RuntimeError if so many elements cannot be counted in 63 bits.
+
+    >>> check_numel((2, 3))
+    """
+    if numel(shape) >> 63:
+        raise RuntimeError("numel: integer multiplication overflow")
+
+
 def broadcast(*shapes: Sequence[Any]) -> Shape:
     """The common shape of operands, aligned at their last dimensions.
 
