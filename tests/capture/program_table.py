@@ -48,10 +48,12 @@ SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
 }
 HEAD = """# Programs that show the same plainly and captured
 
-Each makes several calls with changed state; what it returns, and whatever else its caller can look at, must be what plain execution gives,
-under `@script` in every mode and under `@trace` (`tests/capture/test_programs.py`), and what PyTorch gives where it has the same names
-(`tests/capture/test_programs_oracle.py`). Compiles and breaks are those of all functions a program captures, under `@script`.
-Written by `python -m tests.capture.program_table`, checked by the tests.
+Each makes several calls with changed state. What it returns, and whatever else its caller can look
+at, must be what plain execution gives, under `@script` in every mode and under `@trace`
+(`tests/capture/test_programs.py`), and what PyTorch gives where it has the same names
+(`tests/capture/test_programs_oracle.py`). Compiles and breaks are those of all functions that a
+program captures, under `@script`. Written by `python -m tests.capture.program_table`, checked by
+the tests.
 """
 LINE = re.compile(r"^\| `(\w+)` \| ([\w ]+) \| (\d+) \| (\d+) \|$")
 

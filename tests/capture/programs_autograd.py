@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracejit as tj
+from tests.capture.program_inputs import filled
 from tests.capture.program_list import programs_in
 
 F = tj.nn.functional
@@ -15,14 +16,6 @@ def data(n=6, d=4):
 
 def model():
     return filled(tj.nn.Sequential(tj.nn.Linear(4, 5), tj.nn.ReLU(), tj.nn.Linear(5, 3)))
-
-
-def filled(module):
-    """The module with parameters that are the same in every library."""
-    with tj.no_grad():
-        for p in module.parameters():
-            p.copy_((tj.arange(float(p.numel())) * 12.9 + p.dim()).sin().view(p.shape) * 0.6)
-    return module
 
 
 def backward_through_call(jit):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracejit as tj
-from tests.capture.loop_inputs import LENGTHS, data, over_lengths
+from tests.capture.program_inputs import LENGTHS, data, over_lengths
 from tests.capture.program_list import programs_in
 from tracejit import nn
 

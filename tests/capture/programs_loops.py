@@ -7,7 +7,7 @@ tensors.
 from __future__ import annotations
 
 import tracejit as tj
-from tests.capture.loop_inputs import LENGTHS, data, over_lengths, weights
+from tests.capture.program_inputs import LENGTHS, data, filled, over_lengths, weights
 from tests.capture.program_list import programs_in
 from tracejit import nn
 
@@ -248,8 +248,7 @@ def nothing_after_no_iteration(jit):
 
 
 def loop_over_layers(jit):
-    tj.manual_seed(1)
-    layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(4)])
+    layers = filled(nn.ModuleList([nn.Linear(3, 3) for _ in range(4)]))
 
     @jit
     def f(x):
@@ -263,8 +262,6 @@ def loop_over_layers(jit):
 
 
 def cell_module(jit):
-    tj.manual_seed(2)
-
     class Cell(nn.Module):
         def __init__(self):
             super().__init__()
@@ -273,7 +270,7 @@ def cell_module(jit):
         def forward(self, x, h):
             return tj.tanh(self.input(x) + self.state(h))
 
-    cell = Cell()
+    cell = filled(Cell())
 
     @jit
     def f(x):

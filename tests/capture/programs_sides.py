@@ -7,6 +7,7 @@ objects hold.
 from __future__ import annotations
 
 import tracejit as tj
+from tests.capture.program_inputs import filled
 from tests.capture.program_list import programs_in
 from tracejit import nn
 
@@ -63,8 +64,7 @@ def clipping_by_norm(jit):
 
 
 def clipped_step(jit):
-    tj.manual_seed(3)
-    model = nn.Linear(3, 2)
+    model = filled(nn.Linear(3, 2))
     optimizer = tj.optim.SGD(model.parameters(), lr=0.1)
 
     @jit

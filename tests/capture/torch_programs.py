@@ -13,7 +13,7 @@ import sys
 from types import ModuleType
 
 IMPORT = re.compile(r"^(import|from) tracejit\b", re.MULTILINE)
-SHARED = re.compile(r"^from tests\.capture\.(loop_inputs) import (.*)$", re.MULTILINE)
+SHARED = re.compile(r"^from tests\.capture\.(program_inputs) import (.*)$", re.MULTILINE)
 
 
 @functools.cache

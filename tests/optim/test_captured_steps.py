@@ -12,6 +12,7 @@ CASES = [
     (optim.SGD, {"lr": 0.1, "momentum": 0.9, "dampening": 0.5}),
     (optim.Adam, {"lr": 0.01, "weight_decay": 0.1}),
     (optim.AdamW, {"lr": 0.01, "amsgrad": True}),
+    (optim.RAdam, {"lr": 0.01, "betas": (0.9, 0.99)}),
     (optim.RMSprop, {"lr": 0.01, "momentum": 0.5, "centered": True}),
     (optim.Adagrad, {"lr": 0.1, "lr_decay": 0.1}),
 ]

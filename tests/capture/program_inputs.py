@@ -1,4 +1,4 @@
-"""Inputs of programs that loop: sequences of several lengths, weights, and the round over them."""
+"""Inputs of programs, the same in every library: sequences of several lengths, weights, modules."""
 
 from __future__ import annotations
 
@@ -17,6 +17,14 @@ def weights(width=3):
     """A leaf."""
     values = (tj.arange(float(width * width)) * 7.3 + 2).cos() * 0.5
     return values.view(width, width).requires_grad_()
+
+
+def filled(module):
+    """The module with parameters that are the same in every library."""
+    with tj.no_grad():
+        for p in module.parameters():
+            p.copy_((tj.arange(float(p.numel())) * 12.9 + p.dim()).sin().view(p.shape) * 0.6)
+    return module
 
 
 def over_lengths(f, lengths=LENGTHS, *more):

@@ -1,0 +1,104 @@
+"""RAdam: Adam that takes plain momentum steps until its second moment can be trusted.
+
+In: parameters with gradients. Out: parameters, moments (`exp_avg`, `exp_avg_sq`) and `step` written
+in place. PyTorch's formulas. Which kind of step is taken depends on `step`, a tensor: both are
+computed and one is selected, so that a captured training step is one program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import tracejit
+from tracejit.capture.scalars import read_number
+from tracejit.optim.optimizer import Optimizer, require
+
+
+class RAdam(Optimizer):
+    """Adam whose steps are rectified by the variance of their adaptive rate, once that is finite.
+
+    lr                      learning rate, a number
+    betas                   how much of the mean, and of the mean of squares, each step keeps
+    eps                     added to the denominator
+    weight_decay            times p is added to the gradient
+    decoupled_weight_decay  shrinks p directly instead, as AdamW does
+    maximize                ascends
+
+    >>> import tracejit
+    >>> p = tracejit.nn.Parameter(tracejit.tensor([1.0]))
+    >>> optimizer = tracejit.optim.RAdam([p], lr=0.25)
+    >>> (p * p).sum().backward()
+    >>> optimizer.step()
+    >>> round(p.item(), 4)
+    0.5
+
+    Raises ValueError for options out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        require(lr >= 0, "learning rate", lr)
+        require(eps >= 0, "epsilon value", eps)
+        require(0 <= betas[0] < 1, "beta parameter at index 0", betas[0])
+        require(0 <= betas[1] < 1, "beta parameter at index 1", betas[1])
+        require(weight_decay >= 0, "weight_decay value", weight_decay)
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "decoupled_weight_decay": decoupled_weight_decay,
+                "differentiable": differentiable,
+            },
+        )
+
+    def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        step = tracejit.zeros((), dtype=tracejit.float32, device=p.device)
+        return {"step": step, **{n: tracejit.zeros_like(p) for n in ("exp_avg", "exp_avg_sq")}}
+
+    def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
+        lr, decay = read_number(group, "lr"), group["weight_decay"]
+        beta1, beta2 = read_number(group, "betas")
+        decayed = p
+        if decay != 0 and group["decoupled_weight_decay"]:
+            decayed = p * (1 - lr * decay)
+        elif decay != 0:
+            grad = grad + p * decay
+        step, mean, square = state["step"], state["exp_avg"], state["exp_avg_sq"]
+        step.copy_(step + 1)
+        mean.copy_(mean + (grad - mean) * (1 - beta1))
+        square.copy_(square * beta2 + grad * grad * (1 - beta2))
+        count = step.double()
+        rate = lr / (1 - beta1**count)
+        trusted, factor = _rectification(count, beta2)
+        scale = tracejit.where(trusted, rate * factor, rate)
+        denominator = tracejit.where(trusted, square.sqrt() + group["eps"], 1.0)
+        p.copy_(decayed - mean / denominator * scale)
+
+
+def _rectification(count: Any, beta2: float) -> tuple[Any, Any]:
+    """Whether the step after `count` gradients is adaptive, and what its rate is multiplied by."""
+    longest = 2 / (1 - beta2) - 1
+    correction = 1 - beta2**count
+    length = longest - 2 * count * beta2**count / correction
+    kept = length.clamp(min=5.0)  # shorter ones are not rectified: no root of a negative number
+    ratio = (kept - 4) * (kept - 2) * longest / ((longest - 4) * (longest - 2) * kept)
+    return length > 5.0, (ratio * correction).sqrt()
