@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracejit.autodiff.partition import residuals
+from tracejit.autodiff.reach import groups, reaching
 from tracejit.capture.results import Unmodelled
 from tracejit.eager.backward import grad_between
 from tracejit.eager.tape import FREED
@@ -42,6 +43,8 @@ class Joint:
     saved: list[Value]
     written: set[Value]
     backward: Graph
+    reached: list[frozenset[int]]  # for each input the outputs whose gradients reach it
+    groups: list[list[int]]  # outputs that share history: each group is freed by itself
 
 
 def differentiate(
@@ -76,5 +79,14 @@ def differentiate(
     given = [*saved, *tangent_values]
     backward = extract(graph, f"{graph.name}_backward", given, real, copied=written)
     return Joint(
-        graph, list(outputs), list(inputs), tangent_values, values, saved, written, backward
+        graph,
+        list(outputs),
+        list(inputs),
+        tangent_values,
+        values,
+        saved,
+        written,
+        backward,
+        reaching(outputs, inputs),
+        groups(outputs, recorder.first_node),
     )

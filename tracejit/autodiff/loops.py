@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.autodiff.partition import residuals
-from tracejit.autodiff.pull_back import ControlBackward, leaves, pull_back, reaching
+from tracejit.autodiff.pull_back import ControlBackward, pull_back
+from tracejit.autodiff.reach import leaves, reaching
 from tracejit.capture.breaks import Refused
 from tracejit.eager.tape import record_custom
 from tracejit.eager.tensor import Tensor

@@ -15,7 +15,6 @@ from tracejit.capture.breaks import Refused
 from tracejit.capture.region import RegionRecorder, trial
 from tracejit.eager.backward import grad_between
 from tracejit.eager.modes import enable_grad, no_grad
-from tracejit.eager.nodes import AccumulateGrad, Node, edge_of
 from tracejit.eager.recording import active, settled
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph, Value
@@ -80,43 +79,6 @@ class ControlBackward:
         given = frozenset(k for k, grad in enumerate(grads) if grad is not None)
         return [None if k is None or not reached & given else made[k]
                 for k, reached in zip(self.places, self.reached)]
-
-
-def reaching(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[frozenset[int]]:
-    """For each input the numbers of the outputs whose history leads to it."""
-    places = {edge_of(x)[0]: k for k, x in enumerate(inputs) if x._requires_grad}
-    found: list[set[int]] = [set() for _ in inputs]
-    for number, output in enumerate(outputs):
-        seen: set[Node] = set()
-        stack = [edge_of(output)[0]] if output._requires_grad else []
-        while stack:
-            node = stack.pop()
-            if node in seen:
-                continue
-            seen.add(node)
-            if node in places:
-                found[places[node]].add(number)
-            else:
-                stack += [edge[0] for edge in node.edges if edge is not None]
-    return [frozenset(numbers) for numbers in found]
-
-
-def leaves(tensors: Sequence[Tensor], first_node: int) -> set[Node]:
-    """Where gradients of these tensors end: leaves, and history older than the call. Not what
-    loops start from: there zeros are what a missing gradient is."""
-    found: set[Node] = set()
-    seen: set[Node] = set()
-    stack = [edge_of(x)[0] for x in tensors if x._requires_grad]
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if type(node) is AccumulateGrad or node.sequence < first_node:
-            found.add(node)
-        else:
-            stack += [edge[0] for edge in node.edges if edge is not None]
-    return found
 
 
 def run_node(op: Op, operands: Sequence[Tensor], attributes: dict, regions: tuple[Graph, ...],

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.autodiff.loops import gradient_of
-from tracejit.autodiff.pull_back import ControlBackward, leaves, pull_back, reaching
+from tracejit.autodiff.pull_back import ControlBackward, pull_back
+from tracejit.autodiff.reach import leaves, reaching
 from tracejit.capture.breaks import Refused
 from tracejit.capture.region import RegionRecorder, install_region_gradients
 from tracejit.eager.modes import no_grad

@@ -521,7 +521,8 @@ class EntryMaker:
         wrt = [primal[self.recorder.lifted[id(x)].value] for x in joint.inputs]
         graph, compile = joint.backward, self.call.compile
         plan = Backward(
-            whole, len(primal), tangents, grads, wrt, saved, originals, lambda: compile(graph)
+            whole, len(primal), tangents, grads, wrt, saved, originals, joint.reached, joint.groups,
+            lambda: compile(graph)
         )
         return extra, plan
 

@@ -64,6 +64,8 @@ class Backward:
     wrt: list[int]  # graph inputs that receive gradients
     saved: list[tuple[str, int]]  # ("input", number) or ("output", number of the forward segment)
     before: list[tuple[int, int]]  # (input the program writes, output that holds what it was)
+    reached: list[frozenset[int]]  # for each differentiable input the outputs that lead to it
+    groups: list[list[int]]  # outputs whose history is one
     make: Callable[[], Segment]
     segment: Segment | None = None
 
@@ -277,16 +279,37 @@ def attach_backward(
         everything[number] = roots[output]
     types = [(t._shape, t._dtype) for t in outputs]
 
-    def backward(grads: tuple, create_graph: bool) -> list[Any]:
+    def pulled_back(grads: Sequence[Any], create_graph: bool) -> list[Any]:
         tangents = [_tangent(g, shape, dtype) for g, (shape, dtype) in zip(grads, types)]
         if create_graph:
-            return _differentiable(plan, everything, tangents)
-        segment = plan.compiled()
-        given = [*kept, *tangents]
-        made = segment.run(given, segment.bind_given(given, bound.sizes))
-        return [None if k is None else made[k] for k in plan.grads]
+            made = _differentiable(plan, everything, tangents)
+        else:
+            segment = plan.compiled()
+            given = [*kept, *tangents]
+            made = segment.run(given, segment.bind_given(given, bound.sizes))
+        arrived = frozenset(k for k, grad in enumerate(grads) if grad is not None)
+        return [None if k is None or not reached & arrived else made[k]
+                for k, reached in zip(plan.grads, plan.reached)]
 
-    record_custom("CompiledBackward", primals, outputs, backward, kept_inputs)
+    if len(plan.groups) == 1:
+        record_custom("CompiledBackward", primals, outputs, pulled_back, kept_inputs)
+        return
+    for group in plan.groups:
+        backward = _of_group(pulled_back, group, len(outputs))
+        met = [x if reached & set(group) else None for x, reached in zip(primals, plan.reached)]
+        record_custom("CompiledBackward", met, [outputs[k] for k in group], backward, kept_inputs)
+
+
+def _of_group(pulled_back: Callable, group: list[int], count: int) -> Callable:
+    """The backward of some of the outputs: nothing arrives at the others."""
+
+    def backward(grads: tuple, create_graph: bool) -> list[Any]:
+        given: list[Any] = [None] * count
+        for k, grad in zip(group, grads):
+            given[k] = grad
+        return pulled_back(given, create_graph)
+
+    return backward
 
 
 def _tangent(grad: Any, shape: tuple, dtype: Any) -> Any:
@@ -303,5 +326,4 @@ def _differentiable(plan: Backward, inputs: list[Any], tangents: list[Any]) -> l
     rest = iter([of_array(x) if isinstance(x, np.ndarray) else x for x in inputs])
     for k in range(len(given)):
         given[k] = tangents[plan.tangents.index(k)] if k in plan.tangents else next(rest)
-    outputs = interpret(plan.graph, given).outputs
-    return [None if k is None else outputs[k] for k in plan.grads]
+    return interpret(plan.graph, given).outputs

@@ -1,0 +1,76 @@
+"""What the tape connects: which results a gradient arrives from, and where it ends.
+
+In: tensors with history. Out: for inputs the outputs that lead to them, the leaves behind tensors,
+outputs grouped by the history they share. A node that stands for a loop, a branch or a compiled
+call says which of its results reach which of its inputs (`reached`). Called by `differentiate.py`,
+`regions.py` and `loops.py`: what no gradient reaches has none, which is not the same as zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tracejit.eager.nodes import AccumulateGrad, Node, edge_of
+from tracejit.eager.tensor import Tensor
+
+Place = tuple[Node, int]  # a node and the number of its result
+
+
+def reaching(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[frozenset[int]]:
+    """For each input the numbers of the outputs whose history leads to it."""
+    places: dict[Place, list[int]] = {}
+    for k, x in enumerate(inputs):
+        if x._requires_grad:
+            places.setdefault(edge_of(x), []).append(k)
+    found: list[set[int]] = [set() for _ in inputs]
+    for number, output in enumerate(outputs):
+        for place in _walk([output], set(places)):
+            for k in places.get(place, ()):
+                found[k].add(number)
+    return [frozenset(numbers) for numbers in found]
+
+
+def leaves(tensors: Sequence[Tensor], first_node: int) -> set[Node]:
+    """Where gradients of these tensors end: leaves, and history older than the call. Not what
+    loops start from: there zeros are what a missing gradient is."""
+    return {node for node, _ in _walk(tensors) if _ends(node, first_node)}
+
+
+def groups(outputs: Sequence[Tensor], first_node: int) -> list[list[int]]:
+    """Numbers of outputs, together where their histories share a node of the call's own."""
+    found: list[tuple[set[Node], list[int]]] = []
+    for number, output in enumerate(outputs):
+        nodes = {node for node, _ in _walk([output]) if not _ends(node, first_node)}
+        numbers = [number]
+        for other in [f for f in found if f[0] & nodes]:
+            found.remove(other)
+            nodes |= other[0]
+            numbers = other[1] + numbers
+        found.append((nodes, numbers))
+    return sorted(sorted(numbers) for _, numbers in found)
+
+
+def _ends(node: Node, first_node: int) -> bool:
+    return type(node) is AccumulateGrad or node.sequence < first_node
+
+
+def _walk(tensors: Sequence[Tensor], stops: set[Place] = frozenset()) -> Iterator[Place]:  # type: ignore[assignment]
+    """The places behind tensors, each once; what lies behind `stops` is not looked at."""
+    seen: set[Place] = set()
+    stack = [edge_of(x) for x in tensors if x._requires_grad]
+    while stack:
+        place = stack.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        yield place
+        if place not in stops:
+            stack += [edge for k, edge in enumerate(place[0].edges)
+                      if edge is not None and _connects(place, k)]
+
+
+def _connects(place: Place, k: int) -> bool:
+    """Whether a gradient of this result of a node goes on along its edge number k."""
+    reached: Any = getattr(getattr(place[0], "backward", None), "reached", None)
+    return reached is None or place[1] in reached[k]
