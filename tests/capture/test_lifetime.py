@@ -166,11 +166,6 @@ def gradients_outside(net):
     return f
 
 
-KEYS = pytest.mark.xfail(
-    strict=True, reason="guards hold the keys of a dict alive: those of optimizer.state are tensors"
-)
-
-
 def training_inside(net):
     f = tj.script(training_step)
     for _ in range(3):
@@ -202,6 +197,32 @@ def optimizer_as_argument(net):
     for _ in range(3):
         f(net, optimizer, tj.ones(2, 3))
     return f
+
+
+class Holder:
+    """Neither a tensor nor a module, and found nowhere but as a key."""
+
+
+def tables(net):
+    f = tj.script(lambda x, *kinds: x * sum([t for kind in kinds for t in kind.values()]))
+    holder = Holder()
+    holder.net = net
+    keys = (net, net.layer.weight, holder, 1.5, None, "name")
+    given = [{key: tj.full((), float(k))} for k, key in enumerate(keys)]
+    for k in range(40):  # snapshots too
+        assert f(tj.ones(2), *given).tolist() == [15.0, 15.0]
+    assert f.report().compiles == 1
+    return f
+
+
+def test_a_key_that_is_gone_is_not_taken_for_none():
+    f = tj.script(lambda x, table: x * sum([t * (k + 1) for k, t in enumerate(table.values())]))
+    for k in range(3):
+        table = {None: tj.ones(()), Holder(): tj.full((), float(k))}
+        for _ in range(3):
+            assert f(tj.ones(1), table).tolist() == [1.0 + 2 * k]
+        del table
+        gc.collect()
 
 
 def co_execution(net):
@@ -237,7 +258,8 @@ def graph_shown(net):
         co_execution,
         failure,
         graph_shown,
-        pytest.param(optimizer_as_argument, marks=KEYS),
+        optimizer_as_argument,
+        tables,
     ],
 )
 def test_a_captured_function_keeps_no_module_and_no_tensor(use, mode):

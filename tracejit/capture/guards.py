@@ -18,7 +18,7 @@ import numpy as np
 from tracejit.capture.number_text import Asked, NumberText, asked_text
 from tracejit.capture.runtime_numbers import Question
 from tracejit.capture.shortcut import Lines, Shortcut, check_text
-from tracejit.capture.state import ABSENT, Place, State
+from tracejit.capture.state import ABSENT, Place, State, referent, weakly
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.tape import grad_fn_of
@@ -191,7 +191,11 @@ class Guards:
     def _key(self, key: Any) -> str:
         if isinstance(key, Tensor) and id(key) in self.tensor_places:
             return self._place(self.tensor_places[id(key)])
-        return repr(key) if type(key) in (int, str, bool) else self._constant(key)
+        if type(key) in (int, str, bool):
+            return repr(key)
+        weak = weakly(key)
+        constant = self._constant(weak)
+        return constant if weak is key else f"{self._constant(referent)}({constant})"
 
     def _alias(self, one: Place, other: Place) -> None:
         a, b = self._place(one), self._place(other)

@@ -95,9 +95,9 @@ class Place:
 
     def read(self, parent: Any) -> Any:
         """What is there now, given the object at the parent place."""
-        if type(self.key) is weakref.ref:
-            return parent.get(self.key(), ABSENT)
         try:
+            if type(self.key) is weakref.ref:
+                return parent[referent(self.key)]
             if self.how == "attr":
                 return (
                     parent.__dict__.get(self.key, ABSENT)
@@ -146,6 +146,24 @@ def kind_of(value: Any) -> str:
     if isinstance(value, functools.partial):
         return "partial"
     return "object" if _is_plain_object(value) else "opaque"
+
+
+def weakly(key: Any) -> Any:
+    """A key of a dict, by weak reference where it is an object that can have one."""
+    if isinstance(key, PRIMITIVE):
+        return key
+    try:
+        return weakref.ref(key)
+    except TypeError:
+        return key
+
+
+def referent(reference: weakref.ref) -> Any:
+    """What a weak reference leads to; KeyError where it is gone."""
+    found = reference()
+    if found is None:
+        raise KeyError("the key is gone")
+    return found
 
 
 def _is_plain_object(value: Any) -> bool:
@@ -365,8 +383,10 @@ class State:
         for place in (*self.places, *self.roots.values()):
             if place.how != "constant":
                 place.value = None
-            if isinstance(place.key, Tensor):
-                place.key = weakref.ref(place.key)
+            if place.kind == "mapping":
+                place.keys = ()
+            if place.how == "item":
+                place.key = weakly(place.key)
         self.by_id.clear()
         self.kept.clear()
         self.repeated.clear()
