@@ -29,6 +29,7 @@ from tracejit.ir.digest import digest
 from tracejit.ir.graph import Graph
 from tracejit.runtime.capture_call import CapturedCall
 from tracejit.runtime.entry import Entry, ReplayFailed
+from tracejit.runtime.scripted_module import scripted_module
 from tracejit.runtime.segment import Segment
 
 _PATIENCE = 3  # captures without an entry before only co-execution is tried
@@ -332,12 +333,10 @@ def _decorated(fn_or_module: Any, options: dict[str, Any]) -> Any:
 
 
 def _scripted_module(module: Any, options: dict[str, Any]) -> Any:
-    """The same parameters behind a module whose `forward` is compiled."""
-    scripted = copy.copy(module)
-    scripted.__dict__["forward"] = CompiledFunction(
-        type(module).forward.__get__(scripted), **options
+    """The same state behind a module whose `forward` is compiled."""
+    return scripted_module(
+        module, lambda forward: CompiledFunction(forward, **options), (_scripted_module, options)
     )
-    return scripted
 
 
 def trace(

@@ -57,6 +57,7 @@ MODULE_TABLES = (
     "_forward_pre_hooks",
     "_backward_hooks",
     "_backward_pre_hooks",
+    "_scripted_original",
 )
 MAX_ELEMENTS = 4096
 ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
