@@ -64,6 +64,12 @@ def while_(test, body, orelse, rest, names, live):
     return _loop(steps(), orelse, rest)
 
 
+def _formatted(value, conversion, spec):
+    if conversion is not None:
+        value = {"s": str, "r": repr, "a": ascii}[conversion](value)
+    return format(value, spec)
+
+
 def for_(iterable, body, orelse, rest, names, live):
     for item in iterable:
         signal = body(item)
@@ -115,6 +121,9 @@ def runtime(**others):
         "and_": lambda a, b: a() and b(),
         "or_": lambda a, b: a() or b(),
         "iterated": lambda iterable: iterable,
+        "formatted": _formatted,
+        "text": lambda *parts: "".join(parts),
+        "percent": lambda template, values: template % values,
         "both": lambda a, b: a() and b(),
         "either": lambda a, b: a() or b(),
         "not_": operator.not_,

@@ -160,9 +160,9 @@ def test_expressions_go_through():
         return lambda *a, **k: (seen.append(name), meaning(*a, **k))[1]
 
     native = runtime()
-    names = ["ternary", "fresh", "iterate", "not_", "and_", "or_", "call"]
+    names = ["ternary", "fresh", "iterate", "not_", "and_", "or_", "either", "call"]
     converted(f, **{n: note(n, getattr(native, n)) for n in names})(1)
     assert seen == [
         "ternary", "fresh", "fresh", "iterate", "iterate", "iterate",
-        "or_", "and_", "not_", "ternary", "call", "or_",
+        "either", "and_", "ternary", "call", "or_",
     ]  # fmt: skip

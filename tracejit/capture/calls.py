@@ -22,6 +22,7 @@ from types import (
 from typing import Any
 
 from tracejit.capture.breaks import Refused
+from tracejit.capture.host_effects import replacement
 from tracejit.capture.location import is_own
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
@@ -52,6 +53,9 @@ def adapted(recorder: Any, function: Any) -> Any:
     joined = _joining(function)
     if joined is not None:
         return joined
+    deferred = replacement(function)
+    if deferred is not None:
+        return deferred
     if type(function) is FunctionType:
         return _adapted_function(recorder, function)
     if type(function) is MethodType and type(function.__func__) is FunctionType:

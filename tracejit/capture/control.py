@@ -18,6 +18,13 @@ from tracejit import logs
 from tracejit.capture.branches import branch, truth
 from tracejit.capture.breaks import Refused
 from tracejit.capture.calls import adapted, check_call, check_iterable
+from tracejit.capture.host_effects import (
+    deferred_format,
+    deferred_format_of,
+    deferred_percent,
+    deferred_repr,
+    deferred_str,
+)
 from tracejit.capture.location import user_location
 from tracejit.capture.loop_body import Peel
 from tracejit.capture.loop_items import Rolled, item_at, worth_rolling
@@ -34,7 +41,8 @@ from tracejit.ops.types import bool_
 
 __all__ = [
     "BREAK", "CONTINUE", "Return", "and_", "assert_", "both", "call", "effect", "either", "for_",
-    "fresh", "get_item", "if_", "inplace", "iterate", "iterated", "not_", "or_", "set_item", "ternary",
+    "formatted", "fresh", "get_item", "if_", "inplace", "iterate", "iterated", "not_", "or_", "percent", "set_item", "ternary",
+    "text",
     "update_item", "value", "while_",
 ]  # fmt: skip
 
@@ -282,6 +290,23 @@ def iterated(iterable: Any) -> Any:
     if recorder is not None and recorder.root.trials:
         check_iterable(recorder, iterable)
     return iterable
+
+
+def formatted(value: Any, conversion: str | None, spec: str) -> Any:
+    """A part of an f-string; its text may be pending."""
+    if conversion is not None:
+        value = {"s": deferred_str, "r": deferred_repr, "a": ascii}[conversion](value)
+    return deferred_format_of(value, spec)
+
+
+def text(*parts: Any) -> Any:
+    """An f-string of texts and `formatted` values."""
+    return deferred_format(parts)
+
+
+def percent(template: str, values: Any) -> Any:
+    """`template % values`."""
+    return deferred_percent(template, values)
 
 
 def get_item(container: Any, key: Any) -> Any:

@@ -230,6 +230,24 @@ class Expressions(ast.NodeTransformer):
 
     visit_List = visit_Set = visit_Dict = display
 
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        """An f-string: each value is formatted where it stands, then all is joined."""
+        parts = [self.formatted(v) if isinstance(v, ast.FormattedValue) else v for v in node.values]
+        plain = all(isinstance(v, ast.Constant) for v in node.values)
+        return node if plain else ask("text", parts, node)
+
+    def formatted(self, node: ast.FormattedValue) -> ast.expr:
+        conversion = chr(node.conversion) if node.conversion > 0 else None
+        spec = ast.Constant("") if node.format_spec is None else self.visit(node.format_spec)
+        return ask("formatted", [self.visit(node.value), ast.Constant(conversion), spec], node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        template = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
+        if template and isinstance(node.op, ast.Mod):
+            return ask("percent", [node.left, node.right], node)
+        return node
+
     def visit_Starred(self, node: ast.Starred) -> ast.expr:
         self.generic_visit(node)
         if isinstance(node.ctx, ast.Load):

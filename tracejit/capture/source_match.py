@@ -44,7 +44,7 @@ def relabelled(code: CodeType, original: CodeType) -> CodeType:
     Code that was rewritten keeps the user's code as its last constant.
     """
     rewritten = not _REWRITTEN.isdisjoint(code.co_freevars)
-    return _Labels(code.co_qualname, original.co_qualname, rewritten).copy(code, original)
+    return _Labels(code.co_qualname, original.co_qualname).copy(code, original, rewritten)
 
 
 def is_synthetic(code: CodeType) -> bool:
@@ -61,18 +61,19 @@ def _has_rewritten_body(code: CodeType) -> bool:
 
 
 class _Labels:
-    def __init__(self, made: str, original: str, rewritten: bool) -> None:
-        self.made, self.original, self.rewritten = made, original, rewritten
+    def __init__(self, made: str, original: str) -> None:
+        self.made, self.original = made, original
 
     def text(self, name: str) -> str:
         if name.startswith(self.made):
             name = self.original + name[len(self.made) :]
         return _SYNTHETIC.sub("", name)
 
-    def copy(self, code: CodeType, original: CodeType) -> CodeType:
+    def copy(self, code: CodeType, original: CodeType, rewritten: bool) -> CodeType:
         """A copy that is called like `original`, the user's code that it is, or is part of."""
-        constants = [self.constant(constant, code, original) for constant in code.co_consts]
-        if self.rewritten and _has_rewritten_body(code):
+        rewritten = rewritten and _has_rewritten_body(code)
+        constants = [self.constant(c, code, original, rewritten) for c in code.co_consts]
+        if rewritten:
             constants.append(Origin(original))
         return code.replace(
             co_name=original.co_name,
@@ -80,9 +81,11 @@ class _Labels:
             co_consts=tuple(constants),
         )
 
-    def constant(self, constant: Any, code: CodeType, original: CodeType) -> Any:
+    def constant(
+        self, constant: Any, code: CodeType, original: CodeType, rewritten: bool
+    ) -> Any:
         if isinstance(constant, CodeType):
-            return self.copy(constant, _counterpart(constant, original))
+            return self.copy(constant, _counterpart(constant, original), rewritten)
         if isinstance(constant, str) and not code.co_flags & inspect.CO_OPTIMIZED:
             return self.text(constant)  # a class body names itself
         return constant
