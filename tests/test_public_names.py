@@ -141,7 +141,17 @@ def test_every_public_name_is_pytorch_s():
         sorted(
             public(tracejit.optim)
             - public(torch.optim)
-            - {"adam", "adaptive", "one_cycle", "optimizer", "radam", "scheduler", "plateau", "sgd", "state"}
+            - {
+                "adam",
+                "adaptive",
+                "one_cycle",
+                "optimizer",
+                "radam",
+                "scheduler",
+                "plateau",
+                "sgd",
+                "state",
+            }
         )
         == []
     )

@@ -25,9 +25,9 @@ def over_torch(module: ModuleType) -> ModuleType:
     text = IMPORT.sub(r"\1 torch", inspect.getsource(module))
     made = ModuleType(module.__name__ + "_over_torch")
     made.__file__ = module.__file__
+    sys.modules[made.__name__] = made  # where dataclasses look for annotations
     for match in SHARED.finditer(text):
-        shared = over_torch(sys.modules["tests.capture." + match[1]])
-        sys.modules[shared.__name__] = shared
+        over_torch(sys.modules["tests.capture." + match[1]])
     text = SHARED.sub(r"from tests.capture.\1_over_torch import \2", text)
     exec(compile(text, str(module.__file__), "exec"), vars(made))
     return made
