@@ -27,7 +27,7 @@ from tracejit.capture.host_effects import (
 )
 from tracejit.capture.location import user_location
 from tracejit.capture.loop_body import Peel
-from tracejit.capture.loop_items import Rolled, item_at, worth_rolling
+from tracejit.capture.loop_items import Rolled, item_at, store_at, worth_rolling
 from tracejit.capture.loop_numbers import LoopInt
 from tracejit.capture.loops import counted_loop, open_loop
 from tracejit.capture.rolled import FollowedList
@@ -325,6 +325,9 @@ def _mentions_index(key: Any) -> bool:
 
 def set_item(container: Any, key: Any, item: Any) -> None:
     """`container[key] = item`."""
+    if isinstance(container, Tensor) and _mentions_index(key):
+        store_at(container, key, item)
+        return
     _changes(container, "assigns an item")
     container[key] = item
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tracejit.capture.aliasing import Memory
+from tracejit.capture.aliasing import Memory, Traced
 from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_numbers import LoopFloat, LoopIndex, LoopInt, as_tensor
 from tracejit.capture.recorder import Recorder
@@ -20,11 +20,16 @@ from tracejit.capture.region import RegionRecorder, trial
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.signals import Signal
+from tracejit.capture.sources import Draws
 from tracejit.capture.structure import Structure, difference, put_together, take_apart
 from tracejit.capture.variables import UNBOUND, Variables
+from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Value
+from tracejit.memory import CPU
+from tracejit.ops import random
+from tracejit.ops.creation import full_of
 from tracejit.ops.shapes import known_same_shape, same_shape
 from tracejit.ops.record import REGISTRY
 from tracejit.ops.types import TensorType, float64, int64
@@ -66,10 +71,46 @@ class Scan:
     origin: Tensor | None
 
 
+@dataclass(eq=False)
+class Store:
+    """`target[i] = row`: each iteration writes one slice of a tensor of the parent."""
+
+    target: Tensor
+    dim: int
+    start: Any
+    step: int
+    rows: Tensor  # the row of this iteration
+
+    def write(self, whole: Tensor, trip: Any) -> None:
+        """Write the rows of all iterations, in the order of the iterations."""
+        if self.step < 0:
+            whole = whole.flip(0)
+        first = self.start if self.step > 0 else self.start + self.step * (trip - 1)
+        moved = self.target.movedim(self.dim, 0) if self.dim else self.target
+        step = abs(self.step)
+        whole_target = type(first) is int and first == 0 and step == 1 and moved.shape[0] == trip
+        view = moved if whole_target else moved[first : first + step * (trip - 1) + 1 : step]
+        view.copy_(whole)
+
+
 class LoopRegion(RegionRecorder):
     """The region of a body; knows the loop it belongs to."""
 
     body: Body
+
+    def random_state(self, generator: random.Generator) -> tuple[Any, int]:
+        if self.body.trip is None:
+            raise Refused("random numbers are drawn in a loop whose end is decided by a value")
+        return Recorder.random_state(self, generator)
+
+    def draws_of(self, generator: random.Generator) -> Draws:
+        draws = self.generators.get(id(generator))
+        if draws is None:
+            self.parent.draws_of(generator)
+            state = self.graph.input(TensorType(int64, (2,), CPU), source="generator state")
+            tensor = self._wrap(Traced(self, Memory(state)), track=False)
+            draws = self.generators[id(generator)] = Draws(generator, tensor, state)
+        return draws
 
     def appending(self, container: list) -> Callable[[Any], None]:
         return lambda element: self.body.append(container, element)
@@ -88,6 +129,7 @@ class Body:
     counted: bool = False  # an open loop that knows how many iterations there can be
     slots: list[Slot] = field(default_factory=list)
     scans: list[Scan] = field(default_factory=list)
+    stores: list[Store] = field(default_factory=list)
     appended: dict[int, tuple[list, list[Any]]] = field(default_factory=dict)
     generations: dict[int, int] = field(default_factory=dict)  # of elements, when appended
     results: dict[str, tuple[Structure, list[Slot]]] = field(default_factory=dict)
@@ -107,6 +149,7 @@ class Body:
         elif self.counted:
             self.position = LoopInt(self.region.graph.input(TensorType(int64, ()), source="index"))
         before = self.variables.values()
+        self.grad_mode = is_grad_enabled()
         try:
             self._start(before)
             with trial(self.region):
@@ -220,6 +263,26 @@ class Body:
         self.scans.append(scan)
         return item
 
+    def store(self, target: Tensor, dim: int, index: LoopIndex, item: Any) -> None:
+        """`target.select(dim, index).copy_(item)`, in every iteration."""
+        if self.trip is None or active.recorder is not self.region or self._is_inner(target):
+            raise Refused("a tensor is written at a place that only the program knows")
+        if any(s.target is target for s in self.stores) or self.grad_mode != is_grad_enabled():
+            raise Refused("a tensor is written twice in an iteration, or in another grad mode")
+        kind = self.parent.traced(target).read().type
+        size = kind.shape[dim]
+        start, last = index.start, index.start + index.step * (self.trip - 1)
+        low, high = (start, last) if index.step > 0 else (last, start)
+        if low < -size or high >= size or low < 0 <= high or index.step == 0:
+            raise Refused("a tensor is written out of range")
+        shape = (*kind.shape[:dim], *kind.shape[dim + 1 :])
+        if not isinstance(item, Tensor):
+            item = full_of(None, shape, asked_number(item), kind.dtype)
+        if len(item.shape) > len(shape):
+            raise Refused("a row of other rank is written")
+        rows = item.to(kind.dtype).expand(shape).clone()
+        self.stores.append(Store(target, dim, start if low >= 0 else start + size, index.step, rows))
+
     def append(self, container: list, element: Any) -> None:
         """`container.append(element)`, in every iteration."""
         if active.recorder is not self.region or not isinstance(element, Tensor):
@@ -299,6 +362,12 @@ class Body:
     def _check_memory(self) -> None:
         """Memory that is written must be known to the loop in one way only."""
         written = self.region.written_outside()
+        targets = {self.parent.traced(s.target).memory for s in self.stores}
+        if len(targets) < len(self.stores):
+            raise Refused("memory is written through two tensors")
+        for memory in targets:
+            if memory in written or memory.entangled or self.region.reads(memory):
+                raise Refused("a tensor is read in the loop that writes its rows")
         carried = [self.parent.traced(s.outer).memory for s in self.slots if s.is_tensor]
         inner = [s for s in self.slots if s.is_tensor
                  and self.region.traced(s.start).memory.generation]
@@ -353,6 +422,13 @@ class Promote(Refused):
     def __init__(self, name: str, k: int):
         super().__init__(f"{name} requires grad after an iteration")
         self.place = (name, k)
+
+
+def asked_number(value: Any) -> Any:
+    """A plain number to fill with."""
+    if isinstance(value, RuntimeNumber) or not isinstance(value, (int, float, bool)):
+        raise Refused("a row is filled with a number that changes")
+    return value
 
 
 def number_kind(value: Any) -> type | None:

@@ -164,3 +164,15 @@ def item_at(container: Tensor, key: Any) -> Any:
     if item is None:
         item = _gathered(container, dim, index)
     return item[others] if others else item
+
+
+def store_at(container: Tensor, key: Any, item: Any) -> None:
+    """`container[key] = item` where `key` is or holds an index of a loop: one row."""
+    keys = key if type(key) is tuple else (key,)
+    position = next(p for p, k in enumerate(keys) if isinstance(k, LoopInt))
+    others = (*keys[:position], *keys[position + 1:])
+    index = keys[position]
+    if not isinstance(index, LoopIndex) or not all(
+            type(k) is slice and k == slice(None) for k in others):
+        raise Refused("a tensor is written at a place that only the program knows")
+    index.body.store(container, position, index, item)

@@ -20,13 +20,14 @@ from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import RegionRecorder, own_work, region_gradients, trial
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.signals import CONTINUE, Decided, Signal
+from tracejit.capture.sources import Draws
 from tracejit.capture.structure import put_together
 from tracejit.capture.variables import Variables
-from tracejit.eager.modes import is_grad_enabled
+from tracejit.eager.modes import is_grad_enabled, no_grad
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.writing import store
 from tracejit.ir.graph import Value
-from tracejit.ops.creation import full_of
+from tracejit.ops.creation import full_of, iota
 from tracejit.ops.record import REGISTRY
 from tracejit.ops.shapes import known_same_shape
 from tracejit.ops.types import bool_, float64, int64
@@ -150,8 +151,13 @@ class LoopNode:
         self.carried = [self._carried(s) for s in body.slots if s not in self.invariant]
         self.carried += self._counter()
         self.memories = list(self.region.written_outside().items())
-        self.carried += [Carried(m.value, inner.input, inner.value) for m, inner in self.memories]
+        self.written = [(m, Carried(m.value, inner.input, inner.value)) for m, inner in self.memories]
+        self.carried += [c for _, c in self.written]
+        drawing = [d for d in self.region.generators.values() if d.since]
+        self.draws = [(d, self._state(d)) for d in drawing]
+        self.carried += [c for _, c in self.draws]
         self.stacked = [elements[0] for _, elements in body.appended.values()]
+        self.stacked += [stored.rows for stored in body.stores]
 
     def _written(self, slot: Slot) -> bool:
         return bool(self.region.traced(slot.start).memory.generation)
@@ -174,6 +180,14 @@ class LoopNode:
         with trial(region):
             end = region.traced(full_of(None, (), slot.end, kind)).read()
         return Carried(init, slot.input, end, slot)
+
+    def _state(self, draws: Draws) -> Carried:
+        """The generator's state goes from one iteration to the next."""
+        outer = self.parent.draws_of(draws.generator)
+        init = _advanced(self.parent, outer.tensor, outer.since)
+        with trial(self.region):
+            end = _advanced(self.region, draws.tensor, draws.since)
+        return Carried(init, draws.value, end)
 
     def _counter(self) -> list[Carried]:
         body = self.body
@@ -233,9 +247,13 @@ class LoopNode:
     # -- after the loop -------------------------------------------------------------------------------
     def _leave(self, stacked: list[Tensor]) -> None:
         parent, body = self.parent, self.body
-        for (memory, _), c in zip(self.memories, self.carried[len(self.carried)
-                                                              - len(self.memories):]):
+        for memory, c in self.written:
             memory.write(parent.traced(c.result).read())
+        for draws, c in self.draws:
+            outer = parent.draws_of(draws.generator)
+            state = parent.traced(c.result)
+            outer.tensor, outer.since = parent._wrap(state, track=False), 0
+            outer.count = outer.count + body.trip * draws.since
         values: dict[int, Any] = {}
         ends: dict[int, Any] = {}  # two variables may hold one tensor
         for c in self.carried:
@@ -251,6 +269,8 @@ class LoopNode:
             for name, (structure, slots) in body.results.items() if slots})
         for (container, _), whole in zip(body.appended.values(), stacked):
             container.extend_by(whole, body.trip)
+        for stored, whole in zip(body.stores, stacked[len(body.appended):]):
+            stored.write(whole, body.trip)
         self.region.own.clear()
         body.appended.clear()  # what is held here could never be let go of untaken
 
@@ -273,6 +293,13 @@ class LoopNode:
         parent = self.parent
         traced = parent.traced(outer)
         parent.may_share(parent.traced(result).memory, traced.memory, self.count == 0)
+
+
+def _advanced(recorder: Recorder, state: Tensor, draws: int) -> Value:
+    """A generator's state (key, draws made) after further draws."""
+    with no_grad():
+        after = state + iota(2) * draws if draws else state
+    return recorder.traced(after).read()
 
 
 def number_result(parent: Recorder, tensor: Tensor, kind: type) -> Any:

@@ -41,6 +41,7 @@ from tracejit.memory import CPU
 from tracejit.ops import random
 from tracejit.ops.indexing import DYNAMIC_OPS
 from tracejit.ops.record import REGISTRY, Op
+from tracejit.ops.shapes import hint
 from tracejit.ops.types import TensorType, int64
 
 
@@ -214,8 +215,13 @@ class Recorder:
             raise CaptureError(str(found))
 
     def random_state(self, generator: random.Generator) -> tuple[Any, int]:
-        """The generator's state as a tensor of this graph, and the draws recorded before this
-        one."""
+        """The generator's state as a tensor of this graph, and the draws recorded since."""
+        draws = self.draws_of(generator)
+        draws.count, draws.since = draws.count + 1, draws.since + 1
+        return draws.tensor, draws.since - 1
+
+    def draws_of(self, generator: random.Generator) -> Draws:
+        """What this graph draws from a generator."""
         draws = self.generators.get(id(generator))
         if draws is not None and not draws.untouched():
             self.need(None, "the generator was seeded inside the captured function")
@@ -224,8 +230,7 @@ class Recorder:
             state = self.graph.input(TensorType(int64, (2,), CPU), source="generator state")
             tensor = self._wrap(Traced(self, Memory(state)), track=False)
             draws = self.generators[id(generator)] = Draws(generator, tensor, state)
-        draws.count += 1
-        return draws.tensor, draws.count - 1
+        return draws
 
     def alias(self, tensor: Tensor) -> Tensor:
         """`detach()`: the same memory through the same views, without history."""
@@ -484,7 +489,7 @@ class Recorder:
                 take_memory(tensor, owner)
         for draws in self.generators.values():
             if draws.untouched():
-                draws.generator.take(draws.count)
+                draws.generator.take(hint(draws.count))
         self._start()
         self.restarted = True
         self._show()

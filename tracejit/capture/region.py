@@ -189,6 +189,12 @@ class RegionRecorder(Recorder):
         """Memory of the parent that was written here: the parent's -> what it became."""
         return {outer: m for m, outer in self.copies.items() if m.generation}
 
+    def reads(self, outer: Memory) -> bool:
+        """Whether memory of the parent is read here."""
+        memory = self.memories.get(outer)
+        return memory is not None and any(
+            memory.input is x for node in self.graph.nodes for x in node.operand_values())
+
     def outer_tensors(self) -> list[Tensor]:
         """Tensors of the parent that were met here and require grad."""
         found = [item.tensor for item in self.lifted.values()]

@@ -29,14 +29,16 @@ class Lifted:
 
 
 class Draws:
-    """A generator the recording draws from: its state at the start, how many draws."""
+    """A generator the recording draws from: its state at the start (`value`), how many draws, a
+    state (`tensor`) and how many draws came since."""
 
-    __slots__ = ("generator", "tensor", "value", "words", "count")
+    __slots__ = ("generator", "tensor", "value", "words", "count", "since")
 
     def __init__(self, generator: random.Generator, tensor: Tensor, value: Value):
         self.generator, self.tensor, self.value = generator, tensor, value
         self.words = generator.array.copy()
-        self.count = 0
+        self.count: Any = 0  # an int, or a size where a loop draws
+        self.since = 0
 
     def untouched(self) -> bool:
         """Whether nobody seeded the generator since."""

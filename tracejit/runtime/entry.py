@@ -148,7 +148,7 @@ class Entry:
         for number, writes in self.written:
             inputs[number]._storage.version += writes
         for number, draws in self.draws:
-            inputs[number].take(draws)
+            inputs[number].take(draws if type(draws) is int else evaluate(draws, bound.sizes))
         replay = Replay(arguments, [], bound.sizes, numbers)
         tensors = replay.tensors
         for root, result in zip(self.roots, self.results):
