@@ -69,6 +69,7 @@ class Output:
             keywords = dict(zip(names, [part(replay) for part in named]))
             function(*[part(replay) for part in parts], **keywords)
 
+        perform.shows = True  # type: ignore[attr-defined]  # people see it: never twice
         return perform
 
 

@@ -8,10 +8,13 @@ refuses the loop, which then runs as Python. Called by `loop_body.py`.
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from tracejit.capture.breaks import Refused
+from tracejit.capture.runtime_numbers import evaluate
 from tracejit.capture.scalars import RuntimeFloat, RuntimeInt
+from tracejit.eager.modes import no_grad
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Value
@@ -135,3 +138,61 @@ class LoopIndex(LoopInt):
                 start, step = self.start + (plain if op == "add" else -plain), self.step
             return LoopIndex(made.value, self.body, start, step)
         return super().arithmetic(op, operands)
+
+
+class ResultNumber:
+    """A number that a loop has computed: a tensor of the graph, and what the host will read."""
+
+    bounded = True
+
+    def __init__(self, tensor: Tensor):
+        self.tensor, self.value, self.pending = tensor, None, tensor.item()
+        self.source, self.op, self.operands = None, None, ()
+        recorder: Any = active.recorder
+        if recorder is not None:
+            recorder.root.loop_numbers.append(weakref.ref(self))
+
+    @property
+    def hint(self) -> Any:
+        return getattr(self.pending, "hint", self.pending)
+
+    def concrete(self) -> Any:
+        """The value: the segment ends here, unless it has run."""
+        asked = getattr(self.pending, "concrete", None)
+        return self.pending if asked is None else asked()
+
+    def graph_value(self, recorder: Any) -> Value:
+        """Its value in the graph of `recorder`."""
+        value = recorder.traced(self.tensor).read()
+        value.is_weak = True
+        return value
+
+    def arithmetic(self, op: str, operands: tuple) -> Any:
+        """Python's own, on the host, when the program has run."""
+        return evaluate(op, [x.pending if isinstance(x, ResultNumber) else x for x in operands])
+
+    def comparison(self, op: str, left: Any, right: Any) -> Any:
+        return self.arithmetic(op, (left, right))
+
+    def recipe(self, recipes: Any) -> Any:
+        return recipes.of(self.pending)
+
+
+class ResultInt(ResultNumber, LoopInt):
+    """An int that a loop has computed."""
+
+    def arithmetic(self, op: str, operands: tuple) -> Any:
+        other = [x for x in operands if x is not self]
+        if op in ("add", "sub") and all(type(x) is int and abs(x) < SMALL for x in other):
+            with no_grad():
+                tensors = [x.tensor if x is self else x for x in operands]
+                return ResultInt(evaluate(op, tensors))
+        return ResultNumber.arithmetic(self, op, operands)
+
+    def as_float(self) -> Any:
+        with no_grad():
+            return ResultFloat(self.tensor.double())
+
+
+class ResultFloat(ResultNumber, LoopFloat):
+    """A float that a loop has computed."""

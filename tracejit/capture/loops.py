@@ -15,7 +15,14 @@ from tracejit.capture.branches import truth
 from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_body import Body, Lift, Promote, Slot, number_kind
 from tracejit.capture.loop_items import Rolled
-from tracejit.capture.loop_numbers import LoopFloat, LoopInt, LoopNumber, as_tensor
+from tracejit.capture.loop_numbers import (
+    LoopFloat,
+    LoopInt,
+    LoopNumber,
+    ResultFloat,
+    ResultInt,
+    as_tensor,
+)
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import RegionRecorder, own_work, region_gradients, trial
 from tracejit.capture.scalars import RuntimeNumber
@@ -307,5 +314,5 @@ def number_result(parent: Recorder, tensor: Tensor, kind: type) -> Any:
     if isinstance(parent, RegionRecorder):
         value = parent.traced(tensor).read()
         return LoopInt(value) if kind is int else LoopFloat(value)
-    return tensor.item()
+    return ResultInt(tensor) if kind is int else ResultFloat(tensor)
 

@@ -28,6 +28,7 @@ from tracejit.capture.sharing import Sharing
 from tracejit.capture.sources import Draws, Lifted, NumberSource, values_of
 from tracejit.capture.viewable import is_contiguous, stays_view, strides
 from tracejit.config import flags
+from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
@@ -46,18 +47,19 @@ from tracejit.ops.types import TensorType, int64
 
 
 class Recorder:
-    """One recorded call. `run_segment(recorder, outputs)` compiles and runs a finished graph; jit
-    installs it."""
+    """One recorded call. `run_segment(graph, inputs)` compiles a finished graph and returns what
+    runs it; jit installs it."""
 
     def __init__(
         self,
         name: str,
-        run_segment: Callable[[Graph, list[Any]], list[Any]],
+        run_segment: Callable[[Graph, list[Any]], Callable[[], list[Any]]],
         fullgraph: bool = False,
         static: bool = False,
     ):
         self.name, self.run_segment, self.fullgraph = name, run_segment, fullgraph
         self.root: Recorder = self  # of a region: the recorder of the whole call
+        self.loop_numbers: list[weakref.ref] = []  # numbers that loops computed
         self.lists_read: list[Any] = []  # of those, in a trial
         self.followed: list[weakref.ref] = []  # lists whose elements may not be taken apart yet
         self.adapt: Callable[[Any], Any] = lambda function: function  # what a call runs instead
@@ -449,10 +451,12 @@ class Recorder:
         )
         if fresh or self.written():
             sources = self.input_sources()
-            inputs = list(self.graph.inputs)
+            inputs = [v for v in self.graph.inputs if v in sources]  # no tangents
             self.finish(inputs, [sources[v] for v in inputs], alive, fresh, [])
         else:
-            self._settle(alive, [], [])
+            with HeldInterrupts():
+                self._settle(alive, [], [])
+            self._show()
 
     def finish(
         self,
@@ -474,11 +478,13 @@ class Recorder:
             [*(m.value for m in fresh), *extra],
             [(m.input, m.value) for m in written if m.input is not None],
         )
-        values = values_of(sources)
-        roots = self.run_segment(wanted, values)
-        self._settle(results, fresh, roots)
-        for memory in written:
-            memory.owner._storage.version = memory.version
+        run = self.run_segment(wanted, values_of(sources))
+        with HeldInterrupts():
+            roots = run()
+            for memory in written:
+                memory.owner._storage.version = memory.version
+            self._settle(results, fresh, roots)
+        self._show()
         return roots
 
     def _settle(self, results: list[Tensor], fresh: list[Memory], roots: list[Tensor]) -> None:
@@ -492,7 +498,6 @@ class Recorder:
                 draws.generator.take(hint(draws.count))
         self._start()
         self.restarted = True
-        self._show()
 
     def _show(self) -> None:
         """Print and log what was waiting for its values, in order."""

@@ -209,7 +209,7 @@ def _binary(op: str, left: Any, right: Any, me: RuntimeNumber) -> Any:
 
 def _arbiter(me: RuntimeNumber, other: Any) -> RuntimeNumber:
     """Who decides: a number that is not on the host, else one of this thread's recording."""
-    if isinstance(other, RuntimeNumber) and (not other.on_host or not me.numbers.open):
+    if me.on_host and isinstance(other, RuntimeNumber) and (not other.on_host or not me.numbers.open):
         return other
     return me
 

@@ -163,7 +163,8 @@ def appending(place: Place, parts: list[Callable[[Any], Any]]) -> Callable[[Any]
     """The effect: the new elements of a replay at the end of the list."""
 
     def append(replay: Any) -> None:
-        current(place, replay.arguments).extend([part(replay) for part in parts])
+        target, more = current(place, replay.arguments), [part(replay) for part in parts]
+        target[len(target) :] = more  # no call: no signal's handler can come after it
 
     return append
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.state import PRIMITIVE
 from tracejit.capture.variables import UNBOUND
 from tracejit.eager.tensor import Tensor
@@ -82,6 +83,8 @@ def _same_constant(one: Any, other: Any) -> bool:
         return False
     if type(one) is Size:
         return bool(one == other)
+    if isinstance(one, RuntimeNumber):
+        return False
     if isinstance(one, float) and one == 0.0:
         return repr(one) == repr(other)
     return isinstance(one, PRIMITIVE) and bool(one == other)
@@ -92,6 +95,8 @@ def _text(structure: Structure) -> str:
         return "a tensor"
     if structure.kind == "constant":
         value = structure.value
+        if isinstance(value, RuntimeNumber):
+            return f"a {value.kind.__name__} that only the program knows"
         known = isinstance(value, PRIMITIVE) or value is UNBOUND
         return repr(value) if known else f"a {type(value).__name__}"
     if structure.kind == "mapping":

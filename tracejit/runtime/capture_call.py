@@ -42,6 +42,7 @@ from tracejit.capture.sources import Draws, values_of
 from tracejit.capture.state import ABSENT, Place, State
 from tracejit.capture.watch import Names, Watcher
 from tracejit.config import flags
+from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.tape import grad_fn_of
@@ -96,6 +97,7 @@ class CapturedCall:
         self.names = names
         self.entry: Entry | None = None
         self.segments: list[Segment] = []
+        self.ended = False  # by Ctrl-C, or an exit
         self.inner: set[CodeType] = set()  # code of functions that executed code defines
 
     @property
@@ -133,6 +135,12 @@ class CapturedCall:
                 self._make_entry(value)
             recorder.flush()
             settle(recorder.pending)
+        except BaseException as error:
+            # What ran before it has happened, so make it so.
+            self.ended = not isinstance(error, Exception)
+            with HeldInterrupts():
+                recorder.abandon()
+            raise
         finally:
             active.recorder = None
             if self.watch:
@@ -140,14 +148,10 @@ class CapturedCall:
         return plain(value)
 
     def _user_code(self, values: tuple) -> Any:
-        try:
-            if not self.watch:
-                return self.invoke(values)
-            with Watcher(self._entered, self._foreign, self._library):
-                return self.invoke(values)
-        except BaseException:
-            self.recorder.abandon()
-            raise
+        if not self.watch:
+            return self.invoke(values)
+        with Watcher(self._entered, self._foreign, self._library):
+            return self.invoke(values)
 
     def _argument(self, k: int, value: Any) -> Any:
         """Arguments as the function sees them: numbers become runtime scalars."""
@@ -160,16 +164,31 @@ class CapturedCall:
                 return self.numbers.argument(place)
         return value
 
-    def _run_segment(self, graph: Graph, inputs: list[Any]) -> list[Tensor]:
+    def _run_segment(self, graph: Graph, inputs: list[Any]) -> Callable[[], list[Tensor]]:
+        """Compile; what is returned runs it."""
         active.recorder = None
         try:
+            if self.ended:  # nobody wants to wait for a compiler now
+                return lambda: self._unrecorded(lambda: op_by_op(graph, inputs))
             segment = self._compiled(graph)
             self.segments.append(segment)
+            bound = segment.bound(inputs)
+        finally:
+            active.recorder = self.recorder
+
+        def run() -> list[Tensor]:
             try:
-                return segment.run(inputs, segment.bound(inputs))
+                return segment.run(inputs, bound)
             except (ProgramError, GraphError):
-                failed = graph  # nothing visible is written yet
-            return op_by_op(failed, inputs)  # for the op's own error
+                pass  # nothing visible is written yet
+            return op_by_op(graph, inputs)  # for the op's own error
+
+        return lambda: self._unrecorded(run)
+
+    def _unrecorded(self, run: Callable[[], list[Tensor]]) -> list[Tensor]:
+        active.recorder = None
+        try:
+            return run()
         finally:
             active.recorder = self.recorder
 
@@ -396,7 +415,9 @@ class EntryMaker:
 
     def _refuse_unseen(self, results: list[Tensor]) -> None:
         """Tensors made here that somebody holds where no replay could put them."""
-        known = explained([*results, *self.recorder.sharing.flags()])
+        numbers = [n for n in (r() for r in self.recorder.loop_numbers) if n is not None]
+        flags = self.recorder.sharing.flags()
+        known = explained([*results, *flags, *(n.tensor for n in numbers)])
         unseen = [t for t in self.recorder.alive() if id(t) not in known]
         if unseen:
             del unseen
