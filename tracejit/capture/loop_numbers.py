@@ -156,6 +156,10 @@ class ResultNumber:
     def hint(self) -> Any:
         return getattr(self.pending, "hint", self.pending)
 
+    def tensors(self) -> list[Tensor]:
+        """What it holds."""
+        return [self.tensor, *getattr(self.pending, "operands", ())]
+
     def concrete(self) -> Any:
         """The value: the segment ends here, unless it has run."""
         asked = getattr(self.pending, "concrete", None)

@@ -415,18 +415,20 @@ class EntryMaker:
 
     def _refuse_unseen(self, results: list[Tensor]) -> None:
         """Tensors made here that somebody holds where no replay could put them."""
-        numbers = [n for n in (r() for r in self.recorder.loop_numbers) if n is not None]
-        flags = self.recorder.sharing.flags()
-        known = explained([*results, *flags, *(n.tensor for n in numbers)])
-        unseen = [t for t in self.recorder.alive() if id(t) not in known]
-        if unseen:
-            del unseen
+        if self._unseen(results):
             gc.collect()
-            unseen = [t for t in self.recorder.alive() if id(t) not in known]
-        if unseen:
+            if not self._unseen(results):
+                return
             raise Unmodelled(
                 "a tensor made in the call is kept somewhere its effects cannot be seen"
             )
+
+    def _unseen(self, results: list[Tensor]) -> bool:
+        recorder = self.recorder
+        numbers = [n for n in (r() for r in recorder.loop_numbers) if n is not None]
+        held = [t for n in numbers for t in n.tensors()]
+        known = explained([*results, *recorder.sharing.flags(), *held])
+        return any(id(t) not in known for t in recorder.alive())
 
     def _differentiate(self, results: list[Tensor]) -> Joint | None:
         tracked = [
