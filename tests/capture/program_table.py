@@ -30,6 +30,7 @@ from tests.capture import (
     programs_modules,
     programs_mutation,
     programs_random,
+    programs_seams,
     programs_shapes,
     programs_sides,
     programs_staleness,
@@ -46,7 +47,7 @@ SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
     "RNG": (programs_random,),
     "autograd": (programs_autograd,),
     "effects": (programs_effects, programs_metrics),
-    "mixtures": (programs_mixtures,),
+    "mixtures": (programs_mixtures, programs_seams),
     "found": (programs_found,),
 }
 HEAD = """# Programs that show the same plainly and captured
