@@ -127,6 +127,11 @@ class Recorder:
         self.graph.location, self.graph.detached = user_location(), False
         made = self.graph.append(op, values, attributes, regions=tuple(regions))
         made = made if isinstance(made, tuple) else (made,)
+        node = self.graph.nodes[-1]
+        if self.root is self and node.may_fail and not self.differentiating:
+            if not value_checks.node_succeeds(self, node.outputs):
+                self.graph.nodes.pop()
+                raise Refused("it fails for these values")
         return tuple([self._wrap(Traced(self, Memory(v))) for v in made])
 
     def holding(self, value: Value) -> Tensor:
@@ -481,9 +486,9 @@ class Recorder:
         run = self.run_segment(wanted, values_of(sources))
         with HeldInterrupts():
             roots = run()
+            self._settle(results, fresh, roots)
             for memory in written:
                 memory.owner._storage.version = memory.version
-            self._settle(results, fresh, roots)
         self._show()
         return roots
 

@@ -8,6 +8,7 @@ Called by the recorder for ops with `may_fail`; a replay needs none of this, its
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,19 @@ def checked(recorder: Any, op: Op, operands: tuple, values: tuple, attributes: d
         return values
     run_eagerly(recorder, op, operands, attributes)
     return recorder.operands(operands)
+
+
+def node_succeeds(recorder: Any, outputs: Sequence[Value]) -> bool:
+    """Whether a node with regions, which may fail, runs on what its operands hold now."""
+    sources = recorder.input_sources()
+    inputs = [v for v in recorder.graph.inputs if v in sources]
+    part = extract(recorder.graph, "check", inputs, outputs)
+    arrays = [_array(x) for x in values_of([sources[v] for v in inputs])]
+    try:
+        interpret(part, arrays, symbols=recorder.graph.scope.hints)
+    except GraphError:
+        return False
+    return True
 
 
 def run_eagerly(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any:
