@@ -173,7 +173,7 @@ def cases():
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", cases())
+@pytest.mark.parametrize("name", [*cases()])
 def test_one_compile_and_no_break(name, mode):
     report = both(ONE_PROGRAM[name], mode)
     assert (report.compiles, report.breaks) == (1, []), str(report)

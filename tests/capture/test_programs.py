@@ -52,7 +52,7 @@ def expected(row):
     return shown(row, plain)
 
 
-@pytest.mark.parametrize(("row", "mode"), rows("graph"))
+@pytest.mark.parametrize(("row", "mode"), [*rows("graph")])
 def test_scripted_program_shows_what_the_plain_one_does(row, mode):
     counting = Counting(tj.script)
     assert_same(shown(row, counting, mode), expected(row))
@@ -61,12 +61,12 @@ def test_scripted_program_shows_what_the_plain_one_does(row, mode):
     )
 
 
-@pytest.mark.parametrize(("row", "mode"), rows("python", "compiled"))
+@pytest.mark.parametrize(("row", "mode"), [*rows("python", "compiled")])
 def test_kernels_show_what_the_plain_program_does(row, mode):
     assert_same(shown(row, tj.script, mode), expected(row))
 
 
-@pytest.mark.parametrize(("row", "way"), rows("trace"))
+@pytest.mark.parametrize(("row", "way"), [*rows("trace")])
 def test_traced_program_shows_what_the_plain_one_does(row, way):
     assert_same(shown(row, tj.trace), expected(row))
 
