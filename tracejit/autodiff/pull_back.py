@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
+
 from tracejit.capture.breaks import Refused
 from tracejit.capture.region import RegionRecorder, trial
 from tracejit.eager.backward import grad_between
 from tracejit.eager.modes import enable_grad, no_grad
 from tracejit.eager.recording import active, settled
+from tracejit.eager.state import of_array
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.interpret import InterpretedRegion, at_size, run_tensors
@@ -81,6 +84,14 @@ class ControlBackward:
                 for k, reached in zip(self.places, self.reached)]
 
 
+class OverTensors(InterpretedRegion):
+    """A region run on tensors, also where the forward loop kept arrays."""
+
+    def __call__(self, *inputs: Any) -> list[Any]:
+        given = [x if isinstance(x, Tensor) else of_array(np.asarray(x)) for x in inputs]
+        return super().__call__(*given)
+
+
 def run_node(op: Op, operands: Sequence[Tensor], attributes: dict, regions: tuple[Graph, ...],
              create_graph: bool) -> Sequence[Tensor]:
     """A node with regions, over tensors: recorded, or run op by op."""
@@ -92,7 +103,7 @@ def run_node(op: Op, operands: Sequence[Tensor], attributes: dict, regions: tupl
         return recorder.control(op, values, attributes, regions)
     scope = regions[0].scope
     sizes = scope.complete(dict(scope.hints))
-    ready = tuple([InterpretedRegion(region, sizes, run_tensors) for region in regions])
+    ready = tuple([OverTensors(region, sizes, run_tensors) for region in regions])
     given = {name: at_size(x, sizes) for name, x in attributes.items()}
     with nullcontext() if create_graph else no_grad():
         return run_over_tensors(op, operands, regions=ready, **given)

@@ -69,7 +69,8 @@ class _Shape:
 
 def settle(pending: Iterable[Any]) -> None:
     """Plain values wherever a call whose segments have run left pending ones (weak references)."""
-    alive = [x for x in (r() for r in pending) if x is not None]
+    # What was not computed is held by garbage alone: else the call would not have a program.
+    alive = [x for x in (r() for r in pending) if x is not None and is_computed(x)]
     if alive:
         _replace({id(x): x.concrete() for x in alive}, alive)
 

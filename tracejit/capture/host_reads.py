@@ -185,6 +185,11 @@ def snapshot(recorder: Any, tensor: Any) -> Tensor:
         return recorder.run(copy, (tensor,), {})
 
 
+def is_computed(pending: Pending) -> bool:
+    """Whether everything it is made of is there."""
+    return pending.known is not UNKNOWN or not any(map(_is_deferred, leaves(pending)))
+
+
 def _is_deferred(x: Any) -> bool:
     return isinstance(x, Tensor) and x._traced is not None
 
