@@ -7,7 +7,7 @@ effects, without running any Python of the user's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from tracejit.capture.aliasing import extent
 from tracejit.capture.guards import Guards, Miss
 from tracejit.capture.results import Effect, Recipe, Replay, ResultNumber, SetGrad
+from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.modes import no_grad
 from tracejit.eager.state import of_array
 from tracejit.eager.tape import CustomNode, record_custom, type_of
@@ -25,6 +26,7 @@ from tracejit.ir.interpret import interpret
 from tracejit.ir.sizes import evaluate
 from tracejit.memory.storage import readonly
 from tracejit.runtime import native_guard  # noqa: F401  installs the comparer
+from tracejit.runtime.launch import outputs_after
 from tracejit.runtime.nan_check import NanFound
 from tracejit.runtime.segment import Bound, Segment
 
@@ -128,9 +130,20 @@ class Entry:
         return inputs, bound, snapshot
 
     def replay(
-        self, inputs: Sequence[Any], arguments: tuple, bound: Bound, snapshot: Any = None
+        self,
+        inputs: Sequence[Any],
+        arguments: tuple,
+        bound: Bound,
+        snapshot: Any = None,
+        held: bool = False,
     ) -> Any:
-        """Run natively and return what the plain function would."""
+        """Run natively and return what the plain function would.
+
+        held  no signal's handler is called meanwhile; else what one raises is seen to below
+        """
+        if bound.direct is None and not held and not self.bare:  # of many steps
+            with HeldInterrupts():
+                return self.replay(inputs, arguments, bound, snapshot, True)
         if self.bare and self.only >= 0 and bound.direct is not None:
             launch, plan = bound.direct
             try:
@@ -139,27 +152,79 @@ class Entry:
                 raise ReplayFailed from error
         values = self.concrete(inputs) if self.draws else inputs
         numbers = () if self.numbers is None else self.numbers(arguments)
+        writes = iter(self.written)  # what is left of them, at any moment
+        roots = replay = None
+        done = 0  # effects
         try:
             roots = self.segment.run(values, bound, snapshot)
+            for number, count in writes:
+                inputs[number]._storage.version += count
+            for number, draws in self.draws:
+                inputs[number].take(
+                    draws if type(draws) is int else evaluate(draws, bound.sizes)
+                )
+            replay = Replay(arguments, [], bound.sizes, numbers)
+            self._fill(replay, values, roots, bound)
+            for number, k in self.grads:
+                inputs[number]._grad = replay.tensors[k]
+            for effect in self.others:
+                effect(replay)
+                done = done + 1
+            return self.returned(replay)
         except NanFound:  # asked for by TRACEJIT_CHECK_NANS
             raise
-        except Exception as error:
-            raise ReplayFailed from error
-        for number, writes in self.written:
-            inputs[number]._storage.version += writes
-        for number, draws in self.draws:
-            inputs[number].take(draws if type(draws) is int else evaluate(draws, bound.sizes))
-        replay = Replay(arguments, [], bound.sizes, numbers)
+        except BaseException as error:
+            with HeldInterrupts():
+                if roots is None and (roots := outputs_after(error)) is None:
+                    if isinstance(error, Exception):
+                        raise ReplayFailed from error
+                    raise
+                replay = replay if done else Replay(arguments, [], bound.sizes, numbers)
+                self._complete(error, inputs, values, writes, roots, bound, replay, done)
+            raise
+
+    def _fill(
+        self, replay: Replay, values: Sequence[Any], roots: list[Tensor], bound: Bound
+    ) -> None:
+        """The results, from what the program returned."""
         tensors = replay.tensors
         for root, result in zip(self.roots, self.results):
             tensors.append(roots[root] if root >= 0 else self._result(result, roots, replay))
         if self.backward is not None:
             self._attach(self.backward, values, roots, tensors, bound)
-        for number, k in self.grads:
-            inputs[number]._grad = tensors[k]
-        for effect in self.others:
+
+    def _complete(
+        self,
+        error: BaseException,
+        inputs: Sequence[Any],
+        values: Sequence[Any],
+        writes: Iterator[tuple[int, int]],
+        roots: list[Tensor],
+        bound: Bound,
+        replay: Replay,
+        done: int,
+    ) -> None:
+        """Do the rest of what follows the program's run, from where a signal's handler ended it.
+
+        Each part is over or not begun when a handler may be called, or can be done again.
+        """
+        for number, count in writes:
+            inputs[number]._storage.version += count
+        for number, draws in self.draws:
+            if (inputs[number].array == values[number]).all():
+                inputs[number].take(
+                    draws if type(draws) is int else evaluate(draws, bound.sizes)
+                )
+        if not done:
+            self._fill(replay, values, roots, bound)
+            for number, k in self.grads:
+                inputs[number]._grad = replay.tensors[k]
+        if done < len(self.others) and entered(error, self.others[done]):
+            if isinstance(error, Exception):  # its own
+                return
+            done += getattr(self.others[done], "shows", False)  # once is enough
+        for effect in self.others[done:]:
             effect(replay)
-        return self.returned(replay)
 
     def concrete(self, inputs: Sequence[Any]) -> Sequence[Any]:
         """Inputs with generators replaced by their state."""
@@ -242,6 +307,15 @@ class Entry:
             if result.tracked >= 0:
                 outputs[result.tracked] = tensor  # type: ignore[call-overload]
         attach_backward(backward, inputs, roots, outputs, bound)
+
+
+def entered(error: BaseException, effect: Effect) -> bool:
+    """Whether an exception comes from within an effect."""
+    code = getattr(effect, "__code__", None) or type(effect).__call__.__code__
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code is not code:
+        trace = trace.tb_next
+    return trace is not None
 
 
 def place_of(x: Any) -> tuple:

@@ -12,13 +12,17 @@ from __future__ import annotations
 import functools
 from array import array
 from collections.abc import Callable, Sequence
+from types import CodeType, TracebackType
 from typing import Any
 
+from tracejit.eager.state import make
 from tracejit.eager.tensor import Tensor
 from tracejit.runtime.native_start import available, starter
 
 _CELLS = {float: "d", int: "q"}  # codes of `array` for runtime numbers
 LARGEST = 64  # inputs, or outputs, that are still unrolled
+_RUNS, _FAILS = "# runs", "# has not run"  # marks of lines
+_marked: dict[CodeType, tuple[set[int], ...]] = {}  # the lines with these marks
 
 
 @functools.cache
@@ -35,15 +39,19 @@ def launcher(
     fixed += [f"{name}{k}" for k in range(outputs) for name in ("take", "bytes", "type")]
     addresses = [_address(k, kind) for k, kind in enumerate(kinds)]
     addresses += [f"s{k}._ptr" for k in range(outputs)]
-    run = [f"pack(frame.table, 0, {', '.join(addresses)})", "call(frame.job)",
-           "if frame.status[0]: raise failure(frame, 0)"]  # fmt: skip
+    run = [f"pack(frame.table, 0, {', '.join(addresses)})", f"call(frame.job)  {_RUNS}",
+           "state = frame.status[0]",
+           f"if state: raise failure(frame, 0)  {_FAILS}"]  # fmt: skip
     direct = held and available(kinds)
     if direct:
         things = ", ".join([*given, *(f"s{k}" for k in range(outputs))])
-        run = [f"state = (frame.start or begin(frame))({things})",
+        run = ["start = frame.start or begin(frame)",
+               f"state = start({things})  {_RUNS}",
                "if state is not None:",
-               f"    if state is False: state = again(frame, inputs, ({things},))",
-               "    if state: raise failure(frame, 0)"]  # fmt: skip
+               f"    if state is False: know(inputs)  {_FAILS}",
+               f"    if state is False: state = start({things})  {_RUNS}",
+               f"    if state is not None: raise failed(frame, state, failure)  {_FAILS}",
+               ]  # fmt: skip
     body = "\n    ".join([
         f"{', '.join(['frames, pack, call, fresh, failure, begin', *fixed])} = plan",
         f"{', '.join(given)}, = inputs" if given else "",
@@ -59,10 +67,15 @@ def launcher(
         f"return [{', '.join(f't{k}' for k in range(outputs))}]",
     ])  # fmt: skip
     namespace: dict[str, Any] = {"new": object.__new__, "Tensor": Tensor, "array": array}
-    namespace["again"] = _again
+    namespace |= {"know": _know_addresses, "failed": _failed}
     text = f"def launch(inputs, plan):\n    {body}\n"
     exec(compile(text, "<tracejit launch>", "exec"), namespace)  # our own text, made above
-    return namespace["launch"]
+    launch = namespace["launch"]
+    lines = text.split("\n")
+    _marked[launch.__code__] = tuple(
+        {n for n, line in enumerate(lines, 1) if line.endswith(mark)} for mark in (_RUNS, _FAILS)
+    )
+    return launch
 
 
 def _made(k: int) -> list[str]:
@@ -110,15 +123,53 @@ def plan_of(
     return launcher(kinds, len(types), held), tuple(plan)
 
 
-def _again(frame: Any, inputs: Sequence[Any], things: tuple) -> bool | None:
-    """Start once more: some Storage had never been asked for its address."""
+def _know_addresses(inputs: Sequence[Any]) -> None:
+    """Some Storage had never been asked for its address: it is worked out and kept."""
     for x in inputs:
         if isinstance(x, Tensor):
-            x._storage.ptr  # type: ignore[union-attr]  # noqa: B018  worked out and kept
-    state = frame.start(*things)
-    if state is False:
-        raise RuntimeError("an input of the program is not of the kind it was made for")
-    return state
+            x._storage.ptr  # type: ignore[union-attr]  # noqa: B018
+
+
+def _failed(frame: Any, state: bool, failure: Callable[..., Exception]) -> Exception:
+    if state:
+        return failure(frame, 0)
+    return RuntimeError("an input of the program is not of the kind it was made for")
+
+
+def outputs_after(error: BaseException) -> list[Any] | None:
+    """What a launch had made that was ended from outside, by what a signal's handler raised, when
+    its program had run; None where the program had not run.
+
+    Python calls handlers between its instructions: where the exception is in the launcher's own
+    text tells on which side of the program's run it came, so that a call need not note it.
+    """
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code not in _marked:
+        trace = trace.tb_next
+    if trace is None:
+        return None
+    runs, fails = _marked[trace.tb_frame.f_code]
+    line, names = trace.tb_lineno, trace.tb_frame.f_locals
+    if line < min(runs) or line in fails or names.get("state"):
+        return None
+    if line in runs and not _has_run(names):
+        return None
+    return [_output(names, k) for k in range(sum(f"type{k}" in names for k in range(LARGEST)))]
+
+
+def _has_run(names: dict[str, Any]) -> bool:
+    """Whether the program ran, by what it left, before its answer could be looked at."""
+    frame = names["frame"]
+    if frame.status[0]:
+        frame.clear_status()
+        return False
+    tensors = [x for x in names["inputs"] if isinstance(x, Tensor)]
+    return all(x._storage._ptr is not None for x in tensors)  # type: ignore[union-attr]
+
+
+def _output(names: dict[str, Any], k: int) -> Any:
+    shape, dtype, device = names[f"type{k}"]
+    return make(names[f"s{k}"], 0, shape, None, dtype, device)
 
 
 def _begin(frame: Any, itemsizes: Sequence[int]) -> Callable[..., Any]:

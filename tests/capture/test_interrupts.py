@@ -1,0 +1,294 @@
+"""Ctrl-C at every moment of a call at which Python can deliver it: all of the call's effects have
+happened, or none (C7)."""
+
+from __future__ import annotations
+
+import dis
+import signal
+import sys
+
+import pytest
+
+import tracejit as tj
+from tracejit.eager.interrupts import HeldInterrupts
+from tracejit.eager.recording import active
+
+# Python calls the handlers of signals when a function is entered, and after these (not after calls
+# of Python functions, whose return is a jump within the interpreter).
+_AFTER = {"JUMP_BACKWARD", "CALL", "CALL_KW", "CALL_FUNCTION_EX", "CALL_FUNCTION", "CALL_METHOD"}
+
+
+class Interrupt:
+    """Context: Ctrl-C at moment `n` in tracejit's own frames; `sent` tells whether there is one."""
+
+    def __init__(self, n, only=""):
+        self.left, self.sent, self.only = n, False, only
+        self.last = {}
+        self.names = {}
+
+    def __enter__(self):
+        self.before = sys.gettrace()
+        sys.settrace(self.trace)
+        return self
+
+    def __exit__(self, *exc):
+        sys.settrace(self.before)
+
+    def trace(self, frame, event, arg):
+        code = frame.f_code
+        if event == "return":
+            self.last.pop(id(frame), None)
+            if code.co_name != "__call__":
+                self.last.pop(id(frame.f_back), None)
+            return None
+        if "tracejit" not in code.co_filename and "<guards>" not in code.co_filename:
+            return self.trace
+        if self.only not in code.co_filename or "interrupts" in code.co_filename:
+            return self.trace  # the exception is what counts, not the frames of the handler
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            names = self.names.get(code)
+            if names is None:
+                names = self.names[code] = {i.offset: i.opname for i in dis.get_instructions(code)}
+            last = self.last.get(id(frame), "")
+            now = names.get(frame.f_lasti, "")
+            self.last[id(frame)] = now
+            if last in _AFTER or now == "RESUME":
+                self.left -= 1
+                if self.left < 0 and not self.sent:
+                    self.sent = True
+                    signal.raise_signal(signal.SIGINT)
+        return self.trace
+
+
+class State:
+    """Everything a call may change."""
+
+    def __init__(self):
+        tj.manual_seed(3)
+        self.x, self.z = tj.ones(3), tj.zeros(2)
+        self.w = tj.ones(3, requires_grad=True)
+        self.kept, self.log, self.table = tj.zeros(3), [tj.zeros(3)], {"n": tj.zeros(())}
+
+    def seen(self):
+        versions = self.x._version, self.z._version
+        grad = None if self.w.grad is None else self.w.grad.tolist()
+        kept, table = self.kept.tolist(), {k: v.tolist() for k, v in self.table.items()}
+        values = self.x.tolist(), self.z.tolist(), self.w.tolist()
+        log = [t.tolist() for t in self.log]
+        drawn = tj.random.default_generator.offset
+        return versions, grad, kept, values, log, drawn, table
+
+
+def writes(s):
+    s.x.add_(1)
+    s.z.sub_(2)
+
+
+def draws(s):
+    s.x.add_(tj.rand(3))
+    s.z.mul_(0)
+
+
+def attributes(s):
+    s.kept = s.x * 2
+    s.x.mul_(3)
+    s.table["n"] = s.x.sum()
+    s.log = [s.x + 1]
+
+
+def appends(s):
+    s.log.append(s.x + 1)
+    s.x.mul_(3)
+    s.log.append(s.x.sum())
+
+
+def gradients(s):
+    s.w.grad = None
+    (s.w * s.x).sum().backward()
+    with tj.no_grad():
+        s.w.sub_(s.w.grad)
+
+
+def draws_alone(s):
+    return tj.rand(2) + tj.randn(2)
+
+
+def on_the_host(s):
+    s.x.add_(1)
+    s.z.copy_(tj.sort(s.x).values[:2] + tj.multinomial(s.x, 2, replacement=True) * 0)
+    s.kept = s.x * 2
+
+
+def returned(s):
+    s.x.add_(1)
+    return s.x * s.w
+
+
+PROGRAMS = [writes, draws, attributes, appends, gradients, draws_alone, on_the_host, returned]
+
+
+def before_and_after(program, calls):
+    """What there is before and after the last of so many calls, uncaptured."""
+    s = State()
+    for _ in range(calls - 1):
+        program(s)
+    before = s.seen()
+    program(s)
+    return before, s.seen()
+
+
+def moments(call, only=""):
+    """The states after Ctrl-C at each moment of `call(state)`; `call` makes the state ready."""
+    n = found = 0
+    while True:
+        ready = call()
+        caught = False
+        with Interrupt(n, only) as interrupt:
+            try:
+                ready()
+            except KeyboardInterrupt:
+                caught = True
+        assert active.recorder is None
+        if not interrupt.sent:
+            return found
+        found += caught
+        yield n
+        n += 1
+
+
+@pytest.mark.parametrize("mode", ["compiled", "graph", "python"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_replay_is_whole_or_has_not_begun(program, mode):
+    calls = 5
+    before, after = before_and_after(program, calls)
+    f = tj.script(lambda s: program(s), mode=mode, numerics="eager")
+    f(State())
+    states = []
+
+    def prepared():
+        s = State()
+        for _ in range(calls - 1):
+            f(s)
+        states.append(s)
+        return lambda: f(s)
+
+    outcomes = []
+    for _ in moments(prepared):
+        outcomes.append(states[-1].seen())
+        assert outcomes[-1] in (before, after), (len(outcomes), outcomes[-1], before, after)
+    assert before in outcomes and after in outcomes and len(outcomes) > 10
+    assert f.report().compiles == 1 and f.report().breaks == []
+    s = State()
+    for _ in range(calls):
+        f(s)
+    assert s.seen() == after
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_recorded_call_is_settled_whole(program):
+    """Ctrl-C after the user's code, while its segment is settled and an entry is made."""
+    before, after = before_and_after(program, 1)
+    states = []
+
+    def fresh():
+        s = State()
+        f = tj.script(lambda s: program(s), mode="graph", numerics="eager")
+        states.append(s)
+        return lambda: f(s)
+
+    outcomes = []
+    for _ in moments(fresh, "capture/guards.py"):
+        outcomes.append(states[-1].seen())
+        assert outcomes[-1] in (before, after)
+    assert after in outcomes
+    for _ in moments(fresh, "capture/materialise.py"):
+        assert states[-1].seen() == after
+
+
+# Of two segments: what comes between them is the user's code, as in a plain call.
+SPLIT = {on_the_host}
+
+
+@pytest.mark.parametrize("program", [p for p in PROGRAMS if p not in SPLIT])
+def test_a_co_executed_call_is_settled_whole(program):
+    before, after = before_and_after(program, 1)
+    f = tj.script(lambda s: (s.x.sum().item() > 0 and program(s), sys.getrefcount(s)), mode="graph",
+                  numerics="eager")  # fmt: skip
+    for _ in range(5):
+        f(State())
+    states = []
+
+    def fresh():
+        states.append(State())
+        return lambda: f(states[-1])
+
+    for _ in moments(fresh, "capture/materialise.py"):
+        assert states[-1].seen() in (before, after)
+    assert states[-1].seen() == after
+
+
+def test_output_is_shown_once(capsys):
+    s = State()
+
+    def program(s):
+        s.x.add_(1)
+        print("x", s.x.sum().item())
+        s.kept = s.x + 1
+
+    f = tj.script(program)
+    f(s)
+    f(s)
+    capsys.readouterr()
+
+    def prepared():
+        return lambda: f(s)
+
+    for _ in moments(prepared, "tracejit/"):
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) <= 1
+    assert f.report().breaks == []
+
+
+def test_held_interrupts_come_at_the_end():
+    steps = []
+    with pytest.raises(KeyboardInterrupt):
+        with HeldInterrupts():
+            signal.raise_signal(signal.SIGINT)
+            steps.append("inside")
+        steps.append("after")
+    assert steps == ["inside"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_error_that_a_handler_raises_after_the_run_is_not_taken_for_the_programs():
+    s = State()
+    f = tj.script(writes)
+    for _ in range(4):
+        f(s)
+
+    class Timeout(Exception):
+        pass
+
+    def handler(*args):
+        raise Timeout
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        n = raised = 0
+        while True:
+            f(s)
+            was = s.seen()
+            with Interrupt(n, "<tracejit launch>") as interrupt:
+                try:
+                    f(s)
+                except Timeout:
+                    raised += 1
+            if not interrupt.sent:
+                break
+            versions = [b - a for a, b in zip(was[0], s.seen()[0])]
+            assert versions == [1, 1] and s.x.tolist() == [was[3][0][0] + 1] * 3
+            n += 1
+        assert raised > 1
+    finally:
+        signal.signal(signal.SIGINT, before)

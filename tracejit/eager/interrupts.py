@@ -1,0 +1,75 @@
+"""Ctrl-C, held back while what belongs together is being written.
+
+In: a stretch of code that must not stop half-way. Out: the same, with the handlers of the signals
+that people raise exceptions from called when it is over. Called where programs of many steps run,
+and where a recorded segment is settled. Signals reach the main thread only, so elsewhere this does
+nothing.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+_SIGNALS = [
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2")
+    if hasattr(signal, name)
+]
+
+
+class HeldInterrupts:
+    """Context: signals that arrive inside are handled at its end.
+
+    >>> seen = []
+    >>> before = signal.signal(signal.SIGUSR1, lambda number, frame: seen.append("handled"))
+    >>> with HeldInterrupts():
+    ...     signal.raise_signal(signal.SIGUSR1)
+    ...     seen.append("whole")
+    >>> _ = signal.signal(signal.SIGUSR1, before)
+    >>> seen
+    ['whole', 'handled']
+    """
+
+    __slots__ = ("handlers", "arrived")
+
+    def __enter__(self) -> HeldInterrupts:
+        self.handlers: dict[int, Any] = {}
+        self.arrived: list[tuple[int, FrameType | None]] = []
+        if threading.current_thread() is threading.main_thread():
+            try:
+                self._hold()
+            except BaseException:  # one arrived that was not held yet
+                self._restore()
+                raise
+        return self
+
+    def _hold(self) -> None:
+        for number in _SIGNALS:
+            handler = signal.getsignal(number)
+            if callable(handler):
+                self.handlers[number] = handler
+                signal.signal(number, self._arrive)
+
+    def _arrive(self, number: int, frame: FrameType | None) -> None:
+        self.arrived.append((number, frame))
+
+    def __exit__(self, *exc: object) -> None:
+        self._restore()
+        for number, frame in self.arrived:
+            self.handlers[number](number, frame)
+
+    def _restore(self) -> None:
+        """Every handler is put back, whatever those that are back already raise meanwhile."""
+        left, error = dict(self.handlers), None
+        while left:
+            try:
+                for number in list(left):
+                    signal.signal(number, left[number])
+                    del left[number]
+            except BaseException as raised:
+                error = raised
+        if error is not None:
+            raise error
