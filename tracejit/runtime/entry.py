@@ -179,7 +179,8 @@ class Entry:
                     if isinstance(error, Exception):
                         raise ReplayFailed from error
                     raise
-                replay = replay if done else Replay(arguments, [], bound.sizes, numbers)
+                if replay is None or not done:
+                    replay = Replay(arguments, [], bound.sizes, numbers)
                 self._complete(error, inputs, values, writes, roots, bound, replay, done)
             raise
 

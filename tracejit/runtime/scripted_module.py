@@ -62,8 +62,8 @@ class ScriptedModule:
     def __init_subclass__(cls) -> None:
         """The user's own is not told: no class of theirs is made."""
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         return type(self._scripted_original)  # type: ignore[attr-defined]
 
     def __copy__(self) -> Any:
@@ -102,7 +102,7 @@ def scripted_module(
     (2, True)
     """
     module = original(module)
-    made = object.__new__(_class_for(type(module)))
+    made: Any = object.__new__(_class_for(type(module)))
     given = (module, (None, None), compile, again)
     for name, value in (("__dict__", module.__dict__), *zip(_SLOTS, given)):
         object.__setattr__(made, name, value)
@@ -111,7 +111,7 @@ def scripted_module(
 
 def original(module: Any) -> Any:
     """The module behind a compiled one; any other as it is."""
-    return module._scripted_original if isinstance(module, ScriptedModule) else module
+    return getattr(module, "_scripted_original", module)
 
 
 def _compile(instance: Any, module: Any, plain: Any) -> Any:
@@ -129,10 +129,11 @@ def _again(scripted: Any, module: Any) -> Any:
 def _class_for(cls: type) -> type:
     """The subclass for modules of a class; the same one as long as it is in use, since guards
     compare types."""
+    known: type
     for known in type.__subclasses__(cls):
         if known.__dict__.get("_scripted_class") is cls:
             return known
-    own = {name: _through(name) for c in cls.__mro__ for name, found in vars(c).items()
+    own: dict[str, Any] = {name: _through(name) for c in cls.__mro__ for name, found in vars(c).items()
            if isinstance(found, MemberDescriptorType)}  # fmt: skip
     own |= {"__slots__": _SLOTS, "_scripted_class": cls, "forward": Forward()}
     own |= {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
