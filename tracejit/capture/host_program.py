@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from types import CellType, FrameType
 from typing import Any
 
-from tracejit.capture.host_reads import PENDING, UNKNOWN, Pending, computed, in_order
+from tracejit.capture.host_reads import PENDING, UNKNOWN, Pending, computed, in_order, is_computed
 from tracejit.eager.recording import active
 
 Step = Callable[[Any], Any]  # of a Replay

@@ -406,6 +406,20 @@ class Body:
             if memory in region.copies or memory in items:
                 raise Refused("a result of an iteration is memory made outside")
             self.shifted |= memory in starts
+        for slot in self.slots:
+            self._check_fresh(slot, starts)
+
+    def _check_fresh(self, slot: Slot, starts: dict[Memory, Slot]) -> None:
+        """Some iterations later a variable must be a tensor that an iteration made."""
+        seen: set[int] = set()
+        while slot.is_tensor and slot.end is not slot.start:
+            following = starts.get(self.region.traced(slot.end).memory)
+            if following is None:
+                return
+            if id(slot) in seen or following.end is following.start:
+                raise Refused("a variable stays one of the tensors it was before the loop")
+            seen.add(id(slot))
+            slot = following
 
 
 class Lift(Refused):

@@ -128,7 +128,7 @@ class NumberPlaces:
                 continue  # what led to it is gone
             fresh = plain(now)
             if fresh is not now:
-                _write(place, fresh, arguments)
+                write(place, fresh, arguments)
         numbers = [weakref.ref(n) for n in (*self.numbers.shared.values(), *self.numbers.roots)]
         self.numbers.close()
         self.roots.clear()
@@ -152,10 +152,10 @@ def plain(value: Any) -> Any:
         for k, v in value.items():
             if (fresh := plain(v)) is not v:
                 value[k] = fresh
-    elif kind is tuple or hasattr(kind, "_make"):
+    elif issubclass(kind, tuple):
         parts = [plain(v) for v in value]
         if any(a is not b for a, b in zip(parts, value)):
-            return kind._make(parts) if hasattr(kind, "_make") else tuple(parts)
+            return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
     return value
 
 
@@ -237,7 +237,7 @@ def _put(place: Place, value: Any) -> bool:
     return _set(place, owner, value)
 
 
-def _write(place: Place, value: Any, arguments: tuple) -> None:
+def write(place: Place, value: Any, arguments: tuple) -> None:
     owner = None if place.parent is None else current(place.parent, arguments)
     _set(place, owner, value)
 

@@ -59,6 +59,7 @@ class Recorder:
     ):
         self.name, self.run_segment, self.fullgraph = name, run_segment, fullgraph
         self.root: Recorder = self  # of a region: the recorder of the whole call
+        self.found_same: list[tuple[Tensor, Tensor]] = []  # results that are the caller's tensors
         self.loop_numbers: list[weakref.ref] = []  # numbers that loops computed
         self.lists_read: list[Any] = []  # of those, in a trial
         self.followed: list[weakref.ref] = []  # lists whose elements may not be taken apart yet
@@ -498,6 +499,7 @@ class Recorder:
         for tensor, owner, flag in possible:
             if flag._storage is not None and bool(flag.array):
                 take_memory(tensor, owner)
+                self.found_same.append((tensor, owner))
         for draws in self.generators.values():
             if draws.untouched():
                 draws.generator.take(hint(draws.count))

@@ -89,14 +89,29 @@ def _is_read(node: ast.AST) -> bool:
 
 
 def reads(nodes: Iterable[ast.AST]) -> Counter[str]:
-    """How often each name is read by the scope itself. A `del` needs the name too."""
+    """How often each name is read by the scope itself, not by comprehensions that bind it. A `del`
+    needs the name too."""
     counts: Counter[str] = Counter()
-    for node in own(nodes):
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
         if _is_read(node):
             counts[node.id] += 1  # type: ignore[attr-defined]
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             counts[node.target.id] += 1
+        if isinstance(node, COMPREHENSIONS):
+            inside = reads(ast.iter_child_nodes(node))
+            for name in _bound_by(node):
+                inside.pop(name, None)
+            counts += inside
+        else:
+            pending += header(node) if isinstance(node, SCOPES) else ast.iter_child_nodes(node)
     return counts
+
+
+def _bound_by(comprehension: ast.AST) -> set[str]:
+    targets = [generator.target for generator in comprehension.generators]  # type: ignore[attr-defined]
+    return {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
 
 
 def reads_below(nodes: Iterable[ast.AST]) -> Counter[str]:

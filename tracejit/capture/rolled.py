@@ -8,6 +8,7 @@ by `control.py`, `calls.py` and `loops.py`.
 
 from __future__ import annotations
 
+import gc
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -124,7 +125,12 @@ FollowedList.__radd__ = _added_to  # type: ignore[attr-defined]
 
 def settle_lists(followed: list[weakref.ref[FollowedList]]) -> None:
     """Make ordinary lists of those that are still somewhere."""
-    for reference in followed:
-        found = reference()
-        if found is not None and found.tail:
+    if any(found.tail for found in _alive(followed)):
+        gc.collect()  # what only a cycle of garbage holds is nobody's
+    for found in _alive(followed):
+        if found.tail:
             found.settle()
+
+
+def _alive(followed: list[weakref.ref[FollowedList]]) -> list[FollowedList]:
+    return [found for found in (reference() for reference in followed) if found is not None]

@@ -37,30 +37,35 @@ class Sharing:
                 "a tensor that may or may not be another one, depending on a value, is written in "
                 "place while gradients are recorded; clone it first"
             )
-        self._spread(memory, {memory})
+        with no_grad():
+            self._spread(memory, memory, None, {memory})
 
-    def _spread(self, memory: Memory, done: set[Memory]) -> None:
+    def _spread(self, written: Memory, memory: Memory, when: Tensor | None,
+                path: set[Memory]) -> None:
+        """`memory` is `written` if `when` holds; so is what is `memory` under its own flag."""
+        recorder = self.recorder
         for other, flag in self.pairs.get(memory, ()):
-            if other in done:
+            if other in path:
                 continue
-            done.add(other)
-            recorder = self.recorder
-            with no_grad():
-                held = [recorder.holding(m.value) for m in (memory, other)]
-                merged = where(flag, held[0], held[1])
-            other.write(recorder.traced(merged).read())
-            self._spread(other, done)
+            both = flag if when is None else flag & when
+            new, old = recorder.holding(written.value), recorder.holding(other.value)
+            other.write(recorder.traced(where(both, new, old)).read())
+            self._spread(written, other, both, {*path, other})
 
     def flags(self) -> list[Tensor]:
         """All flags in use."""
         return [flag for pairs in self.pairs.values() for _, flag in pairs]
 
     def of_results(self, results: list[Tensor]) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """(result, tensor of the caller that it may be, flag)."""
+        """(result, tensor of the caller or earlier result that it may be, flag)."""
         found = []
-        for tensor in results:
-            traced = tensor._traced
-            for other, flag in () if traced.views else self.pairs.get(traced.memory, ()):
-                if other.owner is not None and traced.memory.owner is None:
+        whole = [t for t in results if t._traced is not None and not t._traced.views]
+        for k, tensor in enumerate(whole):
+            memory = tensor._traced.memory
+            for other, flag in self.pairs.get(memory, ()) if memory.owner is None else ():
+                if other.owner is not None:
                     found.append((tensor, other.owner, flag))
+                same = next((t for t in whole[:k] if t._traced.memory is other), None)
+                if same is not None:
+                    found.append((tensor, same, flag))
         return found

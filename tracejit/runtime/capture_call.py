@@ -31,7 +31,7 @@ from tracejit.capture.results import (
     effects,
     view_recipe,
 )
-from tracejit.capture.number_places import NumberPlaces, Path, plain
+from tracejit.capture.number_places import NumberPlaces, Path, plain, write
 from tracejit.capture.number_reader import reader
 from tracejit.capture.number_text import number_text
 from tracejit.capture.rolled import FollowedList, settle_lists
@@ -145,7 +145,23 @@ class CapturedCall:
             active.recorder = None
             if self.watch:
                 self.numbers.restore(self.arguments, swept=self.entry is None)
-        return plain(value)
+                if recorder.found_same:
+                    self._put_same(recorder.found_same)
+        return plain(_same(value, recorder.found_same) if recorder.found_same else value)
+
+    def _put_same(self, found: list[tuple[Tensor, Tensor]]) -> None:
+        """The caller's own tensors where the call stored what turned out to be them."""
+        for place in self.state.places:
+            try:
+                now = current(place, self.arguments)
+            except (AttributeError, KeyError, IndexError, TypeError, ValueError):
+                continue  # what led to it is gone
+            if isinstance(now, Tensor) and (same := _same(now, found)) is not now:
+                write(place, same, self.arguments)
+            elif isinstance(now, (list, dict)):
+                for key, held in enumerate(now) if isinstance(now, list) else list(now.items()):
+                    if isinstance(held, Tensor) and (same := _same(held, found)) is not held:
+                        now[key] = same
 
     def _user_code(self, values: tuple) -> Any:
         if not self.watch:
@@ -409,8 +425,10 @@ class EntryMaker:
         """Results that are a tensor of the caller's if a value of the program says so."""
         found: list[Effect] = []
         for tensor, owner, flag in self.recorder.sharing.of_results(list(recipes.tensors)):
-            number = next(k for k, t in enumerate(recipes.tensors) if t is tensor)
-            found.append(_replace_if(number, self._place(owner), recipes.of(flag)))
+            numbers = {id(t): k for k, t in enumerate(recipes.tensors)}
+            same = numbers.get(id(owner))
+            place = self._place(owner) if same is None else same
+            found.append(_replace_if(numbers[id(tensor)], place, recipes.of(flag)))
         return found
 
     def _refuse_unseen(self, results: list[Tensor]) -> None:
@@ -550,10 +568,23 @@ class EntryMaker:
         return extra, plan
 
 
-def _replace_if(number: int, place: Place, flag: Any) -> Effect:
+def _same(value: Any, found: list[tuple[Tensor, Tensor]]) -> Any:
+    """`value` with the caller's own tensors where a result turned out to be one."""
+    if isinstance(value, Tensor):
+        return next((owner for tensor, owner in found if tensor is value), value)
+    if type(value) in (list, tuple):
+        return type(value)([_same(v, found) for v in value])
+    return {k: _same(v, found) for k, v in value.items()} if type(value) is dict else value
+
+
+def _replace_if(number: int, place: Place | int, flag: Any) -> Effect:
+    """Result `number` is what is at a place, or an earlier result, if the flag holds."""
+
     def replace(replay: Replay) -> None:
         if bool(flag(replay).array):
-            replay.tensors[number] = current(place, replay.arguments)
+            found = type(place) is int
+            same = replay.tensors[place] if found else current(place, replay.arguments)
+            replay.tensors[number] = same
 
     return replace
 
