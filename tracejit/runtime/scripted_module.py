@@ -133,8 +133,9 @@ def _class_for(cls: type) -> type:
     for known in type.__subclasses__(cls):
         if known.__dict__.get("_scripted_class") is cls:
             return known
-    own: dict[str, Any] = {name: _through(name) for c in cls.__mro__ for name, found in vars(c).items()
-           if isinstance(found, MemberDescriptorType)}  # fmt: skip
+    slots = [name for c in cls.__mro__ for name, found in vars(c).items()
+             if isinstance(found, MemberDescriptorType)]  # fmt: skip
+    own: dict[str, Any] = {name: _through(name) for name in slots}
     own |= {"__slots__": _SLOTS, "_scripted_class": cls, "forward": Forward()}
     own |= {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
     # Not by calling the metaclass: it may keep a list of the classes it made.
