@@ -50,10 +50,11 @@ class Memory:
         """What Tensor._version shows."""
         return self.writes.count
 
-    def write(self, value: Value) -> None:
+    def write(self, value: Value, counted: bool = True) -> None:
+        """The memory holds `value`. Not counted: another tensor was written that may be this one."""
         self.value = value
         self.generation += 1
-        self.writes.count += 1
+        self.writes.count += counted
 
 
 class Traced:

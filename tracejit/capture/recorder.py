@@ -24,7 +24,7 @@ from tracejit.capture.materialise import materialise
 from tracejit.capture.runtime_numbers import Numbers
 from tracejit.capture.scalars import RuntimeNumber, asked, runtime_number
 from tracejit.capture.settling import settled
-from tracejit.capture.sharing import Sharing
+from tracejit.capture.sharing import Sharing, become_view
 from tracejit.capture.sources import Draws, Lifted, NumberSource, values_of
 from tracejit.capture.viewable import is_contiguous, stays_view, strides
 from tracejit.config import flags
@@ -34,7 +34,7 @@ from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
 from tracejit.eager.state import make, of_array
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.writing import take_memory, write_memory
+from tracejit.eager.writing import write_memory
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.sizes import Size
@@ -179,9 +179,15 @@ class Recorder:
             with self.paused():
                 write_memory(tensor, value)
             return
+        tracked = is_grad_enabled() and (tensor._requires_grad or value._requires_grad)
+        if tracked and traced.memory in self.sharing.pairs:
+            self.need(tensor, "a tensor is written that may be another one, depending on a value")
+            with self.paused():
+                write_memory(tensor, value)
+            return
         self.graph.location, self.graph.detached = user_location(), True
         traced.write(content)
-        self.sharing.written(traced.memory, tensor, value)
+        self.sharing.written(traced.memory)
 
     def may_share(self, memory: Memory, other: Memory, flag: Tensor) -> None:
         """`memory` is `other`, if `flag` holds when the program runs."""
@@ -458,7 +464,11 @@ class Recorder:
         if fresh or self.written():
             sources = self.input_sources()
             inputs = [v for v in self.graph.inputs if v in sources]  # no tangents
+            known = len(self.found_same)
             self.finish(inputs, [sources[v] for v in inputs], alive, fresh, [])
+            with self.paused():
+                for tensor, owner in self.found_same[known:]:
+                    become_view(tensor, owner)
         else:
             with HeldInterrupts():
                 self._settle(alive, [], [])
@@ -495,10 +505,11 @@ class Recorder:
 
     def _settle(self, results: list[Tensor], fresh: list[Memory], roots: list[Tensor]) -> None:
         possible = self.sharing.of_results(results)
-        materialise(results, dict(zip(fresh, roots)))
+        made = dict(zip(fresh, roots))
+        self.sharing.unite(made)
+        materialise(results, made)
         for tensor, owner, flag in possible:
             if flag._storage is not None and bool(flag.array):
-                take_memory(tensor, owner)
                 self.found_same.append((tensor, owner))
         for draws in self.generators.values():
             if draws.untouched():

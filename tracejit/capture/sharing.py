@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.capture.aliasing import Memory
-from tracejit.capture.breaks import CaptureError
-from tracejit.eager.modes import is_grad_enabled, no_grad
+from tracejit.eager.modes import no_grad
 from tracejit.eager.tensor import Tensor
 from tracejit.ops.pointwise import where
 
@@ -28,17 +27,11 @@ class Sharing:
         self.pairs.setdefault(memory, []).append((other, flag))
         self.pairs.setdefault(other, []).append((memory, flag))
 
-    def written(self, memory: Memory, tensor: Tensor, value: Tensor) -> None:
-        """`tensor`, which looks at `memory`, was written: so was what may be the same."""
-        if memory not in self.pairs:
-            return
-        if is_grad_enabled() and (tensor._requires_grad or value._requires_grad):
-            raise CaptureError(
-                "a tensor that may or may not be another one, depending on a value, is written in "
-                "place while gradients are recorded; clone it first"
-            )
-        with no_grad():
-            self._spread(memory, memory, None, {memory})
+    def written(self, memory: Memory) -> None:
+        """`memory` was written: so was what may be the same."""
+        if memory in self.pairs:
+            with no_grad():
+                self._spread(memory, memory, None, {memory})
 
     def _spread(self, written: Memory, memory: Memory, when: Tensor | None,
                 path: set[Memory]) -> None:
@@ -49,12 +42,27 @@ class Sharing:
                 continue
             both = flag if when is None else flag & when
             new, old = recorder.holding(written.value), recorder.holding(other.value)
-            other.write(recorder.traced(where(both, new, old)).read())
+            other.write(recorder.traced(where(both, new, old)).read(), counted=False)
             self._spread(written, other, both, {*path, other})
 
     def flags(self) -> list[Tensor]:
         """All flags in use."""
         return [flag for pairs in self.pairs.values() for _, flag in pairs]
+
+    def unite(self, roots: dict[Memory, Tensor]) -> None:
+        """The program has run, `roots` are the tensors it made: memory that was the same is."""
+        for _ in self.pairs:
+            for memory, pairs in self.pairs.items():
+                for other, flag in pairs:
+                    if memory.owner is None and _holds(flag, roots):
+                        self._join(memory, other, roots)
+
+    @staticmethod
+    def _join(memory: Memory, other: Memory, roots: dict[Memory, Tensor]) -> None:
+        if other.owner is not None:
+            memory.owner = other.owner
+        elif memory in roots and other in roots:
+            roots[memory] = roots[other] = min(roots[memory], roots[other], key=id)
 
     def of_results(self, results: list[Tensor]) -> list[tuple[Tensor, Tensor, Tensor]]:
         """(result, tensor of the caller or earlier result that it may be, flag)."""
@@ -69,3 +77,18 @@ class Sharing:
                 if same is not None:
                     found.append((tensor, same, flag))
         return found
+
+
+def _holds(flag: Tensor, roots: dict[Memory, Tensor]) -> bool:
+    if flag._traced is None:
+        return bool(flag.array)
+    root = roots.get(flag._traced.memory)
+    return root is not None and bool(root.array)
+
+
+def become_view(tensor: Tensor, of: Tensor) -> None:
+    """A concrete tensor that turned out to be another one shares its history from now on."""
+    if tensor._requires_grad or of._requires_grad:
+        shown = of.view(of.shape)
+        tensor._node, tensor._output_nr = shown._node, shown._output_nr
+        tensor._requires_grad, tensor._view = shown._requires_grad, shown._view
