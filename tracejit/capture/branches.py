@@ -161,6 +161,7 @@ class Merge:
         keys = list(dict.fromkeys([*one.captured, *other.captured]))
         for side, region in enumerate((one, other)):
             _check_apart([pair[side] for pair in rest], region)
+        candidates = [self._candidates(pair) for pair in rest]
         gradient = self._gradient(rest, keys)
         made: Sequence[Tensor] = ()
         if outs[0] or _may_fail(one) or _may_fail(other):
@@ -174,7 +175,9 @@ class Merge:
             memory.write(parent.traced(next(fresh)).read())
         if gradient is not None:
             gradient.attach([r for r, same in zip(self.results, kept) if not same])
-        self._remember_sharing(rest, [r for r, same in zip(self.results, kept) if not same])
+        fresh_results = [r for r, same in zip(self.results, kept) if not same]
+        for result, found in zip(fresh_results, candidates):
+            self._remember_sharing(result, found)
 
     def _inside(self, tensor: Tensor) -> bool:
         return tensor._traced is not None and tensor._traced.recorder in (self.one, self.other)
@@ -195,14 +198,23 @@ class Merge:
                  for side, region in enumerate((self.one, self.other))]
         return region_gradients().of_cond(self.parent, self.flag, keys, sides, wrt, tracked)
 
-    def _remember_sharing(self, rest: list[tuple[Tensor, Tensor]], results: list[Tensor]) -> None:
+    def _candidates(self, pair: tuple[Tensor, Tensor]) -> list[tuple[Memory, bool]]:
+        """Memory made outside that a result may be, and the side where it is."""
+        found = []
+        for region, tensor, side in ((self.one, pair[0], True), (self.other, pair[1], False)):
+            outer = region.copies.get(region.traced(tensor).memory)
+            if outer is not None:
+                found.append((outer, side))
+        if len({outer.version for outer, _ in found}) > 1:
+            raise Refused("a result is one of two tensors that were written differently often")
+        return found
+
+    def _remember_sharing(self, result: Tensor, candidates: list[tuple[Memory, bool]]) -> None:
         """A result that may be a tensor made outside: a write to one may be one to the other."""
-        for (a, b), result in zip(rest, results):
-            for region, tensor, positive in ((self.one, a, True), (self.other, b, False)):
-                outer = region.copies.get(region.traced(tensor).memory)
-                if outer is not None:
-                    flag = self.flag if positive else ~self.flag
-                    self.parent.may_share(self.parent.traced(result).memory, outer, flag)
+        memory = self.parent.traced(result).memory
+        for outer, side in candidates:
+            memory.writes.count = outer.version
+            self.parent.may_share(memory, outer, self.flag if side else ~self.flag)
 
     def built(self, given: tuple[Structure, list[int]]) -> Any:
         structure, numbers = given
