@@ -105,4 +105,40 @@ def split_into_many(jit):
     return [f(tj.arange(n)) for n in (4000, 4001, 3, 4, 0)]
 
 
+def results_without_gradients_where_derivatives_are_infinite(jit):
+    @jit
+    def f(x):
+        y = x**-1
+        z = x.sqrt()
+        return y, y * z, z.sum(), x * 3
+
+    out = []
+    for used in ((3,), (0, 3), (1, 3), (2,), (2, 3), (0, 1, 2, 3)):
+        x = tj.tensor([0.0, 1.0, 2.0], requires_grad=True)
+        results = f(x)
+        sum([(results[k] ** 2).sum() for k in used], tj.zeros(())).backward()
+        x2 = tj.tensor([0.0, 1.0, 2.0], requires_grad=True)
+        loss = sum([(r**2).sum() for r in [f(x2)[k] for k in used]], tj.zeros(()))
+        (first,) = tj.autograd.grad(loss, x2, create_graph=True)
+        out += [x.grad, first.detach()]
+        if used != (3,):
+            out += [*tj.autograd.grad(first.sum(), x2)]
+    return out
+
+
+def number_read_from_a_tensor_with_history(jit):
+    @jit
+    def f(x):
+        return x * tj.amax(x).item()
+
+    out = []
+    for dtype in (tj.float32, tj.float64):
+        x = tj.arange(3.0, dtype=dtype).requires_grad_()
+        for _ in range(2):
+            y = f(x)
+            y.sum().backward()
+            out += [y.detach(), x.grad.clone()]
+    return out
+
+
 PROGRAMS = programs_in(globals())

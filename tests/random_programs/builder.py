@@ -17,7 +17,7 @@ import numpy as np
 import tracejit as tj
 import tracejit.nn.functional as F
 from tests.random_programs.choices import Choices
-from tests.random_programs.program import Argument, Call, Memory, Shape, Step, values, without_marks
+from tests.random_programs.program import Argument, Call, Memory, Shape, Step, values
 
 Shapes = tuple[Shape, ...]
 DTYPES = (
@@ -52,7 +52,6 @@ class Draft:
     op: str
     text: str
     operands: tuple[str, ...]
-    exact: bool = False
     writes: str = ""
     results: int = 1
 
@@ -193,7 +192,7 @@ class Builder:
         line = f"{', '.join(names)} = {draft.text}" if names else draft.text
         lines = tuple(line.split("\n"))
         cells = self._cells(draft)
-        code = compile(without_marks(line), "<step>", "exec")
+        code = compile(line, "<step>", "exec")
         for space in self.spaces:
             try:
                 exec(code, space)
@@ -218,9 +217,7 @@ class Builder:
             for space in self.spaces
         ):
             return False
-        rounded = "" if draft.exact or len(names) != 1 else names[0]
-        written = draft.writes if not draft.exact else ""
-        self.steps.append(Step(lines, names, frozenset(draft.operands), rounded, written, cells))
+        self.steps.append(Step(lines, names, frozenset(draft.operands), cells))
         self.live += [n for n in names if isinstance(self.value(n), tj.Tensor)]
         return True
 

@@ -53,8 +53,8 @@ def total(b: Builder) -> Draft | None:
         if op in ("sum", "mean", "var") and b.rank(x) > 1 and b.choices.chance(30):
             dims = (0, b.rank(x) - 1)
         keep = ", keepdim=True" if op != "cumsum" and b.choices.chance(40) else ""
-        return Draft(op, f"tj.{op}(<{x}>, {dims}{keep})", (x,))
-    return Draft(op, f"tj.{op}(<{x}>)", (x,))
+        return Draft(op, f"tj.{op}({x}, {dims}{keep})", (x,))
+    return Draft(op, f"tj.{op}({x})", (x,))
 
 
 def extreme(b: Builder) -> Draft | None:
@@ -63,9 +63,9 @@ def extreme(b: Builder) -> Draft | None:
     if x is None:
         return None
     if not b.rank(x) or b.choices.chance(30):
-        return Draft(op, f"tj.{op}({x})", (x,), exact=True)
+        return Draft(op, f"tj.{op}({x})", (x,))
     text = f"tj.{op}({x}, {_dim(b, x)}{', keepdim=True' if b.choices.chance(40) else ''})"
-    return Draft(op, text, (x,), exact=True, results=2 if op in ("max", "min") else 1)
+    return Draft(op, text, (x,), results=2 if op in ("max", "min") else 1)
 
 
 def truth(b: Builder) -> Draft | None:
@@ -76,7 +76,6 @@ def truth(b: Builder) -> Draft | None:
         op,
         f"tj.{op}({x}{f', {_dim(b, x)}' if b.rank(x) and b.choices.chance(60) else ''})",
         (x,),
-        exact=True,
     )
 
 
@@ -107,7 +106,7 @@ def reshape(b: Builder) -> Draft | None:
             ("reshape", f"{x}.t().reshape(-1)"),
         ]
     op, text = b.choices.pick(forms)
-    return Draft(op, text, (x,), exact=True)
+    return Draft(op, text, (x,))
 
 
 def turn(b: Builder) -> Draft | None:
@@ -123,7 +122,7 @@ def turn(b: Builder) -> Draft | None:
             ("transpose", f"{x}.transpose(-2, -1)"),
         )
     )
-    return Draft(op, text, (x,), exact=True)
+    return Draft(op, text, (x,))
 
 
 def expand(b: Builder) -> Draft | None:
@@ -132,13 +131,12 @@ def expand(b: Builder) -> Draft | None:
         return None
     if b.choices.chance(40):
         y = b.partner(x)
-        return Draft("expand", f"{x}.expand_as({y})", (x, y), exact=True)
+        return Draft("expand", f"{x}.expand_as({y})", (x, y))
     count = b.choices.pick((2, 3, 1))
     return Draft(
         "expand",
         f"{x}.unsqueeze(0).expand({', '.join([str(count)] + ['-1'] * b.rank(x))})",
         (x,),
-        exact=True,
     )
 
 
@@ -150,12 +148,12 @@ def part(b: Builder) -> Draft | None:
         ("1:", ":-1", "::2", "1:3", "..., 0", "0", "-1", "..., 1:", "..., ::3", "None", "..., -2:")
     )
     op = "select" if key in ("0", "-1", "..., 0") else "slice"
-    return Draft(op, f"{x}[{key}]", (x,), exact=True)
+    return Draft(op, f"{x}[{key}]", (x,))
 
 
 def narrow(b: Builder) -> Draft | None:
     x = b.tensor("fib", 1)
-    return x and Draft("narrow", f"{x}.narrow({_dim(b, x)}, 0, 1)", (x,), exact=True)
+    return x and Draft("narrow", f"{x}.narrow({_dim(b, x)}, 0, 1)", (x,))
 
 
 def pieces(b: Builder) -> Draft | None:
@@ -171,7 +169,7 @@ def pieces(b: Builder) -> Draft | None:
             ("unbind", f"tj.unbind({x}, {d})[0]"),
         )
     )
-    return Draft(op, text, (x,), exact=True)
+    return Draft(op, text, (x,))
 
 
 def join(b: Builder) -> Draft | None:
@@ -180,10 +178,8 @@ def join(b: Builder) -> Draft | None:
         return None
     y = b.tensor("fib", fits=lambda n: b.shapes(n) == b.shapes(x)) or x
     if b.rank(x) and b.choices.chance(60):
-        return Draft("cat", f"tj.cat([{x}, {y}], {_dim(b, x)})", (x, y), exact=True)
-    return Draft(
-        "stack", f"tj.stack([{x}, {y}, {x}], {b.choices.between(0, b.rank(x))})", (x, y), exact=True
-    )
+        return Draft("cat", f"tj.cat([{x}, {y}], {_dim(b, x)})", (x, y))
+    return Draft("stack", f"tj.stack([{x}, {y}, {x}], {b.choices.between(0, b.rank(x))})", (x, y))
 
 
 def rearrange(b: Builder) -> Draft | None:
@@ -203,7 +199,7 @@ def rearrange(b: Builder) -> Draft | None:
             ("diagonal", f"tj.diagonal({x})"),
         ]
     op, text = b.choices.pick(forms)
-    return Draft(op, text, (x,), exact=True)
+    return Draft(op, text, (x,))
 
 
 # -- indexing ------------------------------------------------------------------------------------
@@ -214,8 +210,8 @@ def select_rows(b: Builder) -> Draft | None:
     d = b.choices.below(b.rank(x))
     i = b.index(b.shape(b.choices.pick("nm")), [s[d] for s in b.shapes(x)])
     if d == 0 and b.choices.chance(30):
-        return Draft("index", f"{x}[{i}]", (x, i), exact=True)
-    return Draft("index_select", f"tj.index_select({x}, {d}, {i})", (x, i), exact=True)
+        return Draft("index", f"{x}[{i}]", (x, i))
+    return Draft("index_select", f"tj.index_select({x}, {d}, {i})", (x, i))
 
 
 def gather(b: Builder) -> Draft | None:
@@ -224,7 +220,7 @@ def gather(b: Builder) -> Draft | None:
         return None
     d = b.choices.below(b.rank(x))
     i = b.index(b.shapes(x), [s[d] for s in b.shapes(x)])
-    return Draft("gather", f"tj.gather({x}, {d}, {i})", (x, i), exact=True)
+    return Draft("gather", f"tj.gather({x}, {d}, {i})", (x, i))
 
 
 def scatter_add(b: Builder) -> Draft | None:
@@ -234,7 +230,7 @@ def scatter_add(b: Builder) -> Draft | None:
     y = b.tensor("fi", fits=lambda n: b.shapes(n) == b.shapes(x) and b.dtype(n) == b.dtype(x)) or x
     d = b.choices.below(b.rank(x))
     i = b.index(b.shapes(x), [s[d] for s in b.shapes(x)])
-    return Draft("scatter_add", f"tj.scatter_add(<{x}>, {d}, {i}, <{y}>)", (x, i, y))
+    return Draft("scatter_add", f"tj.scatter_add({x}, {d}, {i}, {y})", (x, i, y))
 
 
 def embedding(b: Builder) -> Draft | None:
@@ -242,7 +238,7 @@ def embedding(b: Builder) -> Draft | None:
     if x is None:
         return None
     i = b.index(b.shape(*b.choices.pick(("n", "nm"))), [s[0] for s in b.shapes(x)])
-    return Draft("embedding", f"F.embedding({i}, {x})", (x, i), exact=True)
+    return Draft("embedding", f"F.embedding({i}, {x})", (x, i))
 
 
 def masked_fill(b: Builder) -> Draft | None:
@@ -255,14 +251,13 @@ def masked_fill(b: Builder) -> Draft | None:
         "masked_fill",
         f"tj.masked_fill({x}, {condition}, 3)",
         (x, mask) if mask else (x,),
-        exact=True,
     )
 
 
 def masked_select(b: Builder) -> Draft | None:
     """A size that depends on values: the segment ends."""
     x = b.tensor("fi", 1)
-    return x and Draft("masked_select", f"{x}[{x} > 0]", (x,), exact=True)
+    return x and Draft("masked_select", f"{x}[{x} > 0]", (x,))
 
 
 # -- writes --------------------------------------------------------------------------------------
@@ -288,7 +283,7 @@ def _written(b: Builder, op: str, x: str, target: str) -> Draft:
     y = b.partner(x, "f" if b.dtype(x).startswith(("float", "bfloat")) else "i") if whole else ""
     operand = y if whole and b.choices.chance(50) else literal(b, x)
     uses = (x, operand) if operand in b.live or operand in b.numbers else (x,)
-    noisy = f"<{operand}>" if operand in b.live and operand != x else operand
+    noisy = f"{operand}" if operand in b.live and operand != x else operand
     if op in ("add_", "sub_", "mul_", "div_"):
         return Draft(op, f"{target}.{op}({noisy})", uses, writes=x)
     if op in ("iadd", "imul"):
@@ -301,7 +296,6 @@ def _written(b: Builder, op: str, x: str, target: str) -> Draft:
             if whole
             else f"{target}.copy_({target} * 2)",
             uses,
-            exact=whole,
             writes=x,
         )
     if op == "setitem" and b.rank(x):
@@ -310,11 +304,10 @@ def _written(b: Builder, op: str, x: str, target: str) -> Draft:
             op,
             f"{x}[{key}] = {literal(b, x) if not whole else operand}",
             uses,
-            exact=True,
             writes=x,
         )
     if op == "masked":
-        return Draft(op, f"{x}[{x} > 0] = 2", (x,), exact=True, writes=x)
+        return Draft(op, f"{x}[{x} > 0] = 2", (x,), writes=x)
     ending = {
         "fill_": "2",
         "clamp_": "-1, 1" if b.dtype(x) != "uint8" else "1, 3",
@@ -323,8 +316,7 @@ def _written(b: Builder, op: str, x: str, target: str) -> Draft:
         "setitem": "",
     }
     name = "zero_" if op == "setitem" else op
-    exact = name in ("fill_", "zero_", "relu_", "clamp_", "neg_")
-    return Draft(name, f"{target}.{name}({ending.get(name, '')})", (x,), exact=exact, writes=x)
+    return Draft(name, f"{target}.{name}({ending.get(name, '')})", (x,), writes=x)
 
 
 # -- Python --------------------------------------------------------------------------------------
@@ -339,20 +331,20 @@ def branch(b: Builder) -> Draft | None:
 
 def item(b: Builder) -> Draft | None:
     x = b.tensor("f", fits=lambda n: all(0 not in s for s in b.shapes(n)))
-    return x and Draft("item", f"<{x}> * tj.amax({x}).item()", (x,))
+    return x and Draft("item", f"{x} * tj.amax({x}).item()", (x,))
 
 
 def loop(b: Builder) -> Draft | None:
     """Python's own loop over a size."""
     x = b.tensor("f", 1, fits=lambda n: all(s[0] < 6 for s in b.shapes(n)))
     return x and Draft(
-        "loop", f"sum([<{x}>[i] * (i + 1) for i in range({x}.shape[0])], tj.zeros(()))", (x,)
+        "loop", f"sum([{x}[i] * (i + 1) for i in range({x}.shape[0])], tj.zeros(()))", (x,)
     )
 
 
 def size_decision(b: Builder) -> Draft | None:
     x = b.tensor("fib", 1)
-    return x and Draft("size_decision", f"{x}[1:] if {x}.shape[0] > 3 else {x}", (x,), exact=True)
+    return x and Draft("size_decision", f"{x}[1:] if {x}.shape[0] > 3 else {x}", (x,))
 
 
 MOVEMENTS = {

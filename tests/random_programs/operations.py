@@ -53,23 +53,23 @@ CASTS = (
 def exact_unary(b: Builder) -> Draft | None:
     op = b.choices.pick(EXACT_FLOAT)
     x = b.tensor("f" if op in ("floor", "ceil", "trunc", "round") else "fi")
-    return x and Draft(op, f"tj.{op}({x})", (x,), exact=op != "square")
+    return x and Draft(op, f"tj.{op}({x})", (x,))
 
 
 def math(b: Builder) -> Draft | None:
     op = b.choices.pick(MATH)
     x = b.tensor("fib" if b.choices.chance(20) else "f")
-    return x and Draft(op, f"tj.{op}(<{x}>)", (x,))
+    return x and Draft(op, f"tj.{op}({x})", (x,))
 
 
 def activation(b: Builder) -> Draft | None:
     op, x = b.choices.pick(ACTIVATIONS), b.tensor("f")
-    return x and Draft(op[2:], f"{op}(<{x}>)", (x,))
+    return x and Draft(op[2:], f"{op}({x})", (x,))
 
 
 def gelu_tanh(b: Builder) -> Draft | None:
     x = b.tensor("f")
-    return x and Draft("gelu", f"F.gelu(<{x}>, approximate='tanh')", (x,))
+    return x and Draft("gelu", f"F.gelu({x}, approximate='tanh')", (x,))
 
 
 def literal(b: Builder, x: str) -> str:
@@ -102,13 +102,12 @@ def binary(b: Builder) -> Draft | None:
     op, x = b.choices.pick(BINARY + SELECTION), b.tensor()
     if x is None:
         return None
-    exact = op in SELECTION
-    if b.choices.chance(65) or exact:
+    if b.choices.chance(65) or op in SELECTION:
         y = b.partner(x)
-        return Draft(op, f"tj.{op}({x}, {y})" if exact else f"tj.{op}(<{x}>, <{y}>)", (x, y), exact)
+        return Draft(op, f"tj.{op}({x}, {y})", (x, y))
     sign = {"add": "+", "sub": "-", "mul": "*", "div": "/"}[op]
     number = literal(b, x)
-    text = f"<{x}> {sign} {number}" if b.choices.chance(50) else f"{number} {sign} <{x}>"
+    text = f"{x} {sign} {number}" if b.choices.chance(50) else f"{number} {sign} {x}"
     return Draft(op, text, (x, number) if number in b.numbers else (x,))
 
 
@@ -117,7 +116,7 @@ def scaled(b: Builder) -> Draft | None:
     if x is None:
         return None
     y = b.partner(x, "f")
-    return Draft("add", f"tj.add(<{x}>, <{y}>, alpha={b.choices.pick((2, 0.5, -1))})", (x, y))
+    return Draft("add", f"tj.add({x}, {y}, alpha={b.choices.pick((2, 0.5, -1))})", (x, y))
 
 
 def power(b: Builder) -> Draft | None:
@@ -127,8 +126,8 @@ def power(b: Builder) -> Draft | None:
     if b.dtype(x) in ("float32", "float64", "float16", "bfloat16"):
         if b.choices.chance(30):
             y = b.partner(x, "f")
-            return Draft("pow", f"tj.pow(<{x}>, <{y}>)", (x, y))
-        return Draft("pow", f"<{x}> ** {b.choices.pick((2, 3, 0.5, -1, 1, 0, 1.5))}", (x,))
+            return Draft("pow", f"tj.pow({x}, {y})", (x, y))
+        return Draft("pow", f"{x} ** {b.choices.pick((2, 3, 0.5, -1, 1, 0, 1.5))}", (x,))
     return Draft("pow", f"{x} ** {b.choices.pick((2, 3, 1, 0))}", (x,))
 
 
@@ -139,7 +138,7 @@ def division(b: Builder) -> Draft | None:
     divisor = b.choices.pick((2, 3, -2, 7))
     if b.dtype(x) == "uint8":
         divisor = abs(divisor)
-    return Draft(op, f"tj.{op}(<{x}>, {divisor})", (x,))
+    return Draft(op, f"tj.{op}({x}, {divisor})", (x,))
 
 
 def comparison(b: Builder) -> Draft | None:
@@ -147,9 +146,7 @@ def comparison(b: Builder) -> Draft | None:
     if x is None:
         return None
     y = b.partner(x) if b.choices.chance(60) else literal(b, x)
-    return Draft(
-        op, f"tj.{op}({x}, {y})", (x, y) if y in b.live or y in b.numbers else (x,), exact=True
-    )
+    return Draft(op, f"tj.{op}({x}, {y})", (x, y) if y in b.live or y in b.numbers else (x,))
 
 
 def logic(b: Builder) -> Draft | None:
@@ -158,18 +155,18 @@ def logic(b: Builder) -> Draft | None:
     if x is None:
         return None
     y = b.partner(x, "ib" if op in BITS else "fib")
-    return Draft(op, f"tj.{op}({x}, {y})", (x, y), exact=True)
+    return Draft(op, f"tj.{op}({x}, {y})", (x, y))
 
 
 def bits(b: Builder) -> Draft | None:
     op = b.choices.pick(("bitwise_not", "bitwise_left_shift", "bitwise_right_shift"))
     x = b.tensor("ib" if op == "bitwise_not" else "i")
-    return x and Draft(op, f"tj.{op}({x}{'' if op == 'bitwise_not' else ', 1'})", (x,), exact=True)
+    return x and Draft(op, f"tj.{op}({x}{'' if op == 'bitwise_not' else ', 1'})", (x,))
 
 
 def test(b: Builder) -> Draft | None:
     op, x = b.choices.pick(TESTS), b.tensor()
-    return x and Draft(op, f"tj.{op}({x})", (x,), exact=True)
+    return x and Draft(op, f"tj.{op}({x})", (x,))
 
 
 def where(b: Builder) -> Draft | None:
@@ -179,8 +176,8 @@ def where(b: Builder) -> Draft | None:
     y = b.partner(x)
     condition = b.tensor("b", fits=lambda n: b._broadcasts(x, n) and b._broadcasts(y, n))
     if condition is None:
-        return Draft("where", f"tj.where({x} > 0, {x}, {y})", (x, y), exact=True)
-    return Draft("where", f"tj.where({condition}, {x}, {y})", (x, condition, y), exact=True)
+        return Draft("where", f"tj.where({x} > 0, {x}, {y})", (x, y))
+    return Draft("where", f"tj.where({condition}, {x}, {y})", (x, condition, y))
 
 
 def clamp(b: Builder) -> Draft | None:
@@ -190,7 +187,7 @@ def clamp(b: Builder) -> Draft | None:
     limits = b.choices.pick(("min=-1", "max=2", "min=-1, max=1", "min=0", "min=2, max=1"))
     if b.dtype(x) == "uint8":
         limits = limits.replace("-1", "1")
-    return Draft("clamp", f"tj.clamp({x}, {limits})", (x,), exact=True)
+    return Draft("clamp", f"tj.clamp({x}, {limits})", (x,))
 
 
 def fused(b: Builder) -> Draft | None:
@@ -200,11 +197,9 @@ def fused(b: Builder) -> Draft | None:
     y = b.partner(x, "f")
     if b.choices.chance(50):
         return (
-            Draft("lerp", f"tj.lerp(<{x}>, <{y}>, 0.25)", (x, y))
-            if b.dtype(x) == b.dtype(y)
-            else None
+            Draft("lerp", f"tj.lerp({x}, {y}, 0.25)", (x, y)) if b.dtype(x) == b.dtype(y) else None
         )
-    return Draft("addcmul", f"tj.addcmul(<{x}>, <{y}>, <{y}>, value=0.5)", (x, y))
+    return Draft("addcmul", f"tj.addcmul({x}, {y}, {y}, value=0.5)", (x, y))
 
 
 def cast(b: Builder) -> Draft | None:
@@ -216,8 +211,8 @@ def cast(b: Builder) -> Draft | None:
         return None
     if b.dtype(x).startswith(("float", "bfloat")) and "int" in d:
         low = 0 if d == "uint8" else -100
-        return Draft("to", f"tj.clamp(tj.nan_to_num({x}), {low}, 100).to(tj.{d})", (x,), exact=True)
-    return Draft("to", f"{x}.to(tj.{d})", (x,), exact=d == "bool" or "int" in d)
+        return Draft("to", f"tj.clamp(tj.nan_to_num({x}), {low}, 100).to(tj.{d})", (x,))
+    return Draft("to", f"{x}.to(tj.{d})", (x,))
 
 
 def copy(b: Builder) -> Draft | None:
@@ -225,7 +220,7 @@ def copy(b: Builder) -> Draft | None:
     op = b.choices.pick(("clone", "detach", "contiguous", "ones_like", "zeros_like", "full_like"))
     ending = {"full_like": "3", "ones_like": "", "zeros_like": ""}.get(op)
     text = f"{x}.{op}()" if ending is None else f"tj.{op}({', '.join(filter(None, (x, ending)))})"
-    return x and Draft(op, text, (x,), exact=True)
+    return x and Draft(op, text, (x,))
 
 
 # -- products ------------------------------------------------------------------------------------
@@ -249,7 +244,7 @@ def product(b: Builder) -> Draft | None:
         return None
     y = _matching(b, x)
     op = "mm" if b.rank(x) == 2 and b.choices.chance(40) else "matmul"
-    return Draft(op, f"tj.{op}(<{x}>, <{y}>)", (x, y))
+    return Draft(op, f"tj.{op}({x}, {y})", (x, y))
 
 
 def turned_product(b: Builder) -> Draft | None:
@@ -259,16 +254,14 @@ def turned_product(b: Builder) -> Draft | None:
         return None
     if b.choices.chance(40):
         y = _matching(b, x)
-        return Draft("matmul", f"(<{y}>.t() @ <{x}>.t()) * 2", (x, y))
-    return Draft(
-        "matmul", f"<{x}>.t() @ <{x}>" if b.choices.chance(50) else f"<{x}> @ <{x}>.t()", (x,)
-    )
+        return Draft("matmul", f"({y}.t() @ {x}.t()) * 2", (x, y))
+    return Draft("matmul", f"{x}.t() @ {x}" if b.choices.chance(50) else f"{x} @ {x}.t()", (x,))
 
 
 def batched_product(b: Builder) -> Draft | None:
     x = b.tensor("f", 3, 3)
     op = b.choices.pick(("bmm", "matmul"))
-    return x and Draft(op, f"tj.{op}(<{x}>, <{x}>.transpose(1, 2))", (x,))
+    return x and Draft(op, f"tj.{op}({x}, {x}.transpose(1, 2))", (x,))
 
 
 def vector_product(b: Builder) -> Draft | None:
@@ -277,7 +270,7 @@ def vector_product(b: Builder) -> Draft | None:
         return None
     y = b.tensor("f", 1, 1, lambda n: b.dtype(n) == b.dtype(x) and b.shapes(n) == b.shapes(x)) or x
     op = b.choices.pick(("dot", "outer", "matmul"))
-    return Draft(op, f"tj.{op}(<{x}>, <{y}>)", (x, y))
+    return Draft(op, f"tj.{op}({x}, {y})", (x, y))
 
 
 def addmm(b: Builder) -> Draft | None:
@@ -290,7 +283,7 @@ def addmm(b: Builder) -> Draft | None:
         "f", 1, 1, lambda n: b.dtype(n) == b.dtype(x) and b.shapes(n) == width
     ) or b.argument(b.memory(b.dtype(x), width))
     options = b.choices.pick(("", ", beta=0.5, alpha=2", ", beta=0"))
-    return Draft("addmm", f"tj.addmm(<{bias}>, <{x}>, <{y}>{options})", (bias, x, y))
+    return Draft("addmm", f"tj.addmm({bias}, {x}, {y}{options})", (bias, x, y))
 
 
 def linear(b: Builder) -> Draft | None:
@@ -303,15 +296,15 @@ def linear(b: Builder) -> Draft | None:
         b.memory(b.dtype(x), tuple(zip(out, [s[-1] for s in b.shapes(x)])), history=history)
     )
     if b.choices.chance(30):
-        return Draft("linear", f"F.linear(<{x}>, <{weight}>)", (x, weight))
+        return Draft("linear", f"F.linear({x}, {weight})", (x, weight))
     bias = b.argument(b.memory(b.dtype(x), tuple((n,) for n in out), history=history))
-    return Draft("linear", f"F.linear(<{x}>, <{weight}>, <{bias}>)", (x, weight, bias))
+    return Draft("linear", f"F.linear({x}, {weight}, {bias})", (x, weight, bias))
 
 
 # -- composites ----------------------------------------------------------------------------------
 def softmax(b: Builder) -> Draft | None:
     op, x = b.choices.pick(("softmax", "log_softmax", "logsumexp")), b.tensor("f", 1)
-    return x and Draft(op, f"tj.{op}(<{x}>, {b.choices.between(-1, b.rank(x) - 1)})", (x,))
+    return x and Draft(op, f"tj.{op}({x}, {b.choices.between(-1, b.rank(x) - 1)})", (x,))
 
 
 def layer_norm(b: Builder) -> Draft | None:
@@ -319,14 +312,14 @@ def layer_norm(b: Builder) -> Draft | None:
     if x is None:
         return None
     if b.choices.chance(50):
-        return Draft("layer_norm", f"F.layer_norm(<{x}>, ({x}.shape[-1],))", (x,))
+        return Draft("layer_norm", f"F.layer_norm({x}, ({x}.shape[-1],))", (x,))
     weight = b.argument(
         b.memory(
             b.dtype(x), tuple((s[-1],) for s in b.shapes(x)), history=b.choices.pick(("", "leaf"))
         )
     )
     return Draft(
-        "layer_norm", f"F.layer_norm(<{x}>, ({x}.shape[-1],), <{weight}>, <{weight}>)", (x, weight)
+        "layer_norm", f"F.layer_norm({x}, ({x}.shape[-1],), {weight}, {weight})", (x, weight)
     )
 
 
@@ -336,7 +329,7 @@ def mse_loss(b: Builder) -> Draft | None:
         return None
     y = b.tensor("f", fits=lambda n: b.shapes(n) == b.shapes(x) and b.dtype(n) == b.dtype(x)) or x
     op, reduction = b.choices.pick(("mse_loss", "l1_loss")), b.choices.pick(("mean", "sum", "none"))
-    return Draft(op, f"F.{op}(<{x}>, <{y}> * 0.5, reduction={reduction!r})", (x, y))
+    return Draft(op, f"F.{op}({x}, {y} * 0.5, reduction={reduction!r})", (x, y))
 
 
 def cross_entropy(b: Builder) -> Draft | None:
@@ -346,7 +339,7 @@ def cross_entropy(b: Builder) -> Draft | None:
     target = b.index(tuple((s[0],) for s in b.shapes(x)), [s[1] for s in b.shapes(x)])
     reduction = b.choices.pick(("mean", "sum", "none"))
     return Draft(
-        "cross_entropy", f"F.cross_entropy(<{x}>, {target}, reduction={reduction!r})", (x, target)
+        "cross_entropy", f"F.cross_entropy({x}, {target}, reduction={reduction!r})", (x, target)
     )
 
 
@@ -356,13 +349,13 @@ def random_like(b: Builder) -> Draft | None:
     if x is None:
         return None
     if b.choices.chance(50):
-        return Draft(op, f"tj.{op}_like({x})", (x,), exact=True)
-    return Draft(op, f"tj.{op}(*{x}.shape)", (x,), exact=True)
+        return Draft(op, f"tj.{op}_like({x})", (x,))
+    return Draft(op, f"tj.{op}(*{x}.shape)", (x,))
 
 
 def dropout(b: Builder) -> Draft | None:
     x = b.tensor("f")
-    return x and Draft("dropout", f"F.dropout(<{x}>, {b.choices.pick((0.5, 0.25))})", (x,))
+    return x and Draft("dropout", f"F.dropout({x}, {b.choices.pick((0.5, 0.25))})", (x,))
 
 
 OPERATIONS = {

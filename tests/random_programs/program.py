@@ -1,13 +1,11 @@
 """A random program as data: memory, arguments, steps and calls, and how it reads as Python.
 
 In: parts chosen by `generator.py` (or fewer of them, by `minimise.py`). Out: the text of a function
-over tracejit tensors, plain or with rounding noise on every inexact operand, and a script that
-anyone can run. Used by `runner.py`.
+over tracejit tensors, and a script that anyone can run. Used by `runner.py`.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from zlib import crc32
 
@@ -16,7 +14,6 @@ import numpy as np
 from tracejit.ops.types import dtype_named
 
 Shape = tuple[int, ...]
-_MARK = re.compile(r"<(\w+)>")
 
 
 @dataclass(frozen=True)
@@ -49,18 +46,11 @@ class Argument:
 
 @dataclass(frozen=True)
 class Step:
-    """Some lines of the program. Names between `<` and `>` are operands whose rounding error
-    matters.
-
-    cells    (op, dtype, shape class, alias class) this step covers
-    result   the name whose value was rounded, "" where the step is exact
-    """
+    """Some lines of the program; `cells`: (op, dtype, shape class, alias class) they cover."""
 
     lines: tuple[str, ...]
     defines: tuple[str, ...]
     uses: frozenset[str]
-    result: str = ""
-    written: str = ""
     cells: frozenset[tuple[str, str, str, str]] = frozenset()
 
 
@@ -89,23 +79,12 @@ class Program:
     raises: bool = False
     rejected: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
-    def text(self, noisy: bool = False) -> str:
+    def text(self) -> str:
         """The function, named `program`."""
         lines = [f"def program({', '.join(a.name for a in self.arguments)}):"]
         for step in self.steps:
-            lines += [f"    {line}" for line in self._lines(step, noisy)]
+            lines += [f"    {line}" for line in step.lines]
         return "\n".join([*lines, f"    return {self._returned()}", ""])
-
-    @staticmethod
-    def _lines(step: Step, noisy: bool) -> list[str]:
-        lines = [
-            _MARK.sub(r"near(\1)", line) if noisy else without_marks(line) for line in step.lines
-        ]
-        if noisy and step.written:
-            lines.append(f"near_({step.written})")
-        elif noisy and step.result:
-            lines.append(f"{step.result} = near({step.result})")
-        return lines
 
     def _returned(self) -> str:
         if self.container == "single" and len(self.outputs) == 1:
@@ -134,11 +113,6 @@ demonstrate(program, mode={mode!r}, numerics={numerics!r})
             self, steps=tuple(replace(s, cells=frozenset()) for s in self.steps), rejected=()
         )
         return repr(bare)
-
-
-def without_marks(line: str) -> str:
-    """A line of a step as the user would write it."""
-    return _MARK.sub(r"\1", line)
 
 
 def values(memory: Memory, call: Call) -> np.ndarray:

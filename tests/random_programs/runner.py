@@ -13,6 +13,7 @@ elements with numerics="fast", agree as `tolerance.py` says.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ import tracejit.nn.functional as F
 from tests.random_programs.builder import tensor_of
 from tests.random_programs.program import Call, Program
 from tests.random_programs.tolerance import Noise, Tolerance, exact
+from tracejit import config
 from tracejit.ops.random import default_generator
 
 
@@ -64,17 +66,17 @@ class Mismatch:
 Observed = list[tuple[str, Any]]  # path -> array or plain value
 
 
-def function_of(program: Program, noise: Noise | None = None) -> Callable[..., Any]:
+def function_of(program: Program) -> Callable[..., Any]:
     """The program as a Python function."""
     space: dict[str, Any] = {"tj": tj, "F": F}
-    if noise is not None:
-        space |= {"near": noise.near, "near_": noise.near_}
-    exec(compile(program.text(noisy=noise is not None), "<random program>", "exec"), space)
+    exec(compile(program.text(), "<random program>", "exec"), space)
     return space["program"]
 
 
-def observe(program: Program, function: Callable[..., Any]) -> Observed:
-    """Make all calls of a program; what can be seen after each."""
+def observe(
+    program: Program, function: Callable[..., Any], noise: AbstractContextManager = nullcontext()
+) -> Observed:
+    """Make all calls of a program, under `noise`; what can be seen after each."""
     tj.manual_seed(7)
     seen: Observed = []
     memories: dict[str, Any] = {}
@@ -83,20 +85,25 @@ def observe(program: Program, function: Callable[..., Any]) -> Observed:
             memories = {m.name: tensor_of(m, call) for m in program.memories}
         seen += [
             (f"call {number}: {path}", value)
-            for path, value in _call(program, function, call, memories)
+            for path, value in _call(program, function, call, memories, noise)
         ]
     return seen
 
 
 def _call(
-    program: Program, function: Callable[..., Any], call: Call, memories: dict[str, Any]
+    program: Program,
+    function: Callable[..., Any],
+    call: Call,
+    memories: dict[str, Any],
+    noise: AbstractContextManager,
 ) -> Observed:
     arguments: dict[str, Any] = {}
     for a in program.arguments:
         arguments[a.name] = eval(a.given[call.sizes], {**memories, "inf": np.inf})
     seen: Observed = []
     try:
-        result = function(*arguments.values())
+        with noise:
+            result = function(*arguments.values())
     except Exception as e:
         seen.append(("exception", f"{type(e).__name__}: {e}"))
         result = None
@@ -104,7 +111,8 @@ def _call(
     for name, x in outputs:
         seen += _described(f"output {name}", x, memories, outputs)
     if program.backward == "outside":
-        seen += _backward([x for _, x in outputs])
+        with noise:
+            seen += _backward([x for _, x in outputs])
     for name, x in memories.items():
         seen += [
             (f"memory {name}", np.array(x.detach().array)),
@@ -168,7 +176,8 @@ def check(
         if expected is None:
             expected = observe(program, function)
         try:
-            got = observe(program, captured)
+            with config.override(verify_passes=True):  # what cannot be compiled raises
+                got = observe(program, captured)
         except Exception as e:  # outside the call itself: an output that cannot be looked at
             return Mismatch(way, "looking at the results", f"{type(e).__name__}: {e}", program)
         found = difference(
@@ -184,7 +193,7 @@ def tolerance_of(program: Program, expected: Observed, runs: int = 3) -> Toleran
     """How far rounding may move each observed element: measured by runs with rounding noise."""
     with np.errstate(all="ignore"):
         return Tolerance(
-            expected, [observe(program, function_of(program, Noise(seed))) for seed in range(runs)]
+            expected, [observe(program, function_of(program), Noise(seed)) for seed in range(runs)]
         )
 
 

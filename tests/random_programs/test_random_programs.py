@@ -108,7 +108,7 @@ def small(*lines: str, output: str = "v0", dtype: str = "float32", view: str = "
     ],
 )
 def test_a_difference_is_seen(wrong: str) -> None:
-    right = small("v0 = <x0> * 2")
+    right = small("v0 = x0 * 2")
     right = replace(right, memories=(replace(right.memories[0], history="computed"),))
     expected = observe(right, function_of(right))
     other = replace(right, steps=small(wrong).steps)

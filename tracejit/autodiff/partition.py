@@ -16,7 +16,7 @@ _CHEAP = ("pointwise", "movement", "creation")
 def residuals(graph: Graph, tangents: Sequence[Value], grads: Sequence[Value]) -> list[Value]:
     """Forward values the backward part reads: inputs and results of expensive nodes; cheap chains
     are recomputed."""
-    late, given = _dependent(graph, tangents), set(tangents)
+    late, given = dependent(graph, tangents), set(tangents)
     saved: dict[Value, None] = {}
     seen: set[Value] = set()
     stack = [g for g in grads if isinstance(g, Value)]
@@ -37,7 +37,7 @@ def _recomputable(node: Node) -> bool:
     return node.op.kind in _CHEAP
 
 
-def _dependent(graph: Graph, sources: Iterable[Value]) -> set[Value]:
+def dependent(graph: Graph, sources: Iterable[Value]) -> set[Value]:
     """Values computed from `sources`."""
     found = set(sources)
     for node in graph.nodes:

@@ -11,6 +11,7 @@ import gc
 from collections.abc import Iterable
 from typing import Any
 
+from tracejit.capture.host_reads import Pending
 from tracejit.eager.tensor import Tensor
 
 _CONTAINERS = (tuple, list, dict, set)
@@ -38,9 +39,12 @@ def explained(results: Iterable[Tensor]) -> set[int]:
 
 
 def _is_tape(x: Any) -> bool:
+    """Asks the class: a number that is pending would be read for an attribute it has not."""
+    cls = type(x)
     return (
-        not isinstance(x, type)
-        and type(x).__module__.startswith("tracejit.eager")
-        or hasattr(x, "next_functions")
-        or hasattr(x, "holds_tensors")
+        not issubclass(cls, type)
+        and cls.__module__.startswith("tracejit.eager")
+        or issubclass(cls, Pending)
+        or hasattr(cls, "next_functions")
+        or hasattr(cls, "holds_tensors")
     )

@@ -174,6 +174,7 @@ class Fuser:
                     group.members.add(v)
                     self._read(node.operand_values(), group)
                 return
+            readers = self.readers[v]  # some may have been merged
         home = self._home(v, node, readers, lambda g: fits(v, g))
         if home is None:
             home = self._new("loop", position)

@@ -94,11 +94,12 @@ def _keep(module: Any, functions: list[Any]) -> None:
     """Nobody calls these before loops are vectorised: they must not be dropped until then."""
     from llvmlite import ir
 
-    known = module.globals.pop("llvm.compiler.used", None)
     byte = ir.IntType(8).as_pointer()
-    kept = [] if known is None else list(known.initializer.constant)
+    used = module.globals.get("llvm.compiler.used")
+    if used is None:
+        used = ir.GlobalVariable(module, ir.ArrayType(byte, 0), "llvm.compiler.used")
+        used.linkage, used.section, used.initializer = "appending", "llvm.metadata", None
+    kept = [] if used.initializer is None else list(used.initializer.constant)
     kept += [function.bitcast(byte) for function in functions]
-    kind = ir.ArrayType(byte, len(kept))
-    used = ir.GlobalVariable(module, kind, "llvm.compiler.used")
-    used.linkage, used.section = "appending", "llvm.metadata"
-    used.initializer = ir.Constant(kind, kept)
+    used.value_type = ir.ArrayType(byte, len(kept))
+    used.initializer = ir.Constant(used.value_type, kept)

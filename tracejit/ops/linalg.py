@@ -48,9 +48,38 @@ def _mismatch(a: tuple, b: tuple) -> str:
 
 def _product_array(xp: Any, input: Any, other: Any) -> Any:
     if input.dtype.itemsize == 2 and input.dtype.kind not in "iu":
-        wide = xp.matmul(input.astype(np.float32), other.astype(np.float32))
-        return wide.astype(input.dtype)
-    return xp.matmul(input, other)
+        return _in_one_order(xp, input.astype(np.float32), other.astype(np.float32)).astype(
+            input.dtype)
+    return _in_one_order(xp, input, other)
+
+
+def _in_one_order(xp: Any, a: Any, b: Any) -> Any:
+    """matmul that adds in an order which shapes alone decide, not where the operands lie.
+
+    NumPy's BLAS does so for matrices. But it has other routines for vectors, chosen by strides,
+    and one for a matrix times itself: a program may hold the same values in another layout.
+    """
+    if xp is not np or a.dtype.kind not in "fc":
+        return xp.matmul(a, b)
+    if np.may_share_memory(a, b):
+        b = b.copy()
+    if a.shape[-2] == 1 and b.shape[-1] == 1:
+        return np.matmul(_contiguous(a), _contiguous(b))
+    if a.shape[-2] == 1:
+        return np.matmul(_doubled(a, -2), b)[..., :1, :].copy()
+    if b.shape[-1] == 1:
+        return np.matmul(a, _doubled(b, -1))[..., :1].copy()
+    return np.matmul(a, b)
+
+
+def _contiguous(x: Any) -> Any:
+    """`x` in row-major order, dimensions of size 1 included."""
+    return np.ascontiguousarray(x).ravel().reshape(x.shape)
+
+
+def _doubled(x: Any, axis: int) -> Any:
+    """A stack of vectors as matrices: each twice."""
+    return np.concatenate((x, x), axis)
 
 
 def _turned(x: Any) -> Any:

@@ -120,11 +120,12 @@ def promote_to(operands: Sequence[Any], target: dtype) -> tuple:
 
 
 def coerce(number: Any, target: dtype) -> Any:
-    """A Python number of the target's kind; symbolic sizes stay themselves."""
+    """A Python number of the target's kind; symbolic sizes stay themselves, but wrap."""
     if isinstance(number, (np.number, np.bool_)):
         number = number.item()
     if type(number) not in _CATEGORY:
-        return number
+        narrow = target.category == INTEGER and target.itemsize <= 2
+        return _wrapped(number, target) if narrow and hasattr(number, "same_as") else number
     if type(number) is int:
         in_64_bits(number)
     if target.category == FLOATING:
@@ -133,7 +134,11 @@ def coerce(number: Any, target: dtype) -> Any:
         return bool(number)
     if target.category == COMPLEX:
         return complex(number)
-    number = int(number)
+    return _wrapped(int(number), target)
+
+
+def _wrapped(number: Any, target: dtype) -> Any:
+    """What is left of an integer in the target's bits."""
     bits = 8 * target.itemsize
     if target is uint8:
         return number % (1 << bits)

@@ -560,10 +560,18 @@ class EntryMaker:
         number = {v: k for k, v in enumerate(joint.graph.inputs)}
         tangents = [number[t] for t in joint.tangents]
         wrt = [primal[self.recorder.lifted[id(x)].value] for x in joint.inputs]
-        graph, compile = joint.backward, self.call.compile
         plan = Backward(
-            whole, len(primal), tangents, grads, wrt, saved, originals, joint.reached, joint.groups,
-            lambda: compile(graph)
+            whole,
+            len(primal),
+            tangents,
+            grads,
+            wrt,
+            saved,
+            originals,
+            joint.reached,
+            joint.groups,
+            joint.backward,
+            self.call.compile,
         )
         return extra, plan
 

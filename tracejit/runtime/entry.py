@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.autodiff.absent import without
 from tracejit.capture.aliasing import extent
 from tracejit.capture.guards import Guards, Miss
 from tracejit.capture.results import Effect, Recipe, Replay, ResultNumber, SetGrad
@@ -21,7 +22,7 @@ from tracejit.eager.modes import no_grad
 from tracejit.eager.state import of_array
 from tracejit.eager.tape import CustomNode, record_custom, type_of
 from tracejit.eager.tensor import Tensor
-from tracejit.ir.graph import Graph
+from tracejit.ir.graph import Graph, Value
 from tracejit.ir.interpret import interpret
 from tracejit.ir.sizes import evaluate
 from tracejit.memory.storage import readonly
@@ -68,13 +69,26 @@ class Backward:
     before: list[tuple[int, int]]  # (input the program writes, output that holds what it was)
     reached: list[frozenset[int]]  # for each differentiable input the outputs that lead to it
     groups: list[list[int]]  # outputs whose history is one
-    make: Callable[[], Segment]
-    segment: Segment | None = None
+    backward: Graph  # saved values and tangents -> gradients
+    compile: Callable[[Graph], Segment]
+    segments: dict[tuple[int, ...], tuple[Segment, list[int | None]]] = field(default_factory=dict)
 
-    def compiled(self) -> Segment:
-        if self.segment is None:
-            self.segment = self.make()
-        return self.segment
+    def compiled(self, arrived: tuple[int, ...]) -> tuple[Segment, list[int | None]]:
+        """The program for gradients of these outputs; the number of each gradient in it."""
+        found = self.segments.get(arrived)
+        if found is None:
+            first = len(self.backward.inputs) - len(self.tangents)
+            graph, places = _only(self.backward, self.backward.inputs[first:], arrived)
+            found = self.segments[arrived] = self.compile(graph), places
+        return found
+
+
+def _only(
+    graph: Graph, tangents: Sequence[Value], arrived: tuple[int, ...]
+) -> tuple[Graph, list[int | None]]:
+    if len(arrived) == len(tangents):
+        return graph, list(range(len(graph.outputs)))
+    return without(graph, tangents, {t for k, t in enumerate(tangents) if k not in arrived})
 
 
 @dataclass
@@ -352,19 +366,21 @@ def attach_backward(
     everything = list(inputs)
     for number, output in plan.before:
         everything[number] = roots[output]
-    types = [(t._shape, t._dtype) for t in outputs]
 
     def pulled_back(grads: Sequence[Any], create_graph: bool) -> list[Any]:
-        tangents = [_tangent(g, shape, dtype) for g, (shape, dtype) in zip(grads, types)]
+        arrived = tuple([k for k, grad in enumerate(grads) if grad is not None])
+        tangents = [grads[k].contiguous() for k in arrived]
         if create_graph:
-            made = _differentiable(plan, everything, tangents)
+            made, places = _differentiable(plan, everything, arrived, tangents)
         else:
-            segment = plan.compiled()
+            segment, places = plan.compiled(arrived)
             given = [*kept, *tangents]
             made = segment.run(given, segment.bind_given(given, bound.sizes))
-        arrived = frozenset(k for k, grad in enumerate(grads) if grad is not None)
-        return [None if k is None or not reached & arrived else made[k]
-                for k, reached in zip(plan.grads, plan.reached)]
+        return [
+            None if k is None or places[k] is None or reached.isdisjoint(arrived)
+            else made[places[k]]  # type: ignore[index]
+            for k, reached in zip(plan.grads, plan.reached)
+        ]
 
     if len(plan.groups) == 1:
         record_custom("CompiledBackward", primals, outputs, pulled_back, kept_inputs)
@@ -387,18 +403,16 @@ def _of_group(pulled_back: Callable, group: list[int], count: int) -> Callable:
     return backward
 
 
-def _tangent(grad: Any, shape: tuple, dtype: Any) -> Any:
-    from tracejit.ops.creation import zeros
-
-    if grad is None:
-        return zeros(shape, dtype=dtype)
-    return grad.contiguous()
-
-
-def _differentiable(plan: Backward, inputs: list[Any], tangents: list[Any]) -> list[Any]:
+def _differentiable(
+    plan: Backward, inputs: list[Any], arrived: tuple[int, ...], tangents: list[Any]
+) -> tuple[list[Any], list[int | None]]:
     """Gradients as eager ops on the tape: the joint graph, op by op."""
-    given: list[Any] = [None] * len(plan.graph.inputs)
+    graph, places = _only(plan.graph, [plan.graph.inputs[k] for k in plan.tangents], arrived)
+    of_tangent = {plan.tangents[k]: tangent for k, tangent in zip(arrived, tangents)}
     rest = iter([of_array(x) if isinstance(x, np.ndarray) else x for x in inputs])
-    for k in range(len(given)):
-        given[k] = tangents[plan.tangents.index(k)] if k in plan.tangents else next(rest)
-    return interpret(plan.graph, given).outputs
+    given = [
+        of_tangent[k] if k in of_tangent else next(rest)
+        for k in range(len(plan.graph.inputs))
+        if k in of_tangent or k not in plan.tangents
+    ]
+    return interpret(graph, given).outputs, places
