@@ -157,7 +157,7 @@ class CompiledFunction:
                 watch = False
         call = CapturedCall(
             self.__name__,
-            self.signature.names,
+            self.signature,
             self.function,
             self._adapted,
             arguments,

@@ -33,8 +33,11 @@ Path = tuple[tuple[str, Any], ...]
 class NumberPlaces:
     """Which places of one recorded call hold runtime scalars."""
 
-    def __init__(self, numbers: Any, state: State, varying: frozenset[Path]):
+    def __init__(
+        self, numbers: Any, state: State, varying: frozenset[Path], spread: frozenset[int]
+    ):
         self.numbers, self.state, self.varying = numbers, state, varying
+        self.spread = spread  # arguments that the function is given in other containers
         self.roots: dict[int, RuntimeNumber] = {}  # by id of the place
         self.seen: dict[tuple, RuntimeNumber | None] = {}  # by what is stored there
         self.classes: set[type] = set()
@@ -85,6 +88,9 @@ class NumberPlaces:
         slot = _slot(place)
         if place.parent is not None and place.parent.key in ("__defaults__", "__kwdefaults__"):
             return  # a call has read them before anybody looks
+        if place.parent is not None and place.parent.how == "argument":
+            if place.parent.key in self.spread:
+                return
         if slot is None or slot in self.seen:
             return
         self.seen[slot] = None

@@ -21,6 +21,8 @@ class Signature:
         self.signature = inspect.signature(function)
         parameters = list(self.signature.parameters.values())
         self.names = [p.name for p in parameters]
+        kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        self.spread = frozenset(k for k, p in enumerate(parameters) if p.kind in kinds)
         self.plain = len(parameters) if all(p.kind in _POSITIONAL for p in parameters) else -1
         self.parameters = parameters
 

@@ -37,6 +37,7 @@ from tracejit.capture.number_text import number_text
 from tracejit.capture.rolled import FollowedList, settle_lists
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.sinks import Sinks, forget
+from tracejit.capture.signature import Signature
 from tracejit.capture.source import original_code
 from tracejit.capture.sources import Draws, values_of
 from tracejit.capture.state import ABSENT, Place, State
@@ -67,7 +68,7 @@ class CapturedCall:
     def __init__(
         self,
         name: str,
-        names: list[str],
+        signature: Signature,
         function: Callable[..., Any],
         invoke: Callable[[tuple], Any],
         arguments: tuple,
@@ -91,10 +92,12 @@ class CapturedCall:
         self.reads_source = adapt is not None  # what is called gets plain numbers where it must
         if adapt is not None:
             self.recorder.adapt = adapt
-        self.numbers = NumberPlaces(self.recorder.numbers, self.state, varying)
+        self.numbers = NumberPlaces(
+            self.recorder.numbers, self.state, varying, signature.spread
+        )
         self.recorder.replayable = watch
         self.sinks = Sinks()
-        self.names = names
+        self.names = signature.names
         self.entry: Entry | None = None
         self.segments: list[Segment] = []
         self.ended = False  # by Ctrl-C, or an exit
