@@ -22,6 +22,7 @@ from tracejit.capture.guards import Guards, current
 from tracejit.capture.host_program import give_up, settle, surrender
 from tracejit.capture.reachable import explained
 from tracejit.capture.recorder import Recorder
+from tracejit.capture.recursion import deeper
 from tracejit.capture.results import (
     Effect,
     Recipes,
@@ -167,10 +168,11 @@ class CapturedCall:
                         now[key] = same
 
     def _user_code(self, values: tuple) -> Any:
-        if not self.watch:
-            return self.invoke(values)
-        with Watcher(self._entered, self._foreign, self._library):
-            return self.invoke(values)
+        with deeper():
+            if not self.watch:
+                return self.invoke(values)
+            with Watcher(self._entered, self._foreign, self._library):
+                return self.invoke(values)
 
     def _argument(self, k: int, value: Any) -> Any:
         """Arguments as the function sees them: numbers become runtime scalars."""
