@@ -78,9 +78,6 @@ def radam(jit):
 
 
 # Figures that are not reached yet, and why.
-NOT_YET = {
-    "clipping by if norm > limit": "the variable of a loop in one side has no value in the other",
-}
 
 
 def scaled(parameters, factor):
@@ -165,15 +162,7 @@ ONE_PROGRAM = {
 }
 
 
-def cases():
-    """Every figure; those that are not reached yet must fail, and say why."""
-    for name in ONE_PROGRAM:
-        missed = [pytest.mark.xfail(reason=NOT_YET[name], strict=True)] if name in NOT_YET else []
-        yield pytest.param(name, id=name, marks=missed)
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", [*cases()])
+@pytest.mark.parametrize("name", [*ONE_PROGRAM])
 def test_one_compile_and_no_break(name, mode):
     report = both(ONE_PROGRAM[name], mode)
     assert (report.compiles, report.breaks) == (1, []), str(report)

@@ -16,19 +16,8 @@ from tracejit import config
 PAGE = {name: told for name, *told in documented()}
 # Programs that show something else when captured, and the ways in which they do. Each is a defect
 # to mend, and goes then.
-SCRIPT = "graph python compiled"
-CHOSEN = "a branch between two existing tensors gives a copy, not the tensor itself"
 WRONG: dict[str, tuple[str, str]] = {
-    "squeeze_of_flattened_sizes_1": (SCRIPT + " trace", "a shape holds Size, not int"),
-    "size_returned": (SCRIPT + " trace", "a shape holds Size, not int"),
     "sizes_of_none_in_a_training_loop": ("trace", "a list keeps Size, not int, after a break"),
-    "power_iteration_until_it_settles": (SCRIPT, "GraphError while a loop is tried"),
-    "branch_returns_one_of_two_arguments": (SCRIPT, CHOSEN),
-    "swapped_names_in_a_branch": (SCRIPT, CHOSEN),
-    "argument_chosen_by_a_ternary": (SCRIPT, CHOSEN),
-    "argument_chosen_for_an_attribute": (SCRIPT, CHOSEN),
-    "result_chosen_among_results": (SCRIPT, CHOSEN),
-    "names_swapped_in_a_for": (SCRIPT, "a rolled loop gives copies of tensors it only renames"),
 }
 
 
