@@ -26,6 +26,7 @@ from tracejit.capture.host_effects import replacement
 from tracejit.capture.location import is_own
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
+from tracejit.capture.source import is_understood
 from tracejit.capture.watch import PASSED_ON, is_pure
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
@@ -68,7 +69,7 @@ def adapted(recorder: Any, function: Any) -> Any:
 
 def _adapted_function(recorder: Any, function: FunctionType) -> Any:
     found = recorder.root.adapt(function)
-    foreign = found is function and not is_own(function.__code__)
+    foreign = found is function and not is_own(function.__code__) and not is_understood(function)
     return with_plain_numbers(function) if foreign else found
 
 
@@ -168,7 +169,7 @@ def _checked_function(recorder: Any, function: FunctionType) -> Any:
     if is_own(code):
         return _guarding(recorder, adapted(recorder, function))
     found = recorder.root.adapt(function)
-    if found is function and not recorder.root.rewrites(function):
+    if found is function and not is_understood(function):
         module = (function.__module__ or "").partition(".")[0]
         if module not in _LIBRARIES:
             raise Refused(f"calls {function.__qualname__}, whose source cannot be rewritten")

@@ -103,12 +103,12 @@ class RuntimeNumber:
         first = operands[0]
         if op.name == "convert" and isinstance(first, RuntimeInt):
             target = attributes["dtype"]
+            if first.on_host and not first.numbers.fits(first):
+                return coerce(first.concrete(), target)
             if target.category >= FLOATING:
                 operands = (first.as_float(), *operands[1:])
                 if target is float64:
                     return operands[0]
-            elif first.on_host and not first.numbers.fits(first):
-                return coerce(first.concrete(), target)
         return Tensor.dispatch(op, operands, attributes)
 
     # -- asked for its value ---------------------------------------------------------------------

@@ -71,7 +71,14 @@ def convert(function: Any, runtime: object) -> Any:
     if not isinstance(function, FunctionType):
         return function
     code = _converted_code(function)
-    return function if code is None else _with_code(function, code, runtime)
+    same = code is None or code is function.__code__
+    return function if same else _with_code(function, code, runtime)
+
+
+def is_understood(function: FunctionType) -> bool:
+    """Whether the function's source is known, so that `convert` leaves it only where there is
+    nothing to convert."""
+    return _converted_code(function) is not None
 
 
 def original_code(code: CodeType) -> CodeType:
@@ -147,7 +154,9 @@ def _compiled(function: FunctionType) -> CodeType | None:
         made = _compile(tree, found, code)
     except (RecursionError, SyntaxError):
         return None  # too deep for Python's own compiler
-    if RUNTIME not in made.co_freevars or not set(made.co_freevars) <= {
+    if RUNTIME not in made.co_freevars:
+        return code
+    if not set(made.co_freevars) <= {
         *code.co_freevars,
         RUNTIME,
         BOUND,
