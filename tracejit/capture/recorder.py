@@ -1,10 +1,9 @@
 """Recording: ops on tensors become nodes instead of results.
 
 In: ops, views, writes and reads of tensors while the user's own Python runs (Tensor calls these
-methods through
-`eager.recording.active`). Out: graph segments; `flush` compiles and runs what was recorded and
-makes the deferred
-tensors that are still alive concrete. Called by `jit.CompiledFunction` around each recorded call.
+methods through `eager.recording.active`). Out: a graph, and what an entry is made of. Made by
+`runtime.capture_call` for each recorded call. How tensors come in is in `lifting.py`, how a segment
+ends in `segment_end.py`.
 """
 
 from __future__ import annotations
@@ -16,34 +15,32 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.capture.aliasing import Memory, Spans, Traced, Writes, extent
-from tracejit.capture import host_reads, value_checks
+from tracejit.capture import host_reads, segment_end, value_checks
+from tracejit.capture.aliasing import Memory, Spans, Traced, Writes
 from tracejit.capture.breaks import Break, CaptureError, Refused, leaked
+from tracejit.capture.lifting import lift
 from tracejit.capture.location import is_asked_by_user, user_location
-from tracejit.capture.materialise import materialise
+from tracejit.capture.random_state import draws_of
 from tracejit.capture.runtime_numbers import Numbers
 from tracejit.capture.scalars import RuntimeNumber, asked, runtime_number
 from tracejit.capture.settling import settled
-from tracejit.capture.sharing import Sharing, become_view
-from tracejit.capture.sources import Draws, Lifted, NumberSource, values_of
+from tracejit.capture.sharing import Sharing
+from tracejit.capture.sources import Draws, Lifted, NumberSource
 from tracejit.capture.viewable import is_contiguous, stays_view, strides
 from tracejit.config import flags
-from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
 from tracejit.eager.state import make, of_array
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.writing import write_memory
-from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.sizes import Size
 from tracejit.memory import CPU
 from tracejit.ops import random
 from tracejit.ops.indexing import DYNAMIC_OPS
 from tracejit.ops.record import REGISTRY, Op
-from tracejit.ops.shapes import hint
-from tracejit.ops.types import TensorType, int64
+from tracejit.ops.types import TensorType
 
 
 class Recorder:
@@ -83,9 +80,10 @@ class Recorder:
         self.numbers = Numbers(self, runtime_number)
         self.pending: list[weakref.ref] = []  # values that only the program knows
         self.output: list[Any] = []  # what is printed and logged when the values are there
-        self._start()
+        self.start()
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Begin a new segment: an empty graph, and nothing lifted."""
         self.graph = Graph(self.name)
         self.graph.scope.where = lambda: str(user_location(3) or "")
         self.graph.scope.shown = lambda: active.recorder is not None or is_asked_by_user()
@@ -236,15 +234,7 @@ class Recorder:
 
     def draws_of(self, generator: random.Generator) -> Draws:
         """What this graph draws from a generator."""
-        draws = self.generators.get(id(generator))
-        if draws is not None and not draws.untouched():
-            self.need(None, "the generator was seeded inside the captured function")
-            draws = None
-        if draws is None:
-            state = self.graph.input(TensorType(int64, (2,), CPU), source="generator state")
-            tensor = self._wrap(Traced(self, Memory(state)), track=False)
-            draws = self.generators[id(generator)] = Draws(generator, tensor, state)
-        return draws
+        return draws_of(self, generator)
 
     def alias(self, tensor: Tensor) -> Tensor:
         """`detach()`: the same memory through the same views, without history."""
@@ -260,52 +250,7 @@ class Recorder:
                 return state
             raise CaptureError(leaked(state))
         lifted = self.lifted.get(id(tensor))
-        return lifted.traced if lifted is not None else self._lift(tensor)  # type: ignore[return-value]
-
-    def _lift(self, tensor: Any) -> Traced:
-        storage = tensor._storage
-        place = (id(storage), tensor._offset, tensor._shape, tensor._strides, tensor._dtype)
-        known = self.by_place.get(place)
-        if known is not None:
-            traced = Traced(self, known.memory)
-            traced._value, traced._generation = known.memory.value, known.memory.generation
-            self.lifted[id(tensor)] = Lifted(tensor, known.memory.input, traced)
-            return traced
-        start, end = extent(tensor)
-        overlapping = self.spans.overlapping(start, end)
-        if any(memory.generation for memory in overlapping):
-            self.need(
-                tensor, "memory is read that overlaps what was written through another tensor"
-            )
-            overlapping = []
-        k = len(self.graph.inputs)
-        scope = self.graph.scope
-        shape = []
-        for d, size in enumerate(tensor._shape):
-            symbol = scope.symbol(size, f"s{k}_{d}")
-            self.graph.symbol_sources[f"s{k}_{d}"] = ("size", k, d)
-            if self.static:
-                scope.decide("==", symbol, size)
-            shape.append(scope.resolve(symbol))
-        strides: list[Any] = []
-        contiguous = tensor._strides is None
-        if not contiguous:
-            for d, stride in enumerate(tensor._strides):
-                strides.append(scope.symbol(stride, f"t{k}_{d}"))
-                self.graph.symbol_sources[f"t{k}_{d}"] = ("stride", k, d)
-        value = self.graph.input(
-            TensorType(tensor._dtype, tuple(shape), tensor._device),
-            contiguous=contiguous,
-            strides=strides,
-        )
-        writes = self.writes.setdefault(id(storage), Writes(storage.version))
-        traced = Traced(self, Memory(value, writes, tensor))
-        for memory in overlapping:
-            memory.entangled = traced.memory.entangled = True
-        self.spans.add(start, end, traced.memory)
-        self.lifted[id(tensor)] = Lifted(tensor, value, traced)
-        self.by_place[place] = traced
-        return traced
+        return lifted.traced if lifted is not None else lift(self, tensor)  # type: ignore[return-value]
 
     def operands(self, operands: tuple) -> tuple:
         """Graph values for tensors and runtime numbers."""
@@ -426,6 +371,10 @@ class Recorder:
     def tangent(self, like: Tensor) -> Tensor:
         """A deferred tensor standing for the gradient of `like`: a new input of the graph."""
         value = self.graph.input(like_type(self.traced(like)), source="tangent")
+        return self.untracked(value)
+
+    def untracked(self, value: Value) -> Tensor:
+        """A tensor that holds a value and is no result, however long it lives."""
         return self._wrap(Traced(self, Memory(value)), track=False)
 
     # -- ending a segment ----------------------------------------------------------------------
@@ -454,75 +403,7 @@ class Recorder:
 
     def flush(self) -> None:
         """Compile and run what was recorded; tensors that are still alive become concrete."""
-        if not self.graph.nodes and not self.deferred and not self.generators:
-            self._show()
-            return
-        alive = self.alive()
-        fresh = list(
-            dict.fromkeys(t._traced.memory for t in alive if t._traced.memory.owner is None)
-        )
-        if fresh or self.written():
-            sources = self.input_sources()
-            inputs = [v for v in self.graph.inputs if v in sources]  # no tangents
-            known = len(self.found_same)
-            self.finish(inputs, [sources[v] for v in inputs], alive, fresh, [])
-            with self.paused():
-                for tensor, owner in self.found_same[known:]:
-                    become_view(tensor, owner)
-        else:
-            with HeldInterrupts():
-                self._settle(alive, [], [])
-            self._show()
-
-    def finish(
-        self,
-        inputs: list[Value],
-        sources: list[Any],
-        results: list[Tensor],
-        fresh: list[Memory],
-        extra: list[Value],
-    ) -> list[Tensor]:
-        """Run the graph from `inputs`; `results` become concrete. Returns the roots of `fresh`,
-        then `extra`."""
-        written = self.written()
-        graph = self.graph
-        graph.location, graph.detached = None, False
-        wanted = extract(
-            graph,
-            self.name,
-            inputs,
-            [*(m.value for m in fresh), *extra],
-            [(m.input, m.value) for m in written if m.input is not None],
-        )
-        run = self.run_segment(wanted, values_of(sources))
-        with HeldInterrupts():
-            roots = run()
-            self._settle(results, fresh, roots)
-            for memory in written:
-                memory.owner._storage.version = memory.version
-        self._show()
-        return roots
-
-    def _settle(self, results: list[Tensor], fresh: list[Memory], roots: list[Tensor]) -> None:
-        possible = self.sharing.of_results(results)
-        made = dict(zip(fresh, roots))
-        self.sharing.unite(made)
-        materialise(results, made)
-        for tensor, owner, flag in possible:
-            if flag._storage is not None and bool(flag.array):
-                self.found_same.append((tensor, owner))
-        for draws in self.generators.values():
-            if draws.untouched():
-                draws.generator.take(hint(draws.count))
-        self._start()
-        self.restarted = True
-
-    def _show(self) -> None:
-        """Print and log what was waiting for its values, in order."""
-        output, self.output = self.output, []
-        for effect in output:
-            with self.paused():
-                effect.perform()
+        segment_end.flush(self)
 
     def abandon(self) -> None:
         """After an exception in the user's code: what ran before it has happened, so make it so."""
@@ -548,14 +429,3 @@ class Paused:
 
     def __exit__(self, *exc: object) -> None:
         active.recorder = self.recorder
-
-
-def _state_of(generator: random.Generator) -> tuple[Any, int]:
-    """What random ops ask: the recorder's answer while recording, the generator's own else."""
-    recorder = active.recorder
-    if recorder is None:
-        return generator.take(), 0
-    return recorder.random_state(generator)
-
-
-random.install_state_provider(_state_of)

@@ -39,8 +39,8 @@ class RegionRecorder(Recorder):
         self.refused: Refused | None = None  # the first refusal raised in this region
         self.restarted = parent.restarted
 
-    def _start(self) -> None:
-        super()._start()
+    def start(self) -> None:
+        super().start()
         self.graph.scope = self.parent.graph.scope
         self.captured: dict[Value, Value] = {}  # a value of the parent -> the input here
         self.memories: dict[Memory, Memory] = {}  # memory of the parent -> what it is here

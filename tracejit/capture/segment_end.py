@@ -1,0 +1,100 @@
+"""The end of a segment: what was recorded is compiled and runs, deferred tensors become concrete.
+
+In: a recorder, the results somebody holds. Out: nothing, or the roots of the memory that was asked
+for: memory, versions, generators and shared tensors are as the recorded ops leave them, and what
+waited for values is printed. Called by the recorder when a value is needed, and when an entry is
+made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tracejit.capture.aliasing import Memory
+from tracejit.capture.materialise import materialise
+from tracejit.capture.sharing import become_view
+from tracejit.capture.sources import values_of
+from tracejit.eager.interrupts import HeldInterrupts
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.extract import extract
+from tracejit.ir.graph import Value
+from tracejit.ops.shapes import hint
+
+if TYPE_CHECKING:
+    from tracejit.capture.recorder import Recorder
+
+
+def flush(recorder: Recorder) -> None:
+    """Compile and run what was recorded; tensors that are still alive become concrete."""
+    if not recorder.graph.nodes and not recorder.deferred and not recorder.generators:
+        _show(recorder)
+        return
+    alive = recorder.alive()
+    fresh = list(dict.fromkeys(t._traced.memory for t in alive if t._traced.memory.owner is None))
+    if fresh or recorder.written():
+        sources = recorder.input_sources()
+        inputs = [v for v in recorder.graph.inputs if v in sources]  # no tangents
+        known = len(recorder.found_same)
+        finish(recorder, inputs, [sources[v] for v in inputs], alive, fresh, [])
+        with recorder.paused():
+            for tensor, owner in recorder.found_same[known:]:
+                become_view(tensor, owner)
+    else:
+        with HeldInterrupts():
+            _settle(recorder, alive, [], [])
+        _show(recorder)
+
+
+def finish(
+    recorder: Recorder,
+    inputs: list[Value],
+    sources: list[Any],
+    results: list[Tensor],
+    fresh: list[Memory],
+    extra: list[Value],
+) -> list[Tensor]:
+    """Run the graph from `inputs`; `results` become concrete. Returns the roots of `fresh`,
+    then `extra`."""
+    written = recorder.written()
+    graph = recorder.graph
+    graph.location, graph.detached = None, False
+    wanted = extract(
+        graph,
+        recorder.name,
+        inputs,
+        [*(m.value for m in fresh), *extra],
+        [(m.input, m.value) for m in written if m.input is not None],
+    )
+    run = recorder.run_segment(wanted, values_of(sources))
+    with HeldInterrupts():
+        roots = run()
+        _settle(recorder, results, fresh, roots)
+        for memory in written:
+            memory.owner._storage.version = memory.version
+    _show(recorder)
+    return roots
+
+
+def _settle(
+    recorder: Recorder, results: list[Tensor], fresh: list[Memory], roots: list[Tensor]
+) -> None:
+    possible = recorder.sharing.of_results(results)
+    made = dict(zip(fresh, roots))
+    recorder.sharing.unite(made)
+    materialise(results, made)
+    for tensor, owner, flag in possible:
+        if flag._storage is not None and bool(flag.array):
+            recorder.found_same.append((tensor, owner))
+    for draws in recorder.generators.values():
+        if draws.untouched():
+            draws.generator.take(hint(draws.count))
+    recorder.start()
+    recorder.restarted = True
+
+
+def _show(recorder: Recorder) -> None:
+    """Print and log what was waiting for its values, in order."""
+    output, recorder.output = recorder.output, []
+    for effect in output:
+        with recorder.paused():
+            effect.perform()
