@@ -209,7 +209,7 @@ def tables(net):
     holder.net = net
     keys = (net, net.layer.weight, holder, 1.5, None, "name")
     given = [{key: tj.full((), float(k))} for k, key in enumerate(keys)]
-    for k in range(40):  # snapshots too
+    for _ in range(40):  # snapshots too
         assert f(tj.ones(2), *given).tolist() == [15.0, 15.0]
     assert f.report().compiles == 1
     return f

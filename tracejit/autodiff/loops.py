@@ -90,8 +90,8 @@ class LoopGradient:
                            for g, s in zip(grads[count:], self.scans)]
         sums = zip(summed, grads[count + scans:], self.sum_arrives)
         self.sums = [(x, g) for x, g, _ in sums if g is not None]
-        sums = zip(grads[count + scans:], self.sum_arrives)
-        self.sum_arrives = [a for g, a in sums if g is not None]
+        arriving = zip(grads[count + scans:], self.sum_arrives)
+        self.sum_arrives = [a for g, a in arriving if g is not None]
         wanted = [g for g in grads if g is not None]
         self._keep(residuals(graph, tangents, wanted))
 
@@ -102,7 +102,7 @@ class LoopGradient:
         """Sort what the gradient reads: the same for all iterations, scanned, or kept of each."""
         node, body = self.node, self.body
         captured = {inner: key for key, inner in self.region.captured.items()}
-        for m, inner in node.memories:  # its content differs from iteration to iteration
+        for _, inner in node.memories:  # its content differs from iteration to iteration
             captured.pop(inner.input, None)
         for slot in node.invariant:
             captured[slot.input] = node.parent.traced(slot.outer).read()
@@ -115,13 +115,13 @@ class LoopGradient:
         if body.trip is None and not self.residuals:
             self.residuals = [node.carried[0].input]
 
-    # -- after the node is made -----------------------------------------------------------------------
+    # -- after the node is made ------------------------------------------------------------------
     def attach(self, node: Any, stacked: Sequence[Tensor], kept: Sequence[Tensor]) -> None:
         """Put the gradient loop on the tape."""
         parent = node.parent
         sums = [Sum(self.region.graph, x, g) for x, g in self.sums]
         same = [parent.holding(key) for _, key in self.same]
-        bars = [c for c in self.slots]
+        bars = list(self.slots)
         numbers = {id(c): k for k, c in enumerate(
             [c for c in bars if c.slot.end._requires_grad])}
         first: list[Any] = [numbers.get(id(c), c.input.type) for c in bars]

@@ -73,12 +73,12 @@ class ControlBackward:
         self.reached = reached
 
     def __call__(self, grads: tuple, create_graph: bool) -> list[Any]:
-        given: list[Any] = []
+        operands: list[Any] = []
         for x in self.operands:
             if type(x) is int:
                 x = self.types[x] if grads[x] is None else grads[x]
-            given.append(zeros_of(None, settled(x)) if type(x) is TensorType else x)
-        made = run_node(self.op, given, settled(self.attributes), self.regions, create_graph)
+            operands.append(zeros_of(None, settled(x)) if type(x) is TensorType else x)
+        made = run_node(self.op, operands, settled(self.attributes), self.regions, create_graph)
         given = frozenset(k for k, grad in enumerate(grads) if grad is not None)
         return [None if k is None or not reached & given else made[k]
                 for k, reached in zip(self.places, self.reached)]

@@ -51,7 +51,7 @@ class Memory:
         return self.writes.count
 
     def write(self, value: Value, counted: bool = True) -> None:
-        """The memory holds `value`. Not counted: another tensor was written that may be this one."""
+        """The memory holds `value`. Not counted: another tensor was written that may be it."""
         self.value = value
         self.generation += 1
         self.writes.count += counted

@@ -50,9 +50,13 @@ class Refused(BaseException):
 
     def __init__(self, *args: Any):
         super().__init__(*args)
-        region = active.recorder
+        region: Any = active.recorder
         if region is not None and getattr(region, "refused", self) is None:
             region.refused = self
+
+
+class Defect(BaseException):
+    """An error of tracejit's own, which tests see; elsewhere a region is refused instead."""
 
 
 def leaked(traced: Any) -> str:

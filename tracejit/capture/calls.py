@@ -33,7 +33,7 @@ from tracejit.ir.sizes import Size
 from tracejit.ops import joining
 
 _CONTAINERS = (list, dict, set, bytearray, deque)
-_FIXED = (
+_FIXED: tuple[type, ...] = (
     Tensor, int, float, complex, str, bytes, tuple, frozenset, range, slice, type(None), type,
     type({}.keys()), type({}.values()), type({}.items()),
 )  # fmt: skip
@@ -156,12 +156,18 @@ def check_call(recorder: Any, function: Any) -> Any:
         return _type_of
     if isinstance(function, type):
         return _guarding(recorder, _checked_class(function))
-    if isinstance(function, (BuiltinFunctionType, MethodWrapperType)) or not hasattr(
-            kind, "__call__") or not hasattr(kind.__call__, "__code__"):
+    builtin = isinstance(function, (BuiltinFunctionType, MethodWrapperType))
+    code = None if builtin else _code_of_calls(kind)
+    if code is None:
         return _checked_builtin(recorder, function)
-    if is_own(kind.__call__.__code__):
+    if is_own(code):
         return function  # a module: its forward is adapted when it is called
     return MethodType(check_call(recorder, kind.__call__), function)
+
+
+def _code_of_calls(kind: type) -> CodeType | None:
+    """What calling an instance runs, if that is Python."""
+    return getattr(getattr(kind, "__call__", None), "__code__", None)  # noqa: B004
 
 
 def _checked_function(recorder: Any, function: FunctionType) -> Any:
@@ -221,7 +227,7 @@ PASSED_ON.update(c for c in _guarding.__code__.co_consts if isinstance(c, CodeTy
 
 
 def check_iterable(recorder: Any, x: Any) -> None:
-    """Raises Refused for an iterator that was not made in this trial: it is about to be consumed."""
+    """Raises Refused for an iterator that was not made in this trial: it would be consumed."""
     if isinstance(x, Iterator) and not recorder.made(x):
         raise Refused(f"a {type(x).__name__} is consumed")
 

@@ -41,9 +41,8 @@ from tracejit.ops.types import bool_
 
 __all__ = [
     "BREAK", "CONTINUE", "Return", "and_", "assert_", "both", "call", "effect", "either", "for_",
-    "formatted", "fresh", "get_item", "if_", "inplace", "iterate", "iterated", "not_", "or_", "percent", "set_item", "ternary",
-    "text",
-    "update_item", "value", "while_",
+    "formatted", "fresh", "get_item", "if_", "inplace", "iterate", "iterated", "not_", "or_",
+    "percent", "set_item", "ternary", "text", "update_item", "value", "while_",
 ]  # fmt: skip
 
 Body = Callable[[], Signal]
@@ -149,6 +148,7 @@ def value(signal: Signal) -> Any:
 def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body | None,
            names: Sequence[str], live: Sequence[str]) -> Signal:
     """`while test(): body() else: orelse()`, then `rest()`; how it all ends."""
+    recorder: Any = active.recorder
     variables = Variables(names, (body, test), live)
     open_end: Any = None  # a tensor: whether the body broke the last time
     while True:
@@ -156,7 +156,7 @@ def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body 
         undecided = open_end is not None and orelse is not None  # which of the two ended it?
         if _deferred(decision) and not undecided:
             try:
-                open_loop(active.recorder, decision, test, body, variables, orelse is None)
+                open_loop(recorder, decision, test, body, variables, orelse is None)
                 return _after(None, orelse, rest)
             except Refused as reason:
                 decision = _decide(decision, reason)
@@ -213,12 +213,13 @@ def iterate(function: Any, *arguments: Any, **keywords: Any) -> Any:
 def for_(iterable: Any, body: Callable[[Any], Signal], orelse: Body | None, rest: Body | None,
          names: Sequence[str], live: Sequence[str]) -> Signal:
     """`for item in iterable: body(item) else: orelse()`, then `rest()`; how it all ends."""
+    recorder: Any = active.recorder
     variables = Variables(names, (body,), live)
-    rolled = worth_rolling(iterable) if active.recorder is not None else None
+    rolled = worth_rolling(iterable) if recorder is not None else None
     peeled = False
     while rolled is not None:
         try:
-            counted_loop(active.recorder, rolled, body, variables, orelse is None)
+            counted_loop(recorder, rolled, body, variables, orelse is None)
             return _after(None, orelse, rest)
         except Peel as reason:
             if peeled or not rolled.trip >= 1:
@@ -251,7 +252,7 @@ def _unrolled(rolled: Rolled, peeled: bool, iterable: Any, reason: Refused) -> A
     return rolled.plainly() if peeled else iterable
 
 
-# -- calls and effects ------------------------------------------------------------------------------
+# -- calls and effects -----------------------------------------------------------------------------
 
 
 def call(function: Any) -> Any:

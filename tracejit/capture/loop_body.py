@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from operator import is_
 from typing import Any
 
 from tracejit.capture.aliasing import Memory, Traced
@@ -30,8 +32,8 @@ from tracejit.ir.graph import Value
 from tracejit.memory import CPU
 from tracejit.ops import random
 from tracejit.ops.creation import full_of
-from tracejit.ops.shapes import known_same_shape, same_shape
 from tracejit.ops.record import REGISTRY
+from tracejit.ops.shapes import known_same_shape, same_shape
 from tracejit.ops.types import TensorType, float64, int64
 
 
@@ -130,7 +132,7 @@ class Body:
     slots: list[Slot] = field(default_factory=list)
     scans: list[Scan] = field(default_factory=list)
     stores: list[Store] = field(default_factory=list)
-    appended: dict[int, tuple[list, list[Any]]] = field(default_factory=dict)
+    appended: dict[int, tuple[FollowedList, list[Any]]] = field(default_factory=dict)
     generations: dict[int, int] = field(default_factory=dict)  # of elements, when appended
     results: dict[str, tuple[Structure, list[Slot]]] = field(default_factory=dict)
     indices: dict[str, LoopIndex] = field(default_factory=dict)
@@ -163,7 +165,7 @@ class Body:
             self.variables.set(before)
         self.region.unchanged()
 
-    # -- the start of an iteration ------------------------------------------------------------------
+    # -- the start of an iteration ---------------------------------------------------------------
     def _start(self, before: dict[str, Any]) -> None:
         self.started: dict[str, tuple[Structure, list[Slot]]] = {}
         self.containers: dict[str, Any] = {}  # lists and dicts that stand for the variable's
@@ -176,8 +178,9 @@ class Body:
                 self.variables.set({name: slot.start})
                 continue
             leaves: list[Tensor] = []
-            counted = self.trip is not None  # else the body may never run: the list stays itself
-            structure = take_apart(value, leaves, lambda c, v=value: counted and c is v)
+            # A body that may never run leaves the list itself.
+            changing = value if self.trip is not None else UNBOUND
+            structure = take_apart(value, leaves, partial(is_, changing))
             slots = [self._tensor(name, k, leaf) for k, leaf in enumerate(leaves)]
             self.started[name] = (structure if slots else Structure("constant", value), slots)
             if slots:
@@ -212,7 +215,7 @@ class Body:
         self.slots.append(slot)
         return slot
 
-    # -- within ---------------------------------------------------------------------------------------
+    # -- within ----------------------------------------------------------------------------------
     def index(self, start: Any, step: int) -> LoopIndex:
         """`start + step * position`, of this iteration."""
         value: Any = self.position.value if self.counted else self.position
@@ -281,12 +284,13 @@ class Body:
         if len(item.shape) > len(shape):
             raise Refused("a row of other rank is written")
         rows = item.to(kind.dtype).expand(shape).clone()
-        self.stores.append(Store(target, dim, start if low >= 0 else start + size, index.step, rows))
+        start = start if low >= 0 else start + size
+        self.stores.append(Store(target, dim, start, index.step, rows))
 
     def append(self, container: list, element: Any) -> None:
         """`container.append(element)`, in every iteration."""
         if active.recorder is not self.region or not isinstance(element, Tensor):
-            raise Refused("something else than a tensor is appended to a list, or under a condition")
+            raise Refused("what is appended is no tensor, or it is appended under a condition")
         if self.trip is None:
             raise Refused("a list is appended to in a loop whose end is decided by a value")
         if not isinstance(container, FollowedList) or isinstance(self.parent, RegionRecorder):
@@ -299,7 +303,7 @@ class Body:
         known[1].append(element)
         self.generations[id(element)] = self.region.traced(element).memory.generation
 
-    # -- the end of an iteration ----------------------------------------------------------------------
+    # -- the end of an iteration -----------------------------------------------------------------
     def _finish(self, before: dict[str, Any], after: dict[str, Any]) -> None:
         self.taking = self.region.taking()
         for name, value in after.items():

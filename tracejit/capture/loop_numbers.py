@@ -32,6 +32,8 @@ class LoopNumber:
 
     on_host = False
     value: Value | None
+    op: str | None
+    operands: tuple
 
     def __init__(self, value: Value):
         self.value, self.hint, self.source, self.op, self.operands = value, None, None, None, ()
@@ -70,7 +72,6 @@ class LoopInt(LoopNumber, RuntimeInt):
         if op not in _INT_OPS or large or len(growing) > 1:  # it could outgrow an int64
             raise Refused(f"{op} of an int that changes from iteration to iteration")
         return LoopInt(_applied(_INT_OPS[op], operands))
-
 
     def as_float(self) -> Any:
         return LoopFloat(_applied("convert", (self,), {"dtype": float64}))
@@ -144,6 +145,9 @@ class ResultNumber:
     """A number that a loop has computed: a tensor of the graph, and what the host will read."""
 
     bounded = True
+    value: Value | None
+    op: str | None
+    operands: tuple
 
     def __init__(self, tensor: Tensor):
         self.tensor, self.value, self.pending = tensor, None, tensor.item()
@@ -182,7 +186,7 @@ class ResultNumber:
         return recipes.of(self.pending)
 
 
-class ResultInt(ResultNumber, LoopInt):
+class ResultInt(ResultNumber, LoopInt):  # type: ignore[override]
     """An int that a loop has computed."""
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
@@ -198,5 +202,5 @@ class ResultInt(ResultNumber, LoopInt):
             return ResultFloat(self.tensor.double())
 
 
-class ResultFloat(ResultNumber, LoopFloat):
+class ResultFloat(ResultNumber, LoopFloat):  # type: ignore[override]
     """A float that a loop has computed."""

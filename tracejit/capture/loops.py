@@ -149,8 +149,8 @@ class Carried:
 class LoopNode:
     """Makes the node of a recorded body, and the state after it."""
 
-    def __init__(self, body: Body, go: Tensor | None = None):
-        self.body, self.go = body, go
+    def __init__(self, body: Body, go: Any = None):
+        self.body, self.go = body, go  # `go`: of a loop without a trip count, a tensor
         self.parent, self.region = body.parent, body.region
         self.count: Any = None
         self.invariant = [s for s in body.slots if s.is_tensor and s.end is s.start
@@ -158,7 +158,9 @@ class LoopNode:
         self.carried = [self._carried(s) for s in body.slots if s not in self.invariant]
         self.carried += self._counter()
         self.memories = list(self.region.written_outside().items())
-        self.written = [(m, Carried(m.value, inner.input, inner.value)) for m, inner in self.memories]
+        self.written = [
+            (m, Carried(m.value, inner.input, inner.value)) for m, inner in self.memories
+        ]
         self.carried += [c for _, c in self.written]
         drawing = [d for d in self.region.generators.values() if d.since]
         self.draws = [(d, self._state(d)) for d in drawing]
@@ -240,7 +242,8 @@ class LoopNode:
             attributes = {"trip": body.trip, "carried": carried, "scanned": len(body.scans),
                           "reverse": False}
             return list(parent.control(REGISTRY["for_loop"], operands, attributes, (region,)))
-        decision = self.region.traced(body.decision).read()
+        decides: Any = body.decision
+        decision = self.region.traced(decides).read()
         region = self.region.region(inputs, [decision, *outputs])
         go = parent.traced(self.go).read()
         made = parent.control(REGISTRY["while_loop"], [go, *operands], {"carried": carried},
@@ -251,7 +254,7 @@ class LoopNode:
     def _gradient(self) -> Any:
         return region_gradients().of_loop(self) if is_grad_enabled() else None
 
-    # -- after the loop -------------------------------------------------------------------------------
+    # -- after the loop --------------------------------------------------------------------------
     def _leave(self, stacked: list[Tensor]) -> None:
         parent, body = self.parent, self.body
         for memory, c in self.written:
@@ -309,7 +312,7 @@ def _advanced(recorder: Recorder, state: Tensor, draws: int) -> Value:
     return recorder.traced(after).read()
 
 
-def number_result(parent: Recorder, tensor: Tensor, kind: type) -> Any:
+def number_result(parent: Recorder, tensor: Tensor, kind: type | None) -> Any:
     """A Python number that a loop computed."""
     if isinstance(parent, RegionRecorder):
         value = parent.traced(tensor).read()

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from tracejit.capture.aliasing import Memory, Traced, Writes
-from tracejit.capture.breaks import CaptureError, Refused, leaked
+from tracejit.capture.breaks import CaptureError, Defect, Refused, leaked
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.sources import Lifted
 from tracejit.capture.trial_watch import TrialWatch
@@ -30,7 +30,7 @@ from tracejit.ops.types import TensorType
 
 
 class RegionRecorder(Recorder):
-    """Records a region of `parent`'s graph. Tensors of the parent are captured when they are met."""
+    """Records a region of `parent`'s graph; tensors of the parent are captured when met."""
 
     def __init__(self, parent: Recorder, name: str):
         self.parent = parent
@@ -143,7 +143,7 @@ class RegionRecorder(Recorder):
         if node.sequence < self.first_node:
             raise Refused("backward() runs through history made outside")
 
-    # -- what the surrounding call keeps -------------------------------------------------------------
+    # -- what the surrounding call keeps ---------------------------------------------------------
     def number(self, container: Any, key: Any, value: float) -> Any:
         return self.parent.number(container, key, value)
 

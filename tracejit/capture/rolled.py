@@ -109,8 +109,8 @@ def _settling(name: str) -> Callable[..., Any]:
 
 for _name in (
     "__len__ __iter__ __getitem__ __setitem__ __delitem__ __contains__ __add__ __iadd__ __mul__ "
-    "__imul__ __rmul__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __reversed__ __repr__ extend insert "
-    "pop remove clear index count sort reverse copy"
+    "__imul__ __rmul__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __reversed__ __repr__ extend "
+    "insert pop remove clear index count sort reverse copy"
 ).split():
     setattr(FollowedList, _name, _settling(_name))
 

@@ -209,9 +209,9 @@ def _binary(op: str, left: Any, right: Any, me: RuntimeNumber) -> Any:
 
 def _arbiter(me: RuntimeNumber, other: Any) -> RuntimeNumber:
     """Who decides: a number that is not on the host, else one of this thread's recording."""
-    if me.on_host and isinstance(other, RuntimeNumber) and (not other.on_host or not me.numbers.open):
-        return other
-    return me
+    if not me.on_host or not isinstance(other, RuntimeNumber):
+        return me
+    return me if other.on_host and me.numbers.open else other
 
 
 def _operator(op: str, reflected: bool) -> Callable[[Any, Any], Any]:

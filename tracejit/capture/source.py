@@ -71,8 +71,9 @@ def convert(function: Any, runtime: object) -> Any:
     if not isinstance(function, FunctionType):
         return function
     code = _converted_code(function)
-    same = code is None or code is function.__code__
-    return function if same else _with_code(function, code, runtime)
+    if code is None or code is function.__code__:
+        return function
+    return _with_code(function, code, runtime)
 
 
 def is_understood(function: FunctionType) -> bool:

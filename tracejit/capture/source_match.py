@@ -56,7 +56,8 @@ def is_synthetic(code: CodeType) -> bool:
 def _has_rewritten_body(code: CodeType) -> bool:
     """Whether a code object in a rewritten function was rewritten itself: classes and generator
     functions are not."""
-    lazy = code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR)
+    suspends = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+    lazy = code.co_flags & suspends
     return bool(code.co_flags & inspect.CO_OPTIMIZED) and (not lazy or code.co_name == "<genexpr>")
 
 

@@ -187,8 +187,8 @@ def _class_attribute(cls: type, name: str) -> Any:
 class State:
     """The tree of places reachable from the roots through the names seen so far."""
 
-    def __init__(self, unmodelled: Callable[[str, str], None], exempt: Callable[[Any, Any], bool]):
-        self.unmodelled, self.exempt = unmodelled, exempt
+    def __init__(self, unmodelled: Callable[[str, str], None]):
+        self.unmodelled = unmodelled
         self.names: set[str] = set()
         self.stored: set[str] = set()
         self.everything = False
@@ -283,8 +283,7 @@ class State:
             self.unmodelled(place.text, f"a container of {length} elements is read")
             return
         for key, element in items:
-            if not self.exempt(place.value, key):
-                self._child(place, "item", key, element, f"{place.text}[{_key_text(key)}]")
+            self._child(place, "item", key, element, f"{place.text}[{_key_text(key)}]")
 
     def _attributes(self, place: Place, value: Any, only: set[str] | frozenset[str] | None) -> None:
         if place.kind == "module" and (value.__name__ or "").split(".")[0] in _TRUSTED_MODULES:
@@ -317,7 +316,7 @@ class State:
         text = place.text
         for name in sorted(names):
             if isinstance(own, dict) and name in own or name in own:
-                if place.kind != "identity" and not self.exempt(value, name):
+                if place.kind != "identity":
                     self._child(place, "attr", name, own[name], f"{text}.{name}")
                     continue
             if place.kind == "module":

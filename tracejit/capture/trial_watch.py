@@ -27,8 +27,8 @@ _EFFECTS = (
     "FOR_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE",
     "DICT_MERGE", "BEFORE_WITH", "SEND", "RAISE_VARARGS",
 )  # fmt: skip
-_INSTALLED = tuple({os.path.dirname(os.path.dirname(m.__file__)) + os.sep for m in (np,)}
-                   | {os.path.dirname(os.__file__) + os.sep})
+_INSTALLED = tuple({os.path.dirname(os.path.dirname(str(np.__file__))) + os.sep,
+                    os.path.dirname(os.__file__) + os.sep})
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _harmless: dict[CodeType, bool] = {}
 _MOST = 4096

@@ -241,7 +241,9 @@ class Watcher:
             if not is_watched(code):
                 return
         elif (
-            caller is not None and not _is_the_users(caller.f_code) and code.co_filename.startswith(_INSTALLED)
+            caller is not None
+            and not _is_the_users(caller.f_code)
+            and code.co_filename.startswith(_INSTALLED)
         ):
             self.inside = frame
             return

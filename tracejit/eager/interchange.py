@@ -142,7 +142,7 @@ class Interchange(TensorState):
     def __iter__(self) -> Iterator[Any]:
         if not shape_of(self):
             raise TypeError("iteration over a 0-d tensor")
-        return iter([self[k] for k in range(len(self))])  # type: ignore[index]
+        return iter([self[k] for k in range(len(self))])
 
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, (TensorState, int, float, complex)):

@@ -69,7 +69,7 @@ class CapturedCall:
         )
         self.watch = watch
         self.recorder = Recorder(name, self._run_segment, fullgraph, static)
-        self.state = State(self._unmodelled, self._exempt)
+        self.state = State(self._unmodelled)
         self.recorder.refresh = self.state.refresh
         self.reads_source = adapt is not None  # what is called gets plain numbers where it must
         if adapt is not None:
@@ -258,9 +258,6 @@ class CapturedCall:
 
     def _unmodelled(self, path: str, what: str) -> None:
         self.recorder.seen(f"{path}: {what}")
-
-    def _exempt(self, container: Any, key: Any) -> bool:
-        return False
 
     # -- making an entry --------------------------------------------------------------------------
     def _make_entry(self, value: Any) -> None:
