@@ -141,4 +141,28 @@ def number_read_from_a_tensor_with_history(jit):
     return out
 
 
+def input_written_between_call_and_backward(jit):
+    @jit
+    def f(x, b, w):
+        return ((x.exp() + b).tanh() * w).sum()
+
+    @jit
+    def g(x, b, w):
+        return (x * w).sum() + b.sum()
+
+    out = []
+    for h in (f, g):
+        for changed in ("x", "b", "w", ""):
+            given = {"x": tj.ones(3), "b": tj.ones(3), "w": tj.arange(3.0).requires_grad_()}
+            loss = h(*given.values())
+            with tj.no_grad():
+                if changed:
+                    given[changed].mul_(2.0)
+            try:
+                out.append(tj.autograd.grad(loss, given["w"])[0])
+            except RuntimeError as error:
+                out.append(str(error)[:60])
+    return out
+
+
 PROGRAMS = programs_in(globals())

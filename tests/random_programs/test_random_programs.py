@@ -118,6 +118,32 @@ def test_a_difference_is_seen(wrong: str) -> None:
         assert difference(expected, expected, compare) is None
 
 
+def test_noise_moves_what_rounding_moves_and_nothing_else() -> None:
+    cancels = "v0 = F.layer_norm(x0[:, None], (1,))"  # x - mean, and the terms of its gradient
+    for line, moved in {
+        "v0 = tj.relu(x0)": False,
+        "v0 = x0[2:].flip(0)": False,
+        "v0 = x0 * 3": True,
+        cancels: True,
+    }.items():
+        program = replace(small(line), backward="outside")
+        program = replace(program, memories=(replace(program.memories[0], history="leaf"),))
+        spread = tolerance_of(program, observe(program, function_of(program))).spread
+        assert spread["call 0: output 0"].any() == moved, line
+        if line == cancels:
+            assert spread["call 0: memory m0 gradient"].all()
+
+
+def test_a_program_that_cannot_be_compiled_is_a_difference(monkeypatch) -> None:
+    def fails(*arguments: object) -> None:
+        raise KeyError("planted")
+
+    program = small("v0 = x0 * 2")
+    assert check(program, Way("graph")) is None
+    monkeypatch.setattr("tracejit.jit.Segment", fails)
+    assert "planted" in str(check(replace(program, steps=small("v0 = x0 * 7").steps), Way("graph")))
+
+
 def test_the_same_seed_gives_the_same_program() -> None:
     programs = [generate(Choices.seeded(5)) for _ in range(2)]
     assert programs[0] == programs[1]

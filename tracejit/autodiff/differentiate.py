@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracejit.autodiff.partition import residuals
-from tracejit.autodiff.reach import groups, reaching
+from tracejit.autodiff.reach import groups, kept, reaching
 from tracejit.capture.results import Unmodelled
 from tracejit.eager.backward import grad_between
 from tracejit.eager.tape import FREED
@@ -74,7 +74,7 @@ def differentiate(
     tangent_values = [recorder.traced(t).read() for t in tangents]
     values = [None if g is None else recorder.traced(g).read() for g in found]
     real = [v for v in values if v is not None]
-    saved = residuals(graph, tangent_values, real)
+    saved = residuals(graph, tangent_values, real, _readable(recorder, outputs))
     written = {memory.input for memory in recorder.written()}
     given = [*saved, *tangent_values]
     backward = extract(graph, f"{graph.name}_backward", given, real, copied=written)
@@ -90,3 +90,18 @@ def differentiate(
         reaching(outputs, inputs),
         groups(outputs, recorder.first_node),
     )
+
+
+def _readable(recorder: Any, outputs: Sequence[Tensor]) -> set[Value]:
+    """The inputs that a backward may read: numbers, and memory whose tensors the tape itself keeps.
+
+    Other memory the caller may change before the backward, as with the plain function.
+    """
+    memories = {item.traced.memory.input for item in recorder.lifted_tensors()}
+    found = {v for v in recorder.graph.inputs if v not in memories}
+    for tensor in kept(outputs):
+        item = recorder.lifted.get(id(tensor))
+        traced = tensor._traced if item is None else item.traced
+        if traced is not None and traced.memory.owner is not None:
+            found.add(traced.memory.input)
+    return found

@@ -6,17 +6,23 @@ Called by `differentiate` for captured calls whose results require grad (C4).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from tracejit.ir.graph import Graph, Node, Value
+from tracejit.ir.graph import Graph, Value
 
 _CHEAP = ("pointwise", "movement", "creation")
 
 
-def residuals(graph: Graph, tangents: Sequence[Value], grads: Sequence[Value]) -> list[Value]:
+def residuals(
+    graph: Graph,
+    tangents: Sequence[Value],
+    grads: Sequence[Value],
+    readable: Collection[Value] | None = None,
+) -> list[Value]:
     """Forward values the backward part reads: inputs and results of expensive nodes; cheap chains
-    are recomputed."""
+    are recomputed, if they start at `readable` inputs (None: all): others may have changed."""
     late, given = dependent(graph, tangents), set(tangents)
+    again = _computable(graph, graph.inputs if readable is None else readable)
     saved: dict[Value, None] = {}
     seen: set[Value] = set()
     stack = [g for g in grads if isinstance(g, Value)]
@@ -26,15 +32,24 @@ def residuals(graph: Graph, tangents: Sequence[Value], grads: Sequence[Value]) -
             continue
         seen.add(value)
         node = value.node
-        if node is None or value not in late and not _recomputable(node):
+        if node is None or value not in late and value not in again:
             saved[value] = None
         else:
             stack.extend(node.operand_values())
     return _in_order(graph, saved)
 
 
-def _recomputable(node: Node) -> bool:
-    return node.op.kind in _CHEAP
+def _computable(graph: Graph, readable: Collection[Value]) -> set[Value]:
+    """Results of cheap nodes, of what is saved or computed again itself."""
+    known = set(readable)
+    again: set[Value] = set()
+    for node in graph.nodes:
+        if node.op.kind not in _CHEAP:
+            known.update(node.outputs)
+        elif all(v in known for v in node.operand_values()):
+            known.update(node.outputs)
+            again.update(node.outputs)
+    return again
 
 
 def dependent(graph: Graph, sources: Iterable[Value]) -> set[Value]:

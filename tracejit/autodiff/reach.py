@@ -8,10 +8,12 @@ call says which of its results reach which of its inputs (`reached`). Called by 
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tracejit.eager.nodes import AccumulateGrad, Node, edge_of
+from tracejit.eager.saved import Saved
 from tracejit.eager.tensor import Tensor
 
 Place = tuple[Node, int]  # a node and the number of its result
@@ -49,6 +51,20 @@ def groups(outputs: Sequence[Tensor], first_node: int) -> list[list[int]]:
             numbers = other[1] + numbers
         found.append((nodes, numbers))
     return sorted(sorted(numbers) for _, numbers in found)
+
+
+def kept(outputs: Sequence[Tensor]) -> Iterator[Any]:
+    """The tensors that the history of outputs keeps: they must not change before a backward."""
+    nodes = {node for node, _ in _walk(outputs)}
+    stack: list[Any] = list(nodes)
+    while stack:
+        for x in gc.get_referents(stack.pop()):
+            if type(x) is Saved:
+                yield x.tensor
+            elif isinstance(x, Tensor):  # of a node that stands for a loop or a branch
+                yield x
+            elif type(x) in (tuple, list) or hasattr(type(x), "holds_tensors"):
+                stack.append(x)
 
 
 def _ends(node: Node, first_node: int) -> bool:

@@ -19,6 +19,7 @@ from tracejit.capture.guards import Guards, Miss
 from tracejit.capture.results import Effect, Recipe, Replay, ResultNumber, SetGrad
 from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.modes import no_grad
+from tracejit.eager.saved import check_version, version_of
 from tracejit.eager.state import of_array
 from tracejit.eager.tape import CustomNode, record_custom, type_of
 from tracejit.eager.tensor import Tensor
@@ -67,6 +68,7 @@ class Backward:
     wrt: list[int]  # graph inputs that receive gradients
     saved: list[tuple[str, int]]  # ("input", number) or ("output", number of the forward segment)
     before: list[tuple[int, int]]  # (input the program writes, output that holds what it was)
+    read: list[int]  # the tensors among its inputs that it reads
     reached: list[frozenset[int]]  # for each differentiable input the outputs that lead to it
     groups: list[list[int]]  # outputs whose history is one
     backward: Graph  # saved values and tangents -> gradients
@@ -366,11 +368,14 @@ def attach_backward(
     everything = list(inputs)
     for number, output in plan.before:
         everything[number] = roots[output]
+    versions = [version_of(everything[k]) for k in plan.read]
 
     def pulled_back(grads: Sequence[Any], create_graph: bool) -> list[Any]:
         arrived = tuple([k for k, grad in enumerate(grads) if grad is not None])
         tangents = [grads[k].contiguous() for k in arrived]
         if create_graph:
+            for k, version in zip(plan.read, versions):
+                check_version(everything[k], version, None, 0)
             made, places = _differentiable(plan, everything, arrived, tangents)
         else:
             segment, places = plan.compiled(arrived)

@@ -303,11 +303,9 @@ class EntryMaker:
             [g for g in joint.grads if g is not None],
         )
         read = {v for node in whole.nodes for v in node.operand_values()}
-        before = [
-            v
-            for v, again in zip(joint.graph.inputs, whole.inputs)
-            if v in joint.written and again in read
-        ]
+        used = {v for v, again in zip(joint.graph.inputs, whole.inputs) if again in read}
+        before = [v for v in joint.graph.inputs if v in joint.written and v in used]
+        tensors = [item.value for item in self.recorder.lifted_tensors()]
         kept = list(dict.fromkeys([*joint.saved, *before]))
         extra, places = self._saved(kept, primal, first, joint.written)
         place = dict(zip(kept, places))
@@ -324,6 +322,7 @@ class EntryMaker:
             wrt,
             saved,
             originals,
+            [primal[v] for v in tensors if v in used],
             joint.reached,
             joint.groups,
             joint.backward,
