@@ -4,6 +4,7 @@ Each ```python block of a page runs in one namespace; a ```text block right afte
 it prints, with `...` for what differs from run to run. UPDATE_GOLDEN=1 writes the pages anew.
 """
 
+import ast
 import contextlib
 import doctest
 import io
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+IMPORTS = (ast.Import, ast.ImportFrom)
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 
@@ -24,15 +26,30 @@ VARYING = [(r"_[0-9a-f]{8}\b", "_..."), (r"compiling \d+ ms.*?;", "compiling ...
            (r"; \d+ guards", "; ... guards")]
 
 
+def only_code(text: str) -> list[str]:
+    """The lines of a page, empty where they are no Python: one module with the page's numbers."""
+    inside = {
+        number
+        for block in BLOCK.finditer(text)
+        for number in range(text.count("\n", 0, block.start(1)), text.count("\n", 0, block.end(1)))
+    }
+    lines = text.splitlines(keepends=True)
+    return [line if number in inside else "\n" for number, line in enumerate(lines)]
+
+
 def printed_by(text: str, name: str) -> Iterator[tuple[re.Match[str], str]]:
     """Run the blocks of one page in order; each with what it printed."""
-    # Graphs and kernels quote the lines they came from.
-    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    # Graphs and kernels quote the lines they came from, and `script` reads the source.
+    lines = only_code(text)
+    linecache.cache[name] = (len(text), None, lines, name)
+    # Python compiles calls through names that a file imports differently: the page is one file.
+    imports = [s for s in ast.parse("".join(lines)).body if isinstance(s, IMPORTS)]
     namespace: dict[str, object] = {"__name__": f"page {name}"}
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start(1))
         # Blank lines in front: a traceback then names the line of the page.
-        code = compile("\n" * line + block[1], name, "exec")
+        tree = ast.parse("\n" * line + block[1], name)
+        code = compile(ast.Module([*imports, *tree.body], []), name, "exec")
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(code, namespace)
