@@ -198,23 +198,29 @@ class Merge:
                  for side, region in enumerate((self.one, self.other))]
         return region_gradients().of_cond(self.parent, self.flag, keys, sides, wrt, tracked)
 
-    def _candidates(self, pair: tuple[Tensor, Tensor]) -> list[tuple[Memory, bool]]:
-        """Memory made outside that a result may be, and the side where it is."""
+    def _candidates(self, pair: tuple[Tensor, Tensor]) -> list[tuple[Memory, Tensor | None, bool]]:
+        """Memory made outside that a result may be, the very tensor if it is one made outside, and
+        the side where it is."""
         found = []
         for region, tensor, side in ((self.one, pair[0], True), (self.other, pair[1], False)):
             outer = region.copies.get(region.traced(tensor).memory)
             if outer is not None:
-                found.append((outer, side))
-        if len({outer.version for outer, _ in found}) > 1:
+                found.append((outer, None if self._inside(tensor) else tensor, side))
+        if len({outer.version for outer, _, _ in found}) > 1:
             raise Refused("a result is one of two tensors that were written differently often")
         return found
 
-    def _remember_sharing(self, result: Tensor, candidates: list[tuple[Memory, bool]]) -> None:
+    def _remember_sharing(
+        self, result: Tensor, candidates: list[tuple[Memory, Tensor | None, bool]]
+    ) -> None:
         """A result that may be a tensor made outside: a write to one may be one to the other."""
         memory = self.parent.traced(result).memory
-        for outer, side in candidates:
+        for outer, tensor, side in candidates:
             memory.writes.count = outer.version
-            self.parent.may_share(memory, outer, self.flag if side else ~self.flag)
+            flag = self.flag if side else ~self.flag
+            self.parent.may_share(memory, outer, flag)
+            if tensor is not None:
+                self.parent.may_be(result, tensor, flag)
 
     def built(self, given: tuple[Structure, list[int]]) -> Any:
         structure, numbers = given

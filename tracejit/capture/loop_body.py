@@ -369,8 +369,10 @@ class Body:
         targets = {self.parent.traced(s.target).memory for s in self.stores}
         if len(targets) < len(self.stores):
             raise Refused("memory is written through two tensors")
+        scanned = {self.parent.traced(t).memory for x in self.scans for t in (x.source, x.whole)}
+        scanned |= {self.parent.traced(s.outer).memory for s in self.slots if s.is_tensor}
         for memory in targets:
-            if memory in written or memory.entangled or self.region.reads(memory):
+            if memory in scanned or memory in written or memory.entangled or self.region.reads(memory):
                 raise Refused("a tensor is read in the loop that writes its rows")
         carried = [self.parent.traced(s.outer).memory for s in self.slots if s.is_tensor]
         inner = [s for s in self.slots if s.is_tensor

@@ -302,7 +302,9 @@ class LoopNode:
         """After no iteration a variable is what it was, memory and all."""
         parent = self.parent
         traced = parent.traced(outer)
-        parent.may_share(parent.traced(result).memory, traced.memory, self.count == 0)
+        flag = self.count == 0
+        parent.may_share(parent.traced(result).memory, traced.memory, flag)
+        parent.may_be(result, outer, flag)
 
 
 def _advanced(recorder: Recorder, state: Tensor, draws: int) -> Value:

@@ -187,6 +187,10 @@ class Recorder:
         traced.write(content)
         self.sharing.written(traced.memory)
 
+    def may_be(self, result: Tensor, other: Tensor, flag: Tensor) -> None:
+        """`result` is `other`, the very tensor, if `flag` holds when the program runs."""
+        self.sharing.identify(result, other, flag)
+
     def may_share(self, memory: Memory, other: Memory, flag: Tensor) -> None:
         """`memory` is `other`, if `flag` holds when the program runs."""
         self.sharing.add(memory, other, flag)

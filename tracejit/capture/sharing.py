@@ -7,6 +7,7 @@ tensors are found here when a segment ends. Called by the recorder.
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from tracejit.capture.aliasing import Memory
@@ -21,6 +22,7 @@ class Sharing:
     def __init__(self, recorder: Any):
         self.recorder = recorder
         self.pairs: dict[Memory, list[tuple[Memory, Tensor]]] = {}
+        self.identities: list[tuple[weakref.ref[Tensor], weakref.ref[Tensor], Tensor]] = []
 
     def add(self, memory: Memory, other: Memory, flag: Tensor) -> None:
         """`memory` is `other` if `flag` holds."""
@@ -64,19 +66,30 @@ class Sharing:
         elif memory in roots and other in roots:
             roots[memory] = roots[other] = min(roots[memory], roots[other], key=id)
 
+    def identify(self, result: Tensor, other: Tensor, flag: Tensor) -> None:
+        """`result` is the very tensor `other` if `flag` holds."""
+        self.identities.append((weakref.ref(result), weakref.ref(other), flag))
+
     def of_results(self, results: list[Tensor]) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """(result, tensor of the caller or earlier result that it may be, flag)."""
+        """(result, tensor made outside or other result that it may be, flag)."""
+        wanted = {id(t) for t in results}
         found = []
-        whole = [t for t in results if t._traced is not None and not t._traced.views]
-        for k, tensor in enumerate(whole):
-            memory = tensor._traced.memory
-            for other, flag in self.pairs.get(memory, ()) if memory.owner is None else ():
-                if other.owner is not None:
-                    found.append((tensor, other.owner, flag))
-                same = next((t for t in whole[:k] if t._traced.memory is other), None)
-                if same is not None:
-                    found.append((tensor, same, flag))
+        for result, other, flag in self.identities:
+            one, same = result(), other()
+            if one is None or same is None or id(one) not in wanted:
+                continue
+            if same._traced is None or id(same) in wanted:
+                found.append((one, same, flag))
         return found
+
+    def only_in_part(self, results: list[Tensor]) -> bool:
+        """Whether a result may share the caller's memory without being the caller's tensor."""
+        known = {id(r()) for r, _, _ in self.identities}
+        return any(
+            other.owner is not None
+            for t in results if t._traced is not None and t._traced.memory.owner is None
+            if id(t) not in known or t._traced.views
+            for other, _ in self.pairs.get(t._traced.memory, ()))
 
 
 def _holds(flag: Tensor, roots: dict[Memory, Tensor]) -> bool:

@@ -180,7 +180,10 @@ class EntryMaker:
     def _shared(self, recipes: Recipes) -> list[Effect]:
         """Results that are a tensor of the caller's if a value of the program says so."""
         found: list[Effect] = []
-        for tensor, owner, flag in self.recorder.sharing.of_results(list(recipes.tensors)):
+        sharing = self.recorder.sharing
+        if sharing.only_in_part(recipes.tensors):
+            raise Unmodelled("a result may share memory with an argument, depending on a value")
+        for tensor, owner, flag in sharing.of_results(list(recipes.tensors)):
             numbers = {id(t): k for k, t in enumerate(recipes.tensors)}
             same = numbers.get(id(owner))
             place = self._place(owner) if same is None else same
