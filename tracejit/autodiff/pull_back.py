@@ -98,9 +98,8 @@ def run_node(op: Op, operands: Sequence[Tensor], attributes: dict, regions: tupl
     recorder: Any = active.recorder
     if create_graph and recorder is not None:
         recorder.need(None, "a second derivative is taken through control flow")
-    if op.name == "unwind_loop" and recorder is not None:
-        assert operands[1].shape[0] == 1  # a handle that came back as an input is still one
-    if recorder is not None and not create_graph:
+    # Sizes of a segment that is over are no sizes of this one: then it runs op by op.
+    if recorder is not None and not create_graph and regions[0].scope is recorder.graph.scope:
         values = [recorder._operand(x) for x in operands]
         return recorder.control(op, values, attributes, regions)
     scope = regions[0].scope
