@@ -12,13 +12,14 @@ import warnings
 import pytest
 
 import tracejit as tj
-from tests.capture import failures_of_ops, failures_of_programs
+from tests.capture import failures_of_gradients, failures_of_ops, failures_of_programs
 from tests.capture.test_programs import assert_same, seen
 from tracejit import config
 from tracejit.eager.recording import active
 
-PROGRAMS = failures_of_ops.PROGRAMS + failures_of_programs.PROGRAMS
-USER = (failures_of_ops.__file__, failures_of_programs.__file__)
+FILES = (failures_of_ops, failures_of_gradients, failures_of_programs)
+PROGRAMS = [program for file in FILES for program in file.PROGRAMS]
+USER = tuple([file.__file__ for file in FILES])
 ORDERS = {"first": "bgbg", "replayed": "ggbgbbg"}
 
 

@@ -11,6 +11,17 @@ from typing import Any
 _SIGNS = {"floordiv": "({} // {})", "mod": "({} % {})", "max": "max({}, {})", "min": "min({}, {})"}
 
 
+class FrozenSize(tuple):
+    """A Size inside an atom: compared by structure, printed by its text."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self[1]
+
+    __repr__ = __str__
+
+
 def size_text(size: Any) -> str:
     """A Python expression, e.g. `4*s0*s1 + 1`."""
     parts = []

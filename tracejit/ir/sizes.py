@@ -15,7 +15,7 @@ from functools import cached_property
 from numbers import Number
 from typing import Any
 
-from tracejit.ir.size_text import size_text
+from tracejit.ir.size_text import FrozenSize, size_text
 
 Atom = str | tuple  # "s0", or ("floordiv" | "mod" | "max" | "min", Size | int, Size | int)
 SizeLike = Any  # int | Size
@@ -406,17 +406,6 @@ def _divide(size: SizeLike, divisor: SizeLike) -> SizeLike | None:
     return _normal(quotient, size.scope)
 
 
-class _Key(tuple):
-    """A Size inside an atom: compared by structure, printed by its text."""
-
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        return self[1]
-
-    __repr__ = __str__
-
-
 def _text(size: SizeLike) -> str:
     return size_text(size) if type(size) is Size else str(size)
 
@@ -426,11 +415,11 @@ def _atom(function: str, left: SizeLike, right: SizeLike, scope: Scope) -> SizeL
 
 
 def _frozen(size: SizeLike) -> Any:
-    return _Key((size.key, size_text(size))) if type(size) is Size else int(size)
+    return FrozenSize((size.key, size_text(size))) if type(size) is Size else int(size)
 
 
 def _thaw(frozen: Any, scope: Scope) -> SizeLike:
-    return Size(dict(frozen[0]), scope) if isinstance(frozen, _Key) else frozen
+    return Size(dict(frozen[0]), scope) if isinstance(frozen, FrozenSize) else frozen
 
 
 def size_max(a: SizeLike, b: SizeLike) -> SizeLike:
