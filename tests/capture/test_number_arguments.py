@@ -1,0 +1,173 @@
+"""Numbers that are arguments and change between calls: the plain function's results and types, and
+questions instead of a program per value (C2)."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import pytest
+
+import tracejit as tj
+from tests.capture.number_outcomes import same
+
+NAN, INF = float("nan"), float("inf")
+INTS = [1, 2, 0, -3, 7, 2**31 - 1, 2**53 + 1, 2**60 + 2**36 + 1, -(2**63), 2**63 - 1]
+HUGE = [2**63, -(2**63) - 1, 2**70]
+FLOATS = [1.5, -0.0, 0.0, -2.25, 1e300, 5e-324, INF, -INF, NAN]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int8", "bool"])
+@pytest.mark.parametrize("mode", ["graph", "compiled"])
+def test_ints_meet_tensors(dtype, mode):
+    x = tj.tensor([1, 0, 3]).to(getattr(tj, dtype))
+    report = same(lambda n: (x * n, x + n, n - x), INTS, mode)
+    assert report.compiles == 1, report
+
+
+@pytest.mark.parametrize("mode", ["graph", "compiled"])
+def test_floats_meet_tensors(mode):
+    x = tj.tensor([1.0, -2.0])
+    report = same(lambda v: (x * v, x + v, tj.tensor([1, 2]) * v), FLOATS, mode)
+    assert report.compiles == 1, report
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int8"])
+def test_ints_beyond_64_bits(dtype):
+    x = tj.tensor([1, 2]).to(getattr(tj, dtype))
+    same(lambda n: x * n, [1, *HUGE, 5])
+
+
+def test_the_type_of_a_number_matters():
+    x = tj.tensor([1, 2])
+    report = same(lambda n: x * n, [1, 1.0, True, 2, 2.0, False, 3, 3.5])
+    assert report.compiles == 4  # int, float, True, False
+
+
+ARITHMETIC = {
+    "add": lambda n, m: n + m,
+    "sub": lambda n, m: n - m,
+    "mul": lambda n, m: n * m,
+    "truediv": lambda n, m: n / m,
+    "floordiv": lambda n, m: n // m,
+    "mod": lambda n, m: n % m,
+    "divmod": divmod,
+    "pow": lambda n, m: n**m if abs(m) < 50 else n,
+    "neg": lambda n, m: (-n, +m, abs(n), abs(m)),
+    "constants": lambda n, m: (1 - n, 2.0 * m, 7 // (n or 1), True + n, m - False),
+    "round": lambda n, m: (round(n, 1), round(m, 2)),
+    "floor": lambda n, m: (math.floor(n), math.ceil(m), math.trunc(n), round(n)),
+    "between": lambda n, m: (min(n, m), max(n, m, 1)),
+}
+PAIRS = [
+    (3, 4), (3, -2), (-7, 2), (0, 5), (5, 0), (2**62, 2**62), (10**40, 3), (1.5, 2), (2, 1.5),
+    (-0.0, 1), (1, -0.0), (INF, 2.0), (NAN, 1.0), (1e308, 10.0), (-8.0, 0.5), (2.5, 2),
+    (10**400, 1.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+def test_arithmetic_is_pythons(name):
+    x = tj.ones(2)
+    operation = ARITHMETIC[name]
+    same(lambda n, m: (operation(n, m), x), PAIRS)
+
+
+@pytest.mark.parametrize("name", [n for n in ARITHMETIC if n not in ("between", "round")])
+def test_arithmetic_needs_one_program(name):
+    x, operation = tj.ones(2), ARITHMETIC[name]
+    numbers = [(5, 3), (7, 2), (11, 4), (9, 5)] + [(6.5, 3.25), (9.5, 2.75), (7.25, 4.5)]
+    report = same(lambda n, m: (operation(n, m), x), numbers)
+    assert report.compiles == 2 and not report.breaks  # ints, floats
+
+
+def test_equal_constants_that_differ():
+    x = tj.ones(1)
+    same(lambda v: (x, v * 0.0, v * -0.0, v + 1, v + 1.0, v + True), [2.0, 3, -1.0, NAN])
+
+
+def test_signs_of_zeros_that_are_asked_for():
+    x = tj.ones(1)
+    same(lambda v: x * math.copysign(2, v * 0.5), [0.0, -0.0, 1.0, NAN, -1.0])
+
+
+def test_bits():
+    x = tj.ones(1)
+    report = same(lambda n: (n & 6, n | 1, n ^ 3, ~n, n << 2, n >> 1, x), [1, 5, -3, 2**70])
+    assert report.compiles == 1
+
+
+def test_a_result_of_another_type_is_another_program():
+    report = same(lambda n, x: x * 2**n, [(3, tj.ones(1)), (-1, tj.ones(1)), (4, tj.ones(1))])
+    assert report.compiles == 2
+
+
+def test_what_python_raises():
+    def caught(n, x):
+        try:
+            return x * (1 / n)
+        except ZeroDivisionError:
+            return x - 1
+
+    x = tj.ones(2)
+    same(caught, [(2, x), (0, x), (0.0, x), (4, x), (5.0, x)])
+    same(lambda n: x * (1 % n), [2, 0, 3])
+    same(lambda n: (1 % n, x)[1], [2, 0, 3])  # the result is not used
+    same(lambda n: (x, 1 << n), [2, -1, 3])
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        lambda x, n: x.reshape(n, -1),
+        lambda x, n: x[n],
+        lambda x, n: x[:n],
+        lambda x, n: x.sum(n - 1),
+        lambda x, n: sum(x * k for k in range(n)),
+        lambda x, n: (x * [4, 5, 6][n], "abc"[n], f"{n}", str(n), f"{n:03d}", "%d" % n),  # noqa: UP031
+        lambda x, n: x * {1: 10, 2: 20}[n],
+        lambda x, n: x * math.sqrt(n),
+        lambda x, n: x * float(n),
+        lambda x, n: tj.zeros(n, 2),
+        lambda x, n: x.repeat(n, 1),
+        lambda x, n: x.roll(n, 0),
+        lambda x, n: x.narrow(0, n - 1, 2),
+        lambda x, n: (x, hash(n), int(n), bool(n), repr(n), isinstance(n, int), pow(n, 3, 5)),
+        lambda x, n: tj.arange(n),
+        lambda x, n: tj.full((2, n), n),
+        lambda x, n: tj.tensor(n) * x,
+        lambda x, n: tj.tensor([n, 1]),
+        lambda x, n: x**n,
+        lambda x, n: tj.where(x > n, x, n),
+        lambda x, n: x.clamp(n, n + 1),
+        lambda x, n: x.masked_fill(x > 1, n),
+        lambda x, n: (x.long() // n, x.long() % n, x.long() << n, x.long() & n),
+        lambda x, n: tj.add(x, x, alpha=n),
+        lambda x, n: x.shape[0] * n + x.reshape(-1).shape[0],
+        lambda x, n: x * (n + x.shape[0]) * (x.shape[1] - n),
+        lambda x, n: x * (x.shape[0] if n < x.shape[0] else n),
+        lambda x, n: copy.copy(n) * x,
+    ],
+)
+def test_a_value_that_is_asked_for_is_guarded(asks):
+    same(lambda n: asks(tj.arange(6.0).reshape(3, 2), n), [1, 2, 1])
+
+
+def test_a_branch_depends_on_the_answer():
+    def warm(x, step):
+        if step < 10:
+            return x * step / 10
+        return x if step % 100 else x * 2
+
+    x = tj.ones(2)
+    report = same(warm, [(k, x) and (x, k) for k in [*range(20), 100, 200, 300]])
+    assert report.compiles == 3 and len(report.recompiles) == 2
+    assert any("step" in r.path and "<" in r.path for r in report.recompiles)
+
+
+def test_truth_and_equality():
+    x = tj.ones(1)
+    report = same(lambda n: x if n else x + 1, [1, 2, 0, 3, -1])
+    assert report.compiles == 2
+    report = same(lambda n: (n == 3, n != "a", n == None, n in (1, 3), x), [1, 2, 5, 3, 3.0])  # noqa: E711
+    assert report.compiles <= 4
