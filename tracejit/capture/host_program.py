@@ -75,6 +75,13 @@ def settle(pending: Iterable[Any]) -> None:
         _replace({id(x): x.concrete() for x in alive}, alive)
 
 
+def settle_numbers(numbers: Iterable[Any]) -> None:
+    """The same for numbers that loops computed."""
+    alive = [x for x in (r() for r in numbers) if x is not None and x.tensor._traced is None]
+    if alive:
+        _replace({id(x): x.concrete() for x in alive}, alive)
+
+
 def surrender(recorder: Any, frame: FrameType) -> None:
     """A library's function is about to run: what it is given are plain numbers."""
     recording = recorder is active.recorder

@@ -409,11 +409,20 @@ class Body:
             raise Refused("a list is read in the loop that appends to it")
         items = {region.traced(x.item).memory for x in self.scans}
         for memory in separate:
+            self._check_choice(memory, starts)
             if memory in region.copies or memory in items:
                 raise Refused("a result of an iteration is memory made outside")
             self.shifted |= memory in starts
         for slot in self.slots:
             self._check_fresh(slot, starts)
+
+    def _check_choice(self, memory: Memory, starts: dict[Memory, Slot]) -> None:
+        """What a branch in the body gave may be a tensor made outside."""
+        for other, _ in self.region.sharing.pairs.get(memory, ()):
+            slot = starts.get(other)
+            caller = slot is not None and self.parent.traced(slot.outer).memory.owner is not None
+            if other in self.region.copies or caller:
+                raise Refused("a result of an iteration may be a tensor made outside")
 
     def _check_fresh(self, slot: Slot, starts: dict[Memory, Slot]) -> None:
         """Some iterations later a variable must be a tensor that an iteration made."""

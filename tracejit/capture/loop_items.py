@@ -13,6 +13,7 @@ from typing import Any
 
 from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_numbers import LoopIndex, LoopInt, as_tensor
+from tracejit.capture.scalars import RuntimeInt
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
@@ -63,7 +64,7 @@ def _over_range_call(arguments: tuple) -> Rolled | None:
     if not 1 <= len(arguments) <= 3:
         return None
     if not all(type(x) is int or type(x) is Size for x in arguments):
-        if any(isinstance(x, Tensor) or not hasattr(type(x), "__index__") for x in arguments):
+        if not all(type(x) in (int, Size) or isinstance(x, RuntimeInt) for x in arguments):
             return None
         arguments = tuple(x if type(x) is Size else x.__index__() for x in arguments)
     start, stop, step = (0, arguments[0], 1) if len(arguments) == 1 else (*arguments, 1)[:3]

@@ -24,6 +24,7 @@ from tracejit.capture.watch import Names, names_of
 from tracejit.ir.sizes import Size
 
 _NUMBERS = (int, float)
+_ASKED = ("__index__", "__hash__", "__int__", "__float__", "__len__", "__bool__", "__complex__")
 _CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "__setstate__")
 _methods: weakref.WeakKeyDictionary[type, frozenset[Names]] = weakref.WeakKeyDictionary()
 
@@ -91,6 +92,8 @@ class NumberPlaces:
         if place.parent is not None and place.parent.how == "argument":
             if place.parent.key in self.spread:
                 return
+        if place.parent is not None and _speaks_to_c(type(place.parent.value)):
+            return
         if slot is None or slot in self.seen:
             return
         self.seen[slot] = None
@@ -241,6 +244,11 @@ def _slot(place: Place) -> tuple | None:
 def _put(place: Place, value: Any) -> bool:
     owner = None if place.parent is None else place.parent.value
     return _set(place, owner, value)
+
+
+def _speaks_to_c(cls: type) -> bool:
+    """Whether C code asks instances for plain numbers, which a method may read from an attribute."""
+    return any(type(getattr(cls, name, None)) is FunctionType for name in _ASKED)
 
 
 def write(place: Place, value: Any, arguments: tuple) -> None:

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from tracejit.capture.breaks import Refused
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ops.joining import cat, stack
@@ -52,6 +53,9 @@ class FollowedList(list):
 
     def settle(self) -> None:
         """Take the slices: from now on an ordinary list."""
+        region = active.recorder
+        if region is not None and region.root.trials:  # type: ignore[attr-defined]
+            raise Refused("a list that a loop filled is looked at")
         tail, self.tail = self.tail, []
         for part in tail:
             if isinstance(part, Slices):

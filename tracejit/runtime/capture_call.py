@@ -15,7 +15,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from tracejit.capture.guards import current
-from tracejit.capture.host_program import give_up, settle, surrender
+from tracejit.capture.host_program import give_up, settle, settle_numbers, surrender
 from tracejit.capture.number_places import NumberPlaces, Path, plain, write
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.recursion import deeper
@@ -120,6 +120,7 @@ class CapturedCall:
                 self._make_entry(value)
             recorder.flush()
             settle(recorder.pending)
+            settle_numbers(recorder.loop_numbers)
         except BaseException as error:
             # What ran before it has happened, so make it so.
             self.ended = not isinstance(error, Exception)
