@@ -173,6 +173,8 @@ def put(input: Any, dims: Sequence[int], indices: Sequence[Any], src: Any,
     """`input` with `src`, broadcast to what `index` would read, written or added there."""
     wide = together(indices)
     shape = indexed_shape(input.shape, wide[0].shape, tuple(dims))
+    while len(src.shape) > len(shape) and src.shape[0] == 1:
+        src = src.reshape(src.shape[1:])
     try:
         src = src.expand(*shape)
     except RuntimeError:
