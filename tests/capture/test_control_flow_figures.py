@@ -77,9 +77,6 @@ def radam(jit):
     return [*out, w, mean, square, step]
 
 
-# Figures that are not reached yet, and why.
-
-
 def scaled(parameters, factor):
     for p in parameters:
         p.grad.mul_(factor)
@@ -162,6 +159,7 @@ ONE_PROGRAM = {
 }
 
 
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", [*ONE_PROGRAM])
 def test_one_compile_and_no_break(name, mode):
     report = both(ONE_PROGRAM[name], mode)

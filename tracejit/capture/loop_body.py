@@ -372,7 +372,8 @@ class Body:
         scanned = {self.parent.traced(t).memory for x in self.scans for t in (x.source, x.whole)}
         scanned |= {self.parent.traced(s.outer).memory for s in self.slots if s.is_tensor}
         for memory in targets:
-            if memory in scanned or memory in written or memory.entangled or self.region.reads(memory):
+            known = memory in scanned or memory in written or memory.entangled
+            if known or self.region.reads(memory):
                 raise Refused("a tensor is read in the loop that writes its rows")
         carried = [self.parent.traced(s.outer).memory for s in self.slots if s.is_tensor]
         inner = [s for s in self.slots if s.is_tensor
