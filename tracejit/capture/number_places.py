@@ -247,7 +247,7 @@ def _put(place: Place, value: Any) -> bool:
 
 
 def _speaks_to_c(cls: type) -> bool:
-    """Whether C code asks instances for plain numbers, which a method may read from an attribute."""
+    """Whether C code asks instances for numbers, which a method may read from an attribute."""
     return any(type(getattr(cls, name, None)) is FunctionType for name in _ASKED)
 
 
