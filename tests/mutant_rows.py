@@ -1,5 +1,5 @@
-"""The faults of `tests/mutants.py`: forty small mistakes of the kind that is easily made in each
-part of the compiler.
+"""Faults for `tests/mutants.py`: small mistakes of the kind that is easily made in each part of the
+compiler. More are in `mutant_rows_regions.py` and `mutant_rows_state.py`.
 
 A row: file, exact text, what replaces it, what that breaks, and the part of the suite that should
 notice.
@@ -27,8 +27,10 @@ def _differences(ops: str) -> tuple[str, ...]:
 _PROGRAMS = (
     "tests/capture/test_programs.py",
     "tests/capture/test_guards.py",
+    "tests/capture/test_replay.py",
     "-k",
-    "graph or guards",
+    "guards or replay or scripted_program and "
+    "(argument or alias or overlap or view or random or leaf or length or list_ or size)",
 )
 _NATIVE = (
     "tests/lowering/test_lower.py",
@@ -179,8 +181,8 @@ CAPTURE = [
         "guards",
         "dtype is not checked",
         "tracejit/capture/guards.py",
-        "or {name}._dtype is not {dt} or",
-        "or",
+        'f"type({name}) is not {cls} or {name}._dtype is not {dt} "',
+        'f"type({name}) is not {cls} "',
         _PROGRAMS,
     ),
     Mutant(
@@ -227,7 +229,7 @@ CAPTURE = [
         "guards",
         "grad mode is not checked",
         "tracejit/capture/guards.py",
-        'f"grad_enabled() is not {grad}"',
+        'f"active.grad_enabled is not {grad}"',
         '"False"',
         _PROGRAMS,
     ),
@@ -267,16 +269,16 @@ CAPTURE = [
         "capture",
         "the generator does not advance on replay",
         "tracejit/runtime/entry.py",
-        "            inputs[number].take(draws)\n",
-        "            pass\n",
+        "            for number, draws in self.draws:\n                inputs[number].take(\n",
+        "            for number, draws in ():\n                inputs[number].take(\n",
         _PROGRAMS,
     ),
     Mutant(
         "capture",
         "versions are not bumped on replay",
         "tracejit/runtime/entry.py",
-        "inputs[number]._storage.version += writes",
-        "inputs[number]._storage.version += 0",
+        "            for number, count in writes:\n                inputs[number]._storage",
+        "            for number, count in ():\n                inputs[number]._storage",
         _PROGRAMS,
     ),
     Mutant(

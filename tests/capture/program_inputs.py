@@ -5,6 +5,8 @@ from __future__ import annotations
 import tracejit as tj
 
 LENGTHS = (8, 3, 1, 20)
+TAKEN, OTHER = (1.0, 2.0, -1.5), (-1.0, -2.0, -3.0)  # of a branch on the sum
+MANY = 20  # iterations, enough for a loop to be rolled
 
 
 def data(length, width=3, seed=0):
@@ -37,3 +39,24 @@ def over_lengths(f, lengths=LENGTHS, *more):
             y.sum().backward()
         out += [y, x.grad]
     return out
+
+
+def tried(f, *args):
+    """The result, or the exception."""
+    try:
+        return f(*args)
+    except Exception as error:
+        return error
+
+
+def shown(f, state=None, inputs=(OTHER, TAKEN, OTHER, TAKEN)):
+    """What calls with these values give, leave in their argument, and leave elsewhere."""
+    out = []
+    for values in inputs:
+        x = tj.tensor(values)
+        out += [tried(f, x), x, None if state is None else state()]
+    return out
+
+
+def leaf(*values):
+    return tj.tensor(values, requires_grad=True)

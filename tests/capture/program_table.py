@@ -30,10 +30,13 @@ from tests.capture import (
     programs_modules,
     programs_mutation,
     programs_random,
+    programs_region_numbers,
+    programs_region_results,
     programs_seams,
     programs_shapes,
     programs_sides,
     programs_staleness,
+    programs_trials,
 )
 from tracejit import config
 
@@ -48,6 +51,7 @@ SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
     "autograd": (programs_autograd,),
     "effects": (programs_effects, programs_metrics),
     "mixtures": (programs_mixtures, programs_seams),
+    "regions": (programs_trials, programs_region_results, programs_region_numbers),
     "found": (programs_found,),
 }
 HEAD = """# Programs that show the same plainly and captured

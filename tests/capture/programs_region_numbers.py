@@ -1,0 +1,278 @@
+"""Programs with numbers of rolled loops, and with regions that end by an exception."""
+
+from __future__ import annotations
+
+import tracejit as tj
+from tests.capture.program_inputs import MANY, OTHER, TAKEN, shown, tried
+from tests.capture.program_list import programs_in
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def index_of_the_iteration_before(jit):
+    @jit
+    def number(x):
+        prev = 0
+        for i in range(MANY):
+            x = x + prev
+            prev = i
+        return x, prev
+
+    @jit
+    def none(x):
+        prev = None
+        for i in range(MANY):
+            if prev is not None:
+                x = x + prev
+            prev = i
+        return x, prev
+
+    @jit
+    def shifted(x):
+        i = 5
+        for k in range(MANY):
+            x = x + i
+            i = 7 - k
+        return x, i
+
+    return [shown(f) for f in (number, none, shifted)]
+
+
+def numbers_that_outgrow_an_int64(jit):
+    @jit
+    def doubled(x):
+        s = 1
+        for _ in range(100):
+            s = s + s
+            x = x + 1
+        return x, s
+
+    @jit
+    def summed(x):
+        s = t = 1
+        while x.sum() < 300:
+            s, t = s + t, s - t + s
+            x = x + 1
+        return x, s, t
+
+    return [shown(doubled), shown(summed)]
+
+
+def negation_as_a_value(jit):
+    ways = [
+        lambda x: not x.sum() > 0, lambda x: (not x.sum() > 0) + (not x[0] > 5),
+        lambda x: x * -(not x.sum() > 0), lambda x: [1, 2][not x.sum() > 0] * x,
+    ]  # fmt: skip
+    return [shown(jit(way)) for way in ways]
+
+
+def negative_places_in_a_loop(jit):
+    def opposite(x):
+        return sum(x[-i] * i for i in range(MANY))
+
+    def negative(x):
+        s = x[0] * 0
+        for i in range(MANY):
+            s = s + x[-i] * i
+        return s
+
+    def mixed(x):
+        s = x[0] * 0
+        for i in range(MANY):
+            s = s + x[i - 3] * i
+        return s
+
+    def turned(x):
+        s = x[0] * 0
+        for i in range(MANY):
+            s = s * 0.9 + x[19 - i]
+        return s
+
+    def counter(x):
+        k, s = 0, x[0] * 0
+        for row in x:
+            k -= 1
+            s = s + x[k] * row
+        return s
+
+    def outside(x):
+        s = x[0] * 0
+        for i in range(25):
+            s = s + x[i]
+        return s
+
+    x = tj.arange(60.0).reshape(MANY, 3)
+    return [tried(jit(f), x) for f in (opposite, negative, mixed, turned, counter, outside)]
+
+
+def index_read_after_a_rolled_loop(jit):
+    @jit
+    def f(x):
+        for i in range(2, 80, 3):
+            x = x + i
+        for j, row in enumerate(x.expand(MANY, 3), 5):
+            x = x * 0.5 + row * j
+        return x, i, j
+
+    @jit
+    def broken(x):
+        for i in range(3, 90, 2):
+            x = x + i
+            if x.sum() > 30:
+                break
+        return x, i
+
+    return [shown(f), shown(broken)]
+
+
+def ranges_with_steps(jit):
+    @jit
+    def f(x):
+        out, n = x[0] * 0, x.shape[0]
+        last = -1
+        for i in range(1, n, 3):
+            out = out * 0.5 + x[i] * i
+            last = i
+        for i in range(n - 1, -1, -2):
+            out = out * 0.5 + x[i]
+        return out, last
+
+    return [f(tj.arange(3.0 * n).reshape(n, 3)) for n in (50, 51, 52, 7)]
+
+
+def rows_written_backwards(jit):
+    @jit
+    def f(x):
+        y = tj.zeros(MANY, 3)
+        for i in range(MANY - 1, -1, -1):
+            y[i] = x * i
+        return y
+
+    return shown(f)
+
+
+def index_counted_on_after_a_first_iteration(jit):
+    @jit
+    def f(x):
+        y = None
+        for i, row in enumerate(x, 3):
+            y = row * i if y is None else y * 0.5 + row * i
+        return y
+
+    @jit
+    def refused(x):
+        y, kept = None, []
+        for i, row in enumerate(x):
+            y = row if y is None else y + row.sum().item()
+            kept.append(i)
+        return y, kept
+
+    out = []
+    for n in (MANY, MANY + 3):
+        x = tj.arange(3.0 * n).reshape(n, 3)
+        out += [f(x), refused(x)]
+    return out
+
+
+def types_of_numbers_in_a_loop(jit):
+    @jit
+    def f(x):
+        by_type = {int: 1.0, float: 2.0}
+        for i in range(MANY):
+            if type(i) is int:
+                x = x + 1
+            if i.__class__ is int:
+                x = x + 2
+            x = x + by_type.get(type(i), 100.0)
+        return x
+
+    return shown(f)
+
+
+def zeros_of_both_signs_in_sides(jit):
+    @jit
+    def f(x):
+        k = 0.0 if x.sum() > 0 else -0.0
+        return tj.ones(()) / (tj.zeros(()) + k), k
+
+    return shown(f)
+
+
+# -- ends ------------------------------------------------------------------------------------------
+
+
+class Detailed(Exception):
+    """An exception that is not made of its arguments."""
+
+    def __init__(self, text, detail):
+        super().__init__(text)
+        self.detail = detail
+
+
+def exception_with_more_than_arguments(jit):
+    @jit
+    def raised(x):
+        if x.sum() > 0:
+            raise Detailed("m", 3)
+        return x
+
+    @jit
+    def caught(x):
+        try:
+            if x.sum() > 0:
+                raise Detailed("m", 3)
+        except Detailed as error:
+            return x * error.detail
+        return x
+
+    return [shown(raised), shown(caught)]
+
+
+def writes_before_a_loop_raises(jit):
+    def loop(x):
+        for _ in range(MANY):
+            x.add_(1)
+            if x.sum() > 20:
+                raise ValueError("v")
+        return x
+
+    def opened(x):
+        while x.sum() < 100:
+            x.add_(1)
+            assert x.sum() < 20, "w"
+        return x
+
+    def nested(x):
+        x.add_(1)
+        if x[0] > 1:
+            x.add_(1)
+            if x.sum() > 3:
+                raise KeyError("k")
+        return x
+
+    def index(x):
+        for i in range(25):
+            x += x[i] * 1
+        return x
+
+    inputs = (TAKEN, (-100.0, 1.0, 1.0), TAKEN)
+    return [shown(jit(f), inputs=inputs) for f in (loop, opened, nested, index)]
+
+
+def while_left_by_either_way(jit):
+    @jit
+    def f(x):
+        n = 0
+        while x.sum() < 40:
+            x = x + 1
+            n += 1
+            if x[0] > 5:
+                break
+        else:
+            n += 100
+        return x, n
+
+    return shown(f, inputs=(TAKEN, OTHER, (-60.0, 1.0, 90.0), (90.0, 0.0, 0.0)))
+
+
+PROGRAMS = programs_in(globals())

@@ -1,0 +1,361 @@
+"""Faults in what a captured function knows of Python: numbers, reads, guards, rewritten code.
+
+Rows for `tests/mutants.py`, as in `tests/mutant_rows.py`.
+"""
+
+from __future__ import annotations
+
+from tests.mutant_rows import Mutant
+
+_NUMBERS = ("tests/capture/test_numbers.py", "tests/capture/test_number_arguments.py")
+_READS = ("tests/capture/test_host_reads.py",)
+_SNAPSHOTS = ("tests/capture/test_snapshots.py",)
+_REWRITE = (
+    "tests/capture/test_rewrite.py",
+    "tests/capture/test_rewrite_sources.py",
+    "tests/capture/test_rewrite_told.py",
+)
+_FAILURES = ("tests/capture/test_failures.py", "tests/capture/test_first_failure.py")
+_INTERRUPTS = ("tests/capture/test_interrupts.py",)
+_RANDOM = ("tests/ops/test_random.py", "tests/ops/test_sampling.py")
+_GUARDS = ("tests/capture/test_guards.py",)
+
+
+def _programs(words: str) -> tuple[str, ...]:
+    return ("tests/capture/test_programs.py", "-k", f"scripted_program and ({words})")
+
+
+NUMBERS = [
+    Mutant(
+        "runtime",
+        "the answer to a comparison of numbers is not guarded",
+        "tracejit/capture/runtime_numbers.py",
+        "        self._note(Question(op, (left, right), answer))\n",
+        "",
+        _NUMBERS,
+    ),
+    Mutant(
+        "runtime",
+        "whether an int fits 64 bits is not guarded",
+        "tracejit/capture/runtime_numbers.py",
+        '        self._note(Question("fits", (number,)))\n',
+        "",
+        _NUMBERS,
+    ),
+    Mutant(
+        "runtime",
+        "equal constants of two types are one",
+        "tracejit/capture/runtime_numbers.py",
+        "return id(x) if is_runtime(x) else (type(x), repr(x))",
+        "return id(x) if is_runtime(x) else x",
+        _NUMBERS,
+    ),
+    Mutant(
+        "runtime",
+        "the type of a power is not guarded",
+        "tracejit/capture/runtime_numbers.py",
+        '            if op == "pow":\n',
+        "            if False:\n",
+        _NUMBERS,
+    ),
+    Mutant(
+        "scalars",
+        "a reflected divmod divides the other way",
+        "tracejit/capture/scalars.py",
+        "return other // self, other % self",
+        "return self // other, self % other",
+        ("tests/capture/test_survivors_numbers.py",),
+    ),
+    Mutant(
+        "scalars",
+        "a reflected operator forgets to exchange its operands",
+        "tracejit/capture/scalars.py",
+        "return _binary(op, other, self, self) if reflected else _binary(op, self, other, self)",
+        "return _binary(op, self, other, self)",
+        _NUMBERS,
+    ),
+    Mutant(
+        "places",
+        "runtime numbers stay where a call left them",
+        "tracejit/capture/number_places.py",
+        "            if fresh is not now:\n                write(place, fresh, arguments)\n",
+        "",
+        _NUMBERS,
+    ),
+    Mutant(
+        "places",
+        "numbers in objects nobody listed are not swept",
+        "tracejit/capture/number_places.py",
+        "        if swept:\n            sweep(numbers)\n",
+        "",
+        _NUMBERS,
+    ),
+    Mutant(
+        "places",
+        "a number that was seen to change stays guarded by value",
+        "tracejit/capture/number_places.py",
+        "if self._stored(place) or path_of(place) in self.varying:",
+        "if self._stored(place):",
+        _NUMBERS,
+    ),
+]
+
+READS = [
+    Mutant(
+        "reads",
+        "item() reads what a later write leaves",
+        "tracejit/capture/host_reads.py",
+        "        return recorder.run(copy, (tensor,), {})",
+        "        return tensor",
+        _READS,
+    ),
+    Mutant(
+        "reads",
+        "a division by what may be zero is put off",
+        "tracejit/capture/host_reads.py",
+        "return type(x) in (int, float) and x != 0",
+        "return True",
+        _READS,
+    ),
+    Mutant(
+        "reads",
+        "an int in a tensor op is taken for a float's width",
+        "tracejit/capture/host_reads.py",
+        "    if value.type.dtype is not dtype:\n",
+        "    if False:\n",
+        _READS,
+    ),
+    Mutant(
+        "host",
+        "tuples keep pending numbers",
+        "tracejit/capture/host_program.py",
+        "    if fresh:\n        made",
+        "    if False:\n        made",
+        ("tests/capture/test_survivors_reads.py",),
+    ),
+    Mutant(
+        "host",
+        "a replay prints before it has its values",
+        "tracejit/capture/host_program.py",
+        "return [self.run, *shown] if self.steps or shown else []",
+        "return [*shown, self.run] if self.steps or shown else []",
+        _READS,
+    ),
+    Mutant(
+        "host",
+        "attributes keep pending numbers",
+        "tracejit/capture/host_program.py",
+        "        _replace_in(holder.__dict__, values)\n",
+        "        pass\n",
+        ("tests/capture/test_survivors_reads.py",),
+    ),
+    Mutant(
+        "sinks",
+        "a list that is read is taken for one that only grows",
+        "tracejit/capture/sinks.py",
+        "return bool(uses) and all(_harmless(use, tuple(keys)) for use in uses)",
+        "return bool(uses) and any(_harmless(use, tuple(keys)) for use in uses)",
+        (*_READS, "tests/capture/test_replay.py"),
+    ),
+    Mutant(
+        "sinks",
+        "a list that was emptied and filled is taken for one that grew",
+        "tracejit/capture/sinks.py",
+        "same = all(any(now[k] is x for x in before.get(k, ())) for k in range(place.length))",
+        "same = True",
+        (*_READS, "tests/capture/test_replay.py"),
+    ),
+    Mutant(
+        "checks",
+        "positions are not looked at before an op that may fail",
+        "tracejit/capture/value_checks.py",
+        'op.kind == "extern" or value.type.dtype.category == INTEGER',
+        'op.kind == "extern"',
+        _FAILURES,
+    ),
+    Mutant(
+        "checks",
+        "results that no memory can hold are recorded",
+        "tracejit/capture/value_checks.py",
+        "if math.prod(shape) * itemsize > _LARGE or overflows(shape, itemsize):",
+        "if False:",
+        (*_FAILURES, "tests/ops/test_overflow.py"),
+    ),
+]
+
+GUARDS = [
+    Mutant(
+        "guards",
+        "whether an input is contiguous is not checked",
+        "tracejit/capture/guards.py",
+        'f"({name}._strides is None) is not {contiguous}",',
+        'f"False",',
+        _programs("transposed or strided or argument or view or slice"),
+    ),
+    Mutant(
+        "guards",
+        "hooks of an input are not checked",
+        "tracejit/capture/guards.py",
+        'else f"{name}._hooks is not None and hooks_of({name}) != ()",',
+        'else "False",',
+        (*_GUARDS, "tests/capture/test_replay.py"),
+    ),
+    Mutant(
+        "guards",
+        "the code of a function is not checked",
+        "tracejit/capture/guards.py",
+        "f\"getattr({name}, '__code__', None) is not {self._constant(value.__code__)}\",",
+        '"False",',
+        (*_GUARDS, "tests/capture/test_snapshots.py"),
+    ),
+    Mutant(
+        "snapshots",
+        "arguments that were one tensor are not compared",
+        "tracejit/capture/shortcut.py",
+        "if not all(number[id(place)] in coverage.checks for place in pair)}",
+        "if False}",
+        _SNAPSHOTS,
+    ),
+    Mutant(
+        "snapshots",
+        "modes are not asked",
+        "tracejit/capture/shortcut.py",
+        "for n in self.lines.checks[k]} | self.lines.loose",
+        "for n in self.lines.checks[k]}",
+        _SNAPSHOTS,
+    ),
+    Mutant(
+        "snapshots",
+        "a dict's version is not compared",
+        "tracejit/capture/snapshot.py",
+        "return [(at + words.SIZE, len(table)), (at + words.DICT_VERSION, _version(table))]",
+        "return [(at + words.SIZE, len(table))]",
+        _SNAPSHOTS,
+    ),
+    Mutant(
+        "snapshots",
+        "the address of a tensor's memory is not compared",
+        "tracejit/capture/snapshot.py",
+        "return [*rows, (id(x) + its_storage, at), (at + words.TYPE, id(type(storage))),\n"
+        "                (at + its_pointer, id(storage._ptr))]",
+        "return rows",
+        _SNAPSHOTS,
+    ),
+    Mutant(
+        "snapshots",
+        "values that an address identifies are not kept alive",
+        "tracejit/capture/snapshot.py",
+        "        self.pins += [*kept, storage.ptr]\n",
+        "",
+        _SNAPSHOTS,
+    ),
+    Mutant(
+        "runs",
+        "elements of every input are taken to be four bytes",
+        "tracejit/runtime/launch.py",
+        "words = [x._dtype.itemsize if isinstance(x, Tensor) else 0 for x in inputs]",
+        "words = [4 if isinstance(x, Tensor) else 0 for x in inputs]",
+        ("tests/runtime/test_executable.py", "tests/runtime/test_runner.py"),
+    ),
+    Mutant(
+        "runs",
+        "an interrupted launch is taken to have run",
+        "tracejit/runtime/launch.py",
+        "    if line in runs and not _has_run(names):\n        return None\n",
+        "",
+        _INTERRUPTS,
+    ),
+    Mutant(
+        "runs",
+        "what an interrupt left undone stays so",
+        "tracejit/runtime/entry.py",
+        "        for effect in self.others[done:]:\n            effect(replay)\n",
+        "        pass\n",
+        _INTERRUPTS,
+    ),
+    Mutant(
+        "random",
+        "all draws of a program are the first",
+        "tracejit/ops/random_record.py",
+        "return key & MASK, (drawn + offset) & MASK",
+        "return key & MASK, drawn & MASK",
+        _programs("random or dropout or draws"),
+    ),
+    Mutant(
+        "random",
+        "elements of a row are those of the row before, shifted",
+        "tracejit/ops/random_record.py",
+        "number = number * size + position",
+        "number = number + position",
+        _RANDOM,
+    ),
+]
+
+REWRITING = [
+    Mutant(
+        "rewriting",
+        "0.0 and -0.0 in a source are the same",
+        "tracejit/capture/source_match.py",
+        "return repr(a) == repr(b)  # tells 0.0 from -0.0",
+        "return a == b",
+        _REWRITE,
+    ),
+    Mutant(
+        "rewriting",
+        "a chained comparison compares with its first operand again",
+        "tracejit/capture/rewrite_expressions.py",
+        "operands: list[ast.expr] = [load(right), self.visit(others[0])]",
+        "operands: list[ast.expr] = [load(left), self.visit(others[0])]",
+        _REWRITE,
+    ),
+    Mutant(
+        "rewriting",
+        "what `in` looks through may be consumed",
+        "tracejit/capture/rewrite_expressions.py",
+        "        if not plain and isinstance(node.ops[0], ast.In | ast.NotIn):\n",
+        "        if False:\n",
+        _programs("iterator"),
+    ),
+    Mutant(
+        "rewriting",
+        "stores to attributes are not announced",
+        "tracejit/capture/rewrite_stores.py",
+        "if isinstance(node, ast.Attribute) and not isinstance(context, ast.Load):",
+        "if isinstance(node, ast.Attribute) and isinstance(context, ast.Del):",
+        _REWRITE,
+    ),
+    Mutant(
+        "rewriting",
+        "stores to nonlocal names are not announced",
+        "tracejit/capture/rewrite_stores.py",
+        '("nonlocal", self.scope.nonlocals))',
+        '("nonlocal", set()))',
+        _REWRITE,
+    ),
+    Mutant(
+        "rewriting",
+        "a name bound in one side of an `if` counts as bound",
+        "tracejit/capture/rewrite_bound.py",
+        "return _joined(self.block(node.body, state), self.block(node.orelse, state))",
+        "return (self.block(node.orelse, state), self.block(node.body, state))[1]",
+        _REWRITE,
+    ),
+    Mutant(
+        "rewriting",
+        "what a later iteration reads counts as dead",
+        "tracejit/capture/rewrite.py",
+        "        if not self.loops:\n",
+        "        if True:\n",
+        _REWRITE,
+    ),
+    Mutant(
+        "rewriting",
+        "what follows a statement that may return is lost in its else part",
+        "tracejit/capture/rewrite.py",
+        'orelse = self.part("else", node.orelse, after, names, node)',
+        'orelse = self.part("else", node.orelse, None, names, node)',
+        _REWRITE,
+    ),
+]
+
+ROWS = [*NUMBERS, *READS, *GUARDS, *REWRITING]
