@@ -165,4 +165,21 @@ def input_written_between_call_and_backward(jit):
     return out
 
 
+def masked_write_of_a_value_with_leading_sizes_1(jit):
+    @jit
+    def f(x, value):
+        x[x > 1] = value
+        return x
+
+    out = []
+    for held in (0.0, 2.0):
+        for shape in ((1, 1), (1, 1, 1), (2, 1)):
+            try:
+                out.append(f(tj.full((3, 2), held), tj.ones(shape)))
+            except RuntimeError as error:
+                out.append(str(error))
+    out.append(f(tj.full((1, 1), 0.0), tj.ones(1, 1).expand(1, 1)))
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -25,7 +25,7 @@ from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_number, is_tensor, where
 from tracejit.ops.rearranging import repeated_each
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import broadcast, equal, hint, is_one, normalize_dim, shape_text
+from tracejit.ops.shapes import broadcast, equal, hint, normalize_dim, shape_text
 from tracejit.ops.slicing import position, select_record, slice_along
 from tracejit.ops.types import INTEGER, SCALAR_NAMES, TensorType, bool_, can_cast, int64
 
@@ -203,6 +203,9 @@ def setitem(input: Any, key: Any, value: Any) -> None:
             return
     dims, indices = _resolved(found)
     src = value if is_tensor(value) else _constant(view, value, ())
+    most = len(view.shape) - len(dims) + max(len(i.shape) for i in indices)
+    while len(src.shape) > most and hint(src.shape[0]) == 1 and equal(src.shape[0], 1):
+        src = src.squeeze(0)
     view._assign(gather_scatter.put(view, dims, indices, convert(src, view.dtype), False))
 
 
@@ -235,7 +238,7 @@ def _masked(view: Any, mask: Any, dim: int, value: Any) -> Any | None:
     if before and not (hint(before[-1]) == 1 and equal(before[-1], 1)):
         return None
     spread = (*before[:-1], *(1,) * len(mask.shape), *after) if before else sizes
-    while len(spread) > len(view.shape) and is_one(spread[0]):
+    while len(spread) > len(view.shape) and hint(spread[0]) == 1 and equal(spread[0], 1):
         spread = spread[1:]
     if len(spread) > len(view.shape):
         return None
