@@ -28,8 +28,8 @@ BRANCHES = [
         "branches",
         "a result may be the tensor of the other side",
         "tracejit/capture/branches.py",
-        "self.parent.may_share(memory, outer, self.flag if side else ~self.flag)",
-        "self.parent.may_share(memory, outer, self.flag)",
+        "flag = self.flag if side else ~self.flag",
+        "flag = self.flag",
         _programs("may_be or results_of_a_side"),
     ),
     Mutant(
@@ -110,7 +110,7 @@ BRANCHES = [
         "tracejit/capture/control.py",
         "return rolled.plainly() if peeled else iterable",
         "return iterable",
-        _programs("index_counted or sum_from_zero"),
+        _programs("index_counted"),
     ),
 ]
 
@@ -181,10 +181,10 @@ LOOPS = [
     ),
     Mutant(
         "loops",
-        "an element that is written later is stacked as it was",
+        "an element that was there before the iteration is stacked",
         "tracejit/capture/loop_body.py",
         "if memory in starts or memory.generation != self.generations[id(element)]:",
-        "if memory in starts:",
+        "if memory.generation != self.generations[id(element)]:",
         _programs("elements"),
     ),
     Mutant(
@@ -335,7 +335,7 @@ GRADIENTS = [
         "tracejit/autodiff/regions.py",
         "self.masks = [a | b for a, b in zip(*masks)]",
         "self.masks = [a & b for a, b in zip(*masks)]",
-        _programs("loss or gradients_of_several"),
+        _programs("different_ways"),
     ),
     Mutant(
         "gradients",
@@ -414,10 +414,10 @@ NODES = [
     ),
     Mutant(
         "nodes",
-        "an exception is rebuilt from its arguments alone",
+        "an exception loses its cause",
         "tracejit/ops/control.py",
         "if not same or vars(again) != vars(error) or error.__cause__ is not None:",
-        "if not same:",
+        "if not same or vars(again) != vars(error):",
         _programs("exception"),
     ),
     Mutant(

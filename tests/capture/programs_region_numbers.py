@@ -83,6 +83,7 @@ def negative_places_in_a_loop(jit):
         return s
 
     def turned(x):
+        x = tj.cat([x, x * 2])
         s = x[0] * 0
         for i in range(MANY):
             s = s * 0.9 + x[19 - i]
@@ -161,11 +162,10 @@ def index_counted_on_after_a_first_iteration(jit):
 
     @jit
     def refused(x):
-        y, kept = None, []
+        y = None
         for i, row in enumerate(x):
-            y = row if y is None else y + row.sum().item()
-            kept.append(i)
-        return y, kept
+            y = row * 0.5 if y is None else y * 0.5 + row.sum().item() + i
+        return y
 
     out = []
     for n in (MANY, MANY + 3):
@@ -225,7 +225,14 @@ def exception_with_more_than_arguments(jit):
             return x * error.detail
         return x
 
-    return [shown(raised), shown(caught)]
+    @jit
+    def chained(x):
+        if x.sum() > 0:
+            raise ValueError("v") from KeyError("k")
+        return x
+
+    causes = [repr(getattr(y, "__cause__", None)) for y in shown(chained)[::3]]
+    return [shown(raised), shown(caught), causes]
 
 
 def writes_before_a_loop_raises(jit):

@@ -313,6 +313,12 @@ def loops_of_no_iteration_and_gradients(jit):
             y = y + w
         return y
 
+    def both(x, w, v):
+        y = x * v
+        while y.sum() < 10:
+            y = y + w
+        return y
+
     def unused(x, w, v):
         h, g = w * 1, x * 0
         for _ in range(MANY):
@@ -337,7 +343,7 @@ def loops_of_no_iteration_and_gradients(jit):
             out += [y, w, v]
         return out
 
-    return [program(way) for way in (body_only, unused, overwritten)]
+    return [program(way) for way in (body_only, both, unused, overwritten)]
 
 
 def side_that_reaches_one_leaf_only(jit):
@@ -352,6 +358,22 @@ def side_that_reaches_one_leaf_only(jit):
         w.grad = v.grad = None
         f(tj.tensor(values)).sum().backward()
         out += [w.grad, v.grad]
+    return out
+
+
+def sides_that_reach_one_leaf_by_different_ways(jit):
+    w = leaf(1.0, 2.0, 3.0)
+
+    @jit
+    def f(x):
+        one, other = w * 2, w * 3
+        return x * one if x.sum() > 0 else x - other
+
+    out = []
+    for values in (TAKEN, OTHER):
+        w.grad = None
+        f(tj.tensor(values)).sum().backward()
+        out.append(w.grad)
     return out
 
 
