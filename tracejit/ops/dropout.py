@@ -31,10 +31,10 @@ masked_scale: Op = Op(
     rules={"input": lambda grad, mask, scale: masked_scale(grad, mask, scale)})
 
 
-def _checked(input: Any, p: float) -> None:
+def _checked(input: Any, p: float, applies: bool) -> None:
     if not 0 <= p <= 1:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    if input.dtype.category not in (FLOATING, COMPLEX):
+    if applies and p > 0 and input.dtype.category not in (FLOATING, COMPLEX):
         raise RuntimeError("result type Float can't be cast to the desired output type "
                            f"{SCALAR_NAMES[input.dtype.name]}")
 
@@ -55,7 +55,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
 
     ValueError if `p` is not in [0, 1].
     """
-    _checked(input, p)
+    _checked(input, p, training)
     if not training or p == 0:
         return input
     return _dropped(input, tuple(input.shape), p, inplace)
@@ -68,7 +68,7 @@ def _channels(input: Any, batched: bool) -> tuple:
 
 
 def _drop_channels(input: Any, p: float, training: bool, inplace: bool, batched: bool) -> Any:
-    _checked(input, p)
+    _checked(input, p, training)
     if not training or p == 0:
         return input
     return _dropped(input, _channels(input, batched), p, inplace)
@@ -86,7 +86,7 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
 
     RuntimeError for inputs of other dimensions, ValueError if `p` is not in [0, 1].
     """
-    _checked(input, p)
+    _checked(input, p, training)
     if len(input.shape) not in (2, 3):
         raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a "
                            f"{len(input.shape)}D input. Note that dropout1d exists to provide "
@@ -109,7 +109,7 @@ _NEGATIVE = -1.7580993408473766  # what SELU tends to: -lambda alpha
 
 
 def _alpha_dropped(input: Any, p: float, training: bool, inplace: bool, shape: tuple) -> Any:
-    _checked(input, p)
+    _checked(input, p, training)
     if not training or p == 0:
         return input
     if p == 1:
