@@ -159,7 +159,7 @@ def _histogram_array(xp: Any, input: Any, bins: int, low: float, high: float) ->
     number = np.float64 if input.dtype == np.float64 else np.float32
     start, end, values = number(low), number(high), input.reshape(-1).astype(number)
     if start == end and values.size:
-        start, end = number(values.min()), number(values.max())
+        start, end = number(values.min().item()), number(values.max().item())
     if not (np.isfinite(start) and np.isfinite(end)):
         raise RuntimeError(f"torch.histc: range of [{float(start):g}, {float(end):g}] is not "
                            "finite")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tracejit
+from tests.ops.rows_linalg import ROWS as PRODUCTS
 from tests.ops.test_opinfo import ROWS, agree, call, ours, samples
 
 CUDA = tracejit.device("cuda:0")
@@ -24,11 +25,13 @@ def on_cpu(array):
 @pytest.mark.parametrize("row", ROWS, ids=repr)
 def test_ops_agree_with_the_cpu(row):
     tested = 0
+    # a BLAS adds in an order of its own for each machine, alignment and layout
+    limits = max(LIMITS, (row.ulp, row.cancel)) if row in PRODUCTS else LIMITS
     for sample in samples(row, row.dtypes[0]):
         want = call(ours(row), sample, on_cpu)
         got = call(ours(row), sample, on_device)
         assert all(g.device in (CUDA, w.device) for g, w in zip(got, want)), sample
-        agree([g.cpu() for g in got], want, *LIMITS, sample)
+        agree([g.cpu() for g in got], want, *limits, sample)
         tested += 1
     assert tested
 
