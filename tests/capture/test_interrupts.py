@@ -41,6 +41,8 @@ class Interrupt:
             if code.co_name != "__call__":
                 self.last.pop(id(frame.f_back), None)
             return None
+        if event == "exception":  # no handler is called after what raised
+            self.last.pop(id(frame), None)
         if "tracejit" not in code.co_filename and "<guards>" not in code.co_filename:
             return self.trace
         if self.only not in code.co_filename or "interrupts" in code.co_filename:

@@ -8,7 +8,9 @@ import threading
 import numpy as np
 import pytest
 
+from tests.capture.test_interrupts import Interrupt
 from tracejit import memory
+from tracejit.memory import allocator
 from tracejit.memory.allocator import size_class
 
 SIZE = 3000
@@ -122,6 +124,24 @@ def test_the_pool_is_bounded_and_drops_what_was_unused_longest():
         assert 5 << 20 in free and 1 << 20 not in free
     finally:
         memory.set_cache_limit(limit)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in `__del__`
+def test_ctrl_c_leaves_what_waits_in_the_pool_counted_right():
+    sent, n = True, 0
+    while sent:
+        with Interrupt(n, "allocator.py") as interrupt:
+            try:
+                memory.allocate(96), memory.allocate(96)
+                memory.empty_cache()
+                memory.allocate(1 << 19)
+            except KeyboardInterrupt:
+                pass
+        sent, n = interrupt.sent, n + 1
+        waiting = sum(len(b.free) * b.size for b in allocator._buckets.values())
+        found = memory.stats()
+        assert found.reserved - found.allocated == waiting, n
+    assert n > 20
 
 
 def test_threads_and_collector_do_not_corrupt_the_pool():

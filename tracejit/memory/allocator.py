@@ -7,6 +7,8 @@ used longest ago are emptied first.
 
 No locks: `__del__` may run inside any allocation, in any thread. Everything here is a list
 append or pop, or an addition to an int, which CPython does not interleave with other threads.
+Ctrl-C may arrive after any call of a C function: counts change before such a call, so that a
+block it loses was given up already.
 """
 
 from __future__ import annotations
@@ -76,15 +78,16 @@ class Bucket:
         """A Storage of `nbytes`, at most this bucket's size."""
         counts = _counts
         size = self.size
+        counts.cached -= size
         try:
             block, ptr = self.free.pop()
-            counts.cached -= size
         except IndexError:
+            counts.cached += size
             block, ptr = _fresh(size)
+        storage = _new(Storage)  # `__init__` would cost as much as all of this
         counts.live = live = counts.live + size
         if live > counts.peak:
             counts.peak = live
-        storage = _new(Storage)  # `__init__` would cost as much as all of this
         storage.block, storage.nbytes, storage.version = block, nbytes, 0
         storage.device, storage.home, storage._ptr = CPU, self, ptr
         return storage
@@ -96,10 +99,10 @@ class Bucket:
             return  # the interpreter is exiting
         counts.live -= self.size
         if references == _ALONE:
-            self.free.append((block, ptr))
             counts.cached += self.size
             counts.clock += 1
             self.used = counts.clock
+            self.free.append((block, ptr))
             if counts.cached > counts.limit:
                 _trim(counts.limit - counts.limit // 8)
 
@@ -167,20 +170,26 @@ def bucket_for(nbytes: int) -> Bucket:
 
 
 def _fresh(size: int) -> tuple[np.ndarray, int]:
-    """A new block. Its base is no ndarray, so views of views of it have this very block as base."""
+    """A new block; where memory is short, after giving back the free ones."""
     try:
-        if size >= _MAPPED and hasattr(mmap, "MAP_PRIVATE"):
-            pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-            if size >= _HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
-                _advise(pages)
-            block = np.ndarray(size, np.uint8, buffer=pages)
-            return block, address(block)
-        raw = bytearray(size + ALIGNMENT - 1)
+        return _made(size)
+    except (MemoryError, OSError, OverflowError):
+        empty_cache()
+    try:
+        return _made(size)
     except (MemoryError, OSError, OverflowError) as error:
-        if _counts.cached:
-            empty_cache()
-            return _fresh(size)
         raise MemoryError(f"cannot allocate {size} bytes: {error}") from error
+
+
+def _made(size: int) -> tuple[np.ndarray, int]:
+    """A new block. Its base is no ndarray, so views of views of it have this very block as base."""
+    if size >= _MAPPED and hasattr(mmap, "MAP_PRIVATE"):
+        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if size >= _HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
+            _advise(pages)
+        block = np.ndarray(size, np.uint8, buffer=pages)
+        return block, address(block)
+    raw = bytearray(size + ALIGNMENT - 1)
     skip = -address(np.ndarray(1, np.uint8, buffer=raw)) % ALIGNMENT
     block = np.ndarray(size, np.uint8, buffer=raw, offset=skip)
     return block, address(block)
@@ -203,11 +212,12 @@ def _trim(target: int) -> None:
     """Drop free blocks until the pool holds `target` bytes, longest unused buckets first."""
     for bucket in sorted(_buckets.values(), key=lambda b: b.used):
         while bucket.free and _counts.cached > target:
+            _counts.cached -= bucket.size
             try:
                 bucket.free.pop(0)
             except IndexError:
+                _counts.cached += bucket.size
                 break  # another thread took it
-            _counts.cached -= bucket.size
         if _counts.cached <= target:
             return
 

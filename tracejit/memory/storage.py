@@ -61,7 +61,10 @@ class Storage:
 
     # The default argument still works when the interpreter has emptied this module at exit.
     def __del__(self, references: Any = sys.getrefcount) -> None:
-        home = self.home
+        try:
+            home = self.home
+        except AttributeError:
+            return  # Ctrl-C arrived while it was being made
         if home is not None:
             home.take_back(self.block, self._ptr, references(self.block))
 
