@@ -2,21 +2,24 @@
 WORD] [--jobs N]`.
 
 In: the rows of `tests/mutant_rows*.py`. Each is applied to a temporary copy of the package and its
-tests, where a selected fast part of the suite then runs, with an empty kernel cache. Out: a table;
-exit status 1 when fewer than 95 % are caught or when a row no longer matches the code. Tests that
-fail without any fault are left out, and named.
+tests, where a selected fast part of the suite then runs, with an empty kernel cache. A fault is
+caught by a test that fails with it and passes without it; tests that fail without it are left out,
+and named. Out: a line for each row, a table of the groups; exit status 1 when fewer than 95 % are
+caught or when a row no longer matches the code.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import queue
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,13 +30,21 @@ from tests.mutant_rows import Mutant
 ROOT = Path(__file__).parents[1]
 SECONDS = 300  # a fault may make a loop endless: that counts as caught
 ENOUGH = 0.95
-ROWS = [*mutant_rows.ROWS, *mutant_rows_regions.ROWS, *mutant_rows_state.ROWS]
+GROUPS = {
+    "pipeline": mutant_rows.ROWS,
+    "regions": mutant_rows_regions.ROWS,
+    "state": mutant_rows_state.ROWS,
+}
+ROWS = [(group, mutant) for group, rows in GROUPS.items() for mutant in rows]
+PASSED, FAILED = 0, 1  # pytest's exit statuses; others: it did not run
+OUTCOMES = ("caught", "SURVIVED", "OLD TEXT", "NO TESTS")
 
 
 @dataclass
 class Verdict:
+    group: str
     mutant: Mutant
-    outcome: str  # caught, SURVIVED, OLD TEXT, NO TESTS
+    outcome: str  # one of OUTCOMES
     by: str
     seconds: float
 
@@ -50,22 +61,21 @@ class Copy:
                 )
         shutil.copy(ROOT / "pyproject.toml", directory)
 
-    def plant(self, mutant: Mutant) -> bool:
-        """Replace the text; False where it does not occur exactly once."""
+    @contextlib.contextmanager
+    def planted(self, mutant: Mutant) -> Iterator[None]:
         path = self.root / mutant.file
-        text = (ROOT / mutant.file).read_text()
-        if text.count(mutant.old) != 1:
-            return False
+        text = path.read_text()
         path.write_text(text.replace(mutant.old, mutant.new))
-        return True
+        try:
+            yield
+        finally:
+            path.write_text(text)
 
-    def restore(self, mutant: Mutant) -> None:
-        shutil.copy(ROOT / mutant.file, self.root / mutant.file)
-
-    def test(
-        self, selection: Sequence[str], leave_out: Sequence[str] = (), stop: bool = True
-    ) -> tuple[int, list[str]]:
-        """Run tests here: exit status, and the tests that failed."""
+    def test(self, selection: Sequence[str], leave_out: Sequence[str] = ()) -> tuple[int, str]:
+        """Run tests here until one fails: exit status, and the test that failed."""
+        options = ("-q", "-x", "-p", "no:cacheprovider", "--no-header", "-rfE", "--tb=no")
+        skipped = [f"--deselect={t}" for t in leave_out]
+        command = [sys.executable, "-m", "pytest", *options, *skipped, *selection]
         with tempfile.TemporaryDirectory(dir=self.root) as cache:
             environment = {
                 **os.environ,
@@ -73,20 +83,6 @@ class Copy:
                 "TRACEJIT_CACHE_DIR": cache,
                 "PYTHONDONTWRITEBYTECODE": "1",
             }
-            command = [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-q",
-                "-p",
-                "no:cacheprovider",
-                "--no-header",
-                "-rfE",
-                "--tb=no",
-                *(["-x"] if stop else []),
-                *(f"--deselect={t}" for t in leave_out),
-                *selection,
-            ]
             try:
                 done = subprocess.run(
                     command,
@@ -98,94 +94,104 @@ class Copy:
                     check=False,
                 )
             except subprocess.TimeoutExpired:
-                return 1, ["(did not end)"]
+                return FAILED, ""
         failed = [
             line.split(" ", 1)[1].split(" - ")[0]
             for line in done.stdout.splitlines()
             if line.startswith(("FAILED ", "ERROR "))
         ]
-        if done.returncode not in (0, 1) and not failed:
-            failed = [(done.stdout + done.stderr).strip().splitlines()[-1][:80]]
-        return done.returncode, failed
+        return done.returncode, failed[0] if failed else ""
 
 
-class Baseline:
-    """Which tests fail without any fault."""
+class Sound:
+    """Which tests pass, and which fail, without any fault; asked of those that saw one."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[str, ...], list[str]] = {}
+        self.passing: set[tuple[str, ...]] = set()
+        self.failing: set[str] = set()
 
-    def failing(self, copy: Copy, selection: tuple[str, ...]) -> list[str]:
-        if selection not in self.known:
-            status, failed = copy.test(selection, stop=False)
-            if status not in (0, 1):
-                failed = [f"pytest {' '.join(selection)} does not run: {failed}"]
-            self.known[selection] = failed
-        return self.known[selection]
+    def passes(self, copy: Copy, selection: tuple[str, ...]) -> bool:
+        if selection not in self.passing and copy.test(selection)[0] == PASSED:
+            self.passing.add(selection)
+        return selection in self.passing
 
 
-def judge(copy: Copy, mutant: Mutant, baseline: Baseline) -> Verdict:
-    """Run the tests of a row with its fault in place."""
-    leave_out = baseline.failing(copy, mutant.tests)
-    if any("does not run" in failed for failed in leave_out):
-        return Verdict(mutant, "NO TESTS", leave_out[0], 0)
-    if not copy.plant(mutant):
-        return Verdict(mutant, "OLD TEXT", "occurs not exactly once", 0)
-    started = time.monotonic()
-    try:
-        status, failed = copy.test(mutant.tests, leave_out)
-    finally:
-        copy.restore(mutant)
-    outcome = "SURVIVED" if status == 0 else "caught"
-    return Verdict(mutant, outcome, failed[0] if failed else "", time.monotonic() - started)
+def judge(copy: Copy, mutant: Mutant, sound: Sound) -> tuple[str, str]:
+    """Run the tests of a row with its fault in place: the outcome, and the test that saw it."""
+    if (copy.root / mutant.file).read_text().count(mutant.old) != 1:
+        return "OLD TEXT", "occurs not exactly once"
+    while True:
+        with copy.planted(mutant):
+            status, failed = copy.test(mutant.tests, sorted(sound.failing))
+        if status == PASSED:
+            return "SURVIVED", ""
+        if sound.passes(copy, (failed,) if failed else mutant.tests):
+            return "caught", failed or "(did not end, or could not begin)"
+        if not failed:
+            return "NO TESTS", f"pytest {' '.join(mutant.tests)}"
+        sound.failing.add(failed)
 
 
-def run(rows: Sequence[Mutant], jobs: int) -> tuple[list[Verdict], Baseline]:
+def run(rows: Sequence[tuple[str, Mutant]], jobs: int) -> tuple[list[Verdict], Sound]:
     """Judge all rows, in `jobs` copies."""
-    baseline, verdicts = Baseline(), []
+    sound, free = Sound(), queue.SimpleQueue[Copy]()
+
+    def verdict(row: tuple[str, Mutant]) -> Verdict:
+        copy, started = free.get(), time.monotonic()
+        outcome, by = judge(copy, row[1], sound)
+        free.put(copy)
+        found = Verdict(*row, outcome, by, time.monotonic() - started)
+        show(found)
+        return found
+
     with tempfile.TemporaryDirectory(prefix="mutants") as directory:
-        copies = [Copy(Path(directory) / str(k)) for k in range(jobs)]
-
-        def share(k: int) -> None:
-            for mutant in rows[k::jobs]:
-                verdicts.append(judge(copies[k], mutant, baseline))
-                show(verdicts[-1])
-
+        for k in range(jobs):
+            free.put(Copy(Path(directory) / str(k)))
         with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(share, range(jobs)))
-    return verdicts, baseline
+            return list(pool.map(verdict, rows)), sound
 
 
 def show(v: Verdict) -> None:
-    print(
-        f"{v.outcome:9} {v.seconds:5.1f} s  {v.mutant.area:9} {v.mutant.what:58.58}  {v.by[:100]}",
-        flush=True,
-    )
+    what = f"{v.mutant.area}: {v.mutant.what}"
+    print(f"{v.outcome:8} {v.seconds:5.1f} s  {what:70.70}  {v.by[:100]}", flush=True)
+
+
+def table(verdicts: Sequence[Verdict]) -> str:
+    """Outcomes counted, by group."""
+    lines = ["| group | rows | caught | survived | old text | no tests | seconds |"]
+    lines.append("| --- |" + " --- |" * 6)
+    for group in [*GROUPS, "all"]:
+        own = [v for v in verdicts if group in (v.group, "all")]
+        counts = [sum(v.outcome == outcome for v in own) for outcome in OUTCOMES]
+        cells = [group, len(own), *counts, round(sum(v.seconds for v in own))]
+        lines += ["| " + " | ".join(map(str, cells)) + " |"] if own else []
+    return "\n".join(lines)
+
+
+def wanted(only: str) -> list[tuple[str, Mutant]]:
+    """The rows of a group, the row of a number, or those whose area or description has a word."""
+    if only in GROUPS:
+        return [(only, mutant) for mutant in GROUPS[only]]
+    if only.isdigit():
+        return [ROWS[int(only)]]
+    return [(g, m) for g, m in ROWS if only in f"{m.area}: {m.what}"]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument(
-        "--only", default="", help="rows whose number, area or description this is part of"
+        "--only", default="", help=f"a group ({', '.join(GROUPS)}), a row's number, or a word"
     )
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
-    wanted = [
-        m
-        for k, m in enumerate(ROWS)
-        if options.only in (str(k), "") or options.only in f"{m.area} {m.what}"
-    ]
     started = time.monotonic()
-    verdicts, baseline = run(wanted, options.jobs)
-    failing = sorted({t for tests in baseline.known.values() for t in tests})
-    if failing:
-        print(
-            f"{len(failing)} tests fail without any fault and were left out:", *failing, sep="\n  "
-        )
-    caught = sum(v.outcome == "caught" for v in verdicts)
-    print(f"{caught} of {len(verdicts)} caught in {time.monotonic() - started:.0f} s")
-    unsound = any(v.outcome in ("OLD TEXT", "NO TESTS") for v in verdicts)
-    return 1 if unsound or caught < ENOUGH * len(verdicts) else 0
+    verdicts, sound = run(wanted(options.only), options.jobs)
+    if sound.failing:
+        print("fail without any fault and were left out:", *sorted(sound.failing), sep="\n  ")
+    print(table(verdicts))
+    counts = [sum(v.outcome == outcome for v in verdicts) for outcome in OUTCOMES]
+    print(f"{counts[0]} of {len(verdicts)} caught in {time.monotonic() - started:.0f} s")
+    return 1 if any(counts[2:]) or counts[0] < ENOUGH * len(verdicts) else 0
 
 
 if __name__ == "__main__":
