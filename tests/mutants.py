@@ -127,7 +127,7 @@ def judge(copy: Copy, mutant: Mutant, sound: Sound) -> tuple[str, str]:
             return "SURVIVED", ""
         if sound.passes(copy, (failed,) if failed else mutant.tests):
             return "caught", failed or "(did not end, or could not begin)"
-        if not failed:
+        if not failed or failed in sound.failing:
             return "NO TESTS", f"pytest {' '.join(mutant.tests)}"
         sound.failing.add(failed)
 
