@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import os
 import queue
+import re
 import shutil
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from tests import mutant_rows, mutant_rows_regions, mutant_rows_state
 from tests.mutant_rows import Mutant
 
 ROOT = Path(__file__).parents[1]
-SECONDS = 300  # a fault may make a loop endless: that counts as caught
+SECONDS = 120  # a fault may make a loop endless: that counts as caught
 ENOUGH = 0.95
 GROUPS = {
     "pipeline": mutant_rows.ROWS,
@@ -169,19 +170,19 @@ def table(verdicts: Sequence[Verdict]) -> str:
 
 
 def wanted(only: str) -> list[tuple[str, Mutant]]:
-    """The rows of a group, the row of a number, or those whose area or description has a word."""
+    """The rows of a group, of a number, of numbers from-to, or those that a word describes."""
     if only in GROUPS:
         return [(only, mutant) for mutant in GROUPS[only]]
-    if only.isdigit():
-        return [ROWS[int(only)]]
+    if numbers := re.fullmatch(r"(\d+)(?:-(\d+))?", only):
+        first, last = numbers[1], numbers[2] or numbers[1]
+        return ROWS[int(first) : int(last) + 1]
     return [(g, m) for g, m in ROWS if only in f"{m.area}: {m.what}"]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument(
-        "--only", default="", help=f"a group ({', '.join(GROUPS)}), a row's number, or a word"
-    )
+    what = f"a group ({', '.join(GROUPS)}), row numbers (17, 40-52), or a word"
+    parser.add_argument("--only", default="", help=what)
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     started = time.monotonic()
