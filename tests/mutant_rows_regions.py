@@ -201,7 +201,7 @@ LOOPS = [
         "tracejit/capture/loop_items.py",
         "    if low < 0:\n        where = where + (where < 0).long() * size\n",
         "",
-        _programs("negative or neighbours"),
+        ("tests/capture/test_control_flow_figures.py", "-k", "round"),
     ),
     Mutant(
         "items",
@@ -375,7 +375,7 @@ GRADIENTS = [
         "tracejit/autodiff/pull_back.py",
         "return [None if k is None or not reached & given else made[k]",
         "return [None if k is None else made[k]",
-        _programs("loss"),
+        _programs("loss_within"),
     ),
     Mutant(
         "gradients",
@@ -478,10 +478,10 @@ NODES = [
     ),
     Mutant(
         "nodes",
-        "the native driver does not look at failures",
-        "tracejit/runtime/region_loop.py",
-        "        if status[0] != 0:\n",
-        "        if False:\n",
+        "a body that failed in the native driver counts as run",
+        "tracejit/runtime/regions.py",
+        "            if frame.status[0]:\n                raise self.loop",
+        "            if False:\n                raise self.loop",
         _RUNS,
     ),
 ]

@@ -167,10 +167,17 @@ def index_counted_on_after_a_first_iteration(jit):
             y = row * 0.5 if y is None else y * 0.5 + row.sum().item() + i
         return y
 
+    @jit
+    def growing(x):
+        y = None
+        for i, row in enumerate(x):
+            y = row * 0.5 if y is None else tj.cat([y, row + i])
+        return y
+
     out = []
     for n in (MANY, MANY + 3):
         x = tj.arange(3.0 * n).reshape(n, 3)
-        out += [f(x), refused(x)]
+        out += [f(x), refused(x), growing(x)]
     return out
 
 

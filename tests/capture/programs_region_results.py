@@ -306,6 +306,39 @@ def results_that_the_loss_does_not_use(jit):
     return [program(way) for way in (crossed, sides, loop, met, opened, stacked, straight)]
 
 
+def results_that_a_loss_within_does_not_use(jit):
+    def sides(x, w, v):
+        return (w * x, v * x) if x.sum() > 0 else (w + x, v - x)
+
+    def loop(x, w, v):
+        a, b = x, x
+        for _ in range(MANY):
+            a = a * 0.5 + w
+            b = b * 0.5 + v
+        return a, b
+
+    def opened(x, w, v):
+        a, b = x + w, x * v
+        while a.sum() < 50:
+            a = a * 1.5 + w.abs()
+            b = b * 0.5 + v
+        return a, b
+
+    def program(way, used):
+        @jit
+        def f(x, w, v):
+            way(x, w, v)[used].sum().backward()
+
+        out = []
+        for values in (TAKEN, OTHER):
+            w, v = leaf(1.0, 2.0, 3.0), leaf(4.0, 5.0, 6.0)
+            f(tj.tensor(values), w, v)
+            out += [w, v]
+        return out
+
+    return [program(way, used) for way in (sides, loop, opened) for used in (0, 1)]
+
+
 def loops_of_no_iteration_and_gradients(jit):
     def body_only(x, w, v):
         y = x

@@ -134,6 +134,19 @@ def recurrence(jit, lengths):
     return [*out, w]
 
 
+def before_each(jit, lengths):
+    """The row before each, the last one before the first."""
+
+    @jit
+    def f(x):
+        total = tj.zeros(3)
+        for t in range(x.shape[0]):
+            total = total * 0.5 + x[t] * x[t - 1]
+        return total
+
+    return [f(data(length)) for length in lengths]
+
+
 def library_radam(jit):
     model = filled(nn.Linear(3, 2))
     optimizer = tj.optim.RAdam(model.parameters(), lr=0.1, betas=(0.9, 0.8))
@@ -156,6 +169,7 @@ ONE_PROGRAM = {
     "clipping by if norm > limit": clipping_in_place,
     "clipping by if norm > limit in a function": clipping_by_a_function,
     "RNN over T=8 and T=512": functools.partial(recurrence, lengths=(8, 512, 9)),
+    "rows before each, round the end": functools.partial(before_each, lengths=(20, 8, 33)),
 }
 
 
