@@ -8,8 +8,10 @@ that a broken op cannot hide there).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ import numpy as np
 import tracejit as tj
 import tracejit.nn.functional as F
 from tests.random_programs.choices import Choices
-from tests.random_programs.program import Argument, Call, Memory, Shape, Step, values
+from tests.random_programs.program import Argument, Block, Call, Memory, Shape, Step, values
 
 Shapes = tuple[Shape, ...]
 DTYPES = (
@@ -40,6 +42,16 @@ KIND = {
     "b": ("bool",),
     "i": ("int64", "int32", "int16", "int8", "uint8"),
 }
+REFUSALS = (
+    RuntimeError,
+    ValueError,
+    IndexError,
+    TypeError,
+    NotImplementedError,
+    ArithmeticError,
+    AttributeError,
+    KeyError,
+)
 SIZES = (3, 4, 2, 5, 8, 17, 37)
 
 
@@ -66,13 +78,20 @@ class Builder:
         self.count = count
         self.memories: list[Memory] = []
         self.arguments: list[Argument] = []
-        self.steps: list[Step] = []
+        self.steps: list[Step | Block] = []
         self.rejected: list[tuple[str, str]] = []
-        self.spaces: list[dict[str, Any]] = [{"tj": tj, "F": F} for _ in range(count)]
+        self.spaces: list[dict[str, Any]] = [
+            {"tj": tj, "F": F, "__name__": "program"} for _ in range(count)
+        ]
         self.live: list[str] = []
         self.roots: list[list[Any]] = [[] for _ in range(count)]  # tensors that own memory
         self.frozen: set[str] = set()  # indices, which no step may write
         self.numbers: list[str] = []
+        self.lists: list[str] = []  # names of lists of tensors
+        self.places: list[str] = []  # the blocks around: branch, for, while, function
+        self.regions = 0  # how many of them a tensor decides
+        self.tame = False  # whether these hold only what can be captured as regions
+        self.names = 0
         self.failed = False
 
     def _size(self, assignment: int) -> int:
@@ -134,10 +153,19 @@ class Builder:
 
     # -- asking ----------------------------------------------------------------------------------
     def value(self, name: str, k: int = 0) -> Any:
-        return self.spaces[k][name]
+        space = self.spaces[k]
+        return space[name] if name in space else eval(name, space)  # `o.t` is a name, too
+
+    def values(self, name: str) -> list[Any]:
+        return [self.value(name, k) for k in range(self.count)]
 
     def shapes(self, name: str) -> Shapes:
-        return tuple(tuple(map(int, space[name].shape)) for space in self.spaces)
+        return tuple(tuple(map(int, x.shape)) for x in self.values(name))
+
+    def fresh(self, kind: str) -> str:
+        """A new name."""
+        self.names += 1
+        return f"{kind}{self.names - 1}"
 
     def dtype(self, name: str) -> str:
         return self.value(name).dtype.name
@@ -157,8 +185,8 @@ class Builder:
             n
             for n in self.live
             if any(self.dtype(n) in KIND[k] for k in kinds)
-            and all(low <= space[n].ndim <= high for space in self.spaces)
-            and len({space[n].ndim for space in self.spaces}) == 1
+            and all(low <= x.ndim <= high for x in self.values(n))
+            and len({x.ndim for x in self.values(n)}) == 1
             and fits(n)
         ]
         if not found:
@@ -181,45 +209,98 @@ class Builder:
     # -- adding ----------------------------------------------------------------------------------
     def add(self, draft: Draft) -> bool:
         """Run a draft at every size; keep it as a step if eager mode accepts it."""
-        names = (
-            ()
-            if draft.writes
-            else tuple(
-                f"v{len(self.steps)}{'ab'[k] if draft.results > 1 else ''}"
-                for k in range(draft.results)
-            )
-        )
+        names = self._defined(draft)
         line = f"{', '.join(names)} = {draft.text}" if names else draft.text
         lines = tuple(line.split("\n"))
         cells = self._cells(draft)
         code = compile(line, "<step>", "exec")
+        if not self.run(code, draft.op):
+            # the program ends here now and then: exceptions must agree, too
+            self.failed = self.choices.chance(1 if self.places else 20)
+            if self.failed:
+                self.steps.append(Step(lines, (), frozenset(draft.operands)))
+            return False
+        made = [x for n in names for x in self.values(n) if isinstance(x, tj.Tensor)]
+        if any(x.numel() > 4096 for x in made):
+            return False
+        self.steps.append(Step(lines, names, frozenset(draft.operands), cells))
+        self.live += [
+            n for n in names if isinstance(self.value(n), tj.Tensor) and n not in self.live
+        ]
+        return True
+
+    def _defined(self, draft: Draft) -> tuple[str, ...]:
+        if draft.writes:
+            return ()
+        name = self.fresh("v")
+        return (name,) if draft.results == 1 else tuple(name + c for c in "ab"[: draft.results])
+
+    def run(self, code: CodeType, op: str = "") -> bool:
+        """Execute something in every space; False where eager mode refuses it."""
         for space in self.spaces:
             try:
                 exec(code, space)
-            except (
-                RuntimeError,
-                ValueError,
-                IndexError,
-                TypeError,
-                NotImplementedError,
-                ArithmeticError,
-            ) as e:
-                self.rejected.append((draft.op, f"{type(e).__name__}: {e}"))
-                self.failed = self.choices.chance(
-                    20
-                )  # the program ends here: exceptions must agree, too
-                if self.failed:
-                    self.steps.append(Step(lines, (), frozenset(draft.operands), cells=frozenset()))
+            except REFUSALS as e:
+                self.rejected.append((op, f"{type(e).__name__}: {e}"))
                 return False
-        if any(
-            isinstance(space[n], tj.Tensor) and space[n].numel() > 4096
-            for n in names
-            for space in self.spaces
-        ):
-            return False
-        self.steps.append(Step(lines, names, frozenset(draft.operands), cells))
-        self.live += [n for n in names if isinstance(self.value(n), tj.Tensor)]
         return True
+
+    def evaluate(self, text: str) -> list[Any] | None:
+        """The values of an expression; None where one is refused."""
+        code = compile(text, "<expression>", "eval")
+        try:
+            return [eval(code, space) for space in self.spaces]
+        except REFUSALS:
+            return None
+
+    def statement(self, *lines: str, defines: Sequence[str] = (), uses: Sequence[str] = (),
+                  mark: str = "", decided: str = "-") -> bool:
+        """Add Python that is no op; False where it is refused."""
+        if not self.run(compile("\n".join(lines), "<step>", "exec")):
+            return False
+        marks = ((mark, self.place, decided),) if mark else ()
+        self.steps.append(Step(lines, tuple(defines), frozenset(uses), marks=marks))
+        for name in defines:
+            self._know(name)
+        return True
+
+    def _know(self, name: str) -> None:
+        (kind, *others) = {type(x) for x in self.values(name)}
+        group = {int: self.numbers, float: self.numbers, tj.Tensor: self.live, list: self.lists}
+        if kind in group and not others and name not in group[kind]:
+            group[kind].append(name)
+
+    # -- blocks ----------------------------------------------------------------------------------
+    @property
+    def careful(self) -> bool:
+        """Whether what comes next should be fit for a region."""
+        return self.tame and self.regions > 0
+
+    @property
+    def place(self) -> str:
+        return self.places[-1] if self.places else "top"
+
+    @contextmanager
+    def inside(self, place: str, decided: str = "-") -> Iterator[list[Step | Block]]:
+        """A block: what it defines is unknown behind it, but for arguments; its statements."""
+        kept = self.live, self.numbers, self.lists, self.steps
+        known = {n: self._type(n) for n in self.live}
+        self.live, self.numbers, self.lists = list(kept[0]), list(kept[1]), list(kept[2])
+        self.steps = made = []
+        self.places.append(place)
+        self.regions += decided == "tensor"
+        try:
+            yield made
+        finally:
+            self.places.pop()
+            self.regions -= decided == "tensor"
+            late = [n for n in self.live if n not in kept[0] and n.startswith("x")]
+            numbers = [n for n in self.numbers if n not in kept[1] and n.startswith("x")]
+            self.live = [n for n in kept[0] if n in self.live and self._type(n) == known[n]] + late
+            self.numbers, self.lists, self.steps = kept[1] + numbers, kept[2], kept[3]
+
+    def _type(self, name: str) -> Any:
+        return self.value(name).dtype, self.shapes(name)
 
     def _cells(self, draft: Draft) -> frozenset[tuple[str, str, str, str]]:
         if not draft.operands:
@@ -248,7 +329,9 @@ class Builder:
         if any(s == 0 and n > 1 for s, n in zip(x.stride(), x.shape)):
             return "expanded"
         looking = [
-            a for a in self.arguments if a.memory and self.value(a.name)._storage is x._storage
+            a
+            for a in self.arguments
+            if a.memory and getattr(self.value(a.name), "_storage", None) is x._storage
         ]
         if len(looking) > 1:
             return "shared"

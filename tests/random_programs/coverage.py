@@ -10,8 +10,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from tests.random_programs.builder import KIND
+from tests.random_programs.control_coverage import Control
 from tests.random_programs.generator import OPS
-from tests.random_programs.program import Program
+from tests.random_programs.program import Program, Step, walk
 
 DTYPES = tuple(d for kind in "fib" for d in KIND[kind])
 SHAPES = ("0", "1", "0-dim", "many", "broadcast")
@@ -38,19 +39,23 @@ class Coverage:
     runs: Counter = field(default_factory=Counter)
     programs: Counter = field(default_factory=Counter)
     rejected: Counter = field(default_factory=Counter)
+    control: Control = field(default_factory=Control)
 
     def add(self, program: Program) -> None:
-        for step in program.steps:
+        steps = [s for s in walk(program.steps) if isinstance(s, Step)]
+        for step in steps:
             self.cells.update(step.cells)
+        if program.is_flow:
+            self.control.add(program)
         self.programs["all"] += 1
         self.programs["calls"] += len(program.calls)
-        self.programs["steps"] += len(program.steps)
+        self.programs["steps"] += len(steps)
         self.programs[f"backward {program.backward or 'none'}"] += 1
         self.programs["with memory shared by arguments"] += any(
-            "shared" in c[3] for s in program.steps for c in s.cells
+            "shared" in c[3] for s in steps for c in s.cells
         )
         self.programs["ending in an exception"] += program.raises
-        self.programs["with writes"] += any("write" in c[3] for s in program.steps for c in s.cells)
+        self.programs["with writes"] += any("write" in c[3] for s in steps for c in s.cells)
         self.rejected.update((op, why.split(":")[0]) for op, why in program.rejected)
 
     def merge(self, other: Coverage) -> None:
@@ -59,6 +64,8 @@ class Coverage:
             (self.runs, other.runs),
             (self.programs, other.programs),
             (self.rejected, other.rejected),
+            (self.control.counts, other.control.counts),
+            (self.control.marks, other.control.marks),
         ):
             mine.update(theirs)
 
@@ -129,4 +136,6 @@ Counts per op: by dtype, shape class and alias class of its first operand (the w
 A step at several sizes counts once for each shape class it met.
 
 {self.table()}
+
+{self.control.report()}
 """

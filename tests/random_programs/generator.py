@@ -6,17 +6,17 @@ and by the tests.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from tests.random_programs import movements, operations
+from tests.random_programs import flow, state
 from tests.random_programs.builder import DTYPES, Builder
 from tests.random_programs.choices import Choices
-from tests.random_programs.program import Call, Program
+from tests.random_programs.program import Argument, Call, Program, Step, walk
 
-KINDS: dict[Any, tuple[str, ...]] = {**operations.OPERATIONS, **movements.MOVEMENTS}
-WEIGHTS = {**operations.WEIGHTS, **movements.WEIGHTS}
-_DRAWN = [kind for kind in KINDS for _ in range(WEIGHTS.get(kind, 1))]
-RARE = (movements.masked_select, movements.branch, movements.item)
+KINDS: dict[Any, tuple[str, ...]] = flow.KINDS
+_DRAWN = flow.DRAWN
+RARE = flow.RARE
 OPS = sorted(
     {op for ops in KINDS.values() for op in ops} - {"masked", "setitem", "iadd", "imul"}
     | {"masked", "setitem", "iadd", "imul"}
@@ -36,8 +36,14 @@ _SHAPES = (
 )
 
 
+def program_of(seed: int) -> Program:
+    """The program of a seed: odd seeds have control flow and state."""
+    choices = Choices.seeded(seed)
+    return generate_flow(choices) if seed % 2 else generate(choices)
+
+
 def generate(choices: Choices) -> Program:
-    """A program of up to eight steps; the same choices give the same program."""
+    """A program of up to eight ops; the same choices give the same program."""
     b = Builder(choices)
     for _ in range(choices.between(1, 3)):
         _arguments(b)
@@ -52,6 +58,31 @@ def generate(choices: Choices) -> Program:
         if len(b.steps) == wanted or b.failed:
             break
     return _finished(b)
+
+
+def generate_flow(choices: Choices) -> Program:
+    """A program of up to seven statements, compound ones among them, over tensors and state."""
+    b = Builder(choices)
+    for _ in range(choices.between(1, 2)):
+        _arguments(b)
+    b.number([choices.pick((2, 0, 1, 5)) for _ in range(b.count)])
+    b.tame = choices.chance(65)
+    found = state.new_state(b)
+    b.arguments.append(Argument("o", ("o",) * b.count))
+    wanted = choices.between(3, 6)
+    for _ in range(3 * wanted):
+        flow.statement(b)
+        if len(b.steps) >= wanted or b.failed:
+            break
+    made = _finished(b)
+    return replace(
+        made,
+        calls=state.with_changes(b, found, made.calls),
+        preamble=found.preamble(),
+        cells=found.cells,
+        once=found.once,
+        each=found.each,
+    )
 
 
 # -- memory --------------------------------------------------------------------------------------
@@ -112,7 +143,7 @@ def _finished(b: Builder) -> Program:
     choices = b.choices
     backward = "" if b.failed else _backward(b)
     computed = [n for n in b.live if n.startswith("v")] or b.live
-    used = {name for step in b.steps for name in step.uses}
+    used = {name for step in walk(tuple(b.steps)) if isinstance(step, Step) for name in step.uses}
     ends = [n for n in computed if n not in used][
         -3:
     ]  # what nothing reads would be dropped as dead code
@@ -151,16 +182,16 @@ def _calls(b: Builder) -> tuple[Call, ...]:
 
 def _backward(b: Builder) -> str:
     """Who calls backward; inside the function it is a last step."""
-    from tests.random_programs.program import Step
-
     tracked = [
         n
         for n in b.live
-        if all(space[n].requires_grad and space[n].dtype.is_floating_point for space in b.spaces)
+        if all(x.requires_grad and x.dtype.is_floating_point for x in b.values(n))
     ]
     if not tracked:
         return ""
     way = b.choices.pick(("outside", "inside", "", "outside"))
+    if b.tame and any(m.history == "computed" for m in b.memories):
+        way = "outside"  # what runs through history made outside is co-executed
     if way == "inside":
         terms = list(dict.fromkeys([tracked[-1], b.choices.pick(tracked)]))
         text = " + ".join(

@@ -7,11 +7,22 @@ In: a program and a test that says whether it still fails. Out: the smallest one
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tests.random_programs.program import Memory, Program
+from tests.random_programs.program import (
+    Block,
+    Body,
+    Call,
+    Clause,
+    Memory,
+    Program,
+    Step,
+    printed,
+    walk,
+)
 
 Fails = Callable[[Program], bool]
 
@@ -39,17 +50,12 @@ def _still(program: Program, fails: Fails) -> bool:
 
 
 def _simpler(program: Program) -> Iterator[Program]:
-    for k in reversed(range(len(program.steps))):
-        gone = set(program.steps[k].defines)
-        kept, outputs = [], tuple(n for n in program.outputs if n not in gone)
-        for number, step in enumerate(program.steps):
-            if number == k or step.uses & gone:
-                gone |= set(step.defines)
-            else:
-                kept.append(step)
-        yield replace(
-            program, steps=tuple(kept), outputs=tuple(n for n in outputs if n not in gone)
-        )
+    for body in smaller_bodies(program.steps):
+        yield replace(program, steps=body)
+    for name in _defined(program):
+        yield _without(program, name)
+    for body in smaller_bodies(program.preamble):
+        yield replace(program, preamble=body)
     for k in range(len(program.calls)):
         if len(program.calls) > 1:
             yield replace(program, calls=program.calls[:k] + program.calls[k + 1 :])
@@ -59,11 +65,71 @@ def _simpler(program: Program) -> Iterator[Program]:
         )
     if program.backward:
         yield replace(program, backward="")
-    used = {name for step in program.steps for name in step.uses} | set(program.outputs)
+        for smaller in _simpler_call(program.calls[k]):
+            yield replace(
+                program, calls=(*program.calls[:k], smaller, *program.calls[k + 1 :])
+            )
+    for name in ("cells", "each", "once"):
+        lines = getattr(program, name)
+        for k in range(len(lines)):
+            yield replace(program, **{name: lines[:k] + lines[k + 1 :]})
+    text = "\n".join(printed(program.steps) + [*program.outputs])
+    used = set(re.findall(r"\w+", text))
     for a in program.arguments:
         if a.name not in used and len(program.arguments) > 1:
             yield replace(program, arguments=tuple(b for b in program.arguments if b is not a))
     yield from _plainer(program)
+
+
+def smaller_bodies(body: Body) -> Iterator[Body]:
+    """Without a statement, the last ones first; with what stands inside one instead of it; with a
+    smaller one."""
+    for k in reversed(range(len(body))):
+        before, step, after = body[:k], body[k], body[k + 1 :]
+        yield before + after
+        if isinstance(step, Block):
+            for clause in step.clauses:
+                yield before + clause.body + after
+            for smaller in _smaller_blocks(step):
+                yield (*before, smaller, *after)
+
+
+def _smaller_blocks(block: Block) -> Iterator[Block]:
+    clauses = block.clauses
+    for k, clause in enumerate(clauses):
+        if k:
+            yield replace(block, clauses=clauses[:k] + clauses[k + 1 :])
+        for body in smaller_bodies(clause.body):
+            smaller = Clause(clause.head, body)
+            yield replace(block, clauses=(*clauses[:k], smaller, *clauses[k + 1 :]))
+
+
+def _defined(program: Program) -> list[str]:
+    """Names of outputs that steps define: they go together with the steps."""
+    return [name for step in walk(program.steps) if isinstance(step, Step)
+            for name in step.defines]  # fmt: skip
+
+
+def _without(program: Program, name: str) -> Program:
+    """Without the steps that define or use a name, those that use what they define, and so on."""
+    gone, kept = {name}, []
+    for step in program.steps:
+        inside = [s for s in walk((step,)) if isinstance(s, Step)]
+        if any(s.uses & gone or name in s.defines for s in inside):
+            gone |= {d for s in inside for d in s.defines}
+        else:
+            kept.append(step)
+    outputs = tuple(n for n in program.outputs if n not in gone)
+    return replace(program, steps=tuple(kept), outputs=outputs)
+
+
+def _simpler_call(call: Call) -> Iterator[Call]:
+    for k in range(len(call.changes)):
+        yield replace(call, changes=call.changes[:k] + call.changes[k + 1 :])
+    if call.no_grad:
+        yield replace(call, no_grad=False)
+    if call.again:
+        yield replace(call, again=False)
 
 
 def _plainer(program: Program) -> Iterator[Program]:

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from tests.random_programs.choices import Choices
 from tests.random_programs.coverage import Coverage
-from tests.random_programs.generator import generate
+from tests.random_programs.generator import program_of
 from tests.random_programs.minimise import minimise
+from tests.random_programs.observe import observe
 from tests.random_programs.program import Program
-from tests.random_programs.runner import Mismatch, Way, check, function_of, observe, tolerance_of
+from tests.random_programs.runner import Mismatch, Way, check, tolerance_of
 
-HANGS_AFTER = 120  # seconds for one program
+HANGS_AFTER = 60  # seconds for one program
 BATCH = 20
 
 
@@ -35,20 +35,23 @@ class Shares:
     graph: int = 4
     exact: int = 16
     python: int = 32
+    trace: int = 16
     only: tuple[str, ...] = ()
 
     def ways(self, seed: int) -> list[Way]:
         if self.only:
             return [Way(*mode.split(":")) for mode in self.only]
-        ways = [Way("graph", "eager")]
-        if seed % self.graph == 1:
+        ways, turn = [Way("graph", "eager")], seed // 2  # even and odd seeds alike
+        if turn % self.graph == 1:
             ways.append(Way("graph"))
-        if seed % self.compiled == 0:
+        if turn % self.compiled == 0:
             ways.append(Way("compiled"))
-        if seed % self.exact == 3:
+        if turn % self.exact == 3:
             ways.append(Way("compiled", "eager"))
-        if seed % self.python == 2:
+        if turn % self.python == 2:
             ways.append(Way("python"))
+        if turn % self.trace == 5:
+            ways.append(Way("graph", "eager", "trace"))
         return ways
 
 
@@ -62,15 +65,18 @@ class Found:
 
 def run_seed(seed: int, shares: Shares, found: Found) -> None:
     """Generate the program of a seed and check it in all its ways."""
-    program = generate(Choices.seeded(seed))
+    program = program_of(seed)
     found.coverage.add(program)
     with np.errstate(all="ignore"):
-        expected = observe(program, function_of(program))
+        expected = observe(program)
     ways = shares.ways(seed)
     tolerance = None if all(w.exact for w in ways) else tolerance_of(program, expected)
     for way in ways:
         found.coverage.runs[str(way)] += 1
-        mismatch = check(program, way, expected, tolerance)
+        captured: list[Any] = []
+        mismatch = check(program, way, expected, tolerance, captured)
+        if program.is_flow and captured:
+            found.coverage.control.add_capture(str(way), captured[0])
         if mismatch is not None:
             found.failures.append(reported(seed, mismatch))
     if tolerance is not None:
@@ -91,7 +97,7 @@ def reported(seed: int, mismatch: Mismatch) -> tuple[int, str, str]:
     return (
         seed,
         f"{way}: {found.where}: {found.detail[:600]}",
-        found.program.script(way.mode, way.numerics),
+        found.program.script(way.mode, way.numerics, way.capture),
     )
 
 

@@ -6,6 +6,7 @@ over tracejit tensors, and a script that anyone can run. Used by `runner.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from zlib import crc32
 
@@ -52,39 +53,107 @@ class Step:
     defines: tuple[str, ...]
     uses: frozenset[str]
     cells: frozenset[tuple[str, str, str, str]] = frozenset()
+    marks: tuple[Mark, ...] = ()
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A line that ends in a colon, and what is indented under it."""
+
+    head: str
+    body: Body
+
+
+@dataclass(frozen=True)
+class Block:
+    """A compound statement: `if`/`elif`/`else`, a loop and its `else`, `try`, `def`, `class`."""
+
+    clauses: tuple[Clause, ...]
+    marks: tuple[Mark, ...] = ()
+
+
+Mark = tuple[str, str, str]  # a control construct, the block it stands in, what decides it
+Body = tuple[Step | Block, ...]
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call: a size assignment, and whether the memory of the previous call is used again."""
+    """One call: a size assignment, and whether the memory of the previous call is used again.
+
+    changes   what the caller does first: statements over memory, arguments by name, `o`, `scope`
+              (the globals of the program) and `cell(name, value)`
+    """
 
     sizes: int
     again: bool = False
     values: int = 0
+    changes: tuple[str, ...] = ()
+    no_grad: bool = False
 
 
 @dataclass(frozen=True)
 class Program:
     """Everything needed to run it; `outputs` are names, `backward` says who calls it: "", inside,
     outside.
+
+    preamble   what stands before the function: globals, a class, functions
+    cells      variables of a function around it, as statements
+    once       the caller's state before the first call, as statements; `each`: whenever memory is
+               made anew
     """
 
     memories: tuple[Memory, ...]
     arguments: tuple[Argument, ...]
-    steps: tuple[Step, ...]
+    steps: Body
     outputs: tuple[str, ...]
     calls: tuple[Call, ...]
     backward: str = ""
     container: str = "tuple"
     raises: bool = False
     rejected: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    preamble: Body = ()
+    cells: tuple[str, ...] = ()
+    once: tuple[str, ...] = ()
+    each: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """The function, named `program`."""
+        """The function, named `program`, and what it needs around it."""
         lines = [f"def program({', '.join(a.name for a in self.arguments)}):"]
-        for step in self.steps:
-            lines += [f"    {line}" for line in step.lines]
-        return "\n".join([*lines, f"    return {self._returned()}", ""])
+        if self.changed_cells:
+            lines.append(f"    nonlocal {', '.join(self.changed_cells)}")
+        if self.changed_globals:
+            lines.append(f"    global {', '.join(self.changed_globals)}")
+        lines += indented(printed(self.steps))
+        lines.append(f"    return {self._returned()}")
+        if self.cells:
+            lines = ["def around():", *indented([*self.cells, *lines, "return program"])]
+            lines.append("program = around()")
+        return "\n".join([*printed(self.preamble), *lines, ""])
+
+    @property
+    def is_flow(self) -> bool:
+        """Whether it was made with control flow and state."""
+        return bool(self.once)
+
+    @property
+    def reads_gradients(self) -> bool:
+        """Whether what it computes depends on gradients, whose terms may be added in another
+        order."""
+        return any("autograd.grad" in line or ".grad" in line for line in printed(self.steps))
+
+    @property
+    def changed_globals(self) -> list[str]:
+        return self._assigned([line for step in self.preamble if isinstance(step, Step)
+                               for line in step.lines])
+
+    @property
+    def changed_cells(self) -> list[str]:
+        return self._assigned(self.cells)
+
+    def _assigned(self, lines: Iterable[str]) -> list[str]:
+        names = [line.split(" ")[0] for line in lines]
+        text = printed(self.steps)
+        return [n for n in names if any(t.lstrip().startswith((f"{n} =", f"{n} +=")) for t in text)]
 
     def _returned(self) -> str:
         if self.container == "single" and len(self.outputs) == 1:
@@ -93,26 +162,59 @@ class Program:
             return "{" + ", ".join(f"{name!r}: {name}" for name in self.outputs) + "}"
         return f"({', '.join(self.outputs)},)" if self.outputs else "None"
 
-    def script(self, mode: str, numerics: str = "fast") -> str:
+    def script(self, mode: str, numerics: str = "fast", capture: str = "script") -> str:
         """A Python script that runs the program plainly and captured and prints both."""
-        return f"""import numpy as np
+        shown = "".join(f"# {line}\n" for line in self.text().splitlines())
+        return f"""{shown}import numpy as np
 import tracejit as tj
 import tracejit.nn.functional as F
 from numpy import array, inf, nan, float16, float32, float64, int8, int16, int32, int64, uint8
 from ml_dtypes import bfloat16
 from tests.random_programs.runner import demonstrate
-from tests.random_programs.program import Argument, Call, Memory, Program, Step
+from tests.random_programs.program import Argument, Block, Call, Clause, Memory, Program, Step
 
 program = {self._source()}
 print(program.text())
-demonstrate(program, mode={mode!r}, numerics={numerics!r})
+demonstrate(program, mode={mode!r}, numerics={numerics!r}, capture={capture!r})
 """
 
     def _source(self) -> str:
-        bare = replace(
-            self, steps=tuple(replace(s, cells=frozenset()) for s in self.steps), rejected=()
-        )
-        return repr(bare)
+        return repr(replace(self, steps=_bare(self.steps), preamble=_bare(self.preamble),
+                            rejected=()))
+
+
+def printed(body: Body) -> list[str]:
+    """Statements as lines of Python."""
+    lines: list[str] = []
+    for step in body:
+        if isinstance(step, Step):
+            lines += step.lines
+            continue
+        for clause in step.clauses:
+            lines += [clause.head, *indented(printed(clause.body) or ["pass"])]
+    return lines
+
+
+def indented(lines: Iterable[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+def walk(body: Body) -> Iterator[Step | Block]:
+    """All statements, those inside others, too."""
+    for step in body:
+        yield step
+        if isinstance(step, Block):
+            for clause in step.clauses:
+                yield from walk(clause.body)
+
+
+def _bare(body: Body) -> Body:
+    """Without what coverage counts."""
+    return tuple(
+        replace(step, cells=frozenset(), marks=()) if isinstance(step, Step)
+        else Block(tuple(Clause(c.head, _bare(c.body)) for c in step.clauses))
+        for step in body
+    )
 
 
 def values(memory: Memory, call: Call) -> np.ndarray:

@@ -16,13 +16,12 @@ from tests.random_programs.choices import Choices
 from tests.random_programs.coverage import Coverage
 from tests.random_programs.generator import OPS, generate
 from tests.random_programs.minimise import minimise
+from tests.random_programs.observe import observe
 from tests.random_programs.program import Argument, Call, Memory, Program, Step
 from tests.random_programs.runner import (
     Way,
     check,
     difference,
-    function_of,
-    observe,
     tolerance_of,
 )
 from tests.random_programs.tolerance import exact
@@ -110,9 +109,9 @@ def small(*lines: str, output: str = "v0", dtype: str = "float32", view: str = "
 def test_a_difference_is_seen(wrong: str) -> None:
     right = small("v0 = x0 * 2")
     right = replace(right, memories=(replace(right.memories[0], history="computed"),))
-    expected = observe(right, function_of(right))
+    expected = observe(right)
     other = replace(right, steps=small(wrong).steps)
-    got = observe(other, function_of(other))
+    got = observe(other)
     for compare in (exact, tolerance_of(right, expected, runs=24)):
         assert difference(got, expected, compare) is not None
         assert difference(expected, expected, compare) is None
@@ -128,7 +127,7 @@ def test_noise_moves_what_rounding_moves_and_nothing_else() -> None:
     }.items():
         program = replace(small(line), backward="outside")
         program = replace(program, memories=(replace(program.memories[0], history="leaf"),))
-        spread = tolerance_of(program, observe(program, function_of(program))).spread
+        spread = tolerance_of(program, observe(program)).spread
         assert spread["call 0: output 0"].any() == moved, line
         if line == cancels:
             assert spread["call 0: memory m0 gradient"].all()

@@ -5,8 +5,8 @@ a few units in the last place, which the rest of the program magnifies as it lik
 program plainly with the operands and results of every inexact op, those of gradient rules included,
 moved by up to `NOISE` eps at random: terms that cancel show what is left of their rounding. An
 element may differ from eager's by `FACTOR` times what such runs moved it, and by `ULP` eps of its
-size. Where noise changes an integer, a boolean, a NaN or an infinity, the element is undecided, and
-not compared.
+size. Where noise changes an integer, a boolean, a NaN, an infinity or a text, it is undecided, and
+not compared; nor is what follows where noise changes what there is to compare.
 """
 
 from __future__ import annotations
@@ -85,17 +85,38 @@ def _shown(got: np.ndarray, want: np.ndarray, where: np.ndarray) -> str:
     )
 
 
+def _agreed(
+    expected: list[tuple[str, Any]], noisy: list[list[tuple[str, Any]]]
+) -> int | None:
+    """How much of what is seen all runs have; None for all: noise may decide a branch."""
+    paths = [path for path, _ in expected]
+    ends = []
+    for run in noisy:
+        others = [path for path, _ in run]
+        if others != paths:
+            same = [a == b for a, b in zip(paths, others)]
+            ends.append(same.index(False) if False in same else len(same))
+    return min(ends, default=None)
+
+
 class Tolerance:
     """Compares what a captured run showed with eager's, given what noisy runs showed."""
 
     def __init__(self, expected: list[tuple[str, Any]], noisy: list[list[tuple[str, Any]]]):
         self.spread: dict[str, np.ndarray] = {}
         self.undecided: dict[str, np.ndarray | None] = {}
+        self.others: set[str] = set()  # what is no array and differs under noise
         self.compared = self.skipped = 0
+        self.until = _agreed(expected, noisy)
         runs = [dict(run) for run in noisy]
-        for path, want in expected:
+        for path, want in expected[: self.until]:
             if isinstance(want, np.ndarray):
                 self._measure(path, want, [run.get(path) for run in runs])
+            elif any(repr(run[path]) != repr(want) for run in runs):
+                self.others.add(path)
+        if self.until is not None:
+            unseen = [want for _, want in expected[self.until :]]
+            self.skipped += sum(w.size for w in unseen if isinstance(w, np.ndarray))
 
     def _measure(self, path: str, want: np.ndarray, moved: list[Any]) -> None:
         fit = [
