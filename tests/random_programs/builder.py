@@ -18,6 +18,7 @@ import numpy as np
 
 import tracejit as tj
 import tracejit.nn.functional as F
+from tests.random_programs.cells import cells
 from tests.random_programs.choices import Choices
 from tests.random_programs.program import Argument, Block, Call, Memory, Shape, Step, values
 
@@ -49,7 +50,9 @@ REFUSALS = (
     TypeError,
     NotImplementedError,
     ArithmeticError,
+    AssertionError,
     AttributeError,
+    UnboundLocalError,
     KeyError,
 )
 SIZES = (3, 4, 2, 5, 8, 17, 37)
@@ -212,7 +215,7 @@ class Builder:
         names = self._defined(draft)
         line = f"{', '.join(names)} = {draft.text}" if names else draft.text
         lines = tuple(line.split("\n"))
-        cells = self._cells(draft)
+        covered = cells(self, draft)
         code = compile(line, "<step>", "exec")
         if not self.run(code, draft.op):
             # the program ends here now and then: exceptions must agree, too
@@ -223,7 +226,7 @@ class Builder:
         made = [x for n in names for x in self.values(n) if isinstance(x, tj.Tensor)]
         if any(x.numel() > 4096 for x in made):
             return False
-        self.steps.append(Step(lines, names, frozenset(draft.operands), cells))
+        self.steps.append(Step(lines, names, frozenset(draft.operands), covered))
         self.live += [
             n for n in names if isinstance(self.value(n), tj.Tensor) and n not in self.live
         ]
@@ -301,45 +304,6 @@ class Builder:
 
     def _type(self, name: str) -> Any:
         return self.value(name).dtype, self.shapes(name)
-
-    def _cells(self, draft: Draft) -> frozenset[tuple[str, str, str, str]]:
-        if not draft.operands:
-            return frozenset([(draft.op, "-", "-", "-")])
-        first = draft.writes or draft.operands[0]
-        alias = ("write " if draft.writes else "") + self._alias(first)
-        return frozenset(
-            (draft.op, self.dtype(first), self._shape_class(draft, first, k), alias)
-            for k in range(self.count)
-        )
-
-    def _shape_class(self, draft: Draft, first: str, k: int) -> str:
-        shape = tuple(self.value(first, k).shape)
-        others = [self.value(n, k) for n in draft.operands]
-        if 0 in shape:
-            return "0"
-        if any(
-            isinstance(o, tj.Tensor) and o.dtype.name != "int64" and tuple(o.shape) != shape
-            for o in others
-        ):
-            return "broadcast"
-        return "0-dim" if not shape else "1" if 1 in shape else "many"
-
-    def _alias(self, name: str) -> str:
-        x = self.value(name)
-        if any(s == 0 and n > 1 for s, n in zip(x.stride(), x.shape)):
-            return "expanded"
-        looking = [
-            a
-            for a in self.arguments
-            if a.memory and getattr(self.value(a.name), "_storage", None) is x._storage
-        ]
-        if len(looking) > 1:
-            return "shared"
-        if not x.is_contiguous():
-            return "strided"
-        if any(x is self.value(a.name) for a in looking):
-            return "input"
-        return "view" if looking or x._is_view() else "fresh"
 
 
 def tensor_of(memory: Memory, call: Call) -> Any:
