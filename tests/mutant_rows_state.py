@@ -198,7 +198,7 @@ GUARDS = [
         "tracejit/capture/guards.py",
         'else f"{name}._hooks is not None and hooks_of({name}) != ()",',
         'else "False",',
-        (*_GUARDS, "tests/capture/test_replay.py"),
+        _programs("hook_added"),
     ),
     Mutant(
         "guards",
@@ -243,10 +243,10 @@ GUARDS = [
     ),
     Mutant(
         "snapshots",
-        "values that an address identifies are not kept alive",
+        "numbers that an address identifies are not kept alive",
         "tracejit/capture/snapshot.py",
-        "        self.pins += [*kept, storage.ptr]\n",
-        "",
+        "            self.pins.append(value)\n",
+        "            pass\n",
         _SNAPSHOTS,
     ),
     Mutant(
@@ -263,7 +263,7 @@ GUARDS = [
         "tracejit/runtime/launch.py",
         "    if line in runs and not _has_run(names):\n        return None\n",
         "",
-        _INTERRUPTS,
+        (*_INTERRUPTS, "-k", "did_not_run"),
     ),
     Mutant(
         "runs",
@@ -271,7 +271,7 @@ GUARDS = [
         "tracejit/runtime/entry.py",
         "        for effect in self.others[done:]:\n            effect(replay)\n",
         "        pass\n",
-        _INTERRUPTS,
+        (*_INTERRUPTS, "-k", "replay_is_whole and fast"),
     ),
     Mutant(
         "random",

@@ -3,10 +3,12 @@ happened, or none (C7)."""
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import signal
 import sys
 
+import numpy as np
 import pytest
 
 import tracejit as tj
@@ -159,12 +161,16 @@ def moments(call, only=""):
         n += 1
 
 
-@pytest.mark.parametrize("mode", ["compiled", "graph", "python"])
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_a_replay_is_whole_or_has_not_begun(program, mode):
+# One native call and what follows it; with `numerics="eager"` a program is of many steps.
+NATIVE = [(p, "compiled", "fast") for p in PROGRAMS if p is not on_the_host]
+STEPS = [(p, mode, "eager") for p in PROGRAMS for mode in ("compiled", "graph", "python")]
+
+
+@pytest.mark.parametrize(("program", "mode", "numerics"), NATIVE + STEPS)
+def test_a_replay_is_whole_or_has_not_begun(program, mode, numerics):
     calls = 5
     before, after = before_and_after(program, calls)
-    f = tj.script(lambda s: program(s), mode=mode, numerics="eager")
+    f = tj.script(lambda s: program(s), mode=mode, numerics=numerics)
     f(State())
     states = []
 
@@ -185,6 +191,57 @@ def test_a_replay_is_whole_or_has_not_begun(program, mode):
     for _ in range(calls):
         f(s)
     assert s.seen() == after
+
+
+def keeps(s):
+    s.kept = s.x * 2
+
+
+def of_array():
+    """A state in memory whose address nobody has asked for yet."""
+    s = State()
+    s.x = tj.from_numpy(np.full(3, 5, np.float32))
+    return s
+
+
+def indexes(s):
+    s.kept = s.x[tj.arange(3) + s.table["n"].long()] * 2
+    s.x.add_(1)
+
+
+def out_of_range():
+    s = State()
+    s.table["n"].add_(1)
+    return s
+
+
+@pytest.mark.parametrize(("program", "state"), [(keeps, of_array), (indexes, out_of_range)])
+def test_a_launch_that_did_not_run_has_not_begun(program, state):
+    """Nor has one that failed: what it computed so far is nobody's."""
+    f = tj.script(lambda s: program(s))
+    for _ in range(4):
+        f(State())
+    s = state()
+    before = s.seen()
+
+    def call():
+        with contextlib.suppress(IndexError):
+            f(s)
+
+    def fresh():
+        nonlocal s
+        f(State())  # what an interrupt lost is made again, so that moments are the same
+        s = state()
+        return call
+
+    with contextlib.suppress(IndexError):
+        program(s)
+    after, outcomes = s.seen(), []
+    for _ in moments(fresh, "<tracejit launch>"):
+        outcomes.append(s.seen())
+        assert outcomes[-1] in (before, after)
+    assert before in outcomes and len(outcomes) > 2
+    assert f.report().compiles == 1
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
