@@ -74,9 +74,9 @@ class Copy:
 
     def test(self, selection: Sequence[str], leave_out: Sequence[str] = ()) -> tuple[int, str]:
         """Run tests here until one fails: exit status, and the test that failed."""
-        options = ("-q", "-x", "-p", "no:cacheprovider", "--no-header", "-rfE", "--tb=no")
-        skipped = [f"--deselect={t}" for t in leave_out]
-        command = [sys.executable, "-m", "pytest", *options, *skipped, *selection]
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+        command += ["--no-header", "-rfE", "--tb=no", "-m", "not slow and not gpu"]
+        command += [*(f"--deselect={t}" for t in leave_out), *selection]
         with tempfile.TemporaryDirectory(dir=self.root) as cache:
             environment = {
                 **os.environ,

@@ -223,6 +223,16 @@ def test_modes_agree_and_python_mode_runs_the_same_text():
         np.testing.assert_allclose(tj.script(f, mode=mode)(x, y).numpy(), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "int32", "float32", "float64"])
+def test_a_slice_starts_where_it_does(dtype):
+    f = tj.script(lambda x: x + 1)
+    whole = (tj.arange(40) % 3).to(getattr(tj, dtype))
+    for k in (0, 3, 5, 10, 7):
+        x = whole[k : k + 4]
+        assert f(x).tolist() == (x + 1).tolist()
+    assert f.report().compiles == 1
+
+
 def test_unknown_mode_is_refused():
     with pytest.raises(ValueError, match="mode: expected one of"):
         tj.script(double, mode="fast")

@@ -58,16 +58,24 @@ def test_a_function_without_source_is_left_alone():
     assert convert(names["f"], runtime()) is names["f"]
 
 
-def test_a_changed_file_is_not_believed(tmp_path):
+CHANGES = {  # what a file said, and says when it is read
+    "x + 1 if x else 0": ("x + 2 if x else 0", "x + 1 if x else 0.0", " x + 1 if x else 0"),
+    "x + 1 if x else 0.00": ("x + 1 if x else -0.0", "x + 1 if x else 0e1j"),
+    "x + 1 if x else (0.00, 1)": ("x + 1 if x else (-0.0, 1)",),
+}
+
+
+@pytest.mark.parametrize("said", CHANGES)
+def test_a_changed_file_is_not_believed(said, tmp_path):
     path = tmp_path / "changing.py"
-    path.write_text("def f(x):\n    return x + 1 if x else 0\n")
+    path.write_text(f"def f(x):\n    return {said}\n")
     f = module(path.read_text(), str(path))["f"]
     del linecache.cache[str(path)]
-    for other in ("x + 2 if x else 0", "x + 1 if x else 0.0", " x + 1 if x else 0"):
+    for other in CHANGES[said]:
         path.write_text(f"def f(x):\n    return {other}\n")
         g = FunctionType(f.__code__.replace(), f.__globals__)
         assert convert(g, runtime()) is g
-    path.write_text("def f(x):\n    return x + 1 if x else 0\n")
+    path.write_text(f"def f(x):\n    return {said}\n")
     g = FunctionType(f.__code__.replace(), f.__globals__)
     assert converted(g)(2) == 3
 
