@@ -32,7 +32,7 @@ NUMBERS = [
         "tracejit/capture/runtime_numbers.py",
         "        self._note(Question(op, (left, right), answer))\n",
         "",
-        _NUMBERS,
+        (_NUMBERS[1], "-k", "answer or truth"),
     ),
     Mutant(
         "runtime",
@@ -330,7 +330,7 @@ REWRITING = [
         "tracejit/capture/rewrite_stores.py",
         '("nonlocal", self.scope.nonlocals))',
         '("nonlocal", set()))',
-        _REWRITE,
+        _programs("names_of_others"),
     ),
     Mutant(
         "rewriting",

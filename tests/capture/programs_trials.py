@@ -191,6 +191,34 @@ def user_code_reached_by_syntax_in_one_side(jit):
     return [program(way) for way in ways]
 
 
+def names_of_others_stored_by_functions_that_sides_call(jit):
+    count, last = 0, None
+
+    def counted(x):
+        nonlocal count
+        count += 1
+        return x * 2
+
+    def kept(x):
+        nonlocal last
+        last = x + 1
+        return last
+
+    def both(x):
+        nonlocal count, last
+        count, last = count + 10, x
+        return x
+
+    def program(function):
+        @jit
+        def f(x):
+            return function(x) if x.sum() > 0 else x - 1
+
+        return shown(f, lambda: (count, last))
+
+    return [program(function) for function in (counted, kept, both)]
+
+
 def refusal_caught_by_the_program(jit):
     kept = []
 
