@@ -35,7 +35,7 @@ class Writes:
 class Memory:
     """A piece of memory: its content as a graph value, and how often it was written."""
 
-    __slots__ = ("value", "generation", "writes", "owner", "input", "entangled")
+    __slots__ = ("value", "generation", "writes", "owner", "input", "entangled", "__weakref__")
 
     def __init__(self, value: Value, writes: Writes | None = None, owner: Any = None):
         self.value = value

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.capture.aliasing import Memory
 from tracejit.capture.breaks import Refused
+from tracejit.capture.choices import Choices
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import RegionRecorder, own_work, region_gradients, trial
 from tracejit.capture.signals import BREAK, CONTINUE, Decided, Return, Signal
@@ -137,10 +137,6 @@ class Merge:
             raise Refused(f"{what} is {a.dtype.name} in one case and {b.dtype.name} in the other")
         if not same_shape(a.shape, b.shape):
             raise Refused(f"{what} has another shape in one case than in the other")
-        for region, tensor in ((self.one, one), (self.other, other)):
-            traced = region.traced(tensor)
-            if traced.views and traced.memory in region.copies and one is not other:
-                raise Refused(f"{what} is a view of a tensor made outside in one case only")
 
     def flagged(self, region: RegionRecorder, broke: Any) -> Tensor:
         """Whether a side broke, as a tensor of its region."""
@@ -152,16 +148,14 @@ class Merge:
     def record(self) -> None:
         """Make the node; from now on memory holds what the taken side left there."""
         parent, one, other = self.parent, self.one, self.other
-        kept = [a is b and not self._inside(a) for a, b in self.pairs]
+        kept = [a is b and one.is_outer(a) for a, b in self.pairs]
         rest = [pair for pair, same in zip(self.pairs, kept) if not same]
+        choices = Choices((one, other), rest)
         written = dict.fromkeys([*one.written_outside(), *other.written_outside()])
         outs = [[region.traced(pair[side]).read() for pair in rest]
-                + [self._content(region, memory) for memory in written]
-                for side, region in enumerate((one, other))]
+                + [region.inner_memory(memory).value for memory in written]
+                + choices.outputs(side) for side, region in enumerate((one, other))]
         keys = list(dict.fromkeys([*one.captured, *other.captured]))
-        for side, region in enumerate((one, other)):
-            _check_apart([pair[side] for pair in rest], region)
-        candidates = [self._candidates(pair) for pair in rest]
         gradient = self._gradient(rest, keys)
         made: Sequence[Tensor] = ()
         if outs[0] or _may_fail(one) or _may_fail(other):
@@ -175,16 +169,8 @@ class Merge:
             memory.write(parent.traced(next(fresh)).read())
         if gradient is not None:
             gradient.attach([r for r, same in zip(self.results, kept) if not same])
-        fresh_results = [r for r, same in zip(self.results, kept) if not same]
-        for result, found in zip(fresh_results, candidates):
-            self._remember_sharing(result, found)
-
-    def _inside(self, tensor: Tensor) -> bool:
-        return tensor._traced is not None and tensor._traced.recorder in (self.one, self.other)
-
-    @staticmethod
-    def _content(region: RegionRecorder, memory: Memory) -> Value:
-        return region._memory(memory).value
+        with no_grad():
+            choices.remember(parent, self.flag, made[:len(rest)], list(fresh))
 
     def _gradient(self, rest: list[tuple[Tensor, Tensor]], keys: list[Value]) -> Any:
         """How gradients flow through the node; None where they do not."""
@@ -198,30 +184,6 @@ class Merge:
                  for side, region in enumerate((self.one, self.other))]
         return region_gradients().of_cond(self.parent, self.flag, keys, sides, wrt, tracked)
 
-    def _candidates(self, pair: tuple[Tensor, Tensor]) -> list[tuple[Memory, Tensor | None, bool]]:
-        """Memory made outside that a result may be, the very tensor if it is one made outside, and
-        the side where it is."""
-        found = []
-        for region, tensor, side in ((self.one, pair[0], True), (self.other, pair[1], False)):
-            outer = region.copies.get(region.traced(tensor).memory)
-            if outer is not None:
-                found.append((outer, None if self._inside(tensor) else tensor, side))
-        if len({outer.version for outer, _, _ in found}) > 1:
-            raise Refused("a result is one of two tensors that were written differently often")
-        return found
-
-    def _remember_sharing(
-        self, result: Tensor, candidates: list[tuple[Memory, Tensor | None, bool]]
-    ) -> None:
-        """A result that may be a tensor made outside: a write to one may be one to the other."""
-        memory = self.parent.traced(result).memory
-        for outer, tensor, side in candidates:
-            memory.writes.count = outer.version
-            flag = self.flag if side else ~self.flag
-            self.parent.may_share(memory, outer, flag)
-            if tensor is not None:
-                self.parent.may_be(result, tensor, flag)
-
     def built(self, given: tuple[Structure, list[int]]) -> Any:
         structure, numbers = given
         return put_together(structure, iter([self.results[k] for k in numbers]))
@@ -230,12 +192,6 @@ class Merge:
         if isinstance(signal, Decided):
             return Decided(self.results[signal.broke])
         return Return(self.built(signal.value)) if isinstance(signal, Return) else signal
-
-
-def _check_apart(tensors: list[Tensor], region: RegionRecorder) -> None:
-    """Results of a side become separate memory: they must have been so there."""
-    if len({region.traced(t).memory for t in tensors}) < len(tensors):
-        raise Refused("two results of a side share memory")
 
 
 def _may_fail(region: RegionRecorder) -> bool:

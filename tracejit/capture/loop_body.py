@@ -371,7 +371,7 @@ class Body:
             raise Refused("memory is written through two tensors")
         scanned = {self.parent.traced(t).memory for x in self.scans for t in (x.source, x.whole)}
         scanned |= {self.parent.traced(s.outer).memory for s in self.slots if s.is_tensor}
-        for memory in targets:
+        for memory in [m for t in targets for m in self._may_be(t)]:
             known = memory in scanned or memory in written or memory.entangled
             if known or self.region.reads(memory):
                 raise Refused("a tensor is read in the loop that writes its rows")
@@ -381,12 +381,16 @@ class Body:
         touched = {self.parent.traced(s.outer).memory for s in inner} | set(written)
         seen = [*self.region.memories, *(self.parent.traced(x.whole).memory for x in self.scans),
                 *(self.parent.traced(x.source).memory for x in self.scans), *carried]
-        for memory in touched:
-            if seen.count(memory) > 1 or memory.entangled:
+        for memory in [m for t in touched for m in self._may_be(t)]:
+            if seen.count(memory) > (memory in touched) or memory.entangled:
                 raise Refused("memory that is written is also read through another tensor")
         if any(self.region.traced(x.item).memory.generation for x in self.scans):
             raise Refused("a slice of a tensor is written in place")
         self._check_apart()
+
+    def _may_be(self, memory: Memory) -> list[Memory]:
+        """Memory of the parent, and what may be the same."""
+        return [memory, *(other for other, _ in self.parent.sharing.partners(memory))]
 
     def _check_apart(self) -> None:
         """What an iteration leaves becomes separate memory: it must be so there."""
@@ -419,7 +423,7 @@ class Body:
 
     def _check_choice(self, memory: Memory, starts: dict[Memory, Slot]) -> None:
         """What a branch in the body gave may be a tensor made outside."""
-        for other, _ in self.region.sharing.pairs.get(memory, ()):
+        for other, _ in self.region.sharing.memories.of(memory):
             slot = starts.get(other)
             caller = slot is not None and self.parent.traced(slot.outer).memory.owner is not None
             if other in self.region.copies or caller:

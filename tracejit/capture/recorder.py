@@ -47,6 +47,8 @@ class Recorder:
     """One recorded call. `run_segment(graph, inputs)` compiles a finished graph and returns what
     runs it; jit installs it."""
 
+    parent: Any = None  # of a region: the recorder around
+
     def __init__(
         self,
         name: str,
@@ -178,7 +180,7 @@ class Recorder:
                 write_memory(tensor, value)
             return
         tracked = is_grad_enabled() and (tensor._requires_grad or value._requires_grad)
-        if tracked and traced.memory in self.sharing.pairs:
+        if tracked and self.sharing.partners(traced.memory):
             self.need(tensor, "a tensor is written that may be another one, depending on a value")
             with self.paused():
                 write_memory(tensor, value)
@@ -186,6 +188,10 @@ class Recorder:
         self.graph.location, self.graph.detached = user_location(), True
         traced.write(content)
         self.sharing.written(traced.memory)
+
+    def outer_memory(self, memory: Memory) -> Memory | None:
+        """What memory is in the recording around; None where it was made in this one."""
+        return None
 
     def may_be(self, result: Tensor, other: Tensor, flag: Tensor) -> None:
         """`result` is `other`, the very tensor, if `flag` holds when the program runs."""

@@ -33,7 +33,7 @@ class RegionRecorder(Recorder):
     """Records a region of `parent`'s graph; tensors of the parent are captured when met."""
 
     def __init__(self, parent: Recorder, name: str):
-        self.parent = parent
+        self.parent: Any = parent
         super().__init__(name, parent.run_segment, False, parent.static)
         self.root = parent.root
         self.refused: Refused | None = None  # the first refusal raised in this region
@@ -60,7 +60,7 @@ class RegionRecorder(Recorder):
         outer = self.parent.traced(tensor)
         if outer.memory.entangled:
             raise Refused("memory that overlaps other memory is used")
-        memory = self._memory(outer.memory)
+        memory = self.inner_memory(outer.memory)
         value = memory.value
         views = []
         for op, operands, attributes in outer.views:
@@ -77,7 +77,15 @@ class RegionRecorder(Recorder):
             outer = outer.parent
         return outer is recorder
 
-    def _memory(self, outer: Memory) -> Memory:
+    def outer_memory(self, memory: Memory) -> Memory | None:
+        return self.copies.get(memory)
+
+    def is_outer(self, tensor: Tensor) -> bool:
+        """Whether a tensor was made outside this region."""
+        return tensor._traced is None or tensor._traced.recorder is not self
+
+    def inner_memory(self, outer: Memory) -> Memory:
+        """What memory of the parent is here."""
         memory = self.memories.get(outer)
         if memory is None:
             value = self.capture(outer.value)

@@ -18,6 +18,7 @@ from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Value
+from tracejit.ops.record import REGISTRY
 from tracejit.ops.shapes import hint
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def finish(
         graph,
         recorder.name,
         inputs,
-        [*(m.value for m in fresh), *extra],
+        [*_apart(recorder, fresh), *extra],
         [(m.input, m.value) for m in written if m.input is not None],
     )
     run = recorder.run_segment(wanted, values_of(sources))
@@ -73,6 +74,17 @@ def finish(
             memory.owner._storage.version = memory.version
     _show(recorder)
     return roots
+
+
+def _apart(recorder: Recorder, fresh: list[Memory]) -> list[Value]:
+    """What each piece of memory holds, as a value of its own: no input, and no other's."""
+    own: dict[Value, None] = {}
+    for memory in fresh:
+        value = memory.value
+        if value.node is None or value in own:
+            value = recorder.graph.append(REGISTRY["clone"], (value,), {})
+        own[value] = None
+    return list(own)
 
 
 def _settle(

@@ -1,8 +1,8 @@
 """Memory that is shared if a value says so: after `if c: y = x * 2 else: y = x`, y may be x.
 
-In: pairs of memory and the flag under which they are one, from `branches.py`; writes to either.
-Out: a write to one reaches the other where the flag holds. Results that may be the caller's own
-tensors are found here when a segment ends. Called by the recorder.
+In: pairs of memory, and of tensors, and the flag under which they are one, from `branches.py` and
+`loops.py`; writes to either. Out: a write to one reaches the other where the flag holds. Results
+that may be the caller's own tensors are found here when a segment ends. Called by the recorder.
 """
 
 from __future__ import annotations
@@ -15,81 +15,114 @@ from tracejit.eager.modes import no_grad
 from tracejit.eager.tensor import Tensor
 from tracejit.ops.pointwise import where
 
+Pair = tuple[Any, Any, Tensor]  # the younger one, the older one, the flag under which they are one
+
+
+class Pairs:
+    """Things that may be one. Nothing is kept alive but the flags."""
+
+    def __init__(self) -> None:
+        self.pairs: list[tuple[weakref.ref, weakref.ref, Tensor]] = []
+
+    def alive(self) -> list[Pair]:
+        """In the order in which the younger ones were made."""
+        self.pairs = [p for p in self.pairs if p[0]() is not None and p[1]() is not None]
+        return [(a(), b(), flag) for a, b, flag in self.pairs]
+
+    def of(self, one: Any) -> list[tuple[Any, Tensor]]:
+        """What `one` may be, and when."""
+        return [(b if a is one else a, flag) for a, b, flag in self.alive() if one is a or one is b]
+
+    def put(self, new: Any, other: Any, flag: Tensor) -> None:
+        """`new` is `other` if `flag` holds, or one found before."""
+        for k, (a, b, before) in enumerate(self.pairs):
+            if a() is new and b() is other:
+                self.pairs[k] = (a, b, before | flag)
+                return
+        self.pairs.append((weakref.ref(new), weakref.ref(other), flag))
+
 
 class Sharing:
-    """Which memory of a recording may be the same as other memory."""
+    """Which memory, and which tensors, of a recording may be the same as others.
+
+    For any two that may be the same there is a pair, also where a third is between them.
+    """
 
     def __init__(self, recorder: Any):
         self.recorder = recorder
-        self.pairs: dict[Memory, list[tuple[Memory, Tensor]]] = {}
-        self.identities: list[tuple[weakref.ref[Tensor], weakref.ref[Tensor], Tensor]] = []
+        self.memories, self.tensors = Pairs(), Pairs()
 
-    def add(self, memory: Memory, other: Memory, flag: Tensor) -> None:
-        """`memory` is `other` if `flag` holds."""
-        self.pairs.setdefault(memory, []).append((other, flag))
-        self.pairs.setdefault(other, []).append((memory, flag))
+    def partners(self, memory: Memory) -> list[tuple[Memory, Tensor]]:
+        """Memory that may be the same, and when; in a region also what may be so around it."""
+        found = self.memories.of(memory)
+        outer = self.recorder.outer_memory(memory)
+        if outer is not None:
+            around = self.recorder.parent.sharing.partners(outer)
+            found += [(self.recorder.inner_memory(other), flag) for other, flag in around]
+        return found
+
+    def add(self, new: Memory, other: Memory, flag: Tensor) -> None:
+        """Memory made just now is `other` if `flag` holds."""
+        with no_grad():
+            for known, same in [*self.partners(other), (other, None)]:
+                if known is not new:
+                    self.memories.put(new, known, flag if same is None else flag & same)
 
     def written(self, memory: Memory) -> None:
         """`memory` was written: so was what may be the same."""
-        if memory in self.pairs:
-            with no_grad():
-                self._spread(memory, memory, None, {memory})
-
-    def _spread(self, written: Memory, memory: Memory, when: Tensor | None,
-                path: set[Memory]) -> None:
-        """`memory` is `written` if `when` holds; so is what is `memory` under its own flag."""
         recorder = self.recorder
-        for other, flag in self.pairs.get(memory, ()):
-            if other in path:
-                continue
-            both = flag if when is None else flag & when
-            new, old = recorder.holding(written.value), recorder.holding(other.value)
-            other.write(recorder.traced(where(both, new, old)).read(), counted=False)
-            self._spread(written, other, both, {*path, other})
+        with no_grad():
+            for other, flag in self.partners(memory):
+                new, old = recorder.holding(memory.value), recorder.holding(other.value)
+                other.write(recorder.traced(where(flag, new, old)).read(), counted=False)
 
     def flags(self) -> list[Tensor]:
         """All flags in use."""
-        return [flag for pairs in self.pairs.values() for _, flag in pairs]
+        return [flag for pairs in (self.memories, self.tensors) for _, _, flag in pairs.alive()]
 
     def unite(self, roots: dict[Memory, Tensor]) -> None:
         """The program has run, `roots` are the tensors it made: memory that was the same is."""
-        for _ in self.pairs:
-            for memory, pairs in self.pairs.items():
-                for other, flag in pairs:
-                    if memory.owner is None and _holds(flag, roots):
-                        self._join(memory, other, roots)
+        for memory, other, flag in self.memories.alive():
+            if _holds(flag, roots):
+                if other.owner is not None:
+                    memory.owner = other.owner
+                elif memory in roots and other in roots:
+                    roots[memory] = roots[other]
 
-    @staticmethod
-    def _join(memory: Memory, other: Memory, roots: dict[Memory, Tensor]) -> None:
-        if other.owner is not None:
-            memory.owner = other.owner
-        elif memory in roots and other in roots:
-            roots[memory] = roots[other] = min(roots[memory], roots[other], key=id)
+    def identify(self, new: Tensor, other: Tensor, flag: Tensor) -> None:
+        """A tensor made just now is the very tensor `other` if `flag` holds."""
+        with no_grad():
+            for known, same in [*self.twins(other), (other, None)]:
+                if known is not new:
+                    self.tensors.put(new, known, flag if same is None else flag & same)
 
-    def identify(self, result: Tensor, other: Tensor, flag: Tensor) -> None:
-        """`result` is the very tensor `other` if `flag` holds."""
-        self.identities.append((weakref.ref(result), weakref.ref(other), flag))
+    def twins(self, tensor: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Tensors that may be the very same, and when."""
+        parent = self.recorder.parent
+        return self.tensors.of(tensor) + ([] if parent is None else parent.sharing.twins(tensor))
 
     def of_results(self, results: list[Tensor]) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """(result, tensor made outside or other result that it may be, flag)."""
+        """(result, tensor made outside or earlier result that it may be, flag)."""
         wanted = {id(t) for t in results}
-        found = []
-        for result, other, flag in self.identities:
-            one, same = result(), other()
-            if one is None or same is None or id(one) not in wanted:
-                continue
-            if same._traced is None or id(same) in wanted:
-                found.append((one, same, flag))
-        return found
+        return [(one, same, flag) for one, same, flag in self.tensors.alive()
+                if id(one) in wanted and (same._traced is None or id(same) in wanted)]
 
     def only_in_part(self, results: list[Tensor]) -> bool:
-        """Whether a result may share the caller's memory without being the caller's tensor."""
-        known = {id(r()) for r, _, _ in self.identities}
+        """Whether a result may share memory, with the caller's or another result, without being
+        one tensor with it."""
+        held = [t for t in results if t._traced is not None]
+        shown = {t._traced.memory for t in held}
         return any(
-            other.owner is not None
-            for t in results if t._traced is not None and t._traced.memory.owner is None
-            if id(t) not in known or t._traced.views
-            for other, _ in self.pairs.get(t._traced.memory, ()))
+            (other.owner is not None or other in shown) and not self._are_one(tensor, other, held)
+            for tensor in held if tensor._traced.memory.owner is None
+            for other, _ in self.memories.of(tensor._traced.memory))
+
+    def _are_one(self, tensor: Tensor, memory: Memory, held: list[Tensor]) -> bool:
+        """Whether `tensor` may be each result over `memory`, and a tensor that is the memory's."""
+        twins = [x for x, _ in self.tensors.of(tensor)]
+        over = [t for t in held if t._traced.memory is memory]
+        whole = any(self.recorder.traced(x).memory is memory for x in twins)
+        return whole and all(any(t is x for x in twins) for t in over)
 
 
 def _holds(flag: Tensor, roots: dict[Memory, Tensor]) -> bool:

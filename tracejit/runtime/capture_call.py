@@ -272,7 +272,8 @@ class CapturedCall:
 def _same(value: Any, found: list[tuple[Tensor, Tensor]]) -> Any:
     """`value` with the caller's own tensors where a result turned out to be one."""
     if isinstance(value, Tensor):
-        return next((owner for tensor, owner in found if tensor is value), value)
+        owner = next((owner for tensor, owner in found if tensor is value), None)
+        return value if owner is None else _same(owner, found)
     if type(value) in (list, tuple):
         return type(value)([_same(v, found) for v in value])
     return {k: _same(v, found) for k, v in value.items()} if type(value) is dict else value
