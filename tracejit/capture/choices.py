@@ -1,0 +1,116 @@
+"""What the results of a branch may be besides themselves: a tensor made outside, another result.
+
+In: the two recorded sides and the tensors they give. Out: `Choice`s, flags that the node must give
+beside its results, and, once it is made, what `sharing.py` keeps. Raises `Refused` where shared
+memory could not be followed. Called by `branches.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tracejit.capture.aliasing import Memory
+from tracejit.capture.breaks import Refused
+from tracejit.capture.recorder import Recorder
+from tracejit.capture.region import RegionRecorder, trial
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.graph import Value
+from tracejit.ops.creation import full_of
+from tracejit.ops.types import bool_
+
+
+@dataclass(eq=False)
+class Choice:
+    """Result `number` is `other` after a side: memory or a tensor made outside, or an earlier
+    result, by its number. `flag`: of the side's region, if it is not always so there."""
+
+    number: int
+    other: Any
+    memory: bool  # only the memory is the same
+    side: int
+    flag: Tensor | None
+
+
+class Choices:
+    """All choices of a branch; `pairs`: what the first and the second side give."""
+
+    def __init__(self, regions: tuple[RegionRecorder, RegionRecorder],
+                 pairs: Sequence[tuple[Tensor, Tensor]]):
+        self.regions, self.found = regions, []  # type: ignore[var-annotated]
+        for side, region in enumerate(regions):
+            given = [pair[side] for pair in pairs]
+            memories = [region.traced(t).memory for t in given]
+            if len(set(memories)) < len(memories):
+                raise Refused("two results of a side share memory")
+            for number, tensor in enumerate(given):
+                found = [*_memories(region, memories, number), *_tensors(region, given, number)]
+                _check_views(region, tensor, found, pairs[number])
+                self.found += [Choice(number, other, memory, side, flag)
+                               for other, memory, flag in found]
+        for number in range(len(pairs)):
+            outer = {c.other.version for c in self.found
+                     if c.number == number and isinstance(c.other, Memory)}
+            if len(outer) > 1:
+                raise Refused("a result is one of two tensors that were written differently often")
+        self.flagged = [c for c in self.found if c.flag is not None]
+
+    def outputs(self, side: int) -> list[Value]:
+        """The flags, as values of a side's region: further outputs of it."""
+        region = self.regions[side]
+        with trial(region):
+            flags = [c.flag if c.side == side else full_of(None, (), False, bool_)
+                     for c in self.flagged]
+            return [region.traced(flag).read() for flag in flags]
+
+    def remember(self, parent: Recorder, predicate: Tensor, results: Sequence[Tensor],
+                 flags: Sequence[Tensor]) -> None:
+        """The node is made: a write to a result may be one to something else."""
+        given = dict(zip(map(id, self.flagged), flags))
+        untaken = ~predicate if any(c.side and c.flag is None for c in self.found) else predicate
+        for choice in self.found:
+            flag = given.get(id(choice), untaken if choice.side else predicate)
+            result = results[choice.number]
+            other = results[choice.other] if type(choice.other) is int else choice.other
+            if not choice.memory:
+                parent.may_be(result, other, flag)
+                continue
+            memory = parent.traced(result).memory
+            if isinstance(other, Tensor):
+                other = parent.traced(other).memory
+            else:
+                memory.writes.count = other.version
+            parent.may_share(memory, other, flag)
+
+
+def _memories(region: RegionRecorder, memories: Sequence[Memory], number: int
+              ) -> Iterator[tuple[Any, bool, Tensor | None]]:
+    """Memory made outside, and earlier results, in whose memory a result may be."""
+    own = memories[number]
+    earlier = {memory: k for k, memory in enumerate(memories[:number])}
+    for memory, flag in [(own, None), *region.sharing.memories.of(own)]:
+        outer = region.outer_memory(memory)
+        if outer is not None:
+            yield outer, True, flag
+        elif flag is not None and memory in earlier:
+            yield earlier[memory], True, flag
+
+
+def _tensors(region: RegionRecorder, given: Sequence[Tensor], number: int
+             ) -> Iterator[tuple[Any, bool, Tensor | None]]:
+    """Tensors made outside, and earlier results, that a result may be."""
+    own = given[number]
+    earlier = {id(tensor): k for k, tensor in enumerate(given[:number])}
+    for tensor, flag in [(own, None), *region.sharing.tensors.of(own)]:
+        if region.is_outer(tensor):
+            yield tensor, False, flag
+        elif flag is not None and id(tensor) in earlier:
+            yield earlier[id(tensor)], False, flag
+
+
+def _check_views(region: RegionRecorder, tensor: Tensor, found: list, pair: Sequence[Tensor]
+                 ) -> None:
+    """A view stands for a part of its memory: only one that both sides give can be followed."""
+    if region.traced(tensor).views and found and pair[0] is not pair[1]:
+        raise Refused("a result is a view of a tensor made outside in one case only")
