@@ -32,6 +32,7 @@ from tests.capture import (
     programs_random,
     programs_region_numbers,
     programs_region_results,
+    programs_region_sharing,
     programs_seams,
     programs_shapes,
     programs_sides,
@@ -51,7 +52,8 @@ SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
     "autograd": (programs_autograd,),
     "effects": (programs_effects, programs_metrics),
     "mixtures": (programs_mixtures, programs_seams),
-    "regions": (programs_trials, programs_region_results, programs_region_numbers),
+    "regions": (programs_trials, programs_region_results, programs_region_numbers,
+                programs_region_sharing),
     "found": (programs_found,),
 }
 HEAD = """# Programs that show the same plainly and captured

@@ -38,7 +38,7 @@ class Choices:
 
     def __init__(self, regions: tuple[RegionRecorder, RegionRecorder],
                  pairs: Sequence[tuple[Tensor, Tensor]]):
-        self.regions, self.found = regions, []  # type: ignore[var-annotated]
+        self.regions, self.found = regions, []
         for side, region in enumerate(regions):
             given = [pair[side] for pair in pairs]
             memories = [region.traced(t).memory for t in given]
@@ -60,9 +60,9 @@ class Choices:
         """The flags, as values of a side's region: further outputs of it."""
         region = self.regions[side]
         with trial(region):
-            flags = [c.flag if c.side == side else full_of(None, (), False, bool_)
-                     for c in self.flagged]
-            return [region.traced(flag).read() for flag in flags]
+            return [region.traced(c.flag if c.side == side and c.flag is not None
+                                  else full_of(None, (), False, bool_)).read()
+                    for c in self.flagged]
 
     def remember(self, parent: Recorder, predicate: Tensor, results: Sequence[Tensor],
                  flags: Sequence[Tensor]) -> None:

@@ -58,6 +58,12 @@ class Slot:
         return self.origin is not None
 
     @property
+    def rebased(self) -> bool:
+        """Whether a write in place gave the placeholder another history."""
+        node = None if self.origin is None else self.origin._node
+        return self.start._node is not node
+
+    @property
     def is_tensor(self) -> bool:
         return isinstance(self.outer, Tensor)
 
@@ -413,21 +419,20 @@ class Body:
         if any(c is read for c, _ in self.appended.values() for read in region.root.lists_read):
             raise Refused("a list is read in the loop that appends to it")
         items = {region.traced(x.item).memory for x in self.scans}
+        self._check_elements([*elements.values()], [*starts, *ends.values()])
         for memory in separate:
-            self._check_choice(memory, starts)
             if memory in region.copies or memory in items:
                 raise Refused("a result of an iteration is memory made outside")
             self.shifted |= memory in starts
         for slot in self.slots:
             self._check_fresh(slot, starts)
 
-    def _check_choice(self, memory: Memory, starts: dict[Memory, Slot]) -> None:
-        """What a branch in the body gave may be a tensor made outside."""
-        for other, _ in self.region.sharing.memories.of(memory):
-            slot = starts.get(other)
-            caller = slot is not None and self.parent.traced(slot.outer).memory.owner is not None
-            if other in self.region.copies or caller:
-                raise Refused("a result of an iteration may be a tensor made outside")
+    def _check_elements(self, elements: list[Memory], variables: list[Memory]) -> None:
+        """What is stacked may be nothing else, whatever a branch in the body gave."""
+        for memory in elements:
+            for other, _ in self.region.sharing.memories.of(memory):
+                if other in elements or other in variables or other in self.region.copies:
+                    raise Refused("an element of a list may be another tensor")
 
     def _check_fresh(self, slot: Slot, starts: dict[Memory, Slot]) -> None:
         """Some iterations later a variable must be a tensor that an iteration made."""

@@ -8,6 +8,7 @@ Raises `Refused` (nothing changed) where the body cannot be a region. Called by 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from tracejit.capture.loop_numbers import (
     ResultInt,
     as_tensor,
 )
+from tracejit.capture.loop_sharing import LoopSharing
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import RegionRecorder, own_work, region_gradients, trial
 from tracejit.capture.scalars import RuntimeNumber
@@ -163,6 +165,9 @@ class LoopNode:
         ]
         self.carried += [c for _, c in self.written]
         drawing = [d for d in self.region.generators.values() if d.since]
+        self.sharing = LoopSharing(body)
+        self.flags = [Carried(*flag) for flag in self.sharing.flags]
+        self.carried += self.flags
         self.draws = [(d, self._state(d)) for d in drawing]
         self.carried += [c for _, c in self.draws]
         self.stacked = [elements[0] for _, elements in body.appended.values()]
@@ -264,16 +269,23 @@ class LoopNode:
             state = parent.traced(c.result)
             outer.tensor, outer.since = parent._wrap(state, track=False), 0
             outer.count = outer.count + body.trip * draws.since
-        values: dict[int, Any] = {}
+        values: dict[int, Any] = {id(slot): slot.outer for slot in self.invariant}
         ends: dict[int, Any] = {}  # two variables may hold one tensor
-        for c in self.carried:
-            if c.slot is not None:
-                value = ends.get(id(c.slot.end), self)
-                if value is self:
-                    value = ends[id(c.slot.end)] = self._value(c, stacked)
-                values[id(c.slot)] = value
-        for slot in self.invariant:
-            values[id(slot)] = slot.outer
+        slots = [(c, c.slot) for c in self.carried if c.slot is not None]
+        for c, slot in slots:
+            if slot.end is not slot.start and slot.is_tensor:
+                if id(slot.end) not in ends:
+                    ends[id(slot.end)] = self._tensor(c, slot, stacked)
+                values[id(slot)] = ends[id(slot.end)]
+        self.sharing.remember(values, [c.result for c in self.flags])
+        for c, slot in slots:  # last: these may end the segment
+            if slot.end is slot.start and slot.is_tensor:  # written: so is what it stood for
+                with nullcontext() if slot.rebased else no_grad():
+                    store(slot.outer, c.result)
+                values[id(slot)] = slot.outer
+            elif not slot.is_tensor:
+                kind = number_kind(slot.outer)
+                values[id(slot)] = number_result(self.parent, c.result, kind)
         body.variables.set({
             name: put_together(structure, iter([values[id(s)] for s in slots]))
             for name, (structure, slots) in body.results.items() if slots})
@@ -284,17 +296,11 @@ class LoopNode:
         self.region.own.clear()
         body.appended.clear()  # what is held here could never be let go of untaken
 
-    def _value(self, c: Carried, stacked: list[Tensor]) -> Any:
-        slot: Any = c.slot
+    def _tensor(self, c: Carried, slot: Slot, stacked: list[Tensor]) -> Tensor:
         for element, whole in zip(self.stacked, stacked):
             if element is slot.end:  # the last element of the list is this very tensor
                 return whole[self.body.trip - 1]
-        if not slot.is_tensor:
-            return number_result(self.parent, c.result, number_kind(slot.outer))
-        if slot.end is slot.start:  # written in place: so is what it stood for
-            store(slot.outer, c.result)
-            return slot.outer
-        if self.body.trip is None:
+        if self.body.trip is None and not self.sharing.tells(slot):
             self._may_be_initial(slot.outer, c.result)
         return c.result
 

@@ -33,7 +33,7 @@ class Pairs:
         """What `one` may be, and when."""
         return [(b if a is one else a, flag) for a, b, flag in self.alive() if one is a or one is b]
 
-    def put(self, new: Any, other: Any, flag: Tensor) -> None:
+    def put(self, new: Any, other: Any, flag: Any) -> None:
         """`new` is `other` if `flag` holds, or one found before."""
         for k, (a, b, before) in enumerate(self.pairs):
             if a() is new and b() is other:

@@ -1,0 +1,347 @@
+"""Programs whose variables may be one tensor or another when a branch or a loop is over.
+
+What they are decides which memory a later write reaches, which tensor is returned, and what a
+gradient goes back to.
+"""
+
+from __future__ import annotations
+
+import tracejit as tj
+from tests.capture.program_inputs import MANY, OTHER, TAKEN, leaf, tried
+from tests.capture.program_list import programs_in
+
+WEIGHTS = ((1.0, 1.0, 0.5), (-1.0, -1.0, 0.2))
+
+
+def over(jit, ways, gradients=False):
+    """What each way gives and leaves in its arguments, for both outcomes of two tests."""
+    out = []
+    for way in ways:
+        f = jit(way)
+        for values in (TAKEN, OTHER, TAKEN, OTHER):
+            for weight in WEIGHTS:
+                x = leaf(*values) if gradients else tj.tensor(values)
+                w = leaf(*weight) if gradients else tj.tensor(weight)
+                y = tried(f, x, w)
+                if gradients and isinstance(y, tuple):
+                    sum((k + 1.5) * t.sum() for k, t in enumerate(y)).backward()
+                out += [y, x, w]
+    return out
+
+
+# -- branches --------------------------------------------------------------------------------------
+
+
+def choice_in_a_side(jit):
+    def argument(x, w):
+        if x.sum() > 0:
+            y = x if w.sum() > 0 else x * 2
+        else:
+            y = w * 3
+        y += 1
+        return y
+
+    def returned(x, w):
+        if x.sum() > 0:
+            y = x if w.sum() > 0 else w
+        else:
+            y = w * 3
+        return y
+
+    def several(x, w):
+        a, b = x * 2, w * 3
+        if x.sum() > 0:
+            y, z = (a if w.sum() > 0 else b), a
+        else:
+            y, z = w * 3, w * 4
+        y += 1
+        return y, z, a, b
+
+    def of_one_another(x, w):
+        if x.sum() > 0:
+            a = x * 2
+            b = a if w.sum() > 0 else w
+        else:
+            a, b = w * 2, x
+        b += 1
+        return a, b
+
+    def viewed(x, w):
+        if x.sum() > 0:
+            y = (x if w.sum() > 0 else x * 2)[1:]
+        else:
+            y = w[1:] * 3
+        y += 1
+        return y
+
+    return over(jit, [argument, returned, several, of_one_another, viewed])
+
+
+def written_in_a_side_through_what_may_be_it(jit):
+    def inside(x, w):
+        y, z = x if x.sum() > 0 else w, x * 0
+        if w.sum() > 0:
+            y += 1
+            z = x * 2 + w
+        return z
+
+    def after(x, w):
+        y = x if x.sum() > 0 else w
+        if w.sum() > 0:
+            y += 1
+        return x * 1, w * 1
+
+    return over(jit, [inside, after])
+
+
+def choices_of_choices(jit):
+    def chained(x, w):
+        for _ in range(5):
+            if not x.sum() > 1:
+                w = x
+            x = x + 0.0
+        w += 1
+        return w
+
+    def apart(x, w):
+        a = x * 2
+        b = a if x.sum() > 0 else w
+        c = a if w.sum() > 0 else x
+        b += 1
+        c *= 2
+        return a, b, c
+
+    def returned(x, w):
+        a = x * 2
+        b = a if x.sum() > 0 else w
+        c = b if w.sum() > 0 else a
+        return c, b, a
+
+    def after_a_break(x, w):
+        a = x
+        b = a if w.sum() > 0 else x * 2
+        if x[0].item() > 100:
+            return x
+        c = b if x.sum() > 0 else a
+        return c, b
+
+    return over(jit, [chained, apart, returned, after_a_break])
+
+
+def memory_shared_without_being_one_tensor(jit):
+    def argument(x, w):
+        return x.detach() if x.sum() > 0 else w * 2
+
+    def result(x, w):
+        z = x * 3
+        y = z.detach() if x.sum() > 0 else w * 2
+        return y, z
+
+    def with_its_view(x, w):
+        z = x * 3
+        y = z if x.sum() > 0 else w * 2
+        return y[1:], z
+
+    def program(way):
+        f, out = jit(way), []
+        for values in (TAKEN, OTHER, TAKEN, OTHER):
+            x, w = tj.tensor(values), tj.tensor(WEIGHTS[0])
+            y = f(x, w)
+            (y[0] if isinstance(y, tuple) else y).add_(1)
+            out += [y, x, w]
+        return out
+
+    return [program(way) for way in (argument, result, with_its_view)]
+
+
+def copied_from_what_may_be_another(jit):
+    def f(x, w):
+        x, w = x * 1, w + 0
+        x.mul_(0.5)
+        w.copy_(x if x.sum() > -6 else w)
+        w = w if not w.sum() > 1 else x
+        x = (x * w).clamp(-8.0, 8.0)
+        return (x.clone(),)
+
+    return over(jit, [f], gradients=True)
+
+
+# -- loops -----------------------------------------------------------------------------------------
+
+
+def best(x, w):
+    best, y = x, x * 1
+    for _ in range(MANY):
+        y = y * 0.9 + w * 0.1
+        best = y if y.sum() > best.sum() else best
+    with tj.no_grad():
+        best += 1
+    return best, y
+
+
+def lagging(x, w):
+    a = b = c = x * 1
+    for _ in range(MANY):
+        if a.sum() > 0:
+            c = b
+        if w.sum() > 0:
+            b = a
+        a = a - 0.3 + w * 0.1
+    with tj.no_grad():
+        b += 1
+        c *= 2
+    return a, b, c
+
+
+def lagging_in_a_while(x, w):
+    a = b = c = x
+    n = 0
+    while a.sum() > -3 and n < 12:
+        if a.sum() > 0:
+            c = b
+        if w.sum() > 0:
+            b = a
+        a = a - 0.3 + w * 0.1
+        n += 1
+    with tj.no_grad():
+        c *= 2
+    return a, b, c
+
+
+def outer_tensors(x, w):
+    z = y = x * 2
+    for _ in range(MANY):
+        if y.sum() > 3:
+            y = w
+        elif w.sum() > 1:
+            y = x
+        else:
+            y = y + 1
+        if y.sum() < 0:
+            z = y
+    with tj.no_grad():
+        y *= 2
+    return y, z, x * 1, w * 1
+
+
+def swapped(x, w):
+    a, b = x, w
+    for k in range(MANY - 1):
+        if a.sum() < b.sum() + k - 5:
+            a, b = b, a
+    with tj.no_grad():
+        a += 1
+    return a, b
+
+
+def left_early(x, w):
+    z = y = x * 2
+    for _ in range(MANY):
+        y = w if y.sum() > 3 else y + 1
+        if y.sum() > w.sum():
+            break
+        if y.sum() < 2:
+            z = y
+    with tj.no_grad():
+        y *= 2
+    return y, z
+
+
+def unchanged_in_a_while(x, w):
+    y, n = x, 0
+    while n < 3 and y.sum() < 30:
+        if y.sum() > 0:
+            y = y * 2
+        n = n + 1
+    with tj.no_grad():
+        y += 1
+    return y, w
+
+
+def nested(x, w):
+    z = y = x * 1
+    for _ in range(MANY):
+        if y.sum() > 3:
+            z = y
+        for _ in range(MANY):
+            if z.sum() < 5:
+                z = w
+            elif y.sum() > 4:
+                z = y
+        y = y + 0.1
+    with tj.no_grad():
+        z += 5
+    return y, z
+
+
+def views_of_arguments(x, w):
+    y, z = x[1:], w[1:]
+    for _ in range(MANY):
+        if y.sum() < 3:
+            y = y + 1
+    while z.sum() < 3:
+        z = z + 1 if z[0] < 0 else z + 0.5
+    with tj.no_grad():
+        y += 1
+        z += 1
+    return y, z
+
+
+def detached(x, w):
+    z = y = x * 1
+    for _ in range(MANY):
+        if y.sum() < 3:
+            z = y.detach()
+        y = y + w * 0.1
+    with tj.no_grad():
+        z += 1
+    return y, z
+
+
+def written_within(x, w):
+    y, z, v = x * 1, x * 2, w * 2
+    for _ in range(MANY):
+        if y.sum() > 3:
+            z = y
+        v = z if v.sum() > 2 else v
+        with tj.no_grad():
+            y += 0.1
+    return y, z, v
+
+
+def read_through_another_name(x, w):
+    y, s = x if x.sum() > 0 else w, x * 0
+    for _ in range(MANY):
+        with tj.no_grad():
+            y += 1
+        s = s + x
+    return s, w * 1
+
+
+WAYS = [best, lagging, lagging_in_a_while, outer_tensors, swapped, left_early, unchanged_in_a_while,
+        nested, views_of_arguments, detached, written_within,
+        read_through_another_name]  # fmt: skip
+
+
+def variables_that_may_be_one_after_a_loop(jit):
+    return over(jit, WAYS)
+
+
+def gradients_of_variables_that_may_be_one_after_a_loop(jit):
+    ways = [lagging, lagging_in_a_while, swapped, written_within, read_through_another_name]
+    return over(jit, ways, gradients=True)
+
+
+def elements_that_may_be_another_tensor(jit):
+    def f(x, w):
+        kept, y = [], x
+        for _ in range(MANY):
+            kept.append(y if y.sum() > 0 else w)
+            y = y - 0.1
+        kept[3] += 1
+        return tj.stack(kept), y
+
+    return over(jit, [f])
+
+
+PROGRAMS = programs_in(globals())
