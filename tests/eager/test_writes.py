@@ -224,6 +224,38 @@ def copy_(m):
 
 
 @program
+def overwritten_history_gets_zeros(m):
+    def copied(y, x):
+        y.copy_(x)
+
+    def cast(y, x):
+        y.copy_(x[:1].double())
+
+    def filled(y, x):
+        y.fill_(x[0])
+
+    def assigned(y, x):
+        y[:] = x
+
+    def through_a_view(y, x):
+        y.view(2).copy_(x)
+
+    def twice(y, x):
+        y.copy_(x)
+        y[...] = x * 2
+
+    found = []
+    for write in (copied, cast, filled, assigned, through_a_view, twice):
+        x, w = leaf(m, 1.0, 2.0), leaf(m, 3.0, 4.0)
+        y = w * 1
+        v = y.view(2)
+        write(y, x)
+        (y * v).sum().backward()
+        found += [y, x.grad, w.grad]
+    return found
+
+
+@program
 def fill_and_zero(m):
     x = leaf(m, 1.0, 2.0)
     y = x * 2

@@ -76,8 +76,9 @@ def _original(self: TensorState) -> Saved:
     return Saved(copy)
 
 
-def rebase(self: TensorState, result: Any) -> None:
-    """Make the history of `self` (and of the base it views) that of `result`."""
+def rebase(self: TensorState, result: Any, overwrites: bool = False) -> None:
+    """Make the history of `self` (and of the base it views) that of `result`; `overwrites`: no op
+    of `self`, so that what was there before gets zeros."""
     if type(self._view) is View:
         base, steps = chain_of(self)
         source = edge_of(result) if result._requires_grad else None
@@ -86,12 +87,14 @@ def rebase(self: TensorState, result: Any) -> None:
         base._view.generation += 1
         refresh(self)
         return
-    if result._requires_grad:
+    node: Node
+    if not result._requires_grad or overwrites and self._requires_grad:
+        source = edge_of(result) if result._requires_grad else None
+        node, number = Overwrite(edge_of(self), source, type_of(self)), 0
+    else:
         node, number = edge_of(result)
         if type(node) is OpNode or isinstance(node, OpNode):
             _keep_written(node, number, self, result)
-    else:
-        node, number = Overwrite(edge_of(self), type_of(self)), 0
     set_history(self, node, number)
     if self._view is not None:
         self._view.generation += 1
@@ -120,16 +123,16 @@ def set_history(x: TensorState, node: Node, number: int) -> None:
 
 
 class Overwrite(Node):
-    """A write of something without gradient: what was there before gets zeros."""
+    """A write that does not read: what was there before gets zeros."""
 
     __slots__ = ("type",)
 
-    def __init__(self, edge: Edge, type: TensorType):
-        super().__init__((edge,))
+    def __init__(self, before: Edge, source: Edge, type: TensorType):
+        super().__init__((before, source))
         self.type = type
 
     def apply(self, grads: list) -> list:
-        return [creation.zeros_of(grads[0], settled(self.type))]
+        return [creation.zeros_of(grads[0], settled(self.type)), grads[0]]
 
     def name(self) -> str:
         return "CopyBackwards"

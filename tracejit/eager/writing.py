@@ -36,8 +36,10 @@ INFERENCE_WRITE = (
 )
 
 
-def assign(self: TensorState, result: Any) -> Any:
+def assign(self: TensorState, result: Any, overwrites: bool = False) -> Any:
     """Store `result` in the memory of `self`; what every in-place op ends with.
+
+    overwrites  the result is no op of `self`: what was there before gets zeros
 
     Raises RuntimeError for leaves that require grad (in grad mode), for results that are larger
     than `self` or of a dtype of a higher kind, and for tensors whose elements share memory.
@@ -47,7 +49,7 @@ def assign(self: TensorState, result: Any) -> Any:
         raise RuntimeError(f"result type {scalar_name(result._dtype)} can't be cast to the desired "
                            "output type "
                            f"{scalar_name(self._dtype)}")
-    return store(self, result)
+    return store(self, result, overwrites)
 
 
 def check_writable(self: TensorState, overlap: bool = False) -> None:
@@ -78,8 +80,11 @@ def _repeats(self: TensorState) -> bool:
     return any(n > 1 for n in repeated) and not any(n == 0 for n in shape_of(self))
 
 
-def store(self: TensorState, result: Any) -> Any:
-    """Write a result that passed the checks: cast, broadcast, memory, version, history."""
+def store(self: TensorState, result: Any, overwrites: bool = False) -> Any:
+    """Write a result that passed the checks: cast, broadcast, memory, version, history.
+
+    overwrites  the result is no op of `self`
+    """
     if result._dtype is not self._dtype:
         result = pointwise.convert(result, self._dtype)
     shape = shape_of(self)
@@ -90,7 +95,7 @@ def store(self: TensorState, result: Any) -> Any:
         if result._requires_grad:
             keep_original(self, edge_of(result)[0])
         write_memory(self, result)
-        rebase(self, result)
+        rebase(self, result, overwrites)
     else:
         write_memory(self, result)
     return self
@@ -190,7 +195,7 @@ def copy_(self: TensorState, source: Any, non_blocking: bool = False) -> Any:
         moved = pointwise.convert(moved, self._dtype)
     elif moved._requires_grad and active.grad_enabled or active.recorder is not None:
         moved = moved.clone()
-    return store(self, moved)
+    return store(self, moved, overwrites=True)
 
 
 def fill_(self: TensorState, value: Any) -> Any:

@@ -192,7 +192,7 @@ def setitem(input: Any, key: Any, value: Any) -> None:
     view = found.view
     if not found.indices:
         if is_tensor(value):
-            view._assign(_fitted(value, view))
+            view._assign(_fitted(value, view), overwrites=True)
         else:
             view._assign(_constant(view, value))
         return
