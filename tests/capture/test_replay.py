@@ -4,8 +4,10 @@ Python."""
 from __future__ import annotations
 
 import copy
+import gc
 import os
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -157,6 +159,30 @@ def test_breaks_name_file_line_and_reason():
     line = f.function.__code__.co_firstlineno + 2
     assert found.file.endswith("test_replay.py") and found.line == line
     assert "getpid" in found.reason
+
+
+def test_what_the_garbage_collector_calls_is_no_break():
+    collected = []
+
+    def note(phase, info):
+        collected.append(time.perf_counter())
+
+    @tj.script
+    def f(x):
+        rows = [[k] for k in range(50)]
+        if x.sum() > 0:  # a trial
+            x = x * 2
+        return x + len(rows)
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(note)
+    gc.set_threshold(1)
+    try:
+        f(tj.ones(3)), f(tj.ones(3))
+    finally:
+        gc.callbacks.remove(note)
+        gc.set_threshold(*threshold)
+    assert collected and not f.report().breaks and f.report().cache_hits == 1
 
 
 def test_index_out_of_range_raises_eagers_error_and_leaves_state_untouched():

@@ -9,6 +9,7 @@ visibly changes nothing may run. Called by `region.trial`.
 from __future__ import annotations
 
 import dis
+import gc
 import inspect
 import os
 import sys
@@ -35,19 +36,31 @@ _MOST = 4096
 
 
 class TrialWatch:
-    """Context manager around a trial; what watched before goes on watching."""
+    """Context manager around a trial; what watched before goes on watching.
+
+    The garbage collector waits: what it calls is no doing of the trial, and could not be undone.
+    """
 
     def __enter__(self) -> None:
+        self.refused: Refused | None = None
+        self.collects = gc.isenabled()
+        gc.disable()
         self.before: Any = sys.getprofile()
         sys.setprofile(self._event)
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, kind: Any, *exc: object) -> None:
         sys.setprofile(self.before)
+        if self.collects:
+            gc.enable()
+        if kind is None and self.refused is not None:  # raised in a `__del__`, which swallowed it
+            raise self.refused
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "call" and not (_may_run(frame.f_code) or _is_own_doing(frame)):
             # Python takes the profile function away then; __exit__ puts one back.
-            raise Refused(f"runs {frame.f_code.co_qualname}, which was not rewritten")
+            why = f"runs {frame.f_code.co_qualname}, which was not rewritten"
+            self.refused = Refused(why)
+            raise self.refused
         if callable(self.before):
             self.before(frame, event, argument)
 

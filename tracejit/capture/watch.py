@@ -12,6 +12,7 @@ from __future__ import annotations
 import builtins
 import collections
 import dis
+import gc
 import math
 import operator
 import os
@@ -213,6 +214,8 @@ class Watcher:
         self.inside: FrameType | None = None
 
     def __enter__(self) -> Watcher:
+        # the garbage collector may call these at any moment: no doing of the recorded call
+        self.collecting = {getattr(f, "__code__", None) for f in gc.callbacks}
         self.previous: Any = sys.getprofile()
         sys.setprofile(self._event)
         return self
@@ -237,6 +240,9 @@ class Watcher:
 
     def _call(self, frame: FrameType) -> None:
         code, caller = original_code(frame.f_code), frame.f_back
+        if code in self.collecting:
+            self.inside = frame
+            return
         if is_own(code):
             if not is_watched(code):
                 return
