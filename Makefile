@@ -1,10 +1,13 @@
 # Every target makes the environment it needs: Python 3.11+, make, gcc and a package index suffice.
 # A person's pip configuration (index, proxy, cache) is honoured; VENV=path keeps several apart.
+# Tests run in JOBS processes; JOBS=0 runs them in pytest's own, where pdb works.
 
 PYTHON ?= $(firstword $(foreach v,python3.11 python3.12 python3.13 python3,$(shell command -v $(v))))
 VENV   ?= .venv
 PY     := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest
+JOBS   ?= 2
+SPREAD := -n $(JOBS) --dist worksteal
 ARGS   ?=
 
 .PHONY: demo test test-full test-oracle test-cuda test-gpu check bench golden tour clean
@@ -29,23 +32,23 @@ demo: $(VENV)/.has-examples
 	$(PY) examples/train_digits.py $(ARGS)
 
 test: $(TEST_ENV)
-	$(PYTEST) -q -m "not slow and not gpu" --ignore=tests/gpu $(ARGS)
+	$(PYTEST) -q $(SPREAD) -m "not slow and not gpu" --ignore=tests/gpu $(ARGS)
 	$(PYTEST) -q --doctest-modules tracejit $(ARGS)
 
 test-full: $(TEST_ENV) $(VENV)/.has-oracle $(VENV)/.has-cuda
-	$(PYTEST) -q -m "not gpu" --ignore=tests/gpu $(ARGS)
+	$(PYTEST) -q $(SPREAD) -m "not gpu" --ignore=tests/gpu $(ARGS)
 	$(PYTEST) -q --doctest-modules tracejit $(ARGS)
 
 # The files that compare with PyTorch, with PyTorch there: without it they skip.
 test-oracle: $(TEST_ENV) $(VENV)/.has-oracle
 	$(PY) -c 'import torch; print("oracle: torch", torch.__version__)'
-	$(PYTEST) -q -m "not slow and not gpu" $(ARGS) \
+	$(PYTEST) -q $(SPREAD) -m "not slow and not gpu" $(ARGS) \
 	    $$(grep -rlE 'importorskip\("torch"\)|pytest\.mark\.oracle' tests --include='*.py')
 
 # Kernels to PTX and through numba's simulator; needs the extra, not a GPU.
 test-cuda: $(TEST_ENV) $(VENV)/.has-cuda
 	$(PY) -c 'import numba_cuda, cupy; print("cuda: numba-cuda", numba_cuda.__version__, "cupy", cupy.__version__)'
-	$(PYTEST) -q tests/cuda $(ARGS)
+	$(PYTEST) -q $(SPREAD) tests/cuda $(ARGS)
 
 test-gpu: $(TEST_ENV) $(VENV)/.has-cuda
 	$(PYTEST) -q tests/gpu $(ARGS)
