@@ -216,7 +216,7 @@ def test_calls_go_on_after_an_interrupt_at_any_moment(captured):
     before = signal.signal(signal.SIGALRM, interrupt)
     hits = 0
     try:
-        for k in range(150):
+        for k in range(0, 150, 1 if captured == "replayed" else 3):
             g = f if captured == "replayed" else tj.script(lambda x, k=k: step(x) + 0 * k)
             try:
                 signal.setitimer(signal.ITIMER_REAL, 1e-5 + k * 2e-5)
@@ -231,4 +231,4 @@ def test_calls_go_on_after_an_interrupt_at_any_moment(captured):
             np.testing.assert_allclose(g(x).numpy(), expected, rtol=2e-4, atol=1e-4)
     finally:
         signal.signal(signal.SIGALRM, before)
-    assert hits > 50
+    assert hits > (50 if captured == "replayed" else 15)
