@@ -102,7 +102,7 @@ BRANCHES = [
         "tracejit/capture/control.py",
         "            open_end = signal.broke\n",
         "            pass\n",
-        _programs("while or break"),
+        _programs("left_by_either_way"),
     ),
     Mutant(
         "control",
