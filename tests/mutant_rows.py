@@ -43,12 +43,6 @@ _OPS_COMPILED = (
     "test_compiled_agrees_with_eager and compiled and "
     "(sum or softmax or cat or matmul or gelu or add or where or gather or amax)",
 )
-_PASSES = ("tests/passes",)
-_AUTOGRAD = (
-    "tests/eager/test_autograd.py",
-    "tests/eager/test_engine.py",
-    "tests/eager/test_writes.py",
-)
 
 RULES = [
     Mutant(
@@ -164,7 +158,7 @@ TAPE = [
         "tracejit/eager/saved.py",
         "if version == expected:",
         "if True:",
-        _AUTOGRAD,
+        ("tests/eager/test_writes.py", "tests/eager/test_engine.py"),
     ),
     Mutant(
         "tape",
@@ -172,7 +166,7 @@ TAPE = [
         "tracejit/eager/engine.py",
         "buffer[number] = grad if held is None else held + grad",
         "buffer[number] = grad",
-        _AUTOGRAD,
+        ("tests/eager/test_autograd.py",),
     ),
 ]
 
@@ -298,7 +292,7 @@ PASSES = [
         "tracejit/passes/cse.py",
         "attributes = tuple((name, static_key(attributes[name])) for name in sorted(attributes))",
         "attributes = ()",
-        _PASSES,
+        ("tests/passes/test_merging.py",),
     ),
     Mutant(
         "passes",
@@ -306,7 +300,7 @@ PASSES = [
         "tracejit/passes/dce.py",
         "live = set(graph.results())",
         "live = set(graph.outputs)",
-        _PASSES,
+        ("tests/passes/test_merging.py",),
     ),
     Mutant(
         "passes",
@@ -314,7 +308,7 @@ PASSES = [
         "tracejit/passes/simplify.py",
         "Identity(Pattern(lambda x: x + 0), lambda x: x, whole),",
         "Identity(Pattern(lambda x: x + 0), lambda x: x),",
-        _PASSES,
+        ("tests/passes/test_simplify.py",),
     ),
     Mutant(
         "passes",
@@ -322,7 +316,7 @@ PASSES = [
         "tracejit/passes/simplify.py",
         "return pointwise.convert(origin, target) if holds(x.dtype, origin.dtype) else None",
         "return pointwise.convert(origin, target)",
-        _PASSES,
+        ("tests/passes/test_simplify.py",),
     ),
     Mutant(
         "passes",
@@ -330,7 +324,7 @@ PASSES = [
         "tracejit/passes/fold.py",
         "return _rounded(value, x.dtype) if type(value) in (bool, int, float) else None",
         "return value if type(value) in (bool, int, float) else None",
-        _PASSES,
+        ("tests/passes/test_fold.py",),
     ),
     Mutant(
         "passes",
@@ -338,7 +332,7 @@ PASSES = [
         "tracejit/passes/simplify.py",
         "chosen = None if known is None else yes if known else no",
         "chosen = None if known is None else no if known else yes",
-        _PASSES,
+        ("tests/passes/test_simplify.py",),
     ),
 ]
 
