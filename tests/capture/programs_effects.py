@@ -241,4 +241,66 @@ def warnings_and_try(jit):
     return [f(tj.ones(1), "a"), f(tj.ones(1), "z"), f(tj.ones(1), "a")]
 
 
+class Cell:
+    """An object with attributes."""
+
+    def __init__(self, **values):
+        self.__dict__.update(values)
+
+
+def objects_of_the_caller_that_move(jit):
+    def swapped(o, x):
+        o.a, o.b = o.b, o.a
+        return o.a * x
+
+    def shifted(o, x):
+        before, o.a = o.a, x
+        o.b = before
+        return before
+
+    def popped(o, x):
+        return o.kept.pop()
+
+    def popped_and_stored(o, x):
+        o.a = o.kept.pop(0)
+        o.kept.append(x)
+        return o.a, o.kept[0]
+
+    def reversed_in_place(o, x):
+        o.kept.reverse()
+        return o.kept[0], o.kept.pop()
+
+    def lists_swapped(o, x):
+        o.kept, o.more = o.more, o.kept
+        o.kept.append(x)
+        return o.more[0]
+
+    def list_left_behind(o, x):
+        kept, o.kept = o.kept, None
+        kept.append(x * 2)
+        return x
+
+    def emptied_by_key(o, x):
+        o.named["a"], o.named["b"] = o.named["b"], o.named["a"]
+        return o.named.pop("a")
+
+    def object_left_behind(o, x):
+        inner, o.inner = o.inner, Cell(a=x)
+        inner.a = x * 2
+        return o.inner.a
+
+    def program(way):
+        f, out = jit(way), []
+        for k in range(4):
+            a, b, c = (tj.tensor([1.0 + k, j]) for j in (2.0, 3.0, 4.0))
+            o = Cell(a=a, b=b, kept=[a, b], more=[c], named={"a": a, "b": b}, inner=Cell(a=c))
+            before = [o.kept, o.more, o.named, o.inner]
+            out += [f(o, c + 1), f(o, c) if way in (swapped, shifted) else None, o, before]
+        return out
+
+    ways = [swapped, shifted, popped, popped_and_stored, reversed_in_place, lists_swapped,
+            list_left_behind, emptied_by_key]  # fmt: skip
+    return [program(way) for way in (*ways, object_left_behind)]
+
+
 PROGRAMS = programs_in(globals())

@@ -8,7 +8,7 @@ named (C1).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,12 +30,16 @@ class Unmodelled(Exception):
 
 @dataclass
 class Replay:
-    """What a replay has at hand: arguments, tensors standing for each recorded result, sizes."""
+    """What a replay has at hand: arguments, tensors standing for each recorded result, sizes.
+
+    before  what was at the places that recipes name, when nothing was changed yet
+    """
 
     arguments: tuple
     tensors: list[Any]
     sizes: dict[str, int]
     numbers: tuple = ()  # the runtime numbers that recipes need
+    before: Sequence[Any] = ()
     host: Any = None  # values that only the program knows, once it has run
 
 
@@ -63,6 +67,8 @@ class Recipes:
         self.positions: dict[int, int] = {}
         self.numbers: list[RuntimeNumber] = []  # what a replay has to compute, in order
         self.host = HostProgram()  # what it computes after the program
+        self.places: list[Place] = []  # where it looks before it changes anything
+        self.looked: dict[int, int] = {}  # their numbers, by id
 
     def of(self, value: Any) -> Recipe:
         if type(value) is Size:
@@ -75,8 +81,15 @@ class Recipes:
             return lambda replay: value
         place = self.state.place_of(value)
         if place is not None:
-            return lambda replay: current(place, replay.arguments)
+            return self.before(place)
         return self._container(value)
+
+    def before(self, place: Place) -> Recipe:
+        """What was at a place before the call: its effects may put other things there."""
+        number = self.looked.setdefault(id(place), len(self.places))
+        if number == len(self.places):
+            self.places.append(place)
+        return lambda replay: replay.before[number]
 
     def computed(self, number: RuntimeNumber) -> int:
         """The position of a runtime number among those a replay computes."""
@@ -90,7 +103,7 @@ class Recipes:
                 raise Unmodelled(
                     "a tensor made outside the recorded call, found nowhere, is returned or stored"
                 )
-            return lambda replay: current(place, replay.arguments)
+            return self.before(place)
         number = self.positions.setdefault(id(tensor), len(self.tensors))
         if number == len(self.tensors):
             self.tensors.append(tensor)
@@ -116,13 +129,13 @@ Effect = Callable[[Replay], None]
 class SetGrad:
     """The effect of a backward inside the call: a tensor of the caller's has another gradient."""
 
-    __slots__ = ("place", "recipe")
+    __slots__ = ("place", "target", "recipe")
 
-    def __init__(self, place: Place, recipe: Recipe):
-        self.place, self.recipe = place, recipe
+    def __init__(self, place: Place, target: Recipe, recipe: Recipe):
+        self.place, self.target, self.recipe = place, target, recipe
 
     def __call__(self, replay: Replay) -> None:
-        current(self.place, replay.arguments)._grad = self.recipe(replay)
+        self.target(replay)._grad = self.recipe(replay)
 
 
 def effects(
@@ -138,19 +151,25 @@ def effects(
     found: list[Effect] = []
     for place in list(state.places):
         try:
-            now = current(place, arguments)
+            now = _now(place, arguments)
         except ValueError:  # an empty closure cell
             continue
-        if id(place) in grown:
-            fresh = [recipes.of(v) for v in now[grown[id(place)] :]]
-            found.append(appending(place, fresh))
-        elif not _unchanged(place, now, held):
+        if not _unchanged(place, now, held):
             found.append(_assignment(place, now, recipes))
-        elif place.kind == "set" and frozenset(now) != place.keys:
+        was = place.value  # it may be elsewhere by now, and changed
+        if id(place) in grown:
+            fresh = [recipes.of(v) for v in was[grown[id(place)] :]]
+            found.append(appending(recipes.before(place), fresh))
+        elif place.kind == "set" and frozenset(was) != place.keys:
             raise Unmodelled(f"the set {place.text} was changed")
-        elif place.kind in ("sequence", "mapping") and _contents_changed(place, now, held):
-            found.append(_refill(place, now, recipes))
+        elif place.kind in ("sequence", "mapping") and _contents_changed(place, was, held):
+            found.append(_refill(place, was, recipes))
     return found
+
+
+def _now(place: Place, arguments: tuple) -> Any:
+    """What is where the place was, in the object that held it then."""
+    return current(place, arguments) if place.parent is None else place.read(place.parent.value)
 
 
 def _unchanged(place: Place, now: Any, held: dict[int, RuntimeNumber]) -> bool:
@@ -206,13 +225,15 @@ def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
     recipe, key = recipes.of(now), place.key
     parent: Any = place.parent
     if place.how in ("attr", "slot") or place.how == "type" and isinstance(parent.value, type):
-        return lambda replay: setattr(current(parent, replay.arguments), key, recipe(replay))
+        owner = recipes.before(parent)
+        return lambda replay: setattr(owner(replay), key, recipe(replay))
     if place.how == "global":
         container = place.container
         return lambda replay: container.__setitem__(key, recipe(replay))
     if place.how == "closure":
+        owner = recipes.before(parent)
         return lambda replay: setattr(
-            current(parent, replay.arguments).__closure__[key], "cell_contents", recipe(replay)
+            owner(replay).__closure__[key], "cell_contents", recipe(replay)
         )
     if place.how == "cell":
         return lambda replay: setattr(key, "cell_contents", recipe(replay))
@@ -220,11 +241,12 @@ def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
 
 
 def _refill(place: Place, now: Any, recipes: Recipes) -> Effect:
+    target = recipes.before(place)
     if isinstance(now, list):
         parts = [recipes.of(v) for v in now]
 
         def refill_list(replay: Replay) -> None:
-            current(place, replay.arguments)[:] = [r(replay) for r in parts]
+            target(replay)[:] = [r(replay) for r in parts]
 
         return refill_list
     if not all(isinstance(k, PRIMITIVE) for k in now):
@@ -232,10 +254,10 @@ def _refill(place: Place, now: Any, recipes: Recipes) -> Effect:
     items = [(k, recipes.of(v)) for k, v in now.items()]
 
     def refill_dict(replay: Replay) -> None:
-        target, fresh = current(place, replay.arguments), {k: r(replay) for k, r in items}
-        for gone in [k for k in target if k not in fresh]:
-            del target[gone]
-        target.update(fresh)
+        changed, fresh = target(replay), {k: r(replay) for k, r in items}
+        for gone in [k for k in changed if k not in fresh]:
+            del changed[gone]
+        changed.update(fresh)
 
     return refill_dict
 

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
 from typing import Any
 
-from tracejit.capture.guards import current
 from tracejit.capture.state import MODULE_TABLES, PRIMITIVE, Place, State
 
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
@@ -79,7 +78,7 @@ class Sinks:
         self.codes.add(code)
 
     def find(
-        self, state: State, arguments: tuple, needed: Iterable[Any], held: dict[int, Any]
+        self, state: State, needed: Iterable[Any], held: dict[int, Any]
     ) -> dict[int, int]:
         """Lists that only grew: the place's id, and the length before the call. None that leads
         to one of the `needed` places. `held`: the runtime numbers at places, by the place's id."""
@@ -94,7 +93,7 @@ class Sinks:
             if type(place.value) is list
             and place.kind == "sequence"
             and id(place) not in leading
-            and _only_grew(place, current(place, arguments), held)
+            and _only_grew(place, held)
             and self._unread(place)
         }
         for place in state.places:
@@ -117,9 +116,10 @@ class Sinks:
         return bool(uses) and all(_harmless(use, tuple(keys)) for use in uses)
 
 
-def _only_grew(place: Place, now: Any, held: dict[int, Any]) -> bool:
-    """Whether the same list has more elements at its end; what it held must lead nowhere."""
-    if now is not place.value or len(now) <= place.length:
+def _only_grew(place: Place, held: dict[int, Any]) -> bool:
+    """Whether the list has more elements at its end; what it held must lead nowhere."""
+    now = place.value
+    if len(now) <= place.length:
         return False
     items = [c for (how, _), c in place.children.items() if how == "item"]
     before = {c.key: (c.value, held.get(id(c))) for c in items}
@@ -159,11 +159,13 @@ def _way_to(place: Any) -> Iterator[Place]:
         place = place.parent
 
 
-def appending(place: Place, parts: list[Callable[[Any], Any]]) -> Callable[[Any], None]:
-    """The effect: the new elements of a replay at the end of the list."""
+def appending(
+    found: Callable[[Any], Any], parts: list[Callable[[Any], Any]]
+) -> Callable[[Any], None]:
+    """The effect: the new elements of a replay at the end of the list that `found` gives."""
 
     def append(replay: Any) -> None:
-        target, more = current(place, replay.arguments), [part(replay) for part in parts]
+        target, more = found(replay), [part(replay) for part in parts]
         target[len(target) :] = more  # no call: no signal's handler can come after it
 
     return append

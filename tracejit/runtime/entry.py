@@ -15,8 +15,9 @@ import numpy as np
 
 from tracejit.autodiff.absent import without
 from tracejit.capture.aliasing import extent
-from tracejit.capture.guards import Guards, Miss
+from tracejit.capture.guards import Guards, Miss, current
 from tracejit.capture.results import Effect, Recipe, Replay, ResultNumber, SetGrad
+from tracejit.capture.state import Place
 from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.modes import no_grad
 from tracejit.eager.saved import check_version, version_of
@@ -106,6 +107,7 @@ class Entry:
     draws: list[tuple[int, int]]  # (graph input, draws): generators to advance
     backward: Backward | None = None
     numbers: Callable[[tuple], tuple] | None = None  # what recipes need of the runtime numbers
+    places: list[Place] = field(default_factory=list)  # where recipes look first
     disjoint_known: set[tuple] = field(default_factory=set)
     last: tuple[Any, Any, Bound] | None = None  # what the binding of the last call was chosen by
 
@@ -179,7 +181,8 @@ class Entry:
                 inputs[number].take(
                     draws if type(draws) is int else evaluate(draws, bound.sizes)
                 )
-            replay = Replay(arguments, [], bound.sizes, numbers)
+            before = [current(place, arguments) for place in self.places]
+            replay = Replay(arguments, [], bound.sizes, numbers, before)
             self._fill(replay, values, roots, bound)
             for number, k in self.grads:
                 inputs[number]._grad = replay.tensors[k]
@@ -195,8 +198,11 @@ class Entry:
                     if isinstance(error, Exception):
                         raise ReplayFailed from error
                     raise
-                if replay is None or not done:
-                    replay = Replay(arguments, [], bound.sizes, numbers)
+                if replay is None:
+                    before = [current(place, arguments) for place in self.places]
+                    replay = Replay(arguments, [], bound.sizes, numbers, before)
+                elif not done:
+                    replay = Replay(arguments, [], bound.sizes, numbers, replay.before)
                 self._complete(error, inputs, values, writes, roots, bound, replay, done)
             raise
 

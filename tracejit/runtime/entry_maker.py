@@ -19,8 +19,10 @@ from tracejit.capture.number_text import number_text
 from tracejit.capture.reachable import explained
 from tracejit.capture.results import (
     Effect,
+    Recipe,
     Recipes,
     Replay,
+    ResultNumber,
     SetGrad,
     Unmodelled,
     effects,
@@ -55,7 +57,7 @@ class EntryMaker:
         recorder, arguments = self.recorder, self.call.arguments
         self.held = self._numbers_at_places()
         needed = [self._found(source) for source in recorder.input_sources().values()]
-        grown = self.call.sinks.find(self.state, arguments, needed, self.held)
+        grown = self.call.sinks.find(self.state, needed, self.held)
         forget(self.state, grown)
         recipes = Recipes(self.state)
         returned = recipes.of(self.value)
@@ -81,6 +83,7 @@ class EntryMaker:
             self._number_place,
         )
         self.numbers = reader(recipes.numbers, self._number_place)
+        self.places = recipes.places
         concrete = [recorder.input_sources()[v] for v in inputs]
         return self._run(joint, inputs, concrete, results, guards, returned, changed)
 
@@ -95,7 +98,7 @@ class EntryMaker:
                     "requires_grad or the history of a tensor made outside was changed"
                 )
             if tensor._grad is not grad:
-                found.append(SetGrad(self._place(tensor), recipes.of(tensor._grad)))
+                found.append(_set_grad(self._place(tensor), recipes, tensor._grad))
         return found
 
     def _found(self, source: Any) -> Place | RuntimeNumber:
@@ -186,8 +189,8 @@ class EntryMaker:
         for tensor, owner, flag in sharing.of_results(list(recipes.tensors)):
             numbers = {id(t): k for k, t in enumerate(recipes.tensors)}
             same = numbers.get(id(owner))
-            place = self._place(owner) if same is None else same
-            found.append(_replace_if(numbers[id(tensor)], place, recipes.of(flag)))
+            other = recipes.before(self._place(owner)) if same is None else ResultNumber(same)
+            found.append(_replace_if(numbers[id(tensor)], other, recipes.of(flag)))
         return found
 
     def _refuse_unseen(self, results: list[Tensor]) -> None:
@@ -243,7 +246,8 @@ class EntryMaker:
         roots = finish(recorder, inputs, concrete, results, fresh, extra)
         segment = self.call.segments[-1]
         entry = Entry(
-            guards, segment, described, returned, changed, writes, draws, backward, self.numbers
+            guards, segment, described, returned, changed, writes, draws, backward, self.numbers,
+            self.places,
         )
         if backward is not None and joint is not None:
             values = values_of(concrete)
@@ -334,14 +338,15 @@ class EntryMaker:
         return extra, plan
 
 
-def _replace_if(number: int, place: Place | int, flag: Any) -> Effect:
-    """Result `number` is what is at a place, or an earlier result, if the flag holds."""
+def _set_grad(place: Place, recipes: Recipes, grad: Any) -> Effect:
+    return SetGrad(place, recipes.before(place), recipes.of(grad))
+
+
+def _replace_if(number: int, other: Recipe, flag: Recipe) -> Effect:
+    """Result `number` is a tensor of the caller's, or an earlier result, if the flag holds."""
 
     def replace(replay: Replay) -> None:
         if bool(flag(replay).array):
-            if isinstance(place, int):
-                replay.tensors[number] = replay.tensors[place]
-            else:
-                replay.tensors[number] = current(place, replay.arguments)
+            replay.tensors[number] = other(replay)
 
     return replace
