@@ -13,7 +13,7 @@ import functools
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,6 +22,7 @@ from tracejit.capture.breaks import Break, CaptureError
 from tracejit.capture.number_places import Path, changed_numbers
 from tracejit.capture.script import rewritten
 from tracejit.capture.signature import Signature
+from tracejit.capture.state import Place
 from tracejit.config import flags
 from tracejit.debug.report import Recompile, Report, Statistics
 from tracejit.eager.recording import active
@@ -85,6 +86,7 @@ class CompiledFunction:
         self.statistics = Statistics()
         self.lock = threading.RLock()
         self.varying: frozenset[Path] = frozenset()  # places whose number was seen to change
+        self.places: Sequence[Place] = ()  # what the last capture found that the code can reach
         self.misfires: dict[str, int] = {}  # mode -> captures that could not be replayed
 
     # -- a call -----------------------------------------------------------------------------------
@@ -166,9 +168,11 @@ class CompiledFunction:
             self.dynamic is False,
             watch,
             self.varying,
+            self.places,
             rewritten if self.read_source else None,
         )
         result = call.run()
+        self.places = call.places
         if call.entry is not None:
             self.entries.insert(0, (mode, call.entry))
             self.statistics.compiles += 1

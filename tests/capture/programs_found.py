@@ -182,4 +182,26 @@ def masked_write_of_a_value_with_leading_sizes_1(jit):
     return out
 
 
+def sizes_kept_by_calls_that_never_replay(jit):
+    class Seen:
+        def __init__(self):
+            self.rows, self.kept = 1, []
+
+    seen = Seen()
+
+    @jit
+    def f(x):
+        seen.rows = x.shape[0]
+        while x.sum() > seen.rows:
+            x = x * 0.5
+            x.sum().item()
+        seen.kept.append((x.shape[0] % 2) and 3)
+        return x
+
+    for n in (4, 4, 5, 4, 3, 5):
+        f(tj.full((n,), 3.0))
+    kinds = [type(n).__name__ for n in (seen.rows, *seen.kept)]
+    return [seen.rows, seen.kept, kinds]
+
+
 PROGRAMS = programs_in(globals())

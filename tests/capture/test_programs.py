@@ -16,9 +16,7 @@ from tracejit import config
 PAGE = {name: told for name, *told in documented()}
 # Programs that show something else when captured, and the ways in which they do. Each is a defect
 # to mend, and goes then.
-WRONG: dict[str, tuple[str, str]] = {
-    "sizes_of_none_in_a_training_loop": ("trace", "a list keeps Size, not int, after a break"),
-}
+WRONG: dict[str, tuple[str, str]] = {}
 
 
 def rows(*ways):

@@ -130,20 +130,25 @@ class NumberPlaces:
     def restore(self, arguments: tuple, swept: bool) -> None:
         """Plain numbers wherever the call left runtime scalars; `swept`: also where nobody
         looked."""
-        for place in self.state.places:
-            try:
-                now = current(place, arguments)
-            except (AttributeError, KeyError, IndexError, TypeError, ValueError):
-                continue  # what led to it is gone
-            fresh = plain(now)
-            if fresh is not now:
-                write(place, fresh, arguments)
+        put_plain(self.state.places, arguments)
         numbers = [weakref.ref(n) for n in (*self.numbers.shared.values(), *self.numbers.roots)]
         self.numbers.close()
         self.roots.clear()
         self.seen.clear()
         if swept:
             sweep(numbers)
+
+
+def put_plain(places: Iterable[Place], arguments: tuple) -> None:
+    """Plain numbers at these places, instead of runtime scalars and sizes."""
+    for place in places:
+        try:
+            now = current(place, arguments)
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError):
+            continue  # what led to it is gone
+        fresh = plain(now)
+        if fresh is not now:
+            write(place, fresh, arguments)
 
 
 def plain(value: Any) -> Any:

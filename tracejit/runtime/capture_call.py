@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import builtins
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from tracejit.capture.guards import current
 from tracejit.capture.host_program import give_up, settle, settle_numbers, surrender
-from tracejit.capture.number_places import NumberPlaces, Path, plain, write
+from tracejit.capture.number_places import NumberPlaces, Path, plain, put_plain, write
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.recursion import deeper
 from tracejit.capture.results import Unmodelled
@@ -24,7 +24,7 @@ from tracejit.capture.rolled import settle_lists
 from tracejit.capture.signature import Signature
 from tracejit.capture.sinks import Sinks
 from tracejit.capture.source import original_code
-from tracejit.capture.state import ABSENT, State
+from tracejit.capture.state import ABSENT, Place, State
 from tracejit.capture.watch import Names, Watcher
 from tracejit.config import flags
 from tracejit.eager.interrupts import HeldInterrupts
@@ -59,6 +59,7 @@ class CapturedCall:
         static: bool,
         watch: bool,
         varying: frozenset[Path] = frozenset(),
+        places: Sequence[Place] = (),
         adapt: Callable[[Any], Any] | None = None,
     ):
         self.function, self.invoke, self.arguments, self.compile = (
@@ -70,6 +71,7 @@ class CapturedCall:
         self.watch = watch
         self.recorder = Recorder(name, self._run_segment, fullgraph, static)
         self.state = State(self._unmodelled)
+        self.places = self.state.places if watch else places  # a call before this one found them
         self.recorder.refresh = self.state.refresh
         self.reads_source = adapt is not None  # what is called gets plain numbers where it must
         if adapt is not None:
@@ -131,13 +133,16 @@ class CapturedCall:
             active.recorder = None
             if self.watch:
                 self.numbers.restore(self.arguments, swept=self.entry is None)
-                if recorder.found_same:
-                    self._put_same(recorder.found_same)
+            else:
+                put_plain(self.places, self.arguments)
+            if recorder.found_same:
+                self._put_same(recorder.found_same)
+            self.state.release()
         return plain(_same(value, recorder.found_same) if recorder.found_same else value)
 
     def _put_same(self, found: list[tuple[Tensor, Tensor]]) -> None:
         """The caller's own tensors where the call stored what turned out to be them."""
-        for place in self.state.places:
+        for place in self.places:
             try:
                 now = current(place, self.arguments)
             except (AttributeError, KeyError, IndexError, TypeError, ValueError):
@@ -266,7 +271,6 @@ class CapturedCall:
             self.entry = EntryMaker(self, value).make()
         except Unmodelled as reason:
             self.recorder.note(str(reason))
-        self.state.release()
 
 
 def _same(value: Any, found: list[tuple[Tensor, Tensor]]) -> Any:
