@@ -204,4 +204,42 @@ def sizes_kept_by_calls_that_never_replay(jit):
     return [seen.rows, seen.kept, kinds]
 
 
+def writes_before_an_exception_of_one_side(jit):
+    @jit
+    def f(x):
+        if (x >= 0).any():
+            for row in x:
+                for k in range(16):
+                    row[-1 - k] = 1
+        return x
+
+    @jit
+    def g(x, limit):
+        if x.sum() > limit:
+            x[0] = 7
+            raise ValueError("too large")
+        return x * 2
+
+    out = []
+    for x in (tj.arange(8.0).view(2, 4), -tj.ones(2, 4), tj.ones(1, 20)):
+        for call in (lambda x=x: f(x), lambda x=x: g(x.view(-1), 5)):
+            try:
+                out.append(call())
+            except (IndexError, ValueError) as error:
+                out.append(str(error))
+            out.append(x.clone())
+    return out
+
+
+def zipped_rows_whose_lengths_are_equal_by_example(jit):
+    @jit
+    def f(x):
+        total = tj.zeros(())
+        for a, b in zip(x.reshape(-1), x):
+            total = total + a * b.sum()
+        return total
+
+    return [f(tj.ones(n, 1)) for n in (2, 20, 1, 20)]
+
+
 PROGRAMS = programs_in(globals())

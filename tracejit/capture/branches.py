@@ -91,6 +91,8 @@ def _raising(flag: Tensor, one: Side, other: Side, then: Callable, otherwise: Ca
     """A side that raises: the program fails there, and what remains is the other side."""
     if one.error is not None and other.error is not None:
         raise Refused("both sides raise")
+    if (one if one.error is not None else other).region.written_outside():
+        raise Refused("memory made outside is written before an exception")
     error = one.error if one.error is not None else other.error
     try:
         described = ErrorOf.of(error)  # type: ignore[arg-type]

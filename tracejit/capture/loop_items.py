@@ -17,6 +17,7 @@ from tracejit.capture.scalars import RuntimeInt
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
+from tracejit.ops.shapes import same_structure
 
 WORTH = 16  # constant numbers of iterations from which a loop is rolled
 
@@ -119,7 +120,8 @@ def _over_zip(inner: tuple) -> Rolled | None:
     found = [_rolled(x) for x in inner]
     if not found or any(x is None for x in found):
         return None
-    if any(x.trip != found[0].trip for x in found):  # type: ignore[union-attr]
+    trip = found[0].trip  # type: ignore[union-attr]
+    if not all(x.trip == trip and same_structure(x.trip, trip) for x in found):  # type: ignore
         return None
     return _zipped(found)  # type: ignore[arg-type]
 
