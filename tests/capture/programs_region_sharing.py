@@ -142,6 +142,26 @@ def memory_shared_without_being_one_tensor(jit):
         y = z if x.sum() > 0 else w * 2
         return y[1:], z
 
+    def of_a_choice(x, w):
+        if w.sum() > 10:
+            x = x + 1
+        if x.sum() > 0:
+            x = x.detach()
+        return x
+
+    def flat(x, w):
+        v = of_a_choice(x, w).flatten()
+        v.add_(1)
+        return v
+
+    def in_a_loop(x, w):
+        for _ in range(MANY):
+            if w.sum() > 10:
+                x = x + 1
+            if x.sum() > 0:
+                x = x.detach()
+        return x
+
     def program(way):
         f, out = jit(way), []
         for values in (TAKEN, OTHER, TAKEN, OTHER):
@@ -151,7 +171,8 @@ def memory_shared_without_being_one_tensor(jit):
             out += [y, x, w]
         return out
 
-    return [program(way) for way in (argument, result, with_its_view)]
+    ways = (argument, result, with_its_view, of_a_choice, flat, in_a_loop)
+    return [program(way) for way in ways]
 
 
 def copied_from_what_may_be_another(jit):

@@ -28,7 +28,8 @@ class Choice:
 
     number: int
     other: Any
-    memory: bool  # only the memory is the same
+    memory: bool  # it is memory that is the same
+    whole: bool  # and so are the tensors
     side: int
     flag: Tensor | None
 
@@ -45,10 +46,12 @@ class Choices:
             if len(set(memories)) < len(memories):
                 raise Refused("two results of a side share memory")
             for number, tensor in enumerate(given):
-                found = [*_memories(region, memories, number), *_tensors(region, given, number)]
+                found = [Choice(number, other, True, whole, side, flag) for other, whole, flag
+                         in _memories(region, tensor, memories[:number])]
+                found += [Choice(number, other, False, True, side, flag) for other, flag
+                          in _tensors(region, tensor, given[:number])]
                 _check_views(region, tensor, found, pairs[number])
-                self.found += [Choice(number, other, memory, side, flag)
-                               for other, memory, flag in found]
+                self.found += found
         for number in range(len(pairs)):
             outer = {c.other.version for c in self.found
                      if c.number == number and isinstance(c.other, Memory)}
@@ -81,32 +84,34 @@ class Choices:
                 other = parent.traced(other).memory
             else:
                 memory.writes.count = other.version
-            parent.may_share(memory, other, flag)
+            parent.may_share(memory, other, flag, choice.whole)
 
 
-def _memories(region: RegionRecorder, memories: Sequence[Memory], number: int
+def _memories(region: RegionRecorder, own: Tensor, before: Sequence[Memory]
               ) -> Iterator[tuple[Any, bool, Tensor | None]]:
     """Memory made outside, and earlier results, in whose memory a result may be."""
-    own = memories[number]
-    earlier = {memory: k for k, memory in enumerate(memories[:number])}
-    for memory, flag in [(own, None), *region.sharing.memories.of(own)]:
+    earlier = {memory: k for k, memory in enumerate(before)}
+    place, sharing = region.traced(own).memory, region.sharing
+    twins = {region.traced(tensor).memory for tensor, _ in sharing.tensors.of(own)}
+    for memory, flag in [(place, None), *sharing.memories.of(place)]:
         outer = region.outer_memory(memory)
+        whole = region.is_outer(own) if flag is None else (
+            memory in twins and not sharing.in_part(place, memory))
         if outer is not None:
-            yield outer, True, flag
+            yield outer, whole, flag
         elif flag is not None and memory in earlier:
-            yield earlier[memory], True, flag
+            yield earlier[memory], whole, flag
 
 
-def _tensors(region: RegionRecorder, given: Sequence[Tensor], number: int
-             ) -> Iterator[tuple[Any, bool, Tensor | None]]:
+def _tensors(region: RegionRecorder, own: Tensor, before: Sequence[Tensor]
+             ) -> Iterator[tuple[Any, Tensor | None]]:
     """Tensors made outside, and earlier results, that a result may be."""
-    own = given[number]
-    earlier = {id(tensor): k for k, tensor in enumerate(given[:number])}
+    earlier = {id(tensor): k for k, tensor in enumerate(before)}
     for tensor, flag in [(own, None), *region.sharing.tensors.of(own)]:
         if region.is_outer(tensor):
-            yield tensor, False, flag
+            yield tensor, flag
         elif flag is not None and id(tensor) in earlier:
-            yield earlier[id(tensor)], False, flag
+            yield earlier[id(tensor)], flag
 
 
 def _check_views(region: RegionRecorder, tensor: Tensor, found: list, pair: Sequence[Tensor]

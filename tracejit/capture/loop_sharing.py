@@ -92,8 +92,10 @@ class LoopSharing:
             raise Refused(f"{slot.name} may be a tensor that is written in the loop")
         known = {region.traced(t).memory for t in met}
         seen = {region.traced(t).memory for s in self.slots for t in (s.start, s.end)}
-        for memory, _ in region.sharing.memories.of(region.traced(slot.end).memory):
-            if memory not in known and (memory in seen or region.outer_memory(memory)):
+        own = region.traced(slot.end).memory
+        for memory, _ in region.sharing.memories.of(own):
+            apart = memory not in known or region.sharing.in_part(own, memory)
+            if apart and (memory in seen or region.outer_memory(memory)):
                 raise Refused(f"{slot.name} may share memory with another tensor")
 
     # -- what goes from iteration to iteration ---------------------------------------------------

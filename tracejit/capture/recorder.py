@@ -197,9 +197,10 @@ class Recorder:
         """`result` is `other`, the very tensor, if `flag` holds when the program runs."""
         self.sharing.identify(result, other, flag)
 
-    def may_share(self, memory: Memory, other: Memory, flag: Tensor) -> None:
-        """`memory` is `other`, if `flag` holds when the program runs."""
-        self.sharing.add(memory, other, flag)
+    def may_share(self, memory: Memory, other: Memory, flag: Tensor, whole: bool = True) -> None:
+        """`memory` is `other`, if `flag` holds when the program runs; `whole`: the tensors are
+        one then."""
+        self.sharing.add(memory, other, flag, whole)
 
     def _repeats(self, traced: Traced) -> bool:
         """Whether elements share memory; other strides need another program."""

@@ -45,12 +45,13 @@ class Pairs:
 class Sharing:
     """Which memory, and which tensors, of a recording may be the same as others.
 
-    For any two that may be the same there is a pair, also where a third is between them.
+    For any two that may be the same there is a pair, also where a third is between them. Pairs
+    of memory that may be shared by two tensors, as by `x` and `x.detach()`, are in `parts` too.
     """
 
     def __init__(self, recorder: Any):
         self.recorder = recorder
-        self.memories, self.tensors = Pairs(), Pairs()
+        self.memories, self.tensors, self.parts = Pairs(), Pairs(), Pairs()
 
     def partners(self, memory: Memory) -> list[tuple[Memory, Tensor]]:
         """Memory that may be the same, and when; in a region also what may be so around it."""
@@ -61,12 +62,21 @@ class Sharing:
             found += [(self.recorder.inner_memory(other), flag) for other, flag in around]
         return found
 
-    def add(self, new: Memory, other: Memory, flag: Tensor) -> None:
-        """Memory made just now is `other` if `flag` holds."""
+    def add(self, new: Memory, other: Memory, flag: Tensor, whole: bool) -> None:
+        """Memory made just now is `other` if `flag` holds; `whole`: so are the tensors."""
         with no_grad():
             for known, same in [*self.partners(other), (other, None)]:
                 if known is not new:
                     self.memories.put(new, known, flag if same is None else flag & same)
+                    if not whole or same is not None and self.in_part(other, known):
+                        self.parts.put(new, known, flag)
+
+    def in_part(self, one: Memory, other: Memory) -> bool:
+        """Whether two pieces of memory may be one without the tensors being so."""
+        if any(found is other for found, _ in self.parts.of(one)):
+            return True
+        outer = [self.recorder.outer_memory(memory) for memory in (one, other)]
+        return None not in outer and self.recorder.parent.sharing.in_part(*outer)
 
     def written(self, memory: Memory) -> None:
         """`memory` was written: so was what may be the same."""
@@ -118,7 +128,10 @@ class Sharing:
             for other, _ in self.memories.of(tensor._traced.memory))
 
     def _are_one(self, tensor: Tensor, memory: Memory, held: list[Tensor]) -> bool:
-        """Whether `tensor` may be each result over `memory`, and a tensor that is the memory's."""
+        """Whether `tensor` may be each result over `memory`, and a tensor that is the memory's,
+        whenever it shares it."""
+        if self.in_part(tensor._traced.memory, memory):
+            return False
         twins = [x for x, _ in self.tensors.of(tensor)]
         over = [t for t in held if t._traced.memory is memory]
         whole = any(self.recorder.traced(x).memory is memory for x in twins)
