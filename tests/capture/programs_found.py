@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracejit as tj
+from tests.capture.program_inputs import OTHER, TAKEN, leaf, tried
 from tests.capture.program_list import programs_in
 
 F = tj.nn.functional
@@ -240,6 +241,60 @@ def zipped_rows_whose_lengths_are_equal_by_example(jit):
         return total
 
     return [f(tj.ones(n, 1)) for n in (2, 20, 1, 20)]
+
+
+
+class State:
+    """An object that holds a tensor from call to call."""
+
+    def __init__(self, held):
+        self.held = held
+
+
+def backward_through_history_of_earlier_calls(jit):
+    def negated(o):
+        o.held = -o.held
+        return o.held.sum() * 3
+
+    def with_saved_values(o):
+        o.held = o.held * o.held
+        return o.held.sum()
+
+    def two_histories(o):
+        o.held, square = -o.held, o.held * o.held
+        return o.held.sum() + square.sum() * 0
+
+    def inside(o):
+        o.held = o.held[:]
+        sum(row * 2 for row in o.held).backward()
+
+    def program(way):
+        f, out = jit(way), []
+        w = tj.tensor([1.0, 2.0], requires_grad=True)
+        o = State(w.view(2))
+        for _ in range(3):
+            y = tried(f, o)
+            if isinstance(y, tj.Tensor):
+                y = tried(y.backward)
+            out += [y, w.grad, o]
+        return out
+
+    return [program(way) for way in (negated, with_saved_values, two_histories, inside)]
+
+
+def leaf_written_if_a_branch_left_it(jit):
+    @jit
+    def f(w, x):
+        if x.sum() > 0:
+            w = w + w.sum()
+        w *= 2
+        return w
+
+    out = []
+    for values in (TAKEN, OTHER, OTHER, TAKEN):
+        w = leaf(1.0, 2.0)
+        out += [tried(f, w, tj.tensor(values)), w]
+    return out
 
 
 PROGRAMS = programs_in(globals())

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracejit.autodiff.partition import residuals
-from tracejit.autodiff.reach import groups, kept, reaching
+from tracejit.autodiff.reach import freeing, groups, kept, reaching
 from tracejit.capture.results import Unmodelled
 from tracejit.eager.backward import grad_between
 from tracejit.eager.tape import FREED
@@ -45,6 +45,7 @@ class Joint:
     backward: Graph
     reached: list[frozenset[int]]  # for each input the outputs whose gradients reach it
     groups: list[list[int]]  # outputs that share history: each group is freed by itself
+    freeing: list[list[frozenset[int]]]  # in each group, by output: whose backward frees its
 
 
 def differentiate(
@@ -75,6 +76,7 @@ def differentiate(
     values = [None if g is None else recorder.traced(g).read() for g in found]
     real = [v for v in values if v is not None]
     saved = residuals(graph, tangent_values, real, _readable(recorder, outputs))
+    together = groups(outputs, recorder.first_node)
     written = {memory.input for memory in recorder.written()}
     given = [*saved, *tangent_values]
     backward = extract(graph, f"{graph.name}_backward", given, real, copied=written)
@@ -88,7 +90,8 @@ def differentiate(
         written,
         backward,
         reaching(outputs, inputs),
-        groups(outputs, recorder.first_node),
+        together,
+        [freeing([outputs[k] for k in group], recorder.first_node) for group in together],
     )
 
 

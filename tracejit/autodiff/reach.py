@@ -12,10 +12,13 @@ import gc
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tracejit.eager.history import CopySlices, Overwrite
 from tracejit.eager.nodes import AccumulateGrad, Node, edge_of
 from tracejit.eager.saved import Saved
+from tracejit.eager.tape import OpNode
 from tracejit.eager.tensor import Tensor
 
+_BARE = (CopySlices, Overwrite)  # nodes without saved tensors
 Place = tuple[Node, int]  # a node and the number of its result
 
 
@@ -51,6 +54,18 @@ def groups(outputs: Sequence[Tensor], first_node: int) -> list[list[int]]:
             numbers = other[1] + numbers
         found.append((nodes, numbers))
     return sorted(sorted(numbers) for _, numbers in found)
+
+
+def freeing(outputs: Sequence[Tensor], first_node: int) -> list[frozenset[int]]:
+    """For each output those after whose backward it has none: both lead through a node of the
+    call's own that is freed by it."""
+    freed = [{node for node, _ in _walk([x]) if not _ends(node, first_node) and _keeps(node)}
+             for x in outputs]
+    return [frozenset(k for k, other in enumerate(freed) if other & own) for own in freed]
+
+
+def _keeps(node: Node) -> bool:
+    return node.keeps if isinstance(node, OpNode) else not isinstance(node, _BARE)
 
 
 def kept(outputs: Sequence[Tensor]) -> Iterator[Any]:

@@ -24,7 +24,7 @@ from tracejit.capture.random_state import draws_of
 from tracejit.capture.runtime_numbers import Numbers
 from tracejit.capture.scalars import RuntimeNumber, asked, runtime_number
 from tracejit.capture.settling import settled
-from tracejit.capture.sharing import Sharing
+from tracejit.capture.sharing import Sharing, same_tensor
 from tracejit.capture.sources import Draws, Lifted, NumberSource
 from tracejit.capture.viewable import is_contiguous, stays_view, strides
 from tracejit.config import flags
@@ -33,7 +33,7 @@ from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
 from tracejit.eager.state import make, of_array
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.writing import write_memory
+from tracejit.eager.writing import check_writable, write_memory
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.sizes import Size
 from tracejit.memory import CPU
@@ -183,6 +183,7 @@ class Recorder:
         if tracked and self.sharing.partners(traced.memory):
             self.need(tensor, "a tensor is written that may be another one, depending on a value")
             with self.paused():
+                check_writable(same_tensor(tensor, self.found_same))
                 write_memory(tensor, value)
             return
         self.graph.location, self.graph.detached = user_location(), True

@@ -145,6 +145,12 @@ def _holds(flag: Tensor, roots: dict[Memory, Tensor]) -> bool:
     return root is not None and bool(root.array)
 
 
+def same_tensor(tensor: Tensor, found: list[tuple[Tensor, Tensor]]) -> Tensor:
+    """The tensor itself, or the one it turned out to be."""
+    other = next((other for one, other in found if one is tensor), None)
+    return tensor if other is None else same_tensor(other, found)
+
+
 def become_view(tensor: Tensor, of: Tensor) -> None:
     """A concrete tensor that turned out to be another one shares its history from now on."""
     if tensor._requires_grad or of._requires_grad:

@@ -150,12 +150,15 @@ def type_of(x: TensorState) -> TensorType:
 class CustomNode(Node):
     """One node for a whole computation whose backward is a callable (a compiled call)."""
 
-    __slots__ = ("backward", "saved", "output_types")
+    __slots__ = ("backward", "saved", "output_types", "freeing", "arrived", "over")
 
     def __init__(self, edges: tuple[Edge, ...], backward: Callable | None, saved: tuple,
                  output_types: tuple):
         super().__init__(edges)
         self.backward, self.saved, self.output_types = backward, saved, output_types
+        self.freeing: Sequence[frozenset[int]] | None = None
+        self.arrived: set[int] = set()  # outputs with a gradient in this backward
+        self.over: set[int] = set()  # and in earlier ones
 
     @property
     def output_count(self) -> int:  # type: ignore[override]
@@ -164,24 +167,32 @@ class CustomNode(Node):
     def apply(self, grads: list) -> Sequence[Any]:
         if self.backward is None:
             raise RuntimeError(FREED)
+        if self.freeing is not None:
+            self.arrived = {k for k, grad in enumerate(grads) if grad is not None}
+            if any(self.freeing[k] & self.over for k in self.arrived):
+                raise RuntimeError(FREED)
         for x in self.saved:
             x.unpack()
         return self.backward(tuple(grads), active.grad_enabled)
 
     def release(self) -> None:
-        self.backward, self.saved = None, ()
+        self.over |= self.arrived
+        if self.freeing is None or all(outputs & self.over for outputs in self.freeing):
+            self.backward, self.saved = None, ()
 
 
 _custom_classes: dict[str, type] = {}
 
 
 def record_custom(name: str, inputs: Sequence[Any], outputs: Sequence[Any], backward: Callable,
-                  saved: Sequence[Any] = ()) -> Node | None:
+                  saved: Sequence[Any] = (),
+                  freeing: Sequence[frozenset[int]] | None = None) -> Node | None:
     """Make `outputs` the results of one node called `name` with edges to `inputs`.
 
     backward(grads, create_graph) gets one gradient (or None) for each output and returns one (or
     None) for each input; with create_graph it must run differentiable ops. Tensors in `saved` must
     not be written before it runs: that is checked. Floating outputs require grad afterwards.
+    `freeing`: for each output those after whose backward it can have none; default: all.
     Returns None when no input requires grad.
     """
     if not active.grad_enabled:
@@ -195,6 +206,7 @@ def record_custom(name: str, inputs: Sequence[Any], outputs: Sequence[Any], back
         cls = _custom_classes[name] = type(name, (CustomNode,), {"__slots__": ()})
     kept = tuple([Saved(x) for x in saved])
     node = cls(edges, backward, kept, tuple([type_of(x) for x in outputs]))
+    node.freeing = freeing
     for k, x in enumerate(outputs):
         if x._dtype.category >= FLOATING:
             x._node, x._output_nr, x._requires_grad = node, k, True

@@ -21,6 +21,7 @@ from tracejit.capture.recorder import Recorder
 from tracejit.capture.recursion import deeper
 from tracejit.capture.results import Unmodelled
 from tracejit.capture.rolled import settle_lists
+from tracejit.capture.sharing import same_tensor
 from tracejit.capture.signature import Signature
 from tracejit.capture.sinks import Sinks
 from tracejit.capture.source import original_code
@@ -276,8 +277,7 @@ class CapturedCall:
 def _same(value: Any, found: list[tuple[Tensor, Tensor]]) -> Any:
     """`value` with the caller's own tensors where a result turned out to be one."""
     if isinstance(value, Tensor):
-        owner = next((owner for tensor, owner in found if tensor is value), None)
-        return value if owner is None else _same(owner, found)
+        return same_tensor(value, found)
     if type(value) in (list, tuple):
         return type(value)([_same(v, found) for v in value])
     return {k: _same(v, found) for k, v in value.items()} if type(value) is dict else value

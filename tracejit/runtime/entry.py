@@ -8,6 +8,7 @@ effects, without running any Python of the user's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,7 @@ from tracejit.capture.results import Effect, Recipe, Replay, ResultNumber, SetGr
 from tracejit.capture.state import Place
 from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.modes import no_grad
+from tracejit.eager.recording import active
 from tracejit.eager.saved import check_version, version_of
 from tracejit.eager.state import of_array
 from tracejit.eager.tape import CustomNode, record_custom, type_of
@@ -72,6 +74,7 @@ class Backward:
     read: list[int]  # the tensors among its inputs that it reads
     reached: list[frozenset[int]]  # for each differentiable input the outputs that lead to it
     groups: list[list[int]]  # outputs whose history is one
+    freeing: list[list[frozenset[int]]]  # in each group, by output: whose backward frees its
     backward: Graph  # saved values and tangents -> gradients
     compile: Callable[[Graph], Segment]
     segments: dict[tuple[int, ...], tuple[Segment, list[int | None]]] = field(default_factory=dict)
@@ -379,14 +382,18 @@ def attach_backward(
     def pulled_back(grads: Sequence[Any], create_graph: bool) -> list[Any]:
         arrived = tuple([k for k, grad in enumerate(grads) if grad is not None])
         tangents = [grads[k].contiguous() for k in arrived]
+        recorder: Any = active.recorder
         if create_graph:
             for k, version in zip(plan.read, versions):
                 check_version(everything[k], version, None, 0)
             made, places = _differentiable(plan, everything, arrived, tangents)
         else:
             segment, places = plan.compiled(arrived)
-            given = [*kept, *tangents]
-            made = segment.run(given, segment.bind_given(given, bound.sizes))
+            if recorder is not None:  # its own program: it runs between segments
+                recorder.flush()
+            with nullcontext() if recorder is None else recorder.paused():
+                given = [*kept, *tangents]
+                made = segment.run(given, segment.bind_given(given, bound.sizes))
         return [
             None if k is None or places[k] is None or reached.isdisjoint(arrived)
             else made[places[k]]  # type: ignore[index]
@@ -394,12 +401,14 @@ def attach_backward(
         ]
 
     if len(plan.groups) == 1:
-        record_custom("CompiledBackward", primals, outputs, pulled_back, kept_inputs)
+        record_custom("CompiledBackward", primals, outputs, pulled_back, kept_inputs,
+                      plan.freeing[0])
         return
-    for group in plan.groups:
+    for group, freeing in zip(plan.groups, plan.freeing):
         backward = _of_group(pulled_back, group, len(outputs))
         met = [x if reached & set(group) else None for x, reached in zip(primals, plan.reached)]
-        record_custom("CompiledBackward", met, [outputs[k] for k in group], backward, kept_inputs)
+        given = [outputs[k] for k in group]
+        record_custom("CompiledBackward", met, given, backward, kept_inputs, freeing)
 
 
 def _of_group(pulled_back: Callable, group: list[int], count: int) -> Callable:

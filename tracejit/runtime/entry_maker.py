@@ -332,6 +332,7 @@ class EntryMaker:
             [primal[v] for v in tensors if v in used],
             joint.reached,
             joint.groups,
+            joint.freeing,
             joint.backward,
             self.call.compile,
         )
