@@ -243,7 +243,6 @@ def zipped_rows_whose_lengths_are_equal_by_example(jit):
     return [f(tj.ones(n, 1)) for n in (2, 20, 1, 20)]
 
 
-
 class State:
     """An object that holds a tensor from call to call."""
 
