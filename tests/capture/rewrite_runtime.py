@@ -35,7 +35,7 @@ _INPLACE = {
 }
 
 
-def if_(test, body, orelse, names, live):
+def if_(test, body, orelse, names, live, loose):
     return body() if test else orelse()
 
 
@@ -56,7 +56,7 @@ def _loop(steps, orelse, rest):
     return _after(False, orelse, rest)
 
 
-def while_(test, body, orelse, rest, names, live):
+def while_(test, body, orelse, rest, names, live, loose):
     def steps():
         while test():
             yield body()
@@ -70,7 +70,7 @@ def _formatted(value, conversion, spec):
     return format(value, spec)
 
 
-def for_(iterable, body, orelse, rest, names, live):
+def for_(iterable, body, orelse, rest, names, live, loose):
     for item in iterable:
         signal = body(item)
         item = None
@@ -136,6 +136,7 @@ def runtime(**others):
         "inplace": inplace,
         "update_item": update_item,
         "fresh": itself,
+        "settled": itself,
         "value": value,
         "Return": Return,
         "BREAK": BREAK,

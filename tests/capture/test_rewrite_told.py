@@ -8,12 +8,12 @@ from tests.capture.rewrite_runtime import converted, runtime
 
 
 def told(function, *arguments):
-    """(name, bound names, live names) of each statement that ran."""
+    """(name, bound names, live names, loose names) of each statement that ran."""
     found, native = [], runtime()
 
     def telling(name):
         def told(*parts):
-            found.append((name.strip("_"), *parts[-2:]))
+            found.append((name.strip("_"), *parts[-3:]))
             return getattr(native, name)(*parts)
 
         return told
@@ -34,8 +34,8 @@ def test_bound_and_live_names():
         d = x
         return d
 
-    assert told(f, 1) == [("if", ("a", "b"), ("b",)), ("if", ("c", "d"), ())]
-    assert told(f, 2)[2:] == [("if", ("d",), ())]
+    assert told(f, 1) == [("if", ("a", "b"), ("b",), ("b",)), ("if", ("c", "d"), (), ())]
+    assert told(f, 2)[2:] == [("if", ("d",), (), ())]
 
 
 def test_names_read_in_another_iteration_are_live():
@@ -49,15 +49,29 @@ def test_names_read_in_another_iteration_are_live():
                 g = lambda: t  # noqa: E731
 
     assert told(f, [1]) == [
-        ("for", ("g", "k", "t", "x", "y"), ("t",)),
-        ("if", ("g", "k", "t"), ("k", "t")),
+        ("for", ("g", "k", "t", "x", "y"), ("t",), ("k", "t")),
+        ("if", ("g", "k", "t"), ("k", "t"), ("k", "t")),
     ]
+
+
+def test_names_that_may_be_read_unbound_or_later_are_loose():
+    def f(x):
+        if x:
+            a = b = c = d = e = 1
+            e = a + d
+        try:
+            g = lambda: b  # noqa: E731
+            return [c for _ in range(2)], g
+        finally:
+            d = d + e
+
+    assert told(f, 1) == [("if", ("a", "b", "c", "d", "e"), ("b", "c", "d", "e"), tuple("bcde"))]
 
 
 def test_every_part_has_the_cells_of_the_bound_names():
     parts = []
 
-    def while_(test, body, orelse, rest, names, live):
+    def while_(test, body, orelse, rest, names, live, loose):
         parts.append((body, orelse, rest, names))
 
     def f(n):

@@ -15,6 +15,8 @@ from tracejit.autodiff.partition import residuals
 from tracejit.autodiff.pull_back import ControlBackward, pull_back
 from tracejit.autodiff.reach import leaves, reaching
 from tracejit.capture.breaks import Refused
+from tracejit.capture.loop_body import Peel
+from tracejit.capture.loop_exit import RETURNED
 from tracejit.eager.tape import record_custom
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph, Value
@@ -68,13 +70,62 @@ class LoopGradient:
             if self.body.trip is None and id(c) in numbers:
                 arrives[k].add(numbers[id(c)])
         self.arrives = [frozenset(a) for a in arrives]
-        if self.body.trip is None and not self.body.counted:
-            first = self.node.parent.root.first_node
-            always = leaves([c.slot.outer for c in self.slots], first)
-            if not leaves([*(s.outer for s in invariant), *outer], first) <= always:
-                raise Refused("a tensor receives a gradient only if the body runs at all")
+        self._check_histories(outputs, direct, [
+            *(None for _ in self.slots), *(s.whole for s in self.scans),
+            *(s.outer for s in invariant), *(None for _ in outer)])
         self.scan_arrives = self.arrives[count:count + len(self.scans)]
         self.sum_arrives = self.arrives[count + len(self.scans):]
+
+    def _check_histories(self, outputs: list[Any], direct: list[frozenset[int]],
+                         beyond: list[Tensor | None]) -> None:
+        """Which leaves a result reaches must not depend on how often the body ran.
+
+        direct  for what an iteration starts from and reads, the outputs that it reaches
+        beyond  for the same, the tensor outside whose history goes on from there
+        """
+        first = self.node.parent.root.first_node
+        count = len(self.slots)
+        own = [leaves([x], first) | leaves([b for b, numbers in zip(beyond, direct)
+                                            if b is not None and k in numbers], first)
+               for k, x in enumerate(outputs)]
+        starts = [leaves([c.slot.outer], first) for c in self.slots]
+        numbers = {id(c): k for k, c in enumerate(
+            [c for c in self.slots if c.slot.end._requires_grad])}
+
+        def after(before: list[set]) -> list[set]:
+            """What outputs reach, given what variables reached before the iteration."""
+            return [mine.union(*(before[j] for j in range(count) if k in direct[j]))
+                    for k, mine in enumerate(own)]
+
+        reached = [starts]  # by variables, after so many iterations
+        stacked = []  # by elements of lists, in each
+        for _ in range(count + 1):
+            found = after(reached[-1])
+            stacked.append(found[len(numbers):])
+            reached.append([found[numbers[id(c)]] if id(c) in numbers else set()
+                            for c in self.slots])
+        if any(x != stacked[0] for x in stacked):
+            raise Peel("what an element of a list has for history differs between iterations")
+        if reached[-1] != reached[-2]:
+            raise Refused("which tensors receive a gradient differs from iteration to iteration")
+        self._check_settled(reached)
+
+    def _check_settled(self, reached: list[list[set]]) -> None:
+        body = self.body
+        least = 1 if body.trip is not None or body.counted and body.before is None else 0
+        names = body.variables.live | body.variables.loose
+        needed = least
+        for k, c in enumerate(self.slots):
+            seen = [x[k] for x in reached]
+            if c.slot.name not in names and c.slot.name != RETURNED:
+                continue
+            begin = max(least, 1 if c.slot.filled else 0)
+            differing = [n for n in range(begin, len(seen)) if seen[n] != seen[-1]]
+            needed = max([needed, *(n + 1 for n in differing)])
+        if needed == least:
+            return
+        if body.trip is None or not body.trip >= needed:
+            raise Refused("a tensor receives a gradient only if the body runs often enough")
 
     def _arrange(self, tangents: list[Value], grads: list[Value | None],
                  summed: list[Tensor]) -> None:

@@ -27,27 +27,33 @@ class Gradients:
 
     def of_cond(self, parent: Any, flag: Tensor, keys: list[Value],
                 sides: list[tuple[RegionRecorder, list[Tensor]]], wrt: list[Tensor],
-                tracked: list[int]) -> CondGradient:
-        return CondGradient(parent, flag, keys, sides, wrt, tracked)
+                tracked: list[int], alone: list[int | None]) -> CondGradient:
+        return CondGradient(parent, flag, keys, sides, wrt, tracked, alone)
 
     def of_loop(self, node: Any) -> Any:
         return gradient_of(node)
 
 
 class CondGradient:
-    """The gradient of a `cond`: each side is computed again and pulled back."""
+    """The gradient of a `cond`: each side is computed again and pulled back.
+
+    tracked  numbers of the results that require grad
+    alone    for each of them the only side whose value anybody reads, or None
+    """
 
     def __init__(self, parent: Any, flag: Tensor, keys: list[Value],
                  sides: list[tuple[RegionRecorder, list[Tensor]]], wrt: list[Tensor],
-                 tracked: list[int]):
+                 tracked: list[int], alone: list[int | None]):
         self.parent, self.flag, self.wrt, self.tracked = parent, flag, wrt, tracked
         pulled = [pull_back(region, outputs, self._met(region)) for region, outputs in sides]
         found = [dict(zip(map(id, self._met(region)), grads))
                  for (region, _), (_, grads) in zip(sides, pulled)]
         masks = [reaching(outputs, wrt) for _, outputs in sides]
         first = parent.root.first_node
-        for number in range(len(tracked)):  # what is not reached has no gradient, which is not zero
-            ends = [leaves([x for x, m in zip(wrt, side) if number in m], first) for side in masks]
+        for number, side in enumerate(alone):  # what is not reached has none, which is not zero
+            if side is not None:
+                continue
+            ends = [leaves([x for x, m in zip(wrt, mask) if number in m], first) for mask in masks]
             if ends[0] != ends[1]:
                 raise Refused("a tensor receives a gradient through one side only")
         self.masks = [a | b for a, b in zip(*masks)]

@@ -2,12 +2,12 @@
 
 In: the two recorded sides and the tensors they give. Out: `Choice`s, flags that the node must give
 beside its results, and, once it is made, what `sharing.py` keeps. Raises `Refused` where shared
-memory could not be followed. Called by `branches.py`.
+memory could not be followed. Called by `merge.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,15 +35,16 @@ class Choice:
 
 
 class Choices:
-    """All choices of a branch; `pairs`: what the first and the second side give."""
+    """All choices of a branch; `pairs`: what the first and the second side give, `apart`: numbers
+    of those that somebody may look at side by side."""
 
     def __init__(self, regions: tuple[RegionRecorder, RegionRecorder],
-                 pairs: Sequence[tuple[Tensor, Tensor]]):
+                 pairs: Sequence[tuple[Tensor, Tensor]], apart: Sequence[Collection[int]]):
         self.regions, self.found = regions, []
         for side, region in enumerate(regions):
             given = [pair[side] for pair in pairs]
             memories = [region.traced(t).memory for t in given]
-            if len(set(memories)) < len(memories):
+            if any(len({memories[k] for k in numbers}) < len(numbers) for numbers in apart):
                 raise Refused("two results of a side share memory")
             for number, tensor in enumerate(given):
                 found = [Choice(number, other, True, whole, side, flag) for other, whole, flag

@@ -9,6 +9,7 @@ names here are the interface `rewrite.py` writes for.
 from __future__ import annotations
 
 import builtins
+import copy
 import operator
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -27,8 +28,14 @@ from tracejit.capture.host_effects import (
 )
 from tracejit.capture.location import user_location
 from tracejit.capture.loop_body import Peel
-from tracejit.capture.loop_items import Rolled, item_at, store_at, worth_rolling
-from tracejit.capture.loop_numbers import LoopInt
+from tracejit.capture.loop_items import (
+    WORTH,
+    Rolled,
+    item_at,
+    mentions_index,
+    store_at,
+    worth_rolling,
+)
 from tracejit.capture.loops import counted_loop, open_loop
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.signals import BREAK, CONTINUE, Decided, Return, Signal
@@ -42,10 +49,11 @@ from tracejit.ops.types import bool_
 __all__ = [
     "BREAK", "CONTINUE", "Return", "and_", "assert_", "both", "call", "effect", "either", "for_",
     "formatted", "fresh", "get_item", "if_", "inplace", "iterate", "iterated", "not_", "or_",
-    "percent", "set_item", "ternary", "text", "update_item", "value", "while_",
+    "percent", "set_item", "settled", "ternary", "text", "update_item", "value", "while_",
 ]  # fmt: skip
 
 Body = Callable[[], Signal]
+_COPIED: tuple[type, ...] = tuple([type(iter(x)) for x in ((), [], range(0), {}.values())])
 _INPLACE = {
     "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv,
     "//=": operator.ifloordiv, "%=": operator.imod, "**=": operator.ipow, "@=": operator.imatmul,
@@ -70,23 +78,29 @@ def _decide(test: Tensor, reason: object) -> bool:
 # -- branches -------------------------------------------------------------------------------------
 
 
-def if_(test: Any, body: Body, orelse: Body, names: Sequence[str], live: Sequence[str]) -> Signal:
+def if_(test: Any, body: Body, orelse: Body, names: Sequence[str], live: Sequence[str],
+        loose: Sequence[str]) -> Signal:
     """`if test: body else: orelse`; how it ends."""
     if not _deferred(test):
         return body() if test else orelse()
-    try:
-        variables = Variables(names, (body, orelse), live)
-        return branch(active.recorder, test, body, orelse, variables)  # type: ignore[arg-type]
-    except Refused as reason:
-        taken = _decide(test, reason)
-    return body() if taken else orelse()
+    return _branched(test, body, orelse, Variables(names, (body, orelse), live, loose))
+
+
+def _branched(test: Any, body: Body, orelse: Body, variables: Variables) -> Signal:
+    """`if test: body else: orelse`, with variables of whatever the two call."""
+    if _deferred(test):
+        try:
+            return branch(active.recorder, test, body, orelse, variables)  # type: ignore[arg-type]
+        except Refused as reason:
+            test = _decide(test, reason)
+    return body() if test else orelse()
 
 
 def ternary(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
     """`yes() if test else no()`."""
     if not _deferred(test):
         return yes() if test else no()
-    signal = if_(test, lambda: Return(yes()), lambda: Return(no()), (), ())
+    signal = if_(test, lambda: Return(yes()), lambda: Return(no()), (), (), ())
     return signal.value
 
 
@@ -134,59 +148,104 @@ def assert_(test: Any, error: Callable[[], BaseException]) -> None:
     def fail() -> Signal:
         raise error()
 
-    if_(test, lambda: None, fail, (), ())
+    if_(test, lambda: None, fail, (), (), ())
 
 
 def value(signal: Signal) -> Any:
     """What a function returns, given how its last statement ended."""
+    signal = settled(signal)
     return signal.value if isinstance(signal, Return) else None
+
+
+def settled(signal: Signal) -> Signal:
+    """How a statement ended, where that must be known now: no Decided."""
+    if not isinstance(signal, Decided):
+        return signal
+    if signal.returned is not False and _decide(signal.returned, "one side returns a value"):
+        return Return(signal.value)
+    if signal.broke is not False and _decide(signal.broke, "it ends a loop"):
+        return BREAK
+    return None
 
 
 # -- loops ----------------------------------------------------------------------------------------
 
 
 def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body | None,
-           names: Sequence[str], live: Sequence[str]) -> Signal:
+           names: Sequence[str], live: Sequence[str], loose: Sequence[str]) -> Signal:
     """`while test(): body() else: orelse()`, then `rest()`; how it all ends."""
     recorder: Any = active.recorder
-    variables = Variables(names, (body, test), live)
-    open_end: Any = None  # a tensor: whether the body broke the last time
+    variables = Variables(names, (body, test), live, loose)
+    after = After(orelse, rest, names, live, loose)
+    before: Decided | None = None  # how the iteration before ended
     while True:
-        decision = test() if open_end is None else _unless(open_end, test)
-        undecided = open_end is not None and orelse is not None  # which of the two ended it?
-        if _deferred(decision) and not undecided:
+        decision = test() if before is None else _unless(before, test)
+        if _deferred(decision):
             try:
-                open_loop(recorder, decision, test, body, variables, orelse is None)
-                return _after(None, orelse, rest)
+                signal = open_loop(recorder, decision, test, body, variables, before)
             except Refused as reason:
                 decision = _decide(decision, reason)
-        broke, open_end = open_end, None
+            else:
+                return after(signal)
         if not decision:
-            broken = broke is not None and orelse is not None and bool(broke)
-            return _after(BREAK if broken else None, orelse, rest)
-        signal = body()
+            return after(before)
+        before, signal = None, body()
+        if isinstance(signal, Return) or signal is BREAK:
+            return after(signal)
+        if isinstance(signal, Decided):
+            before = signal
+
+
+def _unless(before: Decided, test: Callable[[], Any]) -> Any:
+    """Whether a loop goes on: it was not left, and the test holds."""
+    return both(lambda: not_(before.ended), test)
+
+
+class After:
+    """What follows a loop: its else part, then the rest of the block. Called with how it ended:
+    BREAK, Return, None at its end, or Decided."""
+
+    def __init__(self, orelse: Body | None, rest: Body | None, *described: Sequence[str]):
+        self.orelse, self.rest = orelse, rest
+        self.variables = Variables(described[0], (orelse, rest), *described[1:])
+
+    def __call__(self, signal: Signal) -> Signal:
         if isinstance(signal, Return):
             return signal
-        if signal is BREAK:
-            return _after(BREAK, orelse, rest)
-        if isinstance(signal, Decided):
-            open_end = signal.broke
+        if not isinstance(signal, Decided):
+            return self._then(self._ended(signal))
+        broke = signal.broke
+        if signal.returned is False:
+            return self._left(broke)
+        return self._branched(signal.returned, lambda: _returning(signal),
+                              lambda: self._left(broke))
 
+    def _left(self, broke: Any) -> Signal:
+        """After a loop that was left by a `break` if `broke` holds."""
+        if self.orelse is None or broke is False:
+            return self._then(self._ended(None))
+        return self._then(self._branched(broke, lambda: None, lambda: self._ended(None)))
 
-def _unless(broke: Tensor, test: Callable[[], Any]) -> Any:
-    """Whether a loop goes on: it was not broken, and the test holds."""
-    return both(lambda: not_(broke), test)
+    def _ended(self, signal: Signal) -> Signal:
+        return self.orelse() if signal is None and self.orelse is not None else None
 
+    def _then(self, signal: Signal) -> Signal:
+        """The rest, unless the else part jumped."""
+        if self.rest is None:
+            return signal
+        if not isinstance(signal, Decided):
+            return self.rest() if signal is None else signal
+        if signal.returned is False:
+            return self._unless_broken(signal.broke, self.rest)
+        rest = self.rest
+        return self._branched(signal.returned, lambda: _returning(signal),
+                              lambda: self._unless_broken(signal.broke, rest))
 
-def _after(signal: Signal, orelse: Body | None, rest: Body | None) -> Signal:
-    """What follows a loop that was broken (BREAK) or ran to its end (None)."""
-    if isinstance(signal, Return):
-        return signal
-    if signal is None and orelse is not None:
-        ended = orelse()
-        if ended is not None:
-            return ended
-    return rest() if rest is not None else None
+    def _unless_broken(self, broke: Any, rest: Body) -> Signal:
+        return rest() if broke is False else self._branched(broke, lambda: BREAK, rest)
+
+    def _branched(self, flag: Any, body: Body, orelse: Body) -> Signal:
+        return _branched(flag, body, orelse, self.variables)
 
 
 class Iterated:
@@ -211,42 +270,86 @@ def iterate(function: Any, *arguments: Any, **keywords: Any) -> Any:
 
 
 def for_(iterable: Any, body: Callable[[Any], Signal], orelse: Body | None, rest: Body | None,
-         names: Sequence[str], live: Sequence[str]) -> Signal:
+         names: Sequence[str], live: Sequence[str], loose: Sequence[str]) -> Signal:
     """`for item in iterable: body(item) else: orelse()`, then `rest()`; how it all ends."""
+    variables = Variables(names, (body,), live, loose)
+    return After(orelse, rest, names, live, loose)(_iterations(iterable, body, variables))
+
+
+def _iterations(iterable: Any, body: Callable[[Any], Signal], variables: Variables) -> Signal:
+    """`for item in iterable: body(item)`: BREAK, Return, Decided, or None at its end."""
     recorder: Any = active.recorder
-    variables = Variables(names, (body,), live)
     rolled = worth_rolling(iterable) if recorder is not None else None
+    before: Decided | None = None  # how the first iteration ended
     peeled = False
     while rolled is not None:
         try:
-            counted_loop(recorder, rolled, body, variables, orelse is None)
-            return _after(None, orelse, rest)
+            return counted_loop(recorder, rolled, body, variables, before)
         except Peel as reason:
             if peeled or not rolled.trip >= 1:
-                iterable = _unrolled(rolled, peeled, iterable, reason)
+                iterable = _left_plain(rolled, peeled, iterable, reason)
                 break
         except Refused as reason:
-            iterable = _unrolled(rolled, peeled, iterable, reason)
+            iterable = _left_plain(rolled, peeled, iterable, reason)
             break
-        signal = _settled(body(rolled.first()))
-        if signal is not None:
-            return _after(signal, orelse, rest)
+        signal = body(rolled.first())
+        if isinstance(signal, Return) or signal is BREAK:
+            return signal
+        before = signal if isinstance(signal, Decided) else None
         rolled, peeled = rolled.rest(), True
-    for item in iterated(iterable):
-        signal = _settled(body(item))
-        if signal is not None:
-            return _after(signal, orelse, rest)
-    return _after(None, orelse, rest)
+    left = settled(before)
+    return left if left is not None else _unrolled(iter(iterated(iterable)), body, variables)
 
 
-def _settled(signal: Signal) -> Signal:
-    """How an iteration run as Python ended: BREAK, Return, or None where the loop goes on."""
-    if isinstance(signal, Decided):
-        return BREAK if _decide(signal.broke, "it ends a loop") else None
-    return None if signal is CONTINUE else signal
+def _unrolled(items: Iterator[Any], body: Callable[[Any], Signal], variables: Variables,
+              nested: bool = True) -> Signal:
+    """`for item in items: body(item)`, one iteration after the other. Where the program decides
+    whether the loop goes on, the other iterations become a side of a branch (`nested`)."""
+    for item in items:
+        signal = body(item)
+        if isinstance(signal, Decided) and _deferred(signal.ended):
+            others = _others(items) if nested else None
+            try:
+                if others is not None:
+                    left = operator.length_hint(others)
+                    return _nested(signal, others, body, variables) if left else signal
+            except Refused as reason:
+                nested = False
+                logs.emit("breaks", f"{user_location(4)}: iterations run one by one: {reason}")
+        signal = settled(signal)
+        if isinstance(signal, Return) or signal is BREAK:
+            return signal
+    return None
 
 
-def _unrolled(rolled: Rolled, peeled: bool, iterable: Any, reason: Refused) -> Any:
+def _nested(signal: Decided, others: Iterator[Any], body: Callable[[Any], Signal],
+            variables: Variables) -> Signal:
+    """How a loop ends of which an iteration ended so, and with others to come."""
+    def ended() -> Signal:
+        if signal.broke is False:
+            return _returning(signal)
+        return BREAK if signal.returned is False else signal
+
+    return branch(active.recorder, signal.ended, ended,  # type: ignore[arg-type]
+                  lambda: _unrolled(others, body, variables), variables)
+
+
+def _returning(signal: Decided) -> Return:
+    """The function returns; what was made for the value may be taken apart again."""
+    recorder: Any = active.recorder
+    if recorder is not None:
+        recorder.owned(signal.own)
+    return Return(signal.value)
+
+
+def _others(items: Iterator[Any]) -> Iterator[Any] | None:
+    """What an iterator will give, without taking it; None where that cannot be, or is much."""
+    if type(items) in _COPIED and operator.length_hint(items) <= WORTH:
+        return copy.copy(items)
+    return None
+
+
+def _left_plain(rolled: Rolled, peeled: bool, iterable: Any, reason: Refused) -> Any:
     """What is left to iterate where a loop is not rolled."""
     logs.emit("breaks", f"{user_location(3)}: the loop runs as Python: {reason}")
     return rolled.plainly() if peeled else iterable
@@ -314,19 +417,14 @@ def get_item(container: Any, key: Any) -> Any:
     """`container[key]`."""
     if hasattr(type(container), "__missing__"):
         _changes(container, "may add a missing key")
-    if _mentions_index(key) and isinstance(container, Tensor):
+    if mentions_index(key) and isinstance(container, Tensor):
         return item_at(container, key)
     return container[key]
 
 
-def _mentions_index(key: Any) -> bool:
-    return isinstance(key, LoopInt) or type(key) is tuple and any(
-        isinstance(k, LoopInt) for k in key)
-
-
 def set_item(container: Any, key: Any, item: Any) -> None:
     """`container[key] = item`."""
-    if isinstance(container, Tensor) and _mentions_index(key):
+    if isinstance(container, Tensor) and mentions_index(key):
         store_at(container, key, item)
         return
     _changes(container, "assigns an item")

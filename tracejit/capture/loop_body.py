@@ -16,14 +16,21 @@ from typing import Any
 
 from tracejit.capture.aliasing import Memory, Traced
 from tracejit.capture.breaks import Refused
+from tracejit.capture.loop_items import part_at
 from tracejit.capture.loop_numbers import LoopFloat, LoopIndex, LoopInt, as_tensor
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import RegionRecorder, trial
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
-from tracejit.capture.signals import Signal
+from tracejit.capture.signals import Decided, Signal
 from tracejit.capture.sources import Draws
-from tracejit.capture.structure import Structure, difference, put_together, take_apart
+from tracejit.capture.structure import (
+    Structure,
+    difference,
+    number_kind,
+    put_together,
+    take_apart,
+)
 from tracejit.capture.variables import UNBOUND, Variables
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
@@ -51,6 +58,8 @@ class Slot:
     input: Value  # its value in the region's graph
     origin: Tensor | None  # where gradients of the placeholder arrive
     end: Any = None
+    filled: bool = False  # `outer` is zeros that nobody reads
+    first_of: Slot | None = None  # after one iteration it is what that one was before the loop
 
     @property
     def requires_grad(self) -> bool:
@@ -134,7 +143,8 @@ class Body:
     trip: Any = None  # None: an open loop, whose end is decided by a value
     promoted: frozenset = frozenset()  # slots that require grad though they start without
     lifted: frozenset = frozenset()  # numbers that change
-    counted: bool = False  # an open loop that knows how many iterations there can be
+    most: Any = None  # how many iterations there can be, where that is known
+    before: Decided | None = None  # how the iteration before the loop ended
     slots: list[Slot] = field(default_factory=list)
     scans: list[Scan] = field(default_factory=list)
     stores: list[Store] = field(default_factory=list)
@@ -145,6 +155,11 @@ class Body:
     shifted: bool = False  # a variable ends as what another one was at the start
     signal: Signal = None
     decision: Tensor | None = None
+
+    @property
+    def counted(self) -> bool:
+        """Whether it is an open loop that knows how many iterations there can be."""
+        return self.trip is None and self.most is not None
 
     def record(self, run: Callable[[Body], Signal]) -> None:
         """Run the body once. `run` gives how it ends."""
@@ -187,7 +202,8 @@ class Body:
             # A body that may never run leaves the list itself.
             changing = value if self.trip is not None else UNBOUND
             structure = take_apart(value, leaves, partial(is_, changing))
-            slots = [self._tensor(name, k, leaf) for k, leaf in enumerate(leaves)]
+            slots = [self.tensor_slot(name, leaf, leaf._requires_grad or (name, k) in self.promoted)
+                     for k, leaf in enumerate(leaves)]
             self.started[name] = (structure if slots else Structure("constant", value), slots)
             if slots:
                 start = put_together(structure, iter([s.start for s in slots]))
@@ -195,9 +211,9 @@ class Body:
                 if isinstance(start, (list, dict)):
                     self.containers[name] = start
 
-    def _tensor(self, name: str, k: int, outer: Tensor) -> Slot:
-        requires = outer._requires_grad or (name, k) in self.promoted
-        start = self.region.placeholder(outer, requires)
+    def tensor_slot(self, name: str, outer: Tensor, requires_grad: bool) -> Slot:
+        """A tensor that an iteration starts from."""
+        start = self.region.placeholder(outer, requires_grad)
         value = self.region.traced(start).read()
         slot = Slot(name, outer, start, value, self._origin(start))
         self.slots.append(slot)
@@ -254,8 +270,7 @@ class Body:
     def scan(self, source: Tensor, dim: int, start: Any, step: int) -> Tensor:
         """This iteration's slice of a tensor of the parent."""
         if self.trip is None:
-            where = as_tensor(self.index(start, step).value).reshape((1,))
-            return source.index_select(dim, where).squeeze(dim)
+            return part_at(source, dim, as_tensor(self.index(start, step).value).reshape((1,)))
         for known in self.scans:
             if known.source is source and known.key == (dim, start, step):  # type: ignore[attr-defined]
                 return known.item
@@ -329,7 +344,7 @@ class Body:
         """A variable without a value before the loop."""
         if isinstance(value, LoopIndex):
             self.indices[name] = value
-        elif value is not UNBOUND and name in self.variables.live:
+        elif value is not UNBOUND and name in self.variables.live & self.variables.loose:
             raise Peel(f"{name} has a value only after the first iteration")
 
     def _compare(self, name: str, before: Any, after: Any) -> None:
@@ -418,7 +433,7 @@ class Body:
                     raise Refused("an element of a list is written, or was there before")
         if any(c is read for c, _ in self.appended.values() for read in region.root.lists_read):
             raise Refused("a list is read in the loop that appends to it")
-        items = {region.traced(x.item).memory for x in self.scans}
+        items = {region.traced(x.item).memory for x in self.scans} | region.parts.keys()
         self._check_elements([*elements.values()], [*starts, *ends.values()])
         for memory in separate:
             if memory in region.copies or memory in items:
@@ -468,13 +483,6 @@ def asked_number(value: Any) -> Any:
     if isinstance(value, RuntimeNumber) or not isinstance(value, (int, float, bool)):
         raise Refused("a row is filled with a number that changes")
     return value
-
-
-def number_kind(value: Any) -> type | None:
-    """int or float for what is such a number, plain or known only to the program; else None."""
-    if type(value) in (int, float):
-        return type(value)
-    return value.kind if isinstance(value, RuntimeNumber) else None
 
 
 def _sliced(source: Tensor, dim: int, start: Any, step: int, trip: Any) -> Tensor:

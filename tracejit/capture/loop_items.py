@@ -136,28 +136,44 @@ def _zipped(found: list[Rolled]) -> Rolled:
 def _gathered(container: Tensor, dim: int, index: Any) -> Tensor:
     """An element whose place only the program knows, counted from the end where negative."""
     size = container.shape[dim]
-    if not isinstance(index, LoopIndex) or index.body.trip is None:
+    if not isinstance(index, LoopIndex) or index.body.most is None:
         raise Refused("a tensor is indexed by a number of the loop that may be out of range")
-    last = index.start + index.step * (index.body.trip - 1)
+    last = index.start + index.step * (index.body.most - 1)
     low, high = (index.start, last) if index.step > 0 else (last, index.start)
     if low < -size or high >= size:
         raise Refused("a tensor is indexed out of range")
     where = as_tensor(active.recorder._operand(index)).reshape((1,))  # type: ignore[union-attr]
     if low < 0:
         where = where + (where < 0).long() * size
-    return container.index_select(dim, where).squeeze(dim)
+    return part_at(container, dim, where)
+
+
+def part_at(container: Tensor, dim: int, where: Tensor) -> Tensor:
+    """`container.select(dim, where)`, where only the program knows where (one element) that is."""
+    recorder: Any = active.recorder
+    return recorder.part(container, container.index_select(dim, where).squeeze(dim))
+
+
+def mentions_index(key: Any) -> bool:
+    """Whether a key is or holds an index of a loop."""
+    return isinstance(key, LoopInt) or type(key) is tuple and any(
+        isinstance(k, LoopInt) for k in key)
 
 
 def item_at(container: Tensor, key: Any) -> Any:
     """`container[key]` where `key` is or holds an index of a loop."""
     keys = key if type(key) is tuple else (key,)
+    if len(keys) > 1 and (type(keys[0]) is int or isinstance(keys[0], LoopInt)):
+        first = item_at(container, keys[0]) if isinstance(keys[0], LoopInt) else container[keys[0]]
+        left = keys[1:] if len(keys) > 2 else keys[1]
+        return item_at(first, left) if mentions_index(left) else first[left]
     position = next(p for p, k in enumerate(keys) if isinstance(k, LoopInt))
     index = keys[position]
     others = (*keys[:position], *keys[position + 1:])
     if not all(type(k) is slice or k is Ellipsis or type(k) is int for k in others):
         raise Refused("a tensor is indexed by a loop's index together with other tensors")
     if any(type(k) is int for k in keys[:position]):
-        raise Refused("a tensor is indexed by a number before a loop's index")
+        raise Refused("a tensor is indexed by a number between slices and a loop's index")
     dim = position
     if Ellipsis in keys[:position]:
         dim = len(container.shape) - (len(keys) - position)

@@ -1,9 +1,9 @@
-"""Python numbers inside a rolled loop: the index, counters, running sums.
+"""Python numbers inside a rolled loop, and after a loop or branch: indices, counters, choices.
 
-In: what `range` gives, int and float variables that the body changes. Out: numbers whose value is
-in the region's graph: they add and subtract there, and a comparison of one is a bool tensor, which
-rewritten control flow understands. What asks for the value itself (an index into a list, text)
-refuses the loop, which then runs as Python. Called by `loop_body.py`.
+In: what `range` gives, int and float variables that a body changes or a branch chooses. Out:
+numbers whose value is in the graph: in a region they add and subtract there, and a comparison of
+one is a bool tensor, which rewritten control flow understands. What asks for the value itself (an
+index into a list, text) refuses the region. Called by `loop_body.py`, `loops.py` and `merge.py`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ import weakref
 from typing import Any
 
 from tracejit.capture.breaks import Refused
-from tracejit.capture.runtime_numbers import evaluate
-from tracejit.capture.scalars import RuntimeFloat, RuntimeInt
+from tracejit.capture.runtime_numbers import INT64, evaluate
+from tracejit.capture.scalars import RuntimeFloat, RuntimeInt, RuntimeNumber
 from tracejit.eager.modes import no_grad
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
-from tracejit.ir.graph import Value
+from tracejit.ir.graph import Graph, Value
 from tracejit.ir.sizes import Size
+from tracejit.ops.creation import full_of
 from tracejit.ops.record import REGISTRY
-from tracejit.ops.types import float64
+from tracejit.ops.types import float64, int64
 
 SMALL = 1 << 31  # counters that change by less than this do not overflow an int64
 _INT_OPS = {"add": "add", "sub": "sub", "neg": "neg"}
@@ -67,9 +68,8 @@ class LoopInt(LoopNumber, RuntimeInt):
         kinds = [_kind(x) for x in operands]
         if float in kinds:
             return _float_arithmetic(op, operands)
-        large = any(type(x) is int and abs(x) >= SMALL for x in operands)
-        growing = [x for x in operands if isinstance(x, LoopInt) and not x.bounded]
-        if op not in _INT_OPS or large or len(growing) > 1:  # it could outgrow an int64
+        growing = [x for x in operands if not is_bounded(x)]
+        if op not in _INT_OPS or len(growing) > 1:  # it could outgrow an int64
             raise Refused(f"{op} of an int that changes from iteration to iteration")
         return LoopInt(_applied(_INT_OPS[op], operands))
 
@@ -91,6 +91,32 @@ def _float_arithmetic(op: str, operands: tuple) -> Any:
     given = tuple(float(x) if type(x) is int else x for x in operands)
     given = tuple(x.as_float() if isinstance(x, LoopInt) else x for x in given)
     return LoopFloat(_applied("div" if by_constant else _FLOAT_OPS[op], given))
+
+
+def is_bounded(x: Any) -> bool:
+    """Whether an int stays small, so that adding it again and again does not overflow an int64. Of
+    a number of the caller the program is guarded by the answer."""
+    if isinstance(x, LoopNumber):
+        return getattr(x, "bounded", True)
+    known = type(x) is int or isinstance(x, RuntimeInt) and x.on_host
+    return bool(-SMALL < x) and bool(x < SMALL) if known else not isinstance(x, RuntimeInt)
+
+
+def number_tensor(recorder: Any, number: Any, kind: type) -> Tensor:
+    """A number as a tensor of the graph at work."""
+    if not isinstance(number, RuntimeNumber):
+        if kind is int and number not in INT64:
+            raise Refused("a large int")
+        return full_of(None, (), number, int64 if kind is int else float64)
+    value = recorder._operand(number)
+    if not isinstance(value, Value):
+        raise Refused("a large int")
+    return recorder.holding(value)
+
+
+def made_in(x: Any, graph: Graph) -> bool:
+    """Whether `x` is a number whose value is one of this graph."""
+    return isinstance(x, LoopNumber) and x.value is not None and x.value.graph is graph
 
 
 def _kind(x: Any) -> type:
@@ -141,10 +167,26 @@ class LoopIndex(LoopInt):
         return super().arithmetic(op, operands)
 
 
-class ResultNumber:
-    """A number that a loop has computed: a tensor of the graph, and what the host will read."""
+def number_result(parent: Any, tensor: Tensor, kind: type, bounded: bool = False) -> Any:
+    """A Python number that a loop or a branch computed. `bounded`: it is small."""
+    if parent.root is not parent:
+        value = parent.traced(tensor).read()
+        made: Any = LoopInt(value) if kind is int else LoopFloat(value)
+    else:
+        made = ResultInt(tensor) if kind is int else ResultFloat(tensor)
+    made.bounded = bounded
+    return made
 
-    bounded = True
+
+def _in_region() -> bool:
+    recorder: Any = active.recorder
+    return recorder is not None and recorder.root is not recorder
+
+
+class ResultNumber:
+    """A number that a loop or a branch has computed: a tensor of the graph, and what the host will
+    read."""
+
     value: Value | None
     op: str | None
     operands: tuple
@@ -176,10 +218,14 @@ class ResultNumber:
         return value
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
-        """Python's own, on the host, when the program has run."""
+        """Python's own, on the host, when the program has run; in a region, in the graph."""
+        if _in_region():
+            return super().arithmetic(op, operands)  # type: ignore[misc]
         return evaluate(op, [x.pending if isinstance(x, ResultNumber) else x for x in operands])
 
     def comparison(self, op: str, left: Any, right: Any) -> Any:
+        if _in_region():
+            return super().comparison(op, left, right)  # type: ignore[misc]
         return self.arithmetic(op, (left, right))
 
     def recipe(self, recipes: Any) -> Any:
@@ -187,20 +233,22 @@ class ResultNumber:
 
 
 class ResultInt(ResultNumber, LoopInt):  # type: ignore[override]
-    """An int that a loop has computed."""
+    """An int that a loop or a branch has computed."""
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
-        other = [x for x in operands if x is not self]
-        if op in ("add", "sub") and all(type(x) is int and abs(x) < SMALL for x in other):
+        small = [type(x) is int and abs(x) < SMALL for x in operands]
+        if op in ("add", "sub") and sum(small) == 1 and not _in_region():
             with no_grad():
                 tensors = [x.tensor if x is self else x for x in operands]
                 return ResultInt(evaluate(op, tensors))
         return ResultNumber.arithmetic(self, op, operands)
 
     def as_float(self) -> Any:
+        if _in_region():
+            return super().as_float()
         with no_grad():
             return ResultFloat(self.tensor.double())
 
 
 class ResultFloat(ResultNumber, LoopFloat):  # type: ignore[override]
-    """A float that a loop has computed."""
+    """A float that a loop or a branch has computed."""

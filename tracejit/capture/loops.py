@@ -14,23 +14,21 @@ from typing import Any
 
 from tracejit.capture.branches import truth
 from tracejit.capture.breaks import Refused
-from tracejit.capture.loop_body import Body, Lift, Promote, Slot, number_kind
+from tracejit.capture.loop_body import Body, Lift, Promote, Slot
+from tracejit.capture.loop_exit import Exit
 from tracejit.capture.loop_items import Rolled
 from tracejit.capture.loop_numbers import (
-    LoopFloat,
-    LoopInt,
     LoopNumber,
-    ResultFloat,
-    ResultInt,
     as_tensor,
+    number_result,
 )
 from tracejit.capture.loop_sharing import LoopSharing
 from tracejit.capture.recorder import Recorder
-from tracejit.capture.region import RegionRecorder, own_work, region_gradients, trial
+from tracejit.capture.region import own_work, region_gradients, trial
 from tracejit.capture.scalars import RuntimeNumber
-from tracejit.capture.signals import CONTINUE, Decided, Signal
+from tracejit.capture.signals import CONTINUE, Decided, Return, Signal
 from tracejit.capture.sources import Draws
-from tracejit.capture.structure import put_together
+from tracejit.capture.structure import number_kind, put_together
 from tracejit.capture.variables import Variables
 from tracejit.eager.modes import is_grad_enabled, no_grad
 from tracejit.eager.tensor import Tensor
@@ -45,30 +43,31 @@ ATTEMPTS = 16  # numbers lifted and variables promoted, one in each
 
 
 def counted_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signal],
-                 variables: Variables, may_break: bool) -> Signal:
-    """`for item in rolled: body(item)`; how it ends."""
+                 variables: Variables, before: Decided | None) -> Signal:
+    """`for item in rolled: body(item)`; how it ends. `before`: how the iteration before these did,
+    if that is for the program to know."""
     if rolled.trip < 1:
-        return None
+        return before
+    if before is not None:
+        return _breaking_loop(parent, rolled, body, variables, before)
     name = f"{parent.name}_loop"
-    recorded = _recorded(parent, name, variables, rolled.trip,
-                         lambda b: body(rolled.item(b)))
+    recorded = _recorded(parent, name, variables, rolled.trip, lambda b: body(rolled.item(b)),
+                         rolled.trip)
     if isinstance(recorded.signal, Decided):
-        if not may_break:
-            raise Refused("a loop with an else part is left under a condition")
-        return _breaking_loop(parent, rolled, body, variables)
+        return _breaking_loop(parent, rolled, body, variables, None)
     if recorded.signal not in (None, CONTINUE):
         raise Refused("the body leaves the loop or the function")
     if recorded.shifted and not rolled.trip > len(recorded.slots):
         raise Refused("after so few iterations a variable is what another one was before the loop")
     LoopNode(recorded).add()
     for name, index in recorded.indices.items():
-        if name in variables.live:
+        if name in variables.live & variables.loose:
             variables.set({name: index.start + index.step * (rolled.trip - 1)})
     return None
 
 
 def _breaking_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signal],
-                   variables: Variables) -> Signal:
+                   variables: Variables, before: Decided | None) -> Signal:
     """A counted loop that a value may end before."""
 
     def run(b: Body) -> Signal:
@@ -76,55 +75,69 @@ def _breaking_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signa
         following = b.position + 1
         goes_on = as_tensor(b.region.graph.append(REGISTRY["lt"], (following.value, rolled.trip),
                                                   {}))
-        b.decision = goes_on & ~signal.broke if isinstance(signal, Decided) else goes_on
+        b.decision = goes_on & ~signal.ended if isinstance(signal, Decided) else goes_on
         b.following = following
         return signal
 
-    recorded = _recorded(parent, f"{parent.name}_loop", variables, None, run, counted=True)
+    recorded = _recorded(parent, f"{parent.name}_loop", variables, None, run, rolled.trip, before)
     if recorded.shifted:
         raise Refused("after one iteration a variable is what another one was before the loop")
     if not isinstance(recorded.signal, Decided) and recorded.signal not in (None, CONTINUE):
         raise Refused("the body leaves the loop or the function")
-    made = LoopNode(recorded, full_of(None, (), True, bool_))
-    made.add()
+    made = LoopNode(recorded, full_of(None, (), True, bool_) if before is None else ~before.ended)
+    signal = made.add()
     for name, index in recorded.indices.items():
-        if name in variables.live:
+        if name in variables.live & variables.loose:
             last = number_result(parent, made.count, int) - 1
             variables.set({name: index.start + index.step * last})
-    return None
+    return signal
 
 
 def open_loop(parent: Recorder, decision: Tensor, test: Callable[[], Any],
-              body: Callable[[], Signal], variables: Variables, may_break: bool) -> Signal:
-    """`while test(): body()`, where `decision` is what the test just gave; how it ends."""
+              body: Callable[[], Signal], variables: Variables, before: Decided | None) -> Signal:
+    """`while test(): body()`, where `decision` is what the test just gave; how it ends. `before` as
+    above."""
+    endless = False
+
     def run(b: Body) -> Signal:
+        nonlocal endless
         signal = body()
         if signal not in (None, CONTINUE) and not isinstance(signal, Decided):
             raise Refused("the body leaves the loop or the function")
-        if isinstance(signal, Decided) and not may_break:
-            raise Refused("a loop with an else part is left under a condition")
+        nodes = len(b.region.graph.nodes)
         again = test()
+        if isinstance(signal, Decided) and any(n.may_fail for n in b.region.graph.nodes[nodes:]):
+            raise Refused("the test may fail, and the body may leave the loop before")
+        endless = not isinstance(again, Tensor) and bool(again)
+        if endless and isinstance(signal, Decided):
+            b.decision = ~signal.ended
+            return signal
         if not isinstance(again, Tensor):
             again = full_of(None, (), bool(again), bool_)
         again = truth(again)
-        b.decision = again & ~signal.broke if isinstance(signal, Decided) else again
+        b.decision = again & ~signal.ended if isinstance(signal, Decided) else again
         return signal
 
-    recorded = _recorded(parent, f"{parent.name}_while", variables, None, run)
+    recorded = _recorded(parent, f"{parent.name}_while", variables, None, run, None, before)
     if recorded.shifted or any(s.is_tensor and parent.traced(s.outer).views and s.end is not s.start
                                for s in recorded.slots):
         raise Refused("after no iteration a variable is a view, or another one")
-    LoopNode(recorded, truth(decision)).add()
-    return None
+    signal = LoopNode(recorded, truth(decision)).add()
+    if endless and isinstance(signal, Decided):  # nothing else ends it
+        if signal.broke is False:
+            return Return(signal.value)
+    return signal
 
 
 def _recorded(parent: Recorder, name: str, variables: Variables, trip: Any,
-              run: Callable[[Body], Signal], counted: bool = False) -> Body:
+              run: Callable[[Body], Signal], most: Any = None,
+             before: Decided | None = None) -> Body:
     """The body, recorded as often as it takes to know what is carried."""
     promoted: set = set()
     lifted: set = set()
     for _ in range(ATTEMPTS):
-        body = Body(parent, name, variables, trip, frozenset(promoted), frozenset(lifted), counted)
+        body = Body(parent, name, variables, trip, frozenset(promoted), frozenset(lifted), most,
+                    before)
         try:
             body.record(run)
             return body
@@ -155,10 +168,13 @@ class LoopNode:
         self.body, self.go = body, go  # `go`: of a loop without a trip count, a tensor
         self.parent, self.region = body.parent, body.region
         self.count: Any = None
+        self.exit = Exit(body, body.before)
         self.invariant = [s for s in body.slots if s.is_tensor and s.end is s.start
                           and not self._written(s)]
         self.carried = [self._carried(s) for s in body.slots if s not in self.invariant]
-        self.carried += self._counter()
+        self.exits = [Carried(self.parent.traced(init).read(), value, end)
+                      for init, value, end in self.exit.flags]
+        self.carried += [*self._counter(), *self.exits]
         self.memories = list(self.region.written_outside().items())
         self.written = [
             (m, Carried(m.value, inner.input, inner.value)) for m, inner in self.memories
@@ -210,12 +226,12 @@ class LoopNode:
         init = self.parent.traced(full_of(None, (), 0, int64)).read()
         return [Carried(init, body.position.value, body.following.value)]
 
-    def add(self) -> None:
-        """Make the node; variables, lists and memory are as after the loop."""
+    def add(self) -> Signal:
+        """Make the node; variables, lists and memory are as after the loop, which ended so."""
         with own_work():
-            self._add()
+            return self._add()
 
-    def _add(self) -> None:
+    def _add(self) -> Signal:
         parent, region, body = self.parent, self.region, self.body
         gradient = self._gradient()
         residuals = [] if gradient is None else gradient.residuals
@@ -237,7 +253,7 @@ class LoopNode:
         stacked = made[len(self.carried):len(self.carried) + len(self.stacked)]
         if gradient is not None:
             gradient.attach(self, stacked, made[len(self.carried) + len(self.stacked):])
-        self._leave(stacked)
+        return self._leave(stacked)
 
     def _append(self, operands: list[Value], inputs: list[Value], outputs: list[Value]) -> list:
         parent, body = self.parent, self.body
@@ -260,7 +276,7 @@ class LoopNode:
         return region_gradients().of_loop(self) if is_grad_enabled() else None
 
     # -- after the loop --------------------------------------------------------------------------
-    def _leave(self, stacked: list[Tensor]) -> None:
+    def _leave(self, stacked: list[Tensor]) -> Signal:
         parent, body = self.parent, self.body
         for memory, c in self.written:
             memory.write(parent.traced(c.result).read())
@@ -284,7 +300,7 @@ class LoopNode:
                     store(slot.outer, c.result)
                 values[id(slot)] = slot.outer
             elif not slot.is_tensor:
-                kind = number_kind(slot.outer)
+                kind = number_kind(slot.outer) or int
                 values[id(slot)] = number_result(self.parent, c.result, kind)
         body.variables.set({
             name: put_together(structure, iter([values[id(s)] for s in slots]))
@@ -295,20 +311,23 @@ class LoopNode:
             stored.write(whole, body.trip)
         self.region.own.clear()
         body.appended.clear()  # what is held here could never be let go of untaken
+        return self.exit.ended([c.result for c in self.exits], values)
 
     def _tensor(self, c: Carried, slot: Slot, stacked: list[Tensor]) -> Tensor:
         for element, whole in zip(self.stacked, stacked):
             if element is slot.end:  # the last element of the list is this very tensor
                 return whole[self.body.trip - 1]
-        if self.body.trip is None and not self.sharing.tells(slot):
-            self._may_be_initial(slot.outer, c.result)
+        if self.body.trip is None and not slot.filled and not self.sharing.tells(slot):
+            self._may_be(c.result, slot.outer, 0)
+        if slot.first_of is not None:
+            self._may_be(c.result, slot.first_of.outer, 1)
         return c.result
 
-    def _may_be_initial(self, outer: Tensor, result: Tensor) -> None:
-        """After no iteration a variable is what it was, memory and all."""
+    def _may_be(self, result: Tensor, outer: Tensor, iterations: int) -> None:
+        """After that many iterations a variable is what it, or another, was, memory and all."""
         parent = self.parent
         traced = parent.traced(outer)
-        flag = self.count == 0
+        flag = self.count == iterations
         parent.may_share(parent.traced(result).memory, traced.memory, flag)
         parent.may_be(result, outer, flag)
 
@@ -318,12 +337,3 @@ def _advanced(recorder: Recorder, state: Tensor, draws: int) -> Value:
     with no_grad():
         after = state + iota(2) * draws if draws else state
     return recorder.traced(after).read()
-
-
-def number_result(parent: Recorder, tensor: Tensor, kind: type | None) -> Any:
-    """A Python number that a loop computed."""
-    if isinstance(parent, RegionRecorder):
-        value = parent.traced(tensor).read()
-        return LoopInt(value) if kind is int else LoopFloat(value)
-    return ResultInt(tensor) if kind is int else ResultFloat(tensor)
-

@@ -375,6 +375,9 @@ class Recorder:
             return data.concrete()
         return data
 
+    def owned(self, containers: Sequence[Any]) -> None:
+        """Containers that the recording has made."""
+
     def settled(self, container: Any) -> None:
         """What the container holds now was made for good: it is the state from which replays
         start."""

@@ -45,6 +45,7 @@ class RegionRecorder(Recorder):
         self.captured: dict[Value, Value] = {}  # a value of the parent -> the input here
         self.memories: dict[Memory, Memory] = {}  # memory of the parent -> what it is here
         self.copies: dict[Memory, Memory] = {}  # and back
+        self.parts: dict[Memory, Memory] = {}  # a copy that stands for a view -> of what
         self.own: list[Any] = []  # containers made here: changing them is no effect
 
     # -- meeting tensors of the parent -----------------------------------------------------------
@@ -119,9 +120,34 @@ class RegionRecorder(Recorder):
             return x.value
         return self.capture(self.parent._operand(x))
 
+    # -- views whose place only the program knows --------------------------------------------------
+    def part(self, container: Tensor, item: Tensor) -> Tensor:
+        """`item`, a copy, stands for a view of `container`: as long as neither is written, and the
+        item does not leave the region, nobody can tell."""
+        self.parts[self.traced(item).memory] = self.traced(container).memory
+        return item
+
+    def is_part(self, tensor: Tensor) -> bool:
+        """Whether a tensor is a copy that stands for a view."""
+        return any(memory in region.parts for region, memory in self._layers(tensor))
+
+    def _check_parts(self, tensor: Tensor) -> None:
+        for region, memory in self._layers(tensor):
+            if memory in region.parts or memory in region.parts.values():
+                raise Refused("a tensor is written of which a part is in use")
+
+    def _layers(self, tensor: Tensor) -> Iterator[tuple[RegionRecorder, Memory]]:
+        """What a tensor looks at, here and in the regions around."""
+        region: Any = self
+        memory: Any = self.traced(tensor).memory
+        while memory is not None and isinstance(region, RegionRecorder):
+            yield region, memory
+            memory, region = region.copies.get(memory), region.parent
+
     # -- what a region may not do ------------------------------------------------------------------
     def write(self, tensor: Tensor, value: Any) -> None:
         traced = self.traced(tensor)
+        self._check_parts(tensor)
         outer = self.copies.get(traced.memory)
         if outer is not None:
             if is_grad_enabled() and (tensor._requires_grad or value._requires_grad):
@@ -167,6 +193,9 @@ class RegionRecorder(Recorder):
 
     def settled(self, container: Any) -> None:
         self.parent.settled(container)
+
+    def owned(self, containers: Sequence[Any]) -> None:
+        self.own += containers
 
     def made(self, container: Any) -> bool:
         """Whether a container was made in this region or in one around it within the trial."""
@@ -279,7 +308,7 @@ class RegionGradients(Protocol):
     """What differentiation offers: gradients of nodes with regions, put on the tape by `attach`."""
 
     def of_cond(self, parent: Any, flag: Tensor, keys: list[Value], sides: list,
-                wrt: list[Tensor], tracked: list[int]) -> Any: ...
+                wrt: list[Tensor], tracked: list[int], alone: list[int | None]) -> Any: ...
 
     def of_loop(self, node: Any) -> Any: ...
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tracejit.capture.rewrite_bound import mark_unbound
+from tracejit.capture.rewrite_bound import loose_names, mark_unbound
 from tracejit.capture.rewrite_expressions import (
     Expressions,
     ask,
@@ -86,6 +86,7 @@ class _Rewriter:
         self.scope = scope_of(node, in_class)
         self.expressions = Expressions(self.scope, self.nested)
         self.stores = Stores(self.scope, self.expressions)
+        self.loose: set[str] = set()
         self.pending: list[Block] = []
         self.count = 0
         self.loops = 0
@@ -96,6 +97,7 @@ class _Rewriter:
     def function(self) -> Function:
         body = body_of(self.node)
         mark_unbound(body, self.scope)
+        self.loose = loose_names(body, self.scope)
         if isinstance(self.node, ast.Lambda):
             self.node.body = self.expressions.visit(self.node.body)
             return self.node
@@ -201,7 +203,8 @@ class _Rewriter:
         return found
 
     def passed_on(self, signal: ast.expr) -> list[ast.stmt]:
-        """`signal = ...`, and out with it if it is one."""
+        """`signal = ...`, and out with it if it is one: now, whatever statement is around."""
+        signal = ask("settled", [signal], signal)
         given = ast.Compare(load(SIGNAL), [ast.IsNot()], [ast.Constant(None)])
         out = self.given_back(located(load(SIGNAL), signal))
         found = [ast.Assign([store(SIGNAL)], signal), ast.If(given, [out], [])]
@@ -225,8 +228,9 @@ class _Rewriter:
         if following is not None:
             bound, inside = bound | following.bound, inside + following.reads
         names = self.shared(bound)
-        pair: tuple[Any, Any] = names, self.live(names, inside)
-        described = [ast.Constant(value) for value in pair]
+        loose = tuple(n for n in names if n in self.loose)
+        told: list[Any] = [names, self.live(names, inside), loose]
+        described: list[ast.expr] = [ast.Constant(value) for value in told]
         if isinstance(node, ast.If):
             return self.branches(node, following, names, described)
         return self.loop(node, following, names, described)  # type: ignore[arg-type]

@@ -2,7 +2,9 @@
 
 In: the body of a function and its local names. Out: a mark, `unbound`, on each such `Name`.
 A read of an unbound name raises another error in an inner function than in the one that owns it;
-`rewrite.py` checks the marked reads where it moves them into an inner function.
+`rewrite.py` checks the marked reads where it moves them into an inner function. A name without such
+reads is bound again before anybody reads it where control may come from a place that left it
+unbound (`loose_names`).
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from tracejit.capture.rewrite_names import (
     bound_names,
     deleted_names,
     header,
+    own,
+    reads_below,
 )
 
 State = frozenset[str] | None  # None: never reached
@@ -30,6 +34,17 @@ def mark_unbound(body: list[ast.stmt], scope: Scope) -> None:
 
 def may_be_unbound(node: ast.Name) -> bool:
     return getattr(node, "unbound", False)
+
+
+def loose_names(body: list[ast.stmt], scope: Scope) -> set[str]:
+    """Names that somebody may read without binding them first: marked reads, and reads by code that
+    runs at another time or on the way out. The body must be marked."""
+    nodes = list(own(body))
+    found = {n.id for n in nodes if isinstance(n, ast.Name) and may_be_unbound(n)}
+    later = [n for n in nodes if isinstance(n, COMPREHENSIONS)]
+    later += [s for n in nodes for s in getattr(n, "finalbody", ())]
+    inside = {n.id for n in own(later) if isinstance(n, ast.Name)}
+    return found | inside | set(reads_below(body)) | scope.nonlocals
 
 
 def _joined(*states: State) -> State:

@@ -1,12 +1,13 @@
 """How a branch or a loop body ends: what rewritten control flow hands to its surroundings.
 
 None: it fell off its end. `BREAK`, `CONTINUE`: jumps of the innermost loop. `Return(value)`: the
-function returns. `Decided(broke)`: whether it was BREAK is known only when the program runs. Called
-by rewritten functions, `control.py`, `branches.py` and `loops.py`.
+function returns. `Decided`: which of these it was is known only when the program runs. Called by
+rewritten functions, `control.py`, `branches.py` and `loops.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,9 +35,25 @@ class Return:
 
 @dataclass(eq=False)
 class Decided:
-    """The loop ends if `broke` (a bool tensor without dimensions) holds, else it goes on."""
+    """The loop ends if one of these bool tensors without dimensions holds, else it goes on. False
+    stands for a tensor that never holds.
+
+    broke     the loop is left by a `break`
+    returned  the function returns `value`, which counts only then
+    own       lists and dicts in it that were made for it
+    """
 
     broke: Any
+    returned: Any = False
+    value: Any = None
+    own: Sequence[Any] = ()
+
+    @property
+    def ended(self) -> Any:
+        """Whether the loop ends."""
+        if self.broke is False or self.returned is False:
+            return self.returned if self.broke is False else self.broke
+        return self.broke | self.returned
 
 
 Signal = Any  # None | BREAK | CONTINUE | Return | Decided

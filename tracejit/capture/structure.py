@@ -23,7 +23,7 @@ class Structure:
     """What a value is apart from its tensors.
 
     kind   "tensor"; "constant" (value: the object); "sequence" (value: its type); "mapping" (value:
-           its type and keys)
+           its type and keys); "number" (value: int or float): one that the program computes
     """
 
     kind: str
@@ -32,48 +32,69 @@ class Structure:
 
 
 def take_apart(
-    value: Any, leaves: list[Tensor], made: Callable[[Any], bool] = lambda container: False
+    value: Any, leaves: list[Any], made: Callable[[Any], bool] = lambda container: False,
+    number: Callable[[Any], bool] = lambda value: False,
 ) -> Structure:
     """The structure of a value; its tensors are appended to `leaves`.
 
-    made  whether a list or dict is new, so that another one may stand for it: else it is itself
+    made    whether a list or dict is new, so that another one may stand for it: else it is itself
+    number  whether a value is a number to be appended to `leaves` as well
     """
     if isinstance(value, Tensor):
         leaves.append(value)
         return Structure("tensor")
     named = isinstance(value, tuple) and hasattr(value, "_make")
     if type(value) is tuple or named or type(value) is list and made(value):
-        parts = tuple([take_apart(v, leaves, made) for v in value])
+        parts = tuple([take_apart(v, leaves, made, number) for v in value])
         return Structure("sequence", type(value), parts)
     if type(value) is dict and made(value) and all(isinstance(k, PRIMITIVE) for k in value):
-        parts = tuple([take_apart(v, leaves, made) for v in value.values()])
+        parts = tuple([take_apart(v, leaves, made, number) for v in value.values()])
         return Structure("mapping", (dict, tuple(value)), parts)
+    if number(value):
+        leaves.append(value)
+        return Structure("number", number_kind(value))
     return Structure("constant", value)
 
 
-def put_together(structure: Structure, leaves: Iterator[Any]) -> Any:
-    """A value of that structure with these tensors in it; containers are fresh."""
-    if structure.kind == "tensor":
+def number_kind(value: Any) -> type | None:
+    """int or float for what is such a number, plain or known only to the program; else None."""
+    if type(value) in (int, float):
+        return type(value)
+    return value.kind if isinstance(value, RuntimeNumber) else None
+
+
+def put_together(structure: Structure, leaves: Iterator[Any], own: list | None = None) -> Any:
+    """A value of that structure with these tensors and numbers in it; containers are fresh, and
+    appended to `own`."""
+    if structure.kind in ("tensor", "number"):
         return next(leaves)
     if structure.kind == "constant":
         return structure.value
-    parts = [put_together(part, leaves) for part in structure.parts]
-    if structure.kind == "mapping":
-        return dict(zip(structure.value[1], parts))
+    parts = [put_together(part, leaves, own) for part in structure.parts]
     cls = structure.value
-    return cls._make(parts) if hasattr(cls, "_make") else cls(parts)
+    if structure.kind == "mapping":
+        made: Any = dict(zip(structure.value[1], parts))
+    else:
+        made = cls._make(parts) if hasattr(cls, "_make") else cls(parts)
+    if own is not None:
+        own.append(made)
+    return made
 
 
 def difference(one: Structure, other: Structure) -> str | None:
     """In words, how two structures differ; None where they agree."""
-    if one.kind != other.kind:
-        return f"{_text(one)} in one case and {_text(other)} in the other"
-    if one.kind == "constant":
-        same = _same_constant(one.value, other.value)
-        return None if same else f"{_text(one)} in one case and {_text(other)} in the other"
-    if one.value != other.value or len(one.parts) != len(other.parts):
-        return f"{_text(one)} in one case and {_text(other)} in the other"
+    if not same_kind(one, other):
+        return f"{text(one)} in one case and {text(other)} in the other"
     return next((d for a, b in zip(one.parts, other.parts) if (d := difference(a, b))), None)
+
+
+def same_kind(one: Structure, other: Structure) -> bool:
+    """Whether two structures agree, their parts aside."""
+    if one.kind != other.kind:
+        return False
+    if one.kind == "constant":
+        return _same_constant(one.value, other.value)
+    return one.value == other.value and len(one.parts) == len(other.parts)
 
 
 def _same_constant(one: Any, other: Any) -> bool:
@@ -90,9 +111,20 @@ def _same_constant(one: Any, other: Any) -> bool:
     return isinstance(one, PRIMITIVE) and bool(one == other)
 
 
-def _text(structure: Structure) -> str:
+def plain_constants(structure: Structure) -> bool:
+    """Whether constants are numbers, texts and the like: nothing that holds tensors."""
+    value = structure.value
+    if structure.kind == "constant":
+        return isinstance(value, (*PRIMITIVE, RuntimeNumber, Size)) or value is UNBOUND
+    return all(map(plain_constants, structure.parts))
+
+
+def text(structure: Structure) -> str:
+    """What a value is, in words."""
     if structure.kind == "tensor":
         return "a tensor"
+    if structure.kind == "number":
+        return f"a {structure.value.__name__} that only the program knows"
     if structure.kind == "constant":
         value = structure.value
         if isinstance(value, RuntimeNumber):

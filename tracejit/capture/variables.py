@@ -14,12 +14,13 @@ UNBOUND = type("Unbound", (), {"__repr__": lambda self: "(unbound)"})()
 
 
 class Variables:
-    """Cells by name. `live` are the names read anywhere outside the statement."""
+    """Cells by name. `live` are the names read anywhere outside the statement; `loose` those that
+    somebody may read without binding them first, wherever control came from."""
 
     def __init__(self, names: Iterable[str], functions: Iterable[Callable | None],
-                 live: Iterable[str] = ()):
+                 live: Iterable[str] = (), loose: Iterable[str] = ()):
         self.cells: dict[str, CellType] = {}
-        self.live = frozenset(live)
+        self.live, self.loose = frozenset(live), frozenset(loose)
         wanted = frozenset(names)
         for function in functions:
             if function is None:
