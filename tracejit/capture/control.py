@@ -53,7 +53,9 @@ __all__ = [
 ]  # fmt: skip
 
 Body = Callable[[], Signal]
-_COPIED: tuple[type, ...] = tuple([type(iter(x)) for x in ((), [], range(0), {}.values())])
+_COPIED: tuple[type, ...] = (
+    type(iter(())), type(iter([])), type(iter(range(0))), type(iter({}.values())),
+)  # fmt: skip
 _INPLACE = {
     "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv,
     "//=": operator.ifloordiv, "%=": operator.imod, "**=": operator.ipow, "@=": operator.imatmul,

@@ -46,7 +46,9 @@ class Pending:
     reads_number = True  # a leaf is the element of its tensor, not the tensor
 
     def __init__(self, recorder: Any, op: Any, operands: tuple, bits: int = 64):
-        self.call, self.op, self.operands, self.bits = recorder, op, operands, bits
+        self.call, self.op, self.bits = recorder, op, bits
+        self.operands = tuple([x.waiting() if isinstance(x, RuntimeNumber) else x
+                               for x in operands])
         self.known: Any = UNKNOWN
         self.value: Any = None  # in the current graph
         recorder.pending.append(weakref.ref(self))

@@ -32,6 +32,7 @@ class LoopNumber:
     """What `LoopInt` and `LoopFloat` share: a value of the graph instead of one of the host."""
 
     on_host = False
+    bounded = True  # whether it stays small however often the loop runs
     value: Value | None
     op: str | None
     operands: tuple
@@ -52,8 +53,7 @@ class LoopNumber:
         return as_tensor(_applied(op, (left, right)))
 
     def __bool__(self) -> bool:
-        self.concrete()
-        return False
+        return bool(self.concrete())
 
     def recipe(self, recipes: Any) -> Any:
         return self.concrete()
@@ -62,7 +62,7 @@ class LoopNumber:
 class LoopInt(LoopNumber, RuntimeInt):
     """An int of the loop."""
 
-    bounded = False  # whether it stays small however often the loop runs
+    bounded = False
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
         kinds = [_kind(x) for x in operands]
@@ -97,7 +97,7 @@ def is_bounded(x: Any) -> bool:
     """Whether an int stays small, so that adding it again and again does not overflow an int64. Of
     a number of the caller the program is guarded by the answer."""
     if isinstance(x, LoopNumber):
-        return getattr(x, "bounded", True)
+        return x.bounded
     known = type(x) is int or isinstance(x, RuntimeInt) and x.on_host
     return bool(-SMALL < x) and bool(x < SMALL) if known else not isinstance(x, RuntimeInt)
 
@@ -231,16 +231,20 @@ class ResultNumber:
     def recipe(self, recipes: Any) -> Any:
         return recipes.of(self.pending)
 
+    def waiting(self) -> Any:
+        return self.pending
+
 
 class ResultInt(ResultNumber, LoopInt):  # type: ignore[override]
     """An int that a loop or a branch has computed."""
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
-        small = [type(x) is int and abs(x) < SMALL for x in operands]
-        if op in ("add", "sub") and sum(small) == 1 and not _in_region():
-            with no_grad():
-                tensors = [x.tensor if x is self else x for x in operands]
-                return ResultInt(evaluate(op, tensors))
+        if op in ("add", "sub", "mul") and not _in_region() and all(map(_joins, operands)):
+            growing = [x for x in operands if not is_bounded(x)]
+            if len(growing) < (1 if op == "mul" else 2):  # it fits an int64
+                with no_grad():
+                    tensors = [x.tensor if isinstance(x, ResultInt) else x for x in operands]
+                    return ResultInt(evaluate(op, tensors))
         return ResultNumber.arithmetic(self, op, operands)
 
     def as_float(self) -> Any:
@@ -248,6 +252,11 @@ class ResultInt(ResultNumber, LoopInt):  # type: ignore[override]
             return super().as_float()
         with no_grad():
             return ResultFloat(self.tensor.double())
+
+
+def _joins(x: Any) -> bool:
+    """Whether an int may be a part of an int that the graph computes."""
+    return isinstance(x, ResultInt) or type(x) is int or type(x) is RuntimeInt
 
 
 class ResultFloat(ResultNumber, LoopFloat):  # type: ignore[override]

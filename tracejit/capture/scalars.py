@@ -92,6 +92,10 @@ class RuntimeNumber:
         """A Python comparison of numbers, this one among them."""
         return self.numbers.compare(op, left, right)
 
+    def waiting(self) -> Any:
+        """What texts and pending numbers keep of it."""
+        return self
+
     def recipe(self, recipes: Any) -> Callable[[Any], Any]:
         """How a replay makes it again."""
         number = recipes.computed(self)
