@@ -29,7 +29,6 @@ from tracejit.capture.host_effects import (
 from tracejit.capture.location import user_location
 from tracejit.capture.loop_body import Peel
 from tracejit.capture.loop_items import (
-    WORTH,
     Rolled,
     item_at,
     mentions_index,
@@ -53,6 +52,7 @@ __all__ = [
 ]  # fmt: skip
 
 Body = Callable[[], Signal]
+NESTED = 8  # iterations that may become sides of branches, one in the other
 _COPIED: tuple[type, ...] = (
     type(iter(())), type(iter([])), type(iter(range(0))), type(iter({}.values())),
 )  # fmt: skip
@@ -346,7 +346,7 @@ def _returning(signal: Decided) -> Return:
 
 def _others(items: Iterator[Any]) -> Iterator[Any] | None:
     """What an iterator will give, without taking it; None where that cannot be, or is much."""
-    if type(items) in _COPIED and operator.length_hint(items) <= WORTH:
+    if type(items) in _COPIED and operator.length_hint(items) < NESTED:
         return copy.copy(items)
     return None
 
