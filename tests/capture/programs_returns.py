@@ -13,7 +13,7 @@ from tests.capture.program_list import programs_in
 LIMITS = (0.1, 3.0, 6.0, 1000.0)
 
 
-def over_limits(f, lengths=(MANY, 3, 1)):
+def over_limits(f, lengths=(MANY, 3)):
     """Results and gradients where the loop is left early, late and at its end."""
     out = []
     for length in lengths:
@@ -511,6 +511,121 @@ def number_and_flag_returned(jit):
         return False
 
     return [f(data(n), tj.tensor(limit)) for n in LENGTHS for limit in LIMITS]
+
+
+def two_variables_by_turns(jit):
+    @jit
+    def f(a, b, limit):
+        while True:
+            a, b = b + 1, a * 1
+            if a.sum() > limit:
+                return b
+            b = b + 0.5
+            if b.sum() > limit:
+                return b
+
+    return [f(tj.tensor(v), tj.tensor(-v), tj.tensor(limit))
+            for v in (1.0, -3.0) for limit in (-5.0, 2.0, 9.0)]
+
+
+def rows_of_a_variable(jit):
+    @jit
+    def written(x):
+        h = x * 2
+        for i in range(x.shape[0]):
+            h = h * 1
+            row = h[i]
+            row.add_(1)
+        return h
+
+    @jit
+    def stale(x):
+        h, total = x * 2, tj.zeros(())
+        for i in range(x.shape[0]):
+            h = h * 1
+            row = h[i]
+            h.add_(1)
+            total = total + row.sum()
+        return total
+
+    @jit
+    def in_a_branch(x, limit):
+        h, total = x * 2, tj.zeros(())
+        for i in range(x.shape[0]):
+            h = h * 1
+            if h[i].sum() > limit:
+                row = h[i]
+                row.mul_(2)
+                total = total + h.sum()
+        return total, h
+
+    return [[written(data(n)), stale(data(n)), in_a_branch(data(n), tj.tensor(0.5))]
+            for n in (MANY, 3)]
+
+
+def history_of_elements(jit):
+    w, u = weights(), weights()
+
+    @jit
+    def f(x):
+        h, before = tj.zeros(3), []
+        for t in range(x.shape[0]):
+            before.append(h @ u)
+            h = tj.tanh(x[t] + h @ w)
+        return before[0], before[1], tj.stack(before)
+
+    out = []
+    for number in range(3):
+        for length in (MANY, 2):
+            w.grad, u.grad = None, None
+            result = f(data(length))[number]
+            result.sum().backward()
+            out += [result, w.grad, u.grad]
+    return out
+
+
+def history_after_few_iterations(jit):
+    w = weights()
+
+    @jit
+    def f(x):
+        a, b = tj.zeros(3), tj.zeros(3)
+        for t in range(x.shape[0]):
+            b = a * 1
+            a = x[t] @ w
+        return b, a
+
+    out = []
+    for length in (MANY, 1, 2, 3):
+        w.grad = None
+        b, a = f(data(length))
+        if b.requires_grad:
+            b.sum().backward()
+        out += [b, w.grad]
+    return out
+
+
+def history_after_a_break(jit):
+    w = weights()
+
+    @jit
+    def f(x, limit):
+        total, h = tj.zeros(()), x[0] * 1
+        for t in range(x.shape[0]):
+            total = total + h.sum()
+            h = x[t] @ w
+            if h.sum() > limit:
+                break
+        return total, h
+
+    out = []
+    for limit in (-100.0, 0.5, 100.0):
+        w.grad = None
+        total, _ = f(data(MANY), tj.tensor(limit))
+        if total.requires_grad:
+            total.backward()
+        out += [total, w.grad]
+    return out
 
 
 def returned_in_eval_and_training(jit):

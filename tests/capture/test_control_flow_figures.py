@@ -1,4 +1,5 @@
-"""Programs with control flow take one compile and no break: Newton, RAdam, clipping, RNN, sizes."""
+"""Programs with control flow take one compile and no break: Newton, RAdam, clipping, RNN, sizes,
+returns out of loops, numbers that branches choose."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tests.capture import programs_choices, programs_returns
 from tests.capture.program_inputs import data, filled, weights
 from tests.capture.shown import assert_same, plain, seen
 from tracejit import nn
@@ -169,6 +171,15 @@ ONE_PROGRAM = {
     "clipping by if norm > limit": clipping_in_place,
     "clipping by if norm > limit in a function": clipping_by_a_function,
     "RNN over T=8 and T=512": functools.partial(recurrence, lengths=(8, 512, 9)),
+    "return out of a loop, or its end": programs_returns.return_or_run_on,
+    "return out of a loop with weights": programs_returns.return_with_weights,
+    "return of a structure": programs_returns.return_of_several_values,
+    "return out of a loop in a loop": programs_returns.return_from_a_loop_in_a_loop,
+    "return out of while True": programs_returns.return_from_while_true,
+    "break, returns and else": programs_returns.two_returns_and_a_break,
+    "break of an inner loop with else": programs_returns.break_from_a_loop_in_a_loop,
+    "number that a branch chooses": programs_choices.int_chosen,
+    "counters under conditions": programs_choices.counter_under_a_condition_in_a_loop,
     "rows before each, round the end": functools.partial(before_each, lengths=(20, 8, 33)),
 }
 
