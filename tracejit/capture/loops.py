@@ -203,6 +203,8 @@ class LoopNode:
         kind = int64 if number_kind(slot.outer) is int else float64
         if isinstance(slot.outer, RuntimeNumber):
             init = parent._operand(slot.outer)
+            if not isinstance(init, Value):
+                raise Refused("a large int")
         else:
             init = parent.traced(full_of(None, (), slot.outer, kind)).read()
         if isinstance(slot.end, LoopNumber):

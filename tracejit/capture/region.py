@@ -118,7 +118,8 @@ class RegionRecorder(Recorder):
             return super()._operand(x)
         if x.value is not None and x.value.graph is self.graph:
             return x.value
-        return self.capture(self.parent._operand(x))
+        value = self.parent._operand(x)
+        return self.capture(value) if isinstance(value, Value) else value  # else a large int
 
     # -- views whose place only the program knows --------------------------------------------------
     def part(self, container: Tensor, item: Tensor) -> Tensor:
