@@ -7,6 +7,7 @@ from __future__ import annotations
 import collections
 import copy
 import gc
+import sys
 import threading
 import types
 import weakref
@@ -18,6 +19,9 @@ import tracejit as tj
 from tracejit.capture import memory_words
 
 nn = tj.nn
+# CPython 3.13 keeps attributes in the object itself and writes them without a new dict version:
+# there the same changes must be seen by guards in Python.
+COMPARED = sys.version_info < (3, 13)
 
 
 class Base(nn.Module):
@@ -80,7 +84,7 @@ def warmed(model):
         compiled(tj.ones(2, 3))
     assert compiled.report().compiles == 1, str(compiled.report())
     snapshot = compiled.entries[0][1].guards.shortcut.snapshot
-    assert snapshot is not None and snapshot.hits > 0
+    assert snapshot.hits > 0 if COMPARED else snapshot is None
     return plain, compiled
 
 
@@ -391,7 +395,7 @@ def test_snapshots_keep_nothing_alive() -> None:
     compiled = tj.script(lambda box, x: box.model(x))
     for _ in range(6):
         compiled(box, tj.ones(2, 3))
-    assert compiled.entries[0][1].guards.shortcut.snapshot is not None
+    assert (compiled.entries[0][1].guards.shortcut.snapshot is not None) == COMPARED
     seen = [weakref.ref(x) for x in (model, model.weight, model.weight._storage, model.inner)]
     del box, model
     gc.collect()
@@ -468,8 +472,8 @@ def test_a_whole_step_survives_what_training_changes() -> None:
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
 
 
-def test_this_interpreter_is_supported() -> None:
-    assert memory_words.supported()
+def test_which_interpreters_are_supported() -> None:
+    assert memory_words.supported() == COMPARED
 
 
 def test_without_support_guards_are_checked_in_python(monkeypatch) -> None:

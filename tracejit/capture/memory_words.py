@@ -4,8 +4,9 @@ In: objects. Out: addresses of words: the version of a dict (every write anywher
 never used before), the version of a class, the elements of a list, the slots of an object. Called
 by `capture.snapshot`. Nothing here is written, only read.
 
-The layout is that of 64-bit CPython 3.11 to 3.13. `supported` tries each kind of change once and
-says whether all of them are seen; where one is not, guards are checked in Python alone.
+The layout is that of 64-bit CPython 3.11 and 3.12. `supported` tries each kind of change once and
+says whether all of them are seen; where one is not (3.13 writes attributes without a new version),
+guards are checked in Python alone.
 """
 
 from __future__ import annotations
