@@ -47,10 +47,12 @@ def _defined(
     outer |= {argument.name for argument in b.arguments}
     lines = printed(tuple(made))
     changed = sorted({w for w in map(_assigned, lines) if w in outer and w != "scale"})
-    outside = [Step((f"nonlocal {', '.join(changed)}",), (), frozenset())] if changed else []
+    outside = [
+        Step((f"{'global' if n == 'G0' else 'nonlocal'} {n}",), (), frozenset()) for n in changed
+    ]
     block = Block((Clause(head, (*outside, *made)),), (("def", b.place, "-"),))
     b.steps.append(block)
-    text = "\n".join(printed((block,))).replace("    nonlocal ", "    global ", 1)
+    text = "\n".join(printed((block,))).replace("    nonlocal ", "    global ")
     b.run(compile(text, "<function>", "exec"))
 
 
