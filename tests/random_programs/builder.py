@@ -308,7 +308,7 @@ class Builder:
 
 def tensor_of(memory: Memory, call: Call) -> Any:
     """The tensor a piece of memory is, before a call."""
-    made = tj.Tensor.of_array(np.array(values(memory, call), copy=True))
+    made = tj.Tensor.of_array(values(memory, call))
     if memory.history:
         made.requires_grad_()
     return made * 1 if memory.history == "computed" else made

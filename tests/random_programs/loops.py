@@ -11,7 +11,7 @@ import tracejit as tj
 from tests.random_programs import statements
 from tests.random_programs.builder import Builder
 from tests.random_programs.conditions import condition
-from tests.random_programs.program import Block, Clause, Step
+from tests.random_programs.program import Block, Clause
 
 Body = Callable[[Builder], None]
 Header = tuple[str, str, list[str], list[list]]  # a line, what decides, names, their first values
@@ -131,15 +131,14 @@ def while_loop(b: Builder, body: Body) -> bool:
         return _tensor_counted(b, limit, body)
     if not b.statement(f"{n} = 0", defines=(n,)):
         return False
+    start = [f"{n} += 1"]
+    if way == 1:
+        start.append(f"if {n} > {limit} or ({c.text}): break")
     with b.inside("while", c.by) as steps:
-        b.statement(f"{n} += 1")
-        if way == 1:
-            b.statement("pass")
-            steps[-1] = Step((f"if {n} > {limit} or ({c.text}): break",), (), frozenset(),
-                             marks=(("break", "while", c.by),))  # fmt: skip
         body(b)
     head = "while True:" if way == 1 else f"while {n} < {limit} and ({c.text}):"
-    return _with_else(b, "while", c.by, Clause(head, tuple(steps)), body)
+    loop = Clause(head, tuple(steps), tuple(start))
+    return _with_else(b, "while True" if way == 1 else "while", c.by, loop, body)
 
 
 def _tensor_counted(b: Builder, limit: int, body: Body) -> bool:
@@ -148,6 +147,6 @@ def _tensor_counted(b: Builder, limit: int, body: Body) -> bool:
     if not b.statement(f"{t} = tj.zeros(())"):
         return False
     with b.inside("while", "tensor") as steps:
-        b.statement(f"{t} = {t} + 1")
         body(b)
-    return _added(b, "while", "tensor", Clause(f"while {t} < {limit}:", tuple(steps)))
+    loop = Clause(f"while {t} < {limit}:", tuple(steps), (f"{t} = {t} + 1",))
+    return _added(b, "while", "tensor", loop)

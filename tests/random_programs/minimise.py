@@ -16,7 +16,6 @@ from tests.random_programs.program import (
     Block,
     Body,
     Call,
-    Clause,
     Memory,
     Program,
     Step,
@@ -100,7 +99,7 @@ def _smaller_blocks(block: Block) -> Iterator[Block]:
         if k:
             yield replace(block, clauses=clauses[:k] + clauses[k + 1 :])
         for body in smaller_bodies(clause.body):
-            smaller = Clause(clause.head, body)
+            smaller = replace(clause, body=body)
             yield replace(block, clauses=(*clauses[:k], smaller, *clauses[k + 1 :]))
 
 

@@ -7,6 +7,7 @@ Called by `__main__.py`.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import time
 import traceback
@@ -104,6 +105,7 @@ def reported(seed: int, mismatch: Mismatch) -> tuple[int, str, str]:
 # -- processes -----------------------------------------------------------------------------------
 def _work(seeds: list[int], shares: Shares, current: Any, results: Any) -> None:
     found = Found()
+    gc.freeze()  # looking for the holders of a number costs by the objects alive
     for number, seed in enumerate(seeds):
         current.value = seed
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from zlib import crc32
 
 import numpy as np
@@ -58,10 +59,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Clause:
-    """A line that ends in a colon, and what is indented under it."""
+    """A line that ends in a colon, and what is indented under it; `start`: what bounds a loop."""
 
     head: str
     body: Body
+    start: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,8 @@ def printed(body: Body) -> list[str]:
             lines += step.lines
             continue
         for clause in step.clauses:
-            lines += [clause.head, *indented(printed(clause.body) or ["pass"])]
+            inside = [*clause.start, *printed(clause.body)]
+            lines += [clause.head, *indented(inside or ["pass"])]
     return lines
 
 
@@ -212,15 +215,19 @@ def _bare(body: Body) -> Body:
     """Without what coverage counts."""
     return tuple(
         replace(step, cells=frozenset(), marks=()) if isinstance(step, Step)
-        else Block(tuple(Clause(c.head, _bare(c.body)) for c in step.clauses))
+        else Block(tuple(replace(c, body=_bare(c.body)) for c in step.clauses))
         for step in body
     )
 
 
 def values(memory: Memory, call: Call) -> np.ndarray:
     """The content of a piece of memory before a call; the same for every run of the program."""
-    sizes = call.sizes
-    rng = np.random.default_rng([crc32(memory.name.encode()), sizes, call.values])
+    return _values(memory, call.sizes, call.values).copy()
+
+
+@lru_cache(64)
+def _values(memory: Memory, sizes: int, number: int) -> np.ndarray:
+    rng = np.random.default_rng([crc32(memory.name.encode()), sizes, number])
     shape, kind = memory.shapes[sizes], dtype_named(memory.dtype).numpy
     if memory.values == "index":
         return rng.integers(0, max(memory.high[sizes], 1), shape).astype(kind)

@@ -16,21 +16,20 @@ from tracejit.ir.graph import Location
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SIZES = os.path.join("tracejit", "ir", "sizes.py")
-_own: dict[tuple[str, CodeType], bool] = {}
+_own: dict[int, tuple[CodeType, bool]] = {}  # by id: hashing code takes longer than the answer
 _seen: dict[tuple[CodeType, int], Location] = {}
 
 
 def is_own(code: CodeType) -> bool:
     """Whether a code object belongs to tracejit (or to the machinery Python itself adds around it:
     import, the methods of dataclasses and named tuples)."""
-    key = code.co_filename, code  # codes that differ in their file only are equal
-    known = _own.get(key)
+    known = _own.get(id(code))
     if known is None:
         name = code.co_filename
         made = code.co_qualname.startswith("__create_fn__.") or "_tuple_new" in code.co_names
         own = name.startswith((PACKAGE, "<frozen", "<tracejit"))
-        known = _own[key] = own or name == "<string>" and made
-    return known
+        known = _own[id(code)] = code, own or name == "<string>" and made
+    return known[1]
 
 
 def user_frame(depth: int = 1) -> FrameType | None:
