@@ -222,7 +222,7 @@ def _bare(body: Body) -> Body:
 
 def values(memory: Memory, call: Call) -> np.ndarray:
     """The content of a piece of memory before a call; the same for every run of the program."""
-    return _values(memory, call.sizes, call.values).copy()
+    return np.array(_values(memory, call.sizes, call.values), copy=True)
 
 
 @lru_cache(64)
