@@ -142,14 +142,15 @@ def _arguments(b: Builder) -> None:
 def _finished(b: Builder) -> Program:
     choices = b.choices
     backward = "" if b.failed else _backward(b)
-    computed = [n for n in b.live if n.startswith("v")] or b.live
+    live = b.live or ["x0"]  # what had another type in a block is not known any more
+    computed = [n for n in live if n.startswith("v")] or live
     used = {name for step in walk(tuple(b.steps)) if isinstance(step, Step) for name in step.uses}
     ends = [n for n in computed if n not in used][
         -3:
     ]  # what nothing reads would be dropped as dead code
     outputs = list(
         dict.fromkeys(
-            [*ends[::-1], computed[-1], *[choices.pick(b.live) for _ in range(choices.below(3))]]
+            [*ends[::-1], computed[-1], *[choices.pick(live) for _ in range(choices.below(3))]]
         )
     )
     container = choices.pick(("tuple", "dict", "single"))

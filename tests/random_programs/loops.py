@@ -54,10 +54,11 @@ def _added(b: Builder, what: str, by: str, *clauses: Clause) -> bool:
 
 def _range(b: Builder) -> Header | None:
     c, i = b.choices, b.fresh("i")
-    x = b.tensor("fib", 1, fits=lambda n: all(s[0] <= 8 for s in b.shapes(n)))
+    most = 5 if _in_loop(b) else 20
+    x = b.tensor("fib", 1, fits=lambda n: all(s[0] <= most for s in b.shapes(n)))
     plain = ("3", "2", "4", "1, 4", "3, 0, -1", "0", "1", "0, 6, 2")
     long = ("17", "16", "18, -1, -1", "2, 20")
-    kind = c.below(10)
+    kind = c.below(7 if _in_loop(b) else 10)
     if kind < 3 or x is None and kind < 7:
         return f"for {i} in range({c.pick(plain)}):", "flag", [i], [[1] * b.count]
     if kind < 7:
@@ -72,6 +73,10 @@ def _range(b: Builder) -> Header | None:
     return f"for {i} in range({c.pick(names)} % 19):", "number", [i], [[0] * b.count]
 
 
+def _in_loop(b: Builder) -> bool:
+    return "for" in b.places or "while" in b.places
+
+
 def _row(b: Builder, x: str) -> list:
     """The first row at each size; zeros where there is none."""
     return [
@@ -80,7 +85,8 @@ def _row(b: Builder, x: str) -> list:
 
 
 def _iterated(b: Builder) -> str | None:
-    return b.tensor("fib", 1, fits=lambda n: all(s[0] <= 20 for s in b.shapes(n)))
+    most = 5 if _in_loop(b) else 20
+    return b.tensor("fib", 1, fits=lambda n: all(s[0] <= most for s in b.shapes(n)))
 
 
 def _rows(b: Builder) -> Header | None:
@@ -116,7 +122,7 @@ def _elements(b: Builder) -> Header | None:
     names = [n for n in b.lists if b.evaluate(f"{n}[0].shape") is not None]
     if names and b.choices.chance(40):
         name = b.choices.pick(names)
-        return f"for {r} in list({name}):", "flag", [r], [[v[0] for v in b.values(name)]]
+        return f"for {r} in {name}[:3]:", "flag", [r], [[v[0] for v in b.values(name)]]
     return f"for {r} in ({x}, {y}, {x} * 2):", "flag", [r], [b.values(x)]
 
 
@@ -124,7 +130,7 @@ def while_loop(b: Builder, body: Body) -> bool:
     """A loop that a counter bounds, and that a condition may leave earlier."""
     if b.places.count("for") + b.places.count("while") > 1:
         return False
-    n, limit = b.fresh("k"), b.choices.pick((3, 2, 4, 6, 17))
+    n, limit = b.fresh("k"), b.choices.pick((3, 2, 4) if _in_loop(b) else (3, 2, 4, 6, 17))
     c = condition(b)
     way = b.choices.below(5)
     if c is None or way == 0:

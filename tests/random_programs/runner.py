@@ -23,6 +23,7 @@ from tests.random_programs.observe import Function, Observed, observe
 from tests.random_programs.program import Program
 from tests.random_programs.tolerance import Noise, Tolerance, exact
 from tracejit import config
+from tracejit.capture.breaks import Defect
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def check(
         try:
             with config.override(verify_passes=True):  # what cannot be compiled raises
                 got = observe(program, captured)
-        except Exception as e:  # outside the call itself: an output that cannot be looked at
+        except (Exception, Defect) as e:  # outside the call itself: an output that cannot be looked at
             return Mismatch(way, "looking at the results", f"{type(e).__name__}: {e}", program)
         exactly = way.exact and not program.reads_gradients
         found = difference(
