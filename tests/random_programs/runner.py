@@ -92,7 +92,7 @@ def check(
         try:
             with config.override(verify_passes=True):  # what cannot be compiled raises
                 got = observe(program, captured)
-        except (Exception, Defect) as e:  # outside the call itself: an output that cannot be looked at
+        except (Exception, Defect) as e:  # outside the call: a result nobody can look at
             return Mismatch(way, "looking at the results", f"{type(e).__name__}: {e}", program)
         exactly = way.exact and not program.reads_gradients
         found = difference(
