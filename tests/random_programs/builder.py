@@ -232,6 +232,31 @@ class Builder:
         ]
         return True
 
+    def add_into(self, draft: Draft) -> bool:
+        """Let a variable that is there take a draft's value, or its sum: a region's sides and
+        iterations bind the same variables.
+        """
+        found = self.evaluate(draft.text) if draft.results == 1 else None
+        if found is None or not all(isinstance(x, tj.Tensor) for x in found):
+            return False
+        kind = found[0].dtype.name, tuple(tuple(map(int, x.shape)) for x in found)
+        same = self.tensor(fits=lambda n: n.isidentifier() and self._type(n) == kind)
+        into = same or self.tensor("f", fits=str.isidentifier)
+        if into is None:
+            return False
+        text = draft.text if same else f"{into} + ({draft.text}).sum()"
+        made = self.evaluate(text)
+        if made is None or [x.dtype.name for x in made] != [self.dtype(into)] * self.count:
+            return False
+        if tuple(tuple(map(int, x.shape)) for x in made) != self.shapes(into):
+            return False
+        covered = cells(self, draft)
+        for space, x in zip(self.spaces, made):
+            space[into] = x
+        uses = frozenset((*draft.operands, into))
+        self.steps.append(Step((f"{into} = {text}",), (into,), uses, covered))
+        return True
+
     def _defined(self, draft: Draft) -> tuple[str, ...]:
         if draft.writes:
             return ()
@@ -303,7 +328,7 @@ class Builder:
             self.numbers, self.lists, self.steps = kept[1] + numbers, kept[2], kept[3]
 
     def _type(self, name: str) -> Any:
-        return self.value(name).dtype, self.shapes(name)
+        return self.dtype(name), self.shapes(name)
 
 
 def tensor_of(memory: Memory, call: Call) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from tests.random_programs import functions, loops, movements, operations, state, statements
 from tests.random_programs.builder import Builder
-from tests.random_programs.conditions import Condition, condition
+from tests.random_programs.conditions import DECIDED, Condition, condition
 from tests.random_programs.program import Block, Clause, Step
 
 DEPTH = 3
@@ -29,12 +29,16 @@ def op(b: Builder) -> bool:
     if b.careful and kind in (*RARE, operations.random_like, operations.dropout):
         return False
     draft = kind(b)
-    return draft is not None and b.add(draft)
+    if draft is None or b.careful and draft.text.startswith(("o.t +=", "o.t *=")):
+        return False
+    if b.careful and not draft.writes and b.choices.chance(80):
+        return b.add_into(draft)
+    return b.add(draft)
 
 
 def statement(b: Builder) -> bool:
     """A statement of any kind; deep inside only simple ones."""
-    simple = len(b.places) >= DEPTH or b.choices.chance(25)
+    simple = len(b.places) >= DEPTH or b.tame and b.regions > 1 or b.choices.chance(25)
     if b.careful:
         table = TAME if simple else TAME_STATEMENTS
     elif b.tame:
@@ -61,12 +65,13 @@ def branch(b: Builder) -> bool:
     c = condition(b)
     if c is None:
         return False
-    clauses = [_clause(b, f"if {c.text}:", by=c.by)]
     other = condition(b) if b.choices.chance(15) else None
+    by = min((c, other or c), key=lambda c: DECIDED.index(c.by)).by
+    clauses = [_clause(b, f"if {c.text}:", by=by)]
     if other is not None:
-        clauses.append(_clause(b, f"elif {other.text}:", by=c.by))
+        clauses.append(_clause(b, f"elif {other.text}:", by=by))
     if b.choices.chance(60):
-        clauses.append(_clause(b, "else:", by=c.by))
+        clauses.append(_clause(b, "else:", by=by))
     return _added(b, "if" if other is None else "elif", c, clauses)
 
 

@@ -39,7 +39,7 @@ def _defined(
     with b.inside("function") as made:
         for space, value in zip(b.spaces, b.values(x)):
             space[a], space["scale"] = value, 2
-        b.live.append(a)
+        b.live = [a] if b.tame else [*b.live, a]  # what changes variables around is co-executed
         b.numbers.append("scale")
         body(b)
         made.append(Step((f"return {returned(b)}",), (), frozenset()))

@@ -63,13 +63,13 @@ def generate(choices: Choices) -> Program:
 def generate_flow(choices: Choices) -> Program:
     """A program of up to seven statements, compound ones among them, over tensors and state."""
     b = Builder(choices)
+    b.tame = choices.chance(80)
     for _ in range(choices.between(1, 2)):
         _arguments(b)
     b.number([choices.pick((2, 0, 1, 5)) for _ in range(b.count)])
-    b.tame = choices.chance(65)
     found = state.new_state(b)
     b.arguments.append(Argument("o", ("o",) * b.count))
-    wanted = choices.between(3, 6)
+    wanted = choices.between(2, 4 if b.tame else 6)
     for _ in range(3 * wanted):
         flow.statement(b)
         if len(b.steps) >= wanted or b.failed:
@@ -92,8 +92,9 @@ def _arguments(b: Builder) -> None:
     dtype, dims = choices.pick(DTYPES), choices.pick(_SHAPES)
     floating = "float" in dtype
     kind = choices.pick(("plain", "plain", "special", "ties")) if floating else "plain"
-    history = choices.pick(("", "", "leaf", "computed")) if floating else ""
-    way = choices.below(12)
+    histories = ("", "", "", "leaf") if b.tame else ("", "", "leaf", "computed")
+    history = choices.pick(histories) if floating else ""
+    way = choices.below(9 if b.tame else 12)
     whole = b.shape(*dims)
 
     def memory(shapes: Any) -> Any:
@@ -191,8 +192,9 @@ def _backward(b: Builder) -> str:
     if not tracked:
         return ""
     way = b.choices.pick(("outside", "inside", "", "outside"))
-    if b.tame and any(m.history == "computed" for m in b.memories):
-        way = "outside"  # what runs through history made outside is co-executed
+    whole = all(set(a.given) == {a.memory} for a in b.arguments if a.memory)
+    if b.tame and not (whole and all(m.history != "computed" for m in b.memories)):
+        way = way and "outside"  # what runs through history made outside is co-executed
     if way == "inside":
         terms = list(dict.fromkeys([tracked[-1], b.choices.pick(tracked)]))
         text = " + ".join(

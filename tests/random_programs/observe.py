@@ -97,6 +97,7 @@ class Caller:
             self.scope[a.name] = eval(a.given[call.sizes], self.scope)
         seen = self._do(call.changes)
         arguments = {a.name: self.scope[a.name] for a in self.program.arguments}
+        self.versions = {name: x._version for name, x in self.memories.items()}
         result = None
         try:
             with self.noise, tj.no_grad() if call.no_grad else nullcontext():
@@ -105,8 +106,13 @@ class Caller:
             seen.append(("exception", f"{type(e).__name__}: {e}"))
         return seen + self._after(result, arguments)
 
+    def _version(self, name: str) -> int:
+        """How often memory was written; of a program with loops, which count once, whether."""
+        version = self.memories[name]._version
+        return version != self.versions[name] if self.program.is_flow else version
+
     def _after(self, result: Any, arguments: dict[str, Any]) -> Observed:
-        look = Look(self.memories, arguments)
+        look = Look(self.memories, arguments, versions=not self.program.is_flow)
         seen = look.at("output", result)
         if "o" in self.scope:
             seen += look.at("o", vars(self.scope["o"]))
@@ -117,12 +123,13 @@ class Caller:
                 seen += _backward(look.outputs)
         for name, x in self.memories.items():
             seen += _of_memory(f"memory {name}", x)
+            seen.append((f"memory {name} version", self._version(name)))
         seen.append(("generator", default_generator.array.copy()))
         return seen
 
 
 def _of_memory(path: str, x: Any) -> Observed:
-    seen: Observed = [(path, np.array(x.detach().array)), (f"{path} version", x._version)]
+    seen: Observed = [(path, np.array(x.detach().array))]
     if x.is_leaf and x.dtype.is_floating_point:
         g = x.grad
         seen.append((f"{path} gradient", None if g is None else np.array(g.detach().array)))
@@ -132,12 +139,12 @@ def _of_memory(path: str, x: Any) -> Observed:
 class Look:
     """Looks at results and state; says which objects and memory were met before, and where."""
 
-    def __init__(self, memories: dict[str, Any], arguments: dict[str, Any]):
+    def __init__(self, memories: dict[str, Any], arguments: dict[str, Any], versions: bool):
         self.objects: dict[int, str] = {}
         self.storages: dict[int, str] = {}
         self.kept: list[Any] = []  # ids stay taken
         self.outputs: list[Any] = []
-        self.memories = {id(x._storage) for x in memories.values()}
+        self.versions = {id(x._storage) for x in memories.values()} if versions else set()
         for name, x in (*memories.items(), *arguments.items()):
             self._meet(name, x)
 
@@ -173,7 +180,7 @@ class Look:
         same, looks_at = self._meet(path, x)
         kind = (x.dtype.name, tuple(x.shape), strides, x.requires_grad, x.is_leaf, same, looks_at)
         seen: Observed = [(f"{path} type", kind), (path, np.array(x.detach().array))]
-        if id(x._storage) in self.memories:  # of memory the call made only later changes matter
+        if id(x._storage) in self.versions:  # of memory the call made only later changes matter
             seen.append((f"{path} version", x._version))
         return seen
 

@@ -35,13 +35,14 @@ def new_state(b: Builder) -> State:
     """An object `o` with numbers, flags, tensors and containers; globals and cells."""
     c = b.choices
     shape = c.pick((("n", "m"), ("n",), (), ("n", "m"), (3,)))
-    history = c.pick(("", "", "leaf", "computed"))
+    history = c.pick(("", "", "", "leaf") if b.tame else ("", "", "leaf", "computed"))
     dtype = c.pick(DTYPES) if c.chance(30) else "float32"
     memory = b.memory(dtype, b.shape(*shape), history=history if "float" in dtype else "").name
     once = ["o = State()", f"o.k = {c.pick((0, 1, 3))}", f"o.f = {c.pick((0.5, 2.0, -1.0))}",
             f"o.flag = {c.chance(50)}", "o.log = []", "o.d = {'a': 1}", "o.name = 'a'",
             "o.none = None"]  # fmt: skip
     views = (memory, memory, f"{memory} * 1", f"{memory}.view({memory}.shape)")
+    views = views[:1] if b.tame and history else views
     each = [f"o.t = {c.pick(views)}", f"o.l = [{c.pick(('', memory, f'{memory}, {memory} * 2'))}]",
             "o.d.pop('t', None)"]  # fmt: skip
     outer = [f"G0 = {c.pick((1, 2, 0.5))}"] if c.chance(50) else []

@@ -16,6 +16,7 @@ SAME_TYPE = (
     "{x}[:]", "{x}.view({x}.shape)", "({x} * {y}).clamp(-4, 4)", "{x}.detach()", "{y} + 1",
     "{x} + tj.rand_like({x})",
 )  # fmt: skip
+VIEWS = ("{y}", "{x}[:]", "{x}.view({x}.shape)", "{x}.detach()")
 OTHER_TYPE = ("{x}.double()", "{x}.unsqueeze(0)", "{x}.sum()", "{x}.reshape(-1)", "{n}", "{x} > 0")
 
 
@@ -40,7 +41,7 @@ def rebind(b: Builder) -> bool:
         return False
     other = b.choices.chance(5)
     form = b.choices.pick(OTHER_TYPE if other else SAME_TYPE)
-    if b.careful and "rand" in form:
+    if b.careful and ("rand" in form or form in VIEWS and b.choices.chance(70)):
         return False
     y = like(b, x)
     text = form.format(x=x, y=y, n=number(b))
@@ -68,7 +69,7 @@ def alias(b: Builder) -> bool:
     c = condition(b)
     if c is None:
         return False
-    a = b.choices.pick((x, x, f"{x} * 2", f"{x}.clone()", f"{x}[:]"))
+    a = b.choices.pick((x, x, f"{x} * 2", f"{x}.clone()", x if b.tame else f"{x}[:]"))
     text = f"{a} if {c.text} else {y}"
     return b.statement(f"{v} = {text}", defines=(v,), uses=(x, y), mark="ternary", decided=c.by)
 
