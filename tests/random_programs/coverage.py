@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.random_programs.builder import KIND
 from tests.random_programs.control_coverage import Control
 from tests.random_programs.generator import OPS
 from tests.random_programs.program import Program, Step, walk
+from tests.random_programs.spaces import KIND
 
 DTYPES = tuple(d for kind in "fib" for d in KIND[kind])
 SHAPES = ("0", "1", "0-dim", "many", "broadcast")

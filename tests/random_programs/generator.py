@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from tests.random_programs import flow, state
-from tests.random_programs.builder import DTYPES, Builder
+from tests.random_programs.builder import Builder
 from tests.random_programs.choices import Choices
 from tests.random_programs.program import Argument, Call, Program, Step, walk
+from tests.random_programs.spaces import DTYPES
 
 KINDS: dict[Any, tuple[str, ...]] = flow.KINDS
 _DRAWN = flow.DRAWN

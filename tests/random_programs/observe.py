@@ -20,8 +20,8 @@ import numpy as np
 
 import tracejit as tj
 import tracejit.nn.functional as F
-from tests.random_programs.builder import tensor_of
 from tests.random_programs.program import Call, Program
+from tests.random_programs.spaces import tensor_of
 from tracejit.ops.random import default_generator
 
 Observed = list[tuple[str, Any]]  # path -> array or plain value
@@ -98,21 +98,23 @@ class Caller:
         seen = self._do(call.changes)
         arguments = {a.name: self.scope[a.name] for a in self.program.arguments}
         self.versions = {name: x._version for name, x in self.memories.items()}
+        before = dict(vars(self.scope["o"])) if "o" in self.scope else {}
         result = None
         try:
             with self.noise, tj.no_grad() if call.no_grad else nullcontext():
                 result = self.function(*arguments.values())
         except Exception as e:
             seen.append(("exception", f"{type(e).__name__}: {e}"))
-        return seen + self._after(result, arguments)
+        return seen + self._after(result, arguments, before)
 
     def _version(self, name: str) -> int:
         """How often memory was written; of a program with loops, which count once, whether."""
         version = self.memories[name]._version
         return version != self.versions[name] if self.program.is_flow else version
 
-    def _after(self, result: Any, arguments: dict[str, Any]) -> Observed:
-        look = Look(self.memories, arguments, versions=not self.program.is_flow)
+    def _after(self, result: Any, arguments: dict[str, Any], before: dict[str, Any]) -> Observed:
+        known = {**self.memories, **arguments, **{f"old {n}": x for n, x in before.items()}}
+        look = Look(self.memories, known, versions=not self.program.is_flow)
         seen = look.at("output", result)
         if "o" in self.scope:
             seen += look.at("o", vars(self.scope["o"]))
@@ -139,14 +141,16 @@ def _of_memory(path: str, x: Any) -> Observed:
 class Look:
     """Looks at results and state; says which objects and memory were met before, and where."""
 
-    def __init__(self, memories: dict[str, Any], arguments: dict[str, Any], versions: bool):
+    def __init__(self, memories: dict[str, Any], known: dict[str, Any], versions: bool):
         self.objects: dict[int, str] = {}
         self.storages: dict[int, str] = {}
         self.kept: list[Any] = []  # ids stay taken
         self.outputs: list[Any] = []
+        self.shown: set[int] = set()
         self.versions = {id(x._storage) for x in memories.values()} if versions else set()
-        for name, x in (*memories.items(), *arguments.items()):
-            self._meet(name, x)
+        for name, x in known.items():
+            if isinstance(x, (tj.Tensor, list, dict)):
+                self._meet(name, x)
 
     def _meet(self, path: str, x: Any) -> tuple[str, str]:
         """Where this object and this memory were met first."""
@@ -166,11 +170,11 @@ class Look:
         if not isinstance(x, (list, tuple, dict)):
             return [(path, type(x).__name__)]
         items = x.items() if isinstance(x, dict) else enumerate(x)
-        met = id(x) in self.objects
         first = "" if isinstance(x, tuple) else self._meet(path, x)[0]
         seen: Observed = [(f"{path} type", (type(x).__name__, len(x), first))]
-        if met and first:
+        if id(x) in self.shown:
             return seen
+        self.shown |= {id(x)} if first else set()
         return seen + [found for key, y in items for found in self.at(f"{path} {key}", y)]
 
     def _tensor(self, path: str, x: Any) -> Observed:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import tracejit as tj
-from tests.random_programs.builder import DTYPES, Builder
+from tests.random_programs.builder import Builder
 from tests.random_programs.program import Block, Call, Clause, Step
+from tests.random_programs.spaces import DTYPES
 from tests.random_programs.statements import like, number
 
 

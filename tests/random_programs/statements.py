@@ -7,8 +7,9 @@ In: a Builder. Out: whether a statement was added. Called by `flow.py`, at any d
 from __future__ import annotations
 
 import tracejit as tj
-from tests.random_programs.builder import KIND, Builder
+from tests.random_programs.builder import Builder
 from tests.random_programs.conditions import condition
+from tests.random_programs.spaces import KIND
 
 SAME_TYPE = (
     "{x} * 0.5", "{x} + {y}", "{x} - {y}", "tj.tanh({x})", "{x}.clone()", "{x}.flip(0)", "-{x}",
@@ -22,11 +23,7 @@ OTHER_TYPE = ("{x}.double()", "{x}.unsqueeze(0)", "{x}.sum()", "{x}.reshape(-1)"
 
 def like(b: Builder, x: str) -> str:
     """A tensor of the same dtype and shape, that one itself where there is no other."""
-    return b.tensor(fits=lambda n: _type(b, n) == _type(b, x) and n != x) or x
-
-
-def _type(b: Builder, name: str) -> object:
-    return b.dtype(name), b.shapes(name)
+    return b.tensor(fits=lambda n: b.type(n) == b.type(x) and n != x) or x
 
 
 def number(b: Builder) -> str:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.random_programs.builder import tensor_of
 from tests.random_programs.choices import Choices
 from tests.random_programs.coverage import Coverage
 from tests.random_programs.generator import OPS, generate
@@ -24,6 +23,7 @@ from tests.random_programs.runner import (
     difference,
     tolerance_of,
 )
+from tests.random_programs.spaces import tensor_of
 from tests.random_programs.tolerance import exact
 
 GRAPH = range(400)
