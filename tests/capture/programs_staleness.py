@@ -308,4 +308,45 @@ def instance_method_patched(jit):
     return [*out, f(tj.ones(1))]
 
 
+def which_objects_are_one(jit):
+    class Holder:
+        def __init__(self):
+            self.a, self.b = tj.tensor([1.0]), tj.tensor([2.0])
+            self.kept = [tj.tensor([3.0]), tj.tensor([4.0])]
+
+    o = Holder()
+
+    def compared(x, y):
+        if x is o.kept[1]:
+            return x * 100
+        if o.a is o.b:
+            return x * 7
+        return x * 3 if x is y else x + y + o.a + o.b + o.kept[0]
+
+    def found(x, y):
+        return [k for k, t in enumerate([x, y, o.a]) if t is y], x * 2
+
+    def counted(x, y):
+        return len({x, y, o.b}), {x: 1}.get(y), id(x) == id(y), x + 1
+
+    def shared(x, y):
+        o.kept.append(o.a)
+        return o.a, o.kept is x
+
+    def program(way):
+        f, out = jit(way), []
+        a, b = tj.tensor([5.0]), tj.tensor([6.0])
+        for k in range(12):
+            pairs = [(a, b), (b, a), (a, a), (o.kept[1], a), (a, o.kept[1]), (b, o.a), (b, b)]
+            out += [f(*pair) for pair in (pairs[0], pairs[1], pairs[k % 7], pairs[0])]
+            if k == 7:
+                o.a, before = o.b, o.a
+            elif k == 9:
+                o.a = before
+            o.kept = [o.a if k % 2 else tj.tensor([3.0]), o.kept[1]]
+        return out
+
+    return [program(way) for way in (compared, found, counted, shared)]
+
+
 PROGRAMS = programs_in(globals())

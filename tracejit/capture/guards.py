@@ -9,7 +9,7 @@ In: the `State` tree of a recorded call and the tensors (and runtime floats) the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,7 @@ class Guards:
         aliases: list[tuple[Place, Place]],
         questions: Iterable[Question] = (),
         place_of: Callable[[Any], Place] | None = None,
+        distinct: Sequence[Place] = (),
     ):
         self.is_runtime = is_runtime
         self.lifted = {id(p.value) for p in inputs if isinstance(p, Place)}
@@ -84,6 +85,7 @@ class Guards:
         keys = [self._size_key(x, name) for x, name in zip(inputs, names)]
         for one, other in aliases:
             self._alias(one, other)
+        apart = self._distinct(distinct)
         del self.is_runtime, self.tensor_places  # they would hold the caller's tensors
         found = f"({', '.join(names)}{',' if names else ''})"
         result = f"return {found}, ({''.join(key + ', ' for key in keys if key)}), None"
@@ -92,7 +94,7 @@ class Guards:
         exec(compile(self.source, "<guards>", "exec"), namespace)  # our own text, made above
         self.check: Callable[[tuple], Any] = namespace["check"]
         places = [x if isinstance(x, Place) else None for x in inputs]
-        lines = Lines(self.lines, self.spans, self.aliases)
+        lines = Lines(self.lines, self.spans, self.aliases, apart)
         names_of = [self.variables[id(place)] for place in self.places]
         self.shortcut = Shortcut(
             lines, self.places, names_of, list(zip(places, names)), keys, namespace
@@ -196,6 +198,16 @@ class Guards:
         weak = weakly(key)
         constant = self._constant(weak)
         return constant if weak is key else f"{self._constant(referent)}({constant})"
+
+    def _distinct(self, places: Sequence[Place]) -> dict[int, Sequence[Place]]:
+        """Objects that were different ones must be so: the code may have asked. The line, and what
+        it compares."""
+        if len(places) < 2:
+            return {}
+        names = [f"id({self._place(place)})" for place in places]
+        what = f"another object than at {len(places) - 1} other places"
+        self._fail(f"len({{{', '.join(names)}}}) != {len(names)}", places[0], what)
+        return {len(self.lines) - 1: places}
 
     def _alias(self, one: Place, other: Place) -> None:
         a, b = self._place(one), self._place(other)

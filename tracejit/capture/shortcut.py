@@ -33,6 +33,7 @@ class Lines:
     read[k]    the line that reads place k
     checks[k]  the lines that check what is there
     aliases    lines that compare two places
+    apart      lines that compare many: no two objects are one
     loose      all others: modes, runtime numbers and questions about them
     """
 
@@ -41,14 +42,15 @@ class Lines:
         lines: Sequence[str],
         spans: Sequence[tuple[int, int]],
         aliases: dict[int, tuple[Place, Place]],
+        apart: dict[int, Sequence[Place]],
     ):
         self.lines = [_RETURN.sub(": return None", line) for line in lines]
-        self.aliases = aliases
+        self.aliases, self.apart = aliases, apart
         self.read = [read for read, _ in spans]
         self.checks = [range(read + 1, end) for read, end in spans]
         defined = (_DEFINED.match(line) for line in self.lines)
         self.defined = {found[1]: n for n, found in enumerate(defined) if found}
-        placed = {n for own in self.checks for n in own} | {*self.read, *aliases}
+        placed = {n for own in self.checks for n in own} | {*self.read, *aliases, *apart}
         self.loose = set(range(len(lines))) - placed
 
     def closure(self, wanted: set[int], expressions: Sequence[str]) -> list[str]:
@@ -117,7 +119,7 @@ class Shortcut:
         if not self.patience or len(coverage.checks) < _WORTHWHILE:
             self.patience = 0
             return
-        snapshot = Snapshot(coverage, self._inputs())
+        snapshot = Snapshot(coverage, self._inputs(), self._apart())
         self._compile(coverage)
         # What was walked is what the check sees only if nobody wrote in between.
         if type(check(arguments)) is tuple:
@@ -126,6 +128,11 @@ class Shortcut:
     def _inputs(self) -> list[int | None]:
         number = {id(place): k for k, place in enumerate(self.places)}
         return [None if p is None else number[id(p)] for p, _ in self.inputs]
+
+    def _apart(self) -> list[int]:
+        """Places at which no two objects are one."""
+        number = {id(place): k for k, place in enumerate(self.places)}
+        return [number[id(p)] for places in self.lines.apart.values() for p in places]
 
     def _coverage(self, arguments: tuple) -> Coverage:
         values: dict[int, Any] = {}
@@ -151,8 +158,13 @@ class Shortcut:
         given = [self.variables[k] for k in coverage.roots]
         given += [self.inputs[n][1] for n in others]
         keys = [self.keys[n] for n in others if self.keys[n]]
+        moved = [f"id({self.variables[k]})" for k in self._apart() if k not in coverage.checks]
+        again = [f"if len({{{', '.join(moved)}}}) != {len(moved)} "
+                 f"or not snapshot.ids.isdisjoint(({', '.join(moved)},)): return None"]
+        again = again if moved else []
         body = [
-            *self.lines.closure(wanted, [*given, *keys]),
+            *self.lines.closure(wanted, [*given, *keys, *again]),
+            *again,
             f"inputs = snapshot.compare({', '.join(given)})",
             "if inputs is None: return None",
             f"return inputs, ({''.join(key + ', ' for key in keys)}), snapshot",

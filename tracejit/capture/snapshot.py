@@ -259,14 +259,16 @@ class Snapshot:
 
     compare   function of (*roots, *inputs not covered): the graph's inputs, or None
     addresses of the inputs that are covered tensors; `loose` are the numbers of the others
+    ids       of the covered objects among those that are different ones
     hits      calls it has served
     """
 
-    __slots__ = ("compare", "rows", "roots", "pins", "hits", "addresses", "loose")
+    __slots__ = ("ids", "compare", "rows", "roots", "pins", "hits", "addresses", "loose")
 
-    def __init__(self, coverage: Coverage, inputs: Sequence[int | None]):
+    def __init__(self, coverage: Coverage, inputs: Sequence[int | None], apart: Sequence[int] = ()):
         values, covered = coverage.values, coverage.checks
         self.rows, self.pins, self.hits = coverage.rows, coverage.pins, 0
+        self.ids = frozenset([id(values[k]) for k in apart if k in covered])
         self.roots = {k: id(values[k]) for k in coverage.roots}
         found, others = [], 0
         for k in inputs:

@@ -60,6 +60,7 @@ MODULE_TABLES = (
     "_scripted_original",
 )
 MAX_ELEMENTS = 4096
+_STATEFUL = ("tensor", "sequence", "mapping", "set", "object")
 ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
 
 
@@ -223,6 +224,10 @@ class State:
                 id(place.value)
             ):
                 self._attributes(place, place.value, None if widened else new)
+
+    def objects(self) -> list[Place]:
+        """Where tensors, containers and other objects with state are found, each once."""
+        return [p for p in self.places if p.kind in _STATEFUL and self.by_id.get(id(p.value)) is p]
 
     def _visit(self, place: Place) -> None:
         value, kind = place.value, place.kind

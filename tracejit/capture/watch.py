@@ -96,6 +96,12 @@ _PURE_MODULES = {
     "_typing",
     "_warnings",
 }
+_COMPARES = {"IS_OP", "CONTAINS_OP"}
+_HASHES = {"BUILD_SET", "SET_ADD", "BUILD_MAP", "MAP_ADD"}
+_IDENTITIES = set(
+    "id set frozenset is_ is_not indexOf countOf contains index count remove add discard "
+    "setdefault fromkeys __contains__ __eq__ __ne__".split()
+)
 _DYNAMIC = ("getattr", "hasattr", "vars", "__dict__", "__getattribute__", "attrgetter")
 
 
@@ -110,6 +116,7 @@ class Names:
     nested: frozenset[CodeType]  # code of the functions it defines
     rebound: frozenset[str]  # globals and closure variables that are assigned
     subscripts: frozenset  # literals, where entries of containers are assigned
+    identities: bool  # it may depend on which objects are one: `x is y`, `x in seen`, `id(x)`
 
 
 _names: dict[CodeType, Names] = {}
@@ -129,7 +136,13 @@ def _scan(code: CodeType) -> Names:
     global_names: set[str] = set()
     rebound: set[str] = set()
     subscripts: set[Any] = set()
+    identities = False
+    before = None  # the instruction
     for instruction in dis.get_instructions(code):
+        constant = before is not None and before.opname == "LOAD_CONST"
+        identities |= instruction.opname in _COMPARES and not constant
+        identities |= instruction.opname in _HASHES
+        before = instruction
         if instruction.opname in _READS:
             attributes.add(instruction.argval)
             if instruction.opname in ("STORE_ATTR", "DELETE_ATTR"):
@@ -140,6 +153,7 @@ def _scan(code: CodeType) -> Names:
             subscripts |= {c for c in code.co_consts if type(c) in (str, int)}
         if instruction.opname in _REBINDS:
             rebound.add(instruction.argval)
+    identities |= bool((attributes | global_names) & _IDENTITIES)
     dynamic = bool((attributes | global_names) & set(_DYNAMIC))
     if dynamic:  # names given as literals count as mentioned
         literals = {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
@@ -157,6 +171,7 @@ def _scan(code: CodeType) -> Names:
             nested |= inner.nested
             rebound |= inner.rebound
             subscripts |= inner.subscripts
+            identities |= inner.identities
     return Names(
         frozenset(attributes),
         frozenset(stored),
@@ -165,6 +180,7 @@ def _scan(code: CodeType) -> Names:
         frozenset(nested),
         frozenset(rebound),
         frozenset(subscripts),
+        identities,
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from tracejit.capture.guards import current
 from tracejit.capture.host_program import give_up, settle, settle_numbers, surrender
+from tracejit.capture.location import is_own
 from tracejit.capture.number_places import NumberPlaces, Path, plain, put_plain, write
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.recursion import deeper
@@ -86,6 +87,7 @@ class CapturedCall:
         self.entry: Entry | None = None
         self.segments: list[Segment] = []
         self.ended = False  # by Ctrl-C, or an exit
+        self.identities = False  # what was run may depend on which objects are one
         self.inner: set[CodeType] = set()  # code of functions that executed code defines
 
     @property
@@ -221,6 +223,7 @@ class CapturedCall:
             self.numbers.mention(names)
             self.sinks.entered(original_code(frame.f_code))
             self.inner.update(names.nested)
+            self.identities |= names.identities and not is_own(original_code(frame.f_code))
             for name in names.globals:
                 container = frame.f_globals
                 if name in container or not hasattr(builtins, name):

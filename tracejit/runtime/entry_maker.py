@@ -78,9 +78,10 @@ class EntryMaker:
             [places[v] for v in inputs],
             self._checked(),
             self._is_runtime,
-            self._aliases(),
+            self._aliases(recipes.places),
             recorder.numbers.guarded_questions(),
             self._number_place,
+            self.state.objects() if self.call.identities else (),
         )
         self.numbers = reader(recipes.numbers, self._number_place)
         self.places = recipes.places
@@ -169,10 +170,12 @@ class EntryMaker:
         number = self.held.get(id(place))
         return number is not None and not self.recorder.numbers.is_asked(number)
 
-    def _aliases(self) -> list[tuple[Place, Place]]:
+    def _aliases(self, handed_on: list[Place]) -> list[tuple[Place, Place]]:
         """Pairs of places at which the program expects the same tensor, or the same memory."""
         lifted = {id(item.tensor): item for item in self.recorder.lifted_tensors()}
-        pairs = [(a, b) for a, b in self.state.repeated if id(a.value) in lifted]
+        known = {*lifted, *(id(place.value) for place in handed_on)}
+        told = self.call.identities
+        pairs = [(a, b) for a, b in self.state.repeated if told or id(a.value) in known]
         first: dict[Value, Any] = {}
         for item in lifted.values():
             other = first.setdefault(item.value, item)
