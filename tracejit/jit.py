@@ -97,6 +97,8 @@ class CompiledFunction:
             return self.function(*args, **kwargs)
         signature, arguments = self.signature, args
         if kwargs or len(args) != signature.plain:
+            if signature.outdated():
+                signature = self.signature = Signature(self.function)
             arguments = signature.normalise(args, kwargs)  # type: ignore[assignment]
             if arguments is None:
                 return self.function(*args, **kwargs)  # raises Python's own error
@@ -105,6 +107,9 @@ class CompiledFunction:
             with self.lock:  # another thread may have compiled meanwhile
                 found = self._find(mode, arguments)
                 if found is None:
+                    if signature.outdated():  # the function has other code
+                        self.signature = Signature(self.function)
+                        return self(*args, **kwargs)
                     return self._capture(mode, arguments)
         self.statistics.cache_hits += 1
         entry, (inputs, bound, snapshot) = found

@@ -61,6 +61,8 @@ def adapted(recorder: Any, function: Any) -> Any:
         return _adapted_function(recorder, function)
     if type(function) is MethodType and type(function.__func__) is FunctionType:
         return MethodType(_adapted_function(recorder, function.__func__), function.__self__)
+    if type(getattr(function, "__func__", function)) is functools._lru_cache_wrapper:
+        return with_plain_numbers(function)  # numbers are keys of what it keeps
     of_list = isinstance(function, MethodDescriptorType) and function.__objclass__ is list
     if of_list or type(function) is BuiltinFunctionType and not is_pure(function):
         return with_plain_numbers(function)

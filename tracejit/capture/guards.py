@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.capture.behaviour import behaviour
 from tracejit.capture.number_text import Asked, NumberText, asked_text
 from tracejit.capture.runtime_numbers import Question
 from tracejit.capture.shortcut import Lines, Shortcut, check_text
@@ -53,6 +54,7 @@ class Guards:
         distinct: Sequence[Place] = (),
     ):
         self.is_runtime = is_runtime
+        self.entered = state.entered
         self.lifted = {id(p.value) for p in inputs if isinstance(p, Place)}
         self.guarded_numbers: list[tuple[Place, Any]] = []  # by value
         self.lines: list[str] = []
@@ -86,7 +88,7 @@ class Guards:
         for one, other in aliases:
             self._alias(one, other)
         apart = self._distinct(distinct)
-        del self.is_runtime, self.tensor_places  # they would hold the caller's tensors
+        del self.is_runtime, self.entered, self.tensor_places  # the caller's
         found = f"({', '.join(names)}{',' if names else ''})"
         result = f"return {found}, ({''.join(key + ', ' for key in keys if key)}), None"
         self.source = check_text("check(arguments)", [*self.lines, result], "0")
@@ -260,6 +262,12 @@ class Guards:
                 place,
                 f"function {value.__qualname__}",
             )
+            if value.__code__ in self.entered:  # and reads globals
+                found = self._constant(value.__globals__)
+                self._fail(f"{name}.__globals__ is not {found}", place, "in the same module")
+        elif kind == "class":
+            found, what = self._constant(place.keys), f"the methods of {value.__qualname__}"
+            self._fail(f"{self._constant(behaviour)}({name}) != {found}", place, what)
         elif kind in ("identity", "module"):
             self._fail(
                 f"{name} is not {self._constant(value)}",

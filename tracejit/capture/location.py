@@ -15,6 +15,8 @@ from types import CodeType, FrameType
 from tracejit.ir.graph import Location
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_MACHINERY = ("<frozen importlib", "<frozen zipimport", "<frozen abc>")
+_HOOKS = ("__subclasshook__", "_check_methods")  # what `isinstance(x, Iterator)` runs
 _SIZES = os.path.join("tracejit", "ir", "sizes.py")
 _own: dict[int, tuple[CodeType, bool]] = {}  # by id: hashing code takes longer than the answer
 _seen: dict[tuple[CodeType, int], Location] = {}
@@ -27,8 +29,9 @@ def is_own(code: CodeType) -> bool:
     if known is None:
         name = code.co_filename
         made = code.co_qualname.startswith("__create_fn__.") or "_tuple_new" in code.co_names
-        own = name.startswith((PACKAGE, "<frozen", "<tracejit"))
-        known = _own[id(code)] = code, own or name == "<string>" and made
+        own = name.startswith((PACKAGE, "<tracejit", *_MACHINERY)) or name == "<string>" and made
+        hook = name == "<frozen _collections_abc>" and code.co_name in _HOOKS
+        known = _own[id(code)] = code, own or hook
     return known[1]
 
 

@@ -11,6 +11,7 @@ guards are checked in Python alone.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import platform
@@ -66,7 +67,8 @@ def dict_pointer(value: Any) -> int:
 
 def class_version(cls: type) -> int:
     """A number that changes with the attributes of a class and its bases; 0: it has none."""
-    hasattr(cls, "_tracejit_asks_for_a_version")  # classes get one when an attribute is looked up
+    with contextlib.suppress(AttributeError):  # classes get one when an attribute is looked up
+        type.__getattribute__(cls, "_tracejit_asks_for_a_version")
     return word(id(cls) + TYPE_VERSION) & 0xFFFFFFFF
 
 

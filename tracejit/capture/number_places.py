@@ -9,6 +9,7 @@ read it before. Called by `runtime.capture_call`.
 
 from __future__ import annotations
 
+import functools
 import gc
 import weakref
 from collections.abc import Iterable
@@ -24,6 +25,7 @@ from tracejit.capture.watch import Names, names_of
 from tracejit.ir.sizes import Size
 
 _NUMBERS = (int, float)
+_CACHED = functools._lru_cache_wrapper
 _ASKED = ("__index__", "__hash__", "__int__", "__float__", "__len__", "__bool__", "__complex__")
 _CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "__setstate__")
 _methods: weakref.WeakKeyDictionary[type, frozenset[Names]] = weakref.WeakKeyDictionary()
@@ -137,6 +139,9 @@ class NumberPlaces:
         self.seen.clear()
         if swept:
             sweep(numbers)
+            for place in self.state.places:
+                if isinstance(place.value, _CACHED) and _holds_numbers(place.value):
+                    place.value.cache_clear()  # nothing else can be done to a key
 
 
 def put_plain(places: Iterable[Place], arguments: tuple) -> None:
@@ -186,6 +191,19 @@ def sweep(numbers: Iterable[weakref.ref]) -> None:
             holder.cell_contents = plain(holder.cell_contents)
         elif type(getattr(holder, "__dict__", None)) is dict:
             plain(holder.__dict__)
+
+
+def _holds_numbers(cache: Any) -> bool:
+    """Whether a function's cache has runtime scalars as keys or results."""
+    todo, seen = gc.get_referents(cache), set()
+    while todo:
+        x = todo.pop()
+        if isinstance(x, RuntimeNumber):
+            return True
+        if id(x) not in seen and type(x).__name__ in ("dict", "tuple", "list", "_lru_list_elem"):
+            seen.add(id(x))
+            todo += gc.get_referents(x)
+    return False
 
 
 def methods_of(cls: type) -> frozenset[Names]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracejit.capture.aliasing import Memory, Traced, concrete
+from tracejit.capture.behaviour import behaviour
 from tracejit.capture.guards import current
 from tracejit.capture.host_program import HostProgram
 from tracejit.capture.host_reads import PENDING
@@ -160,6 +161,8 @@ def effects(
         if id(place) in grown:
             fresh = [recipes.of(v) for v in was[grown[id(place)] :]]
             found.append(appending(recipes.before(place), fresh))
+        elif place.kind == "class" and behaviour(was) != place.keys:
+            raise Unmodelled(f"the methods of {place.text} were changed")
         elif place.kind == "set" and frozenset(was) != place.keys:
             raise Unmodelled(f"the set {place.text} was changed")
         elif place.kind in ("sequence", "mapping") and _contents_changed(place, was, held):

@@ -8,6 +8,7 @@ exactly what the plain function would: ints of any size, IEEE doubles (C2).
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 from collections.abc import Callable
@@ -68,10 +69,9 @@ class Numbers:
         hints = [x.hint if is_runtime(x) else x for x in operands]
         if not self.open or len(self.shared) >= _MAX_EXPRESSIONS:
             return evaluate(op, self.asked(operands))
-        try:
+        hint: Any = None
+        with contextlib.suppress(ArithmeticError, TypeError, ValueError):  # raised again below
             hint = evaluate(op, hints)
-        except (ArithmeticError, TypeError, ValueError):
-            return evaluate(op, self.asked(operands))
         if type(hint) not in (int, float):
             return evaluate(op, self.asked(operands))
         key = (op, *map(_identity, operands))

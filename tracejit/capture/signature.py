@@ -7,8 +7,10 @@ parameter (`*args` a tuple,
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
+from types import FunctionType, MethodType
 from typing import Any
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -18,13 +20,21 @@ class Signature:
     """The parameters of a captured function."""
 
     def __init__(self, function: Callable[..., Any]):
-        self.signature = inspect.signature(function)
+        self.function = function
+        self.made_of = _made_of(function)
+        # A decorator's own parameters: what it wraps may have others.
+        self.signature = inspect.signature(function, follow_wrapped=False)
         parameters = list(self.signature.parameters.values())
         self.names = [p.name for p in parameters]
         kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         self.spread = frozenset(k for k, p in enumerate(parameters) if p.kind in kinds)
         self.plain = len(parameters) if all(p.kind in _POSITIONAL for p in parameters) else -1
         self.parameters = parameters
+
+    def outdated(self) -> bool:
+        """Whether the function got other code or defaults."""
+        now = _made_of(self.function)
+        return len(now) != len(self.made_of) or any(a is not b for a, b in zip(now, self.made_of))
 
     def normalise(self, args: tuple, kwargs: dict[str, Any]) -> tuple | None:
         """One value per parameter, defaults filled in; None where they do not fit."""
@@ -51,3 +61,16 @@ class Signature:
             else:
                 args.append(value)
         return function(*args, **kwargs)
+
+
+def _made_of(function: Any) -> list[Any]:
+    """The objects that a function's signature is read from."""
+    if isinstance(function, functools.partial):
+        given = function.keywords.items()
+        return [*_made_of(function.func), *function.args, *(x for item in given for x in item)]
+    if not isinstance(function, (FunctionType, MethodType)):
+        function = type(function).__call__
+    code = getattr(function, "__code__", None)
+    keywords = getattr(function, "__kwdefaults__", None) or {}
+    defaults = getattr(function, "__defaults__", None) or ()
+    return [code, *defaults, *(x for item in keywords.items() for x in item)]

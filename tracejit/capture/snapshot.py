@@ -168,6 +168,8 @@ class Coverage:
             if other not in self.checks:
                 raise Uncovered
             return []
+        if kind == "class":
+            return _class_rows(value)
         rows = [(id(value) + words.TYPE, id(type(value)))]
         if kind == "tensor":
             return rows + self._tensor(value)
@@ -176,8 +178,10 @@ class Coverage:
         if kind == "mapping":
             return rows + _dict_rows(value)
         if kind == "function":
-            at = id(value) + words.function_offset("__code__")
-            return [*rows, (at, id(value.__code__))]
+            names = ("__code__", "__globals__")
+            return rows + [
+                (id(value) + words.function_offset(n), id(getattr(value, n))) for n in names
+            ]
         if kind in ("object", "method"):
             return rows
         raise Uncovered

@@ -26,8 +26,12 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.capture.behaviour import behaviour, code_in_class, may_change
+from tracejit.capture.location import is_own
+from tracejit.capture.watch import Names
 from tracejit.eager.tensor import Tensor
 from tracejit.memory.devices import device
+from tracejit.ops.record import Op
 from tracejit.ops.types import dtype
 
 PRIMITIVE = (
@@ -45,8 +49,8 @@ PRIMITIVE = (
     range,
     np.generic,
 )
-_IDENTITY = (BuiltinFunctionType, type, staticmethod, classmethod, property, np.dtype, np.ufunc,
-             type(np.mean))  # fmt: skip
+_IDENTITY = (BuiltinFunctionType, type(NotImplemented), type, staticmethod, classmethod, property,
+             np.dtype, np.ufunc, type(np.mean), Op)  # fmt: skip
 MODULE_TABLES = (
     "forward",
     "_parameters",
@@ -172,10 +176,18 @@ def _is_plain_object(value: Any) -> bool:
     """An instance of a Python class, whose attributes are in `__dict__` or slots."""
     cls = type(value)
     return (
-        bool(cls.__flags__ & (1 << 9))
+        may_change(cls)
         and (hasattr(value, "__dict__") or hasattr(cls, "__slots__"))
         and (not hasattr(cls, "__next__"))
     )
+
+
+def _is_internal(cls: type) -> bool:
+    """Classes of ours that no program of the user's can run into."""
+    module = str(cls.__module__)
+    if not module.startswith("tracejit.") or issubclass(cls, Tensor):
+        return False
+    return not module.startswith(("tracejit.nn", "tracejit.optim"))
 
 
 def _class_attribute(cls: type, name: str) -> Any:
@@ -193,6 +205,9 @@ class State:
         self.names: set[str] = set()
         self.stored: set[str] = set()
         self.everything = False
+        self.uncertain: set[str] = set()  # names that code expects to be missing at times
+        self.doubtful = False  # any name may be: code handles that it is missing
+        self.classes: set[int] = set()
         self.places: list[Place] = []
         self.by_id: dict[int, Place] = {}
         self.roots: dict[tuple, Place] = {}
@@ -211,18 +226,20 @@ class State:
             self.kept.append(container)
             self._visit(place)
 
-    def mention(self, attributes: frozenset[str], stored: frozenset[str], everything: bool) -> None:
+    def mention(self, code: Names) -> None:
         """More code was entered: its names count from now on."""
-        new, self.stored = attributes - self.names, self.stored | stored
-        widened = everything and not self.everything
-        self.everything |= everything
+        new = code.attributes - self.names
+        new |= (code.stored - self.stored) | (code.uncertain - self.uncertain)
+        widened = code.dynamic > self.everything or code.doubtful > self.doubtful
+        self.stored |= code.stored
+        self.uncertain |= code.uncertain
+        self.everything |= code.dynamic
+        self.doubtful |= code.doubtful
         if not new and not widened:
             return
-        self.names |= new
+        self.names |= code.attributes
         for place in list(self.places):
-            if place.kind in ("object", "module", "identity", "tensor") and place is self.by_id.get(
-                id(place.value)
-            ):
+            if place.kind in _WITH_ATTRIBUTES and place is self.by_id.get(id(place.value)):
                 self._attributes(place, place.value, None if widened else new)
 
     def objects(self) -> list[Place]:
@@ -245,13 +262,15 @@ class State:
         if known is None:
             self.by_id[id(value)] = place
             self.kept.append(value)
+            self.behaves(value if isinstance(value, type) else type(value))
             self._contents(place, value, kind)
 
     def _contents(self, place: Place, value: Any, kind: str) -> None:
         if kind == "function":
             self.functions.setdefault(value.__code__, []).append(place)
-            if value.__code__ in self.entered:
+            if value.__code__ in self.entered or is_own(value.__code__):  # ours are not watched
                 self._closed_over(place)
+            self._attributes(place, value, None)
         elif kind == "sequence":
             self._elements(place, enumerate(value), len(value))
         elif kind == "mapping":
@@ -291,8 +310,6 @@ class State:
             self._child(place, "item", key, element, f"{place.text}[{_key_text(key)}]")
 
     def _attributes(self, place: Place, value: Any, only: set[str] | frozenset[str] | None) -> None:
-        if place.kind == "module" and (value.__name__ or "").split(".")[0] in _TRUSTED_MODULES:
-            return
         own = getattr(value, "__dict__", {})
         if not isinstance(own, (dict, MappingProxyType)):  # made up by the object's own __getattr__
             own = {}
@@ -320,17 +337,22 @@ class State:
             names = set(names) | set(MODULE_TABLES)
         text = place.text
         for name in sorted(names):
-            if isinstance(own, dict) and name in own or name in own:
+            if name in own:
                 if place.kind != "identity":
                     self._child(place, "attr", name, own[name], f"{text}.{name}")
                     continue
-            if place.kind == "module":
+            if place.kind == "function" and name in self.stored and not is_own(value.__code__):
+                self._child(place, "attr", name, ABSENT, f"{text}.{name}")
+            if place.kind in ("module", "function"):
                 continue
             self._class_level(place, value, name, own)
 
     def _class_level(self, place: Place, value: Any, name: str, own: Any) -> None:
-        cls = value if isinstance(value, type) else type(value)
-        if not isinstance(value, type) and place.kind == "identity":
+        if isinstance(value, type):
+            self._of_class(place, value, name)
+            return
+        cls = type(value)
+        if place.kind == "identity":
             return
         found = _class_attribute(cls, name)
         if isinstance(found, _SLOT):
@@ -339,14 +361,33 @@ class State:
             ours = str(cls.__module__).startswith("tracejit")
             if not ours:
                 self._child(place, "type", name, found, f"{place.text}.{name}")
-            if (
-                place.kind == "object"
-                and hasattr(value, "__dict__")
-                and (not ours or name == "forward")
-            ):
+            if hasattr(value, "__dict__") and (not ours or name == "forward"):
                 self._child(place, "attr", name, ABSENT, f"{place.text}.{name} of the instance")
-        elif found is ABSENT and name in self.stored and place.kind == "object":
-            self._child(place, "attr", name, ABSENT, f"{place.text}.{name}")
+        elif found is ABSENT:
+            missed = self._may_miss(name, cls)
+            if (missed or name in self.stored) and hasattr(value, "__dict__"):
+                self._child(place, "attr", name, ABSENT, f"{place.text}.{name}")
+            if missed:
+                self._child(place, "type", name, ABSENT, f"{place.text}.{name} of the class")
+
+    def _of_class(self, place: Place, cls: type, name: str) -> None:
+        """An attribute that code names of a class itself."""
+        found = _class_attribute(cls, name)
+        if not may_change(cls) or _is_internal(cls) or isinstance(found, (_SLOT, *_QUIET)):
+            return
+        inherited = _class_attribute(type(cls), name) if may_change(type(cls)) else ABSENT
+        if found is ABSENT and inherited is not ABSENT:
+            self.add_root("constant", type(cls), type(cls), type(cls), type(cls).__qualname__)
+        elif found is ABSENT and not self._may_miss(name, type(cls)):
+            return
+        self._child(place, "type", name, found, f"{place.text}.{name}")
+
+    def _may_miss(self, name: str, cls: type) -> bool:
+        """Whether code may ask for an attribute, of a `cls`, that is not there."""
+        if self.doubtful or name in self.uncertain:
+            return True
+        answers = getattr(cls, "__getattr__", None)  # that of modules looks in their tables
+        return type(answers) is FunctionType and not is_own(answers.__code__)
 
     def _child(self, parent: Place, how: str, key: Any, value: Any, text: str) -> None:
         identity = (how, key if isinstance(key, PRIMITIVE) else id(key))
@@ -354,6 +395,35 @@ class State:
             return
         child = parent.children[identity] = Place(parent, how, key, value, text)
         self._visit(child)
+
+    def behaves(self, cls: type) -> None:
+        """Operators and methods of a class count as read."""
+        if id(cls) in self.classes or not may_change(cls) or _is_internal(cls):
+            return
+        self.classes.add(id(cls))
+        place = Place(None, "constant", cls, cls, f"class {cls.__qualname__}")
+        place.kind, place.keys = "class", behaviour(cls)
+        self.places.append(place)
+        self.behaves(type(cls))
+
+    def runs(self, function: FunctionType) -> None:
+        """The captured function: its code counts as read."""
+        place = Place(None, "constant", function, function, function.__qualname__)
+        self.places.append(place)
+
+    def enter_method(self, owner: Any, code: Any) -> bool:
+        """As `enter`, for a method of `owner`, or of the class that it is, which nobody named."""
+        cls = type(owner)
+        found = code_in_class(owner, code) if isinstance(owner, type) else None
+        found = found or code_in_class(cls, code)
+        if found is None:
+            return False
+        self.behaves(owner if isinstance(owner, type) else cls)
+        base, name = found
+        self.add_root("constant", base, base, base, f"class {base.__qualname__}")
+        known = self.by_id[id(base)]
+        self._child(known, "type", name, vars(base)[name], f"{base.__qualname__}.{name}")
+        return self.enter(code)
 
     def enter(self, code: Any) -> bool:
         """A function with this code runs: what it closes over and its defaults count as read.
@@ -405,25 +475,7 @@ class State:
 
 _SLOT = MemberDescriptorType
 _QUIET = (type(object.__init__), type(object.__new__), type(int.real), type(str.join))
-_TRUSTED_MODULES = {
-    "tracejit",
-    "math",
-    "builtins",
-    "typing",
-    "functools",
-    "itertools",
-    "operator",
-    "collections",
-    "abc",
-    "contextlib",
-    "dataclasses",
-    "enum",
-    "types",
-    "numbers",
-    "copy",
-    "inspect",
-    "warnings",
-}
+_WITH_ATTRIBUTES = ("object", "module", "identity", "tensor", "function")
 
 
 def _key_text(key: Any) -> str:

@@ -27,16 +27,16 @@ import numpy
 from tracejit.capture.location import PACKAGE, is_own
 from tracejit.capture.source import original_code
 
-_INSTALLED = tuple(
-    {
-        os.path.dirname(os.__file__) + os.sep,
-        os.path.dirname(os.path.dirname(numpy.__file__)) + os.sep,
-    }
+_INSTALLED = (
+    os.path.dirname(os.__file__) + os.sep,
+    os.path.dirname(os.path.dirname(numpy.__file__)) + os.sep,
+    "<frozen ",
 )
 _LIBRARY = (
     PACKAGE + "nn",
     PACKAGE + "optim",
 )  # own code that reads the user's state like user code does
+_RUNTIME = PACKAGE + "capture/control.py"  # does what the user's code says
 _UNWATCHED = (PACKAGE + "nn/module", PACKAGE + "optim/state.py")
 _READS = (
     "LOAD_ATTR",
@@ -102,6 +102,7 @@ _IDENTITIES = set(
     "id set frozenset is_ is_not indexOf countOf contains index count remove add discard "
     "setdefault fromkeys __contains__ __eq__ __ne__".split()
 )
+_HANDLERS = {"AttributeError", "Exception", "BaseException", "suppress"}
 _DYNAMIC = ("getattr", "hasattr", "vars", "__dict__", "__getattribute__", "attrgetter")
 
 
@@ -117,6 +118,8 @@ class Names:
     rebound: frozenset[str]  # globals and closure variables that are assigned
     subscripts: frozenset  # literals, where entries of containers are assigned
     identities: bool  # it may depend on which objects are one: `x is y`, `x in seen`, `id(x)`
+    uncertain: frozenset[str]  # attributes that it asks for in ways that allow them to be missing
+    doubtful: bool  # it handles that an attribute is missing, here or in what it calls
 
 
 _names: dict[CodeType, Names] = {}
@@ -138,10 +141,15 @@ def _scan(code: CodeType) -> Names:
     subscripts: set[Any] = set()
     identities = False
     before = None  # the instruction
+    uncertain: set[str] = set()
+    by_position = False  # a class pattern takes the class's `__match_args__`
     for instruction in dis.get_instructions(code):
         constant = before is not None and before.opname == "LOAD_CONST"
         identities |= instruction.opname in _COMPARES and not constant
         identities |= instruction.opname in _HASHES
+        if instruction.opname == "MATCH_CLASS" and before is not None:
+            uncertain |= set(before.argval)  # the attributes that a class pattern names
+            by_position |= bool(instruction.arg)
         before = instruction
         if instruction.opname in _READS:
             attributes.add(instruction.argval)
@@ -153,12 +161,14 @@ def _scan(code: CodeType) -> Names:
             subscripts |= {c for c in code.co_consts if type(c) in (str, int)}
         if instruction.opname in _REBINDS:
             rebound.add(instruction.argval)
+    attributes |= uncertain
     identities |= bool((attributes | global_names) & _IDENTITIES)
-    dynamic = bool((attributes | global_names) & set(_DYNAMIC))
+    dynamic = by_position or bool((attributes | global_names) & set(_DYNAMIC))
+    doubtful = _handles_missing(code, attributes | global_names)
     if dynamic:  # names given as literals count as mentioned
-        literals = {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
-        attributes |= literals
-        stored |= literals
+        uncertain |= {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
+        attributes |= uncertain
+        stored |= uncertain
     nested: set[CodeType] = set()
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -172,6 +182,8 @@ def _scan(code: CodeType) -> Names:
             rebound |= inner.rebound
             subscripts |= inner.subscripts
             identities |= inner.identities
+            uncertain |= inner.uncertain
+            doubtful |= inner.doubtful
     return Names(
         frozenset(attributes),
         frozenset(stored),
@@ -181,7 +193,16 @@ def _scan(code: CodeType) -> Names:
         frozenset(rebound),
         frozenset(subscripts),
         identities,
+        frozenset(uncertain),
+        doubtful,
     )
+
+
+def _handles_missing(code: CodeType, names: set[str]) -> bool:
+    """Whether code of the user's has a handler that a missing attribute would run."""
+    if is_own(code) or code.co_filename.startswith(_INSTALLED):
+        return False
+    return bool(names & _HANDLERS)
 
 
 PASSED_ON: set[CodeType] = set()  # own code through which the user's calls go
@@ -265,6 +286,7 @@ class Watcher:
         elif (
             caller is not None
             and not _is_the_users(caller.f_code)
+            and caller.f_code.co_filename != _RUNTIME
             and code.co_filename.startswith(_INSTALLED)
         ):
             self.inside = frame

@@ -84,6 +84,7 @@ class CapturedCall:
         self.recorder.replayable = watch
         self.sinks = Sinks()
         self.names = signature.names
+        self.spread = signature.spread
         self.entry: Entry | None = None
         self.segments: list[Segment] = []
         self.ended = False  # by Ctrl-C, or an exit
@@ -104,6 +105,9 @@ class CapturedCall:
         )
         if self.watch and owner is not None:  # a bound method, a callable object
             self.state.add_root("constant", owner, None, owner, "self")
+        target = getattr(self.function, "__func__", self.function)
+        if self.watch and isinstance(target, FunctionType):
+            self.state.runs(target)
         values = tuple(self._argument(k, v) for k, v in enumerate(self.arguments))
         modes = (is_grad_enabled(), get_default_dtype())
         seeded = default_generator.array.copy()
@@ -169,11 +173,26 @@ class CapturedCall:
         if self.watch:
             self.state.add_root("argument", self, k, value, self.names[k])
             place = self.state.roots["argument", id(self), k]
-            if type(value) is float or type(value) is int and (
-                self.reads_source or self.numbers.varies(place)
-            ):
-                return self.numbers.argument(place)
+            if k in self.spread:
+                return self._spread(place, value)
+            return self._number(place)
         return value
+
+    def _spread(self, place: Place, value: Any) -> Any:
+        """What `*args` or `**kwargs` are made of."""
+        inside = {key: child for (_, key), child in place.children.items()}
+        if len(inside) < len(value):  # too many to look at
+            return value
+        if isinstance(value, tuple):
+            return tuple(self._number(inside[key]) for key in range(len(value)))
+        return {key: self._number(inside[key]) for key in value}
+
+    def _number(self, place: Place) -> Any:
+        """What is at a place of the arguments; a runtime scalar for a number."""
+        kind = type(place.value)
+        if kind is float or kind is int and (self.reads_source or self.numbers.varies(place)):
+            return self.numbers.argument(place)
+        return place.value
 
     def _run_segment(self, graph: Graph, inputs: list[Any]) -> Callable[[], list[Tensor]]:
         """Compile; what is returned runs it."""
@@ -219,15 +238,16 @@ class CapturedCall:
         state = self.state
         saved, active.recorder = active.recorder, None
         try:
-            state.mention(names.attributes, names.stored, names.dynamic)
+            state.mention(names)
             self.numbers.mention(names)
             self.sinks.entered(original_code(frame.f_code))
             self.inner.update(names.nested)
             self.identities |= names.identities and not is_own(original_code(frame.f_code))
             for name in names.globals:
                 container = frame.f_globals
-                if name in container or not hasattr(builtins, name):
-                    state.add_root("global", container, name, container.get(name, ABSENT), name)
+                state.add_root("global", container, name, container.get(name, ABSENT), name)
+                if name not in container and hasattr(builtins, name):
+                    state.add_root("global", vars(builtins), name, getattr(builtins, name), name)
             self._cells(frame)
             self.numbers.look()
         finally:
@@ -235,7 +255,7 @@ class CapturedCall:
 
     def _cells(self, frame: FrameType) -> None:
         code = original_code(frame.f_code)
-        if self.state.enter(code) or not code.co_freevars:
+        if is_own(code) or self.state.enter(code):
             return
         function = getattr(self.function, "__func__", self.function)
         if getattr(function, "__code__", None) is code:
@@ -244,10 +264,16 @@ class CapturedCall:
                     self.state.add_root("cell", cell, cell, cell.cell_contents, name)
                 except ValueError:  # not assigned yet
                     continue
-        elif (
-            code not in self.inner
-        ):  # else made inside the call: what it closes over was made there too
+        elif code in self.inner:  # made inside the call: what it closes over was made there too
+            return
+        elif not self._method(code, frame) and code.co_freevars:
             self.recorder.seen(f"{code.co_qualname} closes over variables and was found nowhere")
+
+    def _method(self, code: CodeType, frame: FrameType) -> bool:
+        """Whether the function that runs is an attribute of its first argument's class."""
+        if not code.co_argcount:
+            return False
+        return self.state.enter_method(frame.f_locals[code.co_varnames[0]], code)
 
     def _foreign(self, function: Any) -> None:
         if active.recorder is None:  # a segment is compiled or runs: not the user's doing
