@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import operator
 import weakref
 from collections.abc import Callable, Iterator
 from types import (
@@ -49,8 +50,10 @@ PRIMITIVE = (
     range,
     np.generic,
 )
-_IDENTITY = (BuiltinFunctionType, type(NotImplemented), type, staticmethod, classmethod, property,
-             np.dtype, np.ufunc, type(np.mean), Op)  # fmt: skip
+_IDENTITY = (
+    BuiltinFunctionType, type(NotImplemented), type, staticmethod, classmethod, property,
+    operator.attrgetter, operator.itemgetter, np.dtype, np.ufunc, type(np.mean), Op,
+)  # fmt: skip
 MODULE_TABLES = (
     "forward",
     "_parameters",
@@ -188,6 +191,12 @@ def _is_internal(cls: type) -> bool:
     if not module.startswith("tracejit.") or issubclass(cls, Tensor):
         return False
     return not module.startswith(("tracejit.nn", "tracejit.optim"))
+
+
+def _is_ours(cls: type, name: str) -> bool:
+    """Whether an attribute of a class comes from one of tracejit's."""
+    owner = next((c for c in cls.__mro__ if name in c.__dict__), cls)
+    return str(owner.__module__).startswith("tracejit.")
 
 
 def _class_attribute(cls: type, name: str) -> Any:
@@ -373,7 +382,7 @@ class State:
     def _of_class(self, place: Place, cls: type, name: str) -> None:
         """An attribute that code names of a class itself."""
         found = _class_attribute(cls, name)
-        if not may_change(cls) or _is_internal(cls) or isinstance(found, (_SLOT, *_QUIET)):
+        if not may_change(cls) or _is_ours(cls, name) or isinstance(found, (_SLOT, *_QUIET)):
             return
         inherited = _class_attribute(type(cls), name) if may_change(type(cls)) else ABSENT
         if found is ABSENT and inherited is not ABSENT:
