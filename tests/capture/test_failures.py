@@ -42,6 +42,8 @@ def chain(error):
     found = []
     while error is not None:
         text = str(error)
+        if isinstance(error, RecursionError):  # how it ends tells which call happened to be last
+            text = text.partition(" while")[0]
         if isinstance(error, RecursionError):  # "... in comparison", wherever the limit is met
             text = text.partition(" in ")[0]
         found.append((type(error), text, getattr(error, "__notes__", [])))

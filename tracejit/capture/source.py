@@ -29,6 +29,7 @@ from tracejit.capture.rewrite import rewrite_function
 from tracejit.capture.rewrite_expressions import BOUND, RUNTIME
 from tracejit.capture.rewrite_names import Function
 from tracejit.capture.source_match import FUNCTION, Origin, relabelled, same_but_asserts, same_code
+from tracejit.capture.unwatched import unwatched
 
 FACTORY = "@factory"
 MAX_CODES, MAX_FILES = 2048, 16
@@ -130,7 +131,7 @@ def _converted_code(function: FunctionType) -> CodeType | None:
     known = _codes.get(id(code))
     if known is not None:
         return known[1]
-    found = None if _left_alone(code) else _compiled(function)
+    found = None if _left_alone(code) else unwatched(_compiled, function)
     with _lock:
         _codes[id(code)] = code, found
         while len(_codes) > MAX_CODES:

@@ -21,6 +21,7 @@ import numpy as np
 from tracejit.capture.breaks import Refused
 from tracejit.capture.location import is_own
 from tracejit.capture.source import is_converted
+from tracejit.capture.unwatched import WATCHING
 
 _EFFECTS = (
     "STORE_ATTR", "STORE_SUBSCR", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF", "STORE_SLICE",
@@ -65,6 +66,9 @@ class TrialWatch:
             raise self.refused
         if callable(self.watching):
             self.watching(frame, event, argument)
+
+
+WATCHING.add(TrialWatch._event)
 
 
 def _is_own_doing(frame: FrameType) -> bool:

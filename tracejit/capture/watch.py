@@ -26,6 +26,7 @@ import numpy
 
 from tracejit.capture.location import PACKAGE, is_own
 from tracejit.capture.source import original_code
+from tracejit.capture.unwatched import WATCHING
 
 _INSTALLED = (
     os.path.dirname(os.__file__) + os.sep,
@@ -206,6 +207,9 @@ def _handles_missing(code: CodeType, names: set[str]) -> bool:
 
 
 PASSED_ON: set[CodeType] = set()  # own code through which the user's calls go
+# Files of tracejit, by the id of their code: what the watcher passes over, and whose C calls.
+_unwatched: dict[int, CodeType] = {}
+_silent: dict[int, CodeType] = {}
 
 
 def is_watched(code: CodeType) -> bool:
@@ -271,9 +275,13 @@ class Watcher:
             if event == "return" and frame is self.inside:
                 self.inside = None
         elif event == "call":
-            self._call(frame)
-        elif event == "c_call" and _is_the_users(frame.f_code):
-            self._judge(argument)
+            if id(frame.f_code) not in _unwatched:
+                self._call(frame)
+        elif event == "c_call" and id(frame.f_code) not in _silent:
+            if _is_the_users(frame.f_code):
+                self._judge(argument)
+            elif frame.f_code.co_filename.startswith(PACKAGE):
+                _silent[id(frame.f_code)] = frame.f_code
 
     def _call(self, frame: FrameType) -> None:
         code, caller = original_code(frame.f_code), frame.f_back
@@ -282,6 +290,8 @@ class Watcher:
             return
         if is_own(code):
             if not is_watched(code):
+                if code.co_filename.startswith(PACKAGE):
+                    _unwatched[id(code)] = code
                 return
         elif (
             caller is not None
@@ -311,3 +321,5 @@ class Watcher:
                 self.judged[key] = pure
         if not pure:
             self.foreign(function)
+
+WATCHING.add(Watcher._event)
