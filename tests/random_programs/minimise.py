@@ -26,15 +26,19 @@ from tests.random_programs.program import (
 Fails = Callable[[Program], bool]
 
 
-def minimise(program: Program, fails: Fails, seconds: float = 20) -> Program:
+def minimise(program: Program, fails: Fails, seconds: float = 40) -> Program:
     """Greedily apply the first simplification under which it still fails, until none does."""
     deadline = time.monotonic() + seconds
+    tried = {hash(program)}
     found = True
     while found:
         found = False
         for smaller in _simpler(program):
             if time.monotonic() > deadline:
                 return program
+            if hash(smaller) in tried:
+                continue
+            tried.add(hash(smaller))
             if _still(smaller, fails):
                 program, found = smaller, True
                 break
@@ -49,25 +53,23 @@ def _still(program: Program, fails: Fails) -> bool:
 
 
 def _simpler(program: Program) -> Iterator[Program]:
+    for k in range(len(program.calls)):
+        if len(program.calls) > 1:
+            yield replace(program, calls=program.calls[:k] + program.calls[k + 1 :])
     for body in smaller_bodies(program.steps):
         yield replace(program, steps=body)
     for name in _defined(program):
         yield _without(program, name)
     for body in smaller_bodies(program.preamble):
         yield replace(program, preamble=body)
-    for k in range(len(program.calls)):
-        if len(program.calls) > 1:
-            yield replace(program, calls=program.calls[:k] + program.calls[k + 1 :])
     for k in range(len(program.outputs)):
-        yield replace(
-            program, outputs=program.outputs[:k] + program.outputs[k + 1 :], container="tuple"
-        )
+        outputs = program.outputs[:k] + program.outputs[k + 1 :]
+        yield replace(program, outputs=outputs, container="tuple")
     if program.backward:
         yield replace(program, backward="")
-        for smaller in _simpler_call(program.calls[k]):
-            yield replace(
-                program, calls=(*program.calls[:k], smaller, *program.calls[k + 1 :])
-            )
+    for k, call in enumerate(program.calls):
+        for smaller in _simpler_call(call):
+            yield replace(program, calls=(*program.calls[:k], smaller, *program.calls[k + 1 :]))
     for name in ("cells", "each", "once"):
         lines = getattr(program, name)
         for k in range(len(lines)):

@@ -30,13 +30,16 @@ BATCH = 20
 
 @dataclass
 class Shares:
-    """Every program is interpreted with numerics="eager"; one in so many runs in each other way."""
+    """Every program is interpreted with numerics="eager"; one in so many runs in each other way.
+    Those with control flow have more to compile and are compiled in one of `flow` such cases.
+    """
 
     compiled: int = 4
     graph: int = 4
     exact: int = 16
     python: int = 32
     trace: int = 16
+    flow: int = 4
     only: tuple[str, ...] = ()
 
     def ways(self, seed: int) -> list[Way]:
@@ -45,11 +48,12 @@ class Shares:
         ways, turn = [Way("graph", "eager")], seed // 2  # even and odd seeds alike
         if turn % self.graph == 1:
             ways.append(Way("graph"))
-        if turn % self.compiled == 0:
+        rare = self.flow if seed % 2 else 1
+        if turn % (self.compiled * rare) == 0:
             ways.append(Way("compiled"))
-        if turn % self.exact == 3:
+        if turn % (self.exact * rare) == 3:
             ways.append(Way("compiled", "eager"))
-        if turn % self.python == 2:
+        if turn % (self.python * rare) == 2:
             ways.append(Way("python"))
         if turn % self.trace == 5:
             ways.append(Way("graph", "eager", "trace"))

@@ -57,11 +57,12 @@ class Mismatch:
     program: Program
 
     @property
-    def kind(self) -> tuple[str, str]:
+    def kind(self) -> tuple[str, str, str]:
         """What stays the same while a program is made smaller."""
-        what = self.where.partition(": ")[2] or self.where
+        words = (self.where.partition(": ")[2] or self.where).split(" ")
         raised = self.detail.partition("exception: ")[2] if self.where == "structure" else ""
-        return what.split(" ")[0], raised.lstrip("\"'").partition(":")[0]
+        aspect = words[-1] if words[-1] in ("version", "gradient", "type") else ""
+        return words[0], aspect, raised.lstrip("\"'").partition(":")[0]
 
     def __str__(self) -> str:
         return f"{self.way}: {self.where}: {self.detail}\n{self.program.text()}"
