@@ -13,7 +13,7 @@ import pytest
 import tracejit as tj
 from tests.random_programs.choices import Choices
 from tests.random_programs.conditions import DECIDED
-from tests.random_programs.control_coverage import PLACES, Control
+from tests.random_programs.control_coverage import PLACES, REGIONS, Control
 from tests.random_programs.generator import generate_flow, program_of
 from tests.random_programs.minimise import minimise
 from tests.random_programs.observe import observe
@@ -122,6 +122,33 @@ def test_what_the_caller_changes_between_calls_arrives() -> None:
 BY_ROUNDING = block(("if (x0.sum() + 1) - x0.sum() - 1 >= 0:", "x0 = x0 * 2"), ("else:", "return"))
 
 
+SAMPLES = [
+    (Way("graph", "eager"), range(8001, 8061, 2)),
+    (Way("graph", "eager", "trace"), range(8101, 8125, 2)),
+    (Way("graph"), range(8201, 8217, 2)),
+    (Way("compiled"), range(8301, 8317, 2)),
+    (Way("compiled", "eager"), range(8401, 8405, 2)),
+    (Way("python"), range(8501, 8505, 2)),
+]
+
+
+@pytest.mark.parametrize(("way", "seeds"), SAMPLES)
+def test_programs_agree(way: Way, seeds: range) -> None:
+    found, control = [], Control()
+    for seed in seeds:
+        captured: list = []
+        mismatch = check(program_of(seed), way, told=captured)
+        control.add_capture("this way", captured[0])
+        if mismatch is not None:
+            found.append(f"seed {seed}: {mismatch}")
+    assert not found, f"{len(found)} of {len(seeds)} programs differ\n" + "\n".join(found[:3])
+    if way == Way("graph", "eager"):  # control flow was captured, not only run again
+        counts = control.counts
+        assert counts["this way: without a break"] > 0.4 * len(seeds)
+        assert counts["this way: without a break, with a region"] > 2
+        assert all(counts[f"this way: with {name}"] for name in REGIONS[:3])
+
+
 def test_what_rounding_decides_is_undecided_and_counted() -> None:
     right = program("o.k = 1", BY_ROUNDING, "o.k = 2")
     expected = observe(right)
@@ -159,7 +186,7 @@ def test_loops_stay_bounded_while_they_become_small() -> None:
 
 def test_programs_cover_every_construct_in_every_place() -> None:
     control, lines = Control(), 0
-    for seed in range(1, 1601, 2):
+    for seed in range(1, 1201, 2):
         made = program_of(seed)
         control.add(made)
         lines += len(printed(made.steps))
@@ -170,11 +197,11 @@ def test_programs_cover_every_construct_in_every_place() -> None:
     for what in ("if", "while", "ternary"):
         assert {by for w, _, by in control.marks if w == what} >= {*DECIDED}
     counts = control.counts
-    assert counts["programs decided by a tensor"] > 300 and lines > 5000
+    assert counts["programs decided by a tensor"] > 200 and lines > 3000
     for word in ("break", "continue", "return"):
-        assert counts[f"programs with {word} in a loop"] > 15
+        assert counts[f"programs with {word} in a loop"] > 10
     changes = ("o.k", "o.flag", "o.t", "o.l.append", "global", "cell", "an argument", "no_grad")
-    assert all(counts[f"state changed between calls: {c}"] > 5 for c in changes)
+    assert all(counts[f"state changed between calls: {c}"] > 2 for c in changes)
 
 
 def test_most_programs_run_to_their_end_and_none_for_long() -> None:
