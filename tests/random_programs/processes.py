@@ -24,7 +24,7 @@ from tests.random_programs.observe import observe
 from tests.random_programs.program import Program
 from tests.random_programs.runner import Mismatch, Way, check, tolerance_of
 
-HANGS_AFTER = 60  # seconds for one program
+HANGS_AFTER = 150  # seconds for one program, made small if it fails
 BATCH = 20
 
 
