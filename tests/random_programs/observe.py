@@ -105,17 +105,19 @@ class Caller:
                 result = self.function(*arguments.values())
         except Exception as e:
             seen.append(("exception", f"{type(e).__name__}: {e}"))
-        return seen + self._after(result, arguments, before)
+        return self._after(seen, result, arguments, before)
 
     def _version(self, name: str) -> int:
         """How often memory was written; of a program with loops, which count once, whether."""
         version = self.memories[name]._version
         return version != self.versions[name] if self.program.is_flow else version
 
-    def _after(self, result: Any, arguments: dict[str, Any], before: dict[str, Any]) -> Observed:
+    def _after(
+        self, seen: Observed, result: Any, arguments: dict[str, Any], before: dict[str, Any]
+    ) -> Observed:
         known = {**self.memories, **arguments, **{f"old {n}": x for n, x in before.items()}}
         look = Look(self.memories, known, versions=not self.program.is_flow)
-        seen = look.at("output", result)
+        seen = seen + look.at("output", result)
         if "o" in self.scope:
             seen += look.at("o", vars(self.scope["o"]))
         seen += [found for n, c in self.cells.items() for found in look.at(n, c.cell_contents)]
@@ -123,7 +125,10 @@ class Caller:
         if self.program.backward == "outside":
             with self.noise:
                 seen += _backward(look.outputs)
+        failed = any("Trying to backward" in str(x) for _, x in seen)
         for name, x in self.memories.items():
+            if failed and x.is_leaf:  # which gradients had arrived by then is not promised
+                x.grad = None
             seen += _of_memory(f"memory {name}", x)
             seen.append((f"memory {name} version", self._version(name)))
         seen.append(("generator", default_generator.array.copy()))
