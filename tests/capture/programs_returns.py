@@ -628,6 +628,49 @@ def history_after_a_break(jit):
     return out
 
 
+def rows_of_what_may_be_expanded(jit):
+    @jit
+    def f(x, y):
+        k = 0
+        while True:
+            k += 1
+            if k > 2 or x.sum() > 0:
+                break
+            y = y + 5
+        for i, _ in enumerate(x):
+            y[i - 1] += y[i - 1] + 1
+        return y
+
+    out = []
+    for length, sign in ((1, 1), (3, 1), (3, -1), (8, 1)):
+        one = tj.ones(1) * 1.5
+        out += [tried(f, tj.ones(length) * sign, one.expand(3)), one]
+    return out
+
+
+def break_before_an_append(jit):
+    @jit
+    def f(x, t, seen):
+        for r in t:
+            k = 0
+            while k < 2 and (x <= -1).any():
+                k += 1
+            else:
+                for _ in range(len(x)):
+                    if (x > k).all():
+                        break
+                if x.sum() > r.sum() > 0:
+                    break
+            seen.append(t.clone())
+        return x
+
+    out = []
+    for value in (0.0, 1.0, -2.0, 9.0):
+        seen = []
+        out += [f(tj.ones(2) * value, tj.arange(8.0).view(4, 2) - 3, seen), seen]
+    return out
+
+
 def returned_in_eval_and_training(jit):
     @jit
     def f(x, limit):

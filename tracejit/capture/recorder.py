@@ -186,10 +186,10 @@ class Recorder:
             self.flush()
             with self.paused():
                 write_memory(tensor, value)  # raises
-        if traced.memory.entangled or self._repeats(traced):
+        if self._overlaps(traced):
             self.need(tensor, "memory is written that overlaps another tensor's, or itself")
             with self.paused():
-                write_memory(tensor, value)
+                write_memory(same_tensor(tensor, self.found_same), value)
             return
         tracked = is_grad_enabled() and (tensor._requires_grad or value._requires_grad)
         if tracked and self.sharing.partners(traced.memory):
@@ -215,10 +215,16 @@ class Recorder:
         one then."""
         self.sharing.add(memory, other, flag, whole)
 
-    def _repeats(self, traced: Traced) -> bool:
+    def _overlaps(self, traced: Traced) -> bool:
+        """Whether a write reaches other elements of this memory, or of what may be the same."""
+        memories = [traced.memory, *(other for other, _ in self.sharing.partners(traced.memory))]
+        return any(op.name == "expand" for op, _, _ in traced.views) or any(
+            m.entangled or self.repeats(m) for m in memories)
+
+    def repeats(self, memory: Memory) -> bool:
         """Whether elements share memory; other strides need another program."""
-        strides = self.graph.strides.get(traced.memory.input, ()) if traced.memory.input else ()
-        return any(op.name == "expand" for op, _, _ in traced.views) or any(s == 0 for s in strides)
+        strides = self.graph.strides.get(memory.input, ()) if memory.input else ()
+        return any(s == 0 for s in strides)
 
     def item(self, tensor: Tensor) -> Any:
         """The only element as a number, which need not be known yet."""

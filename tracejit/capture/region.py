@@ -153,10 +153,11 @@ class RegionRecorder(Recorder):
         if outer is not None:
             if is_grad_enabled() and (tensor._requires_grad or value._requires_grad):
                 raise Refused("a tensor made outside is written while gradients are recorded")
-            if outer.owner is not None and outer.owner._strides is not None:
-                if any(s == 0 for s in outer.owner._strides):
-                    raise Refused("memory is written that overlaps itself")
         super().write(tensor, value)
+
+    def repeats(self, memory: Memory) -> bool:
+        outer = self.copies.get(memory)
+        return outer is not None and self.parent.repeats(outer)
 
     def need(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
         raise Refused(reason)
