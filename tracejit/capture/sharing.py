@@ -26,8 +26,10 @@ class Pairs:
 
     def alive(self) -> list[Pair]:
         """In the order in which the younger ones were made."""
-        self.pairs = [p for p in self.pairs if p[0]() is not None and p[1]() is not None]
-        return [(a(), b(), flag) for a, b, flag in self.pairs]
+        held = [(pair, (pair[0](), pair[1](), pair[2])) for pair in self.pairs]
+        left = [(pair, now) for pair, now in held if now[0] is not None and now[1] is not None]
+        self.pairs = [pair for pair, _ in left]  # a flag that goes may take more with it
+        return [now for _, now in left]
 
     def of(self, one: Any) -> list[tuple[Any, Tensor]]:
         """What `one` may be, and when."""
