@@ -296,4 +296,24 @@ def leaf_written_if_a_branch_left_it(jit):
     return out
 
 
+def written_by_a_loop_when_nothing_else_is_left(jit):
+    @jit
+    def f(x, t, kept):
+        k = 0
+        while k < 4 and x[0] != 2:
+            k += 1
+            kept.append(t * 2)
+        k = 0
+        while k < 3 and t.sum() != -1:
+            k += 1
+            x.view(-1).pow_(2)
+
+    out = []
+    for first in (-3.0, 2.0, 1.5):
+        x, t, kept = tj.tensor([first, 0.5, 1.0]), tj.ones(3), []
+        f(x, t, kept)
+        out += [x, t, kept]
+    return out
+
+
 PROGRAMS = programs_in(globals())

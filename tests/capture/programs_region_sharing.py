@@ -187,6 +187,39 @@ def copied_from_what_may_be_another(jit):
     return over(jit, [f], gradients=True)
 
 
+def identity_asked_for(jit):
+    def directly(x, w):
+        y = x if x.sum() > 0 else w
+        return y is x, y is w, y is not x, x * 2
+
+    def in_a_loop(x, w):
+        y, z = x, w
+        for _ in range(MANY):
+            if y is x:
+                z = z + 1
+            if y.sum() < 3:
+                y = y + 1
+        return y is x, z
+
+    def after_a_while(x, w):
+        y = x
+        while y.sum() < 3:
+            y = y + 1
+        return y is x, y
+
+    def in_a_side(x, w):
+        y = x if x.sum() > 0 else w
+        if w.sum() > 0:
+            return x * 1 if y is x else w * 3
+        return x - 1
+
+    def by_a_comprehension(x, w):
+        y = x if x.sum() > 0 else w
+        return [t for t in (x, w) if t is not y], y is x and y is not w
+
+    return over(jit, [directly, in_a_loop, after_a_while, in_a_side, by_a_comprehension])
+
+
 # -- loops -----------------------------------------------------------------------------------------
 
 

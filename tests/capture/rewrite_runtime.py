@@ -127,6 +127,7 @@ def runtime(**others):
         "both": lambda a, b: a() and b(),
         "either": lambda a, b: a() or b(),
         "not_": operator.not_,
+        "is_": operator.is_,
         "ternary": lambda test, yes, no: yes() if test else no(),
         "assert_": assert_,
         "call": itself,

@@ -37,6 +37,7 @@ from tracejit.capture.loop_items import (
 )
 from tracejit.capture.loops import counted_loop, open_loop
 from tracejit.capture.rolled import FollowedList
+from tracejit.capture.sharing import are_one
 from tracejit.capture.signals import BREAK, CONTINUE, Decided, Return, Signal
 from tracejit.capture.variables import Variables
 from tracejit.eager.recording import active
@@ -47,7 +48,7 @@ from tracejit.ops.types import bool_
 
 __all__ = [
     "BREAK", "CONTINUE", "Return", "and_", "assert_", "both", "call", "effect", "either", "for_",
-    "formatted", "fresh", "get_item", "if_", "inplace", "iterate", "iterated", "not_", "or_",
+    "formatted", "fresh", "get_item", "if_", "inplace", "is_", "iterate", "iterated", "not_", "or_",
     "percent", "set_item", "settled", "ternary", "text", "update_item", "value", "while_",
 ]  # fmt: skip
 
@@ -143,6 +144,14 @@ def _as_truth(value: Any) -> Tensor:
 def not_(test: Any) -> Any:
     """`not test`; a tensor's stays a tensor."""
     return ~truth(test) if _deferred(test) else not test
+
+
+def is_(one: Any, other: Any) -> bool:
+    """`one is other`: after a branch or a loop a value may decide which tensor a variable is."""
+    recorder: Any = active.recorder
+    if recorder is None or not isinstance(one, Tensor) or not isinstance(other, Tensor):
+        return one is other
+    return are_one(recorder, one, other)
 
 
 def assert_(test: Any, error: Callable[[], BaseException]) -> None:

@@ -115,6 +115,9 @@ class LoopRegion(RegionRecorder):
 
     body: Body
 
+    def carries(self, tensor: Tensor) -> bool:
+        return any(s.start is tensor for s in self.body.slots) or super().carries(tensor)
+
     def random_state(self, generator: random.Generator) -> tuple[Any, int]:
         if self.body.trip is None:
             raise Refused("random numbers are drawn in a loop whose end is decided by a value")

@@ -206,6 +206,10 @@ class Recorder:
         """What memory is in the recording around; None where it was made in this one."""
         return None
 
+    def carries(self, tensor: Tensor) -> bool:
+        """Whether a tensor stands for what a variable is at the start of an iteration."""
+        return False
+
     def may_be(self, result: Tensor, other: Tensor, flag: Tensor) -> None:
         """`result` is `other`, the very tensor, if `flag` holds when the program runs."""
         self.sharing.identify(result, other, flag)

@@ -81,6 +81,9 @@ class RegionRecorder(Recorder):
     def outer_memory(self, memory: Memory) -> Memory | None:
         return self.copies.get(memory)
 
+    def carries(self, tensor: Tensor) -> bool:
+        return self.parent.carries(tensor)
+
     def is_outer(self, tensor: Tensor) -> bool:
         """Whether a tensor was made outside this region."""
         return tensor._traced is None or tensor._traced.recorder is not self

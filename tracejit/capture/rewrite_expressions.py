@@ -180,12 +180,24 @@ class Expressions(ast.NodeTransformer):
         return node if plain else ask("not_", [node.operand], node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        if len(node.ops) == 1 and isinstance(node.ops[0], ast.Is | ast.IsNot):
+            return self.identity(node)
         native = len(node.ops) == 1 or self.plain(node) or has_walrus(*node.comparators[1:])
         if native:
             return self.searched(node)
         first, second, *others = [node.left, *node.comparators]
         chain = self.chain(node, node.ops, others)
         return located(ast.Call(chain, [self.visit(first), self.visit(second)], []), node)
+
+    def identity(self, node: ast.Compare) -> ast.expr:
+        """`a is b`; what a constant is compared with is no tensor that could be another one."""
+        operands = [node.left, *node.comparators]
+        if any(isinstance(x, ast.Constant) for x in operands):
+            return self.generic_visit(node)  # type: ignore[return-value]
+        asked = ask("is_", [self.visit(x) for x in operands], node)
+        if isinstance(node.ops[0], ast.Is):
+            return asked
+        return located(ast.UnaryOp(ast.Not(), asked), node)
 
     def searched(self, node: ast.Compare) -> ast.expr:
         """A comparison as it is; what `in` looks through may be consumed by it."""

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 def flush(recorder: Recorder) -> None:
     """Compile and run what was recorded; tensors that are still alive become concrete."""
-    if not recorder.graph.nodes and not recorder.deferred and not recorder.generators:
+    recorded = recorder.graph.nodes or recorder.deferred or recorder.generators
+    if not recorded and not recorder.written():
         _show(recorder)
         return
     alive = recorder.alive()

@@ -11,6 +11,7 @@ import weakref
 from typing import Any
 
 from tracejit.capture.aliasing import Memory
+from tracejit.capture.breaks import Refused
 from tracejit.eager.modes import no_grad
 from tracejit.eager.tensor import Tensor
 from tracejit.ops.pointwise import where
@@ -151,6 +152,20 @@ def same_tensor(tensor: Tensor, found: list[tuple[Tensor, Tensor]]) -> Tensor:
     """The tensor itself, or the one it turned out to be."""
     other = next((other for one, other in found if one is tensor), None)
     return tensor if other is None else same_tensor(other, found)
+
+
+def are_one(recorder: Any, one: Tensor, other: Tensor) -> bool:
+    """`one is other`; where a value decides, it is needed."""
+    found = recorder.root.found_same
+    known = same_tensor(other, found)
+    if any(same_tensor(tensor, found) is known for tensor, _ in recorder.sharing.twins(one)):
+        recorder.need(one, "which tensor a variable is depends on a value")
+    if same_tensor(one, found) is same_tensor(other, found):
+        return True
+    around = [one, other, *(t for x in (one, other) for t, _ in recorder.sharing.twins(x))]
+    if any(recorder.carries(tensor) for tensor in around):
+        raise Refused("whether variables of a loop are one tensor is asked")
+    return False
 
 
 def become_view(tensor: Tensor, of: Tensor) -> None:
