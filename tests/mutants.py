@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import mutant_rows, mutant_rows_regions, mutant_rows_state
+from tests import mutant_rows, mutant_rows_regions, mutant_rows_replays, mutant_rows_state
 from tests.mutant_rows import Mutant
 
 ROOT = Path(__file__).parents[1]
@@ -35,6 +35,7 @@ GROUPS = {
     "pipeline": mutant_rows.ROWS,
     "regions": mutant_rows_regions.ROWS,
     "state": mutant_rows_state.ROWS,
+    "replays": mutant_rows_replays.ROWS,
 }
 ROWS = [(group, mutant) for group, rows in GROUPS.items() for mutant in rows]
 PASSED, FAILED = 0, 1  # pytest's exit statuses; others: it did not run

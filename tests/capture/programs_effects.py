@@ -303,4 +303,48 @@ def objects_of_the_caller_that_move(jit):
     return [program(way) for way in (*ways, object_left_behind)]
 
 
+class Holder:
+    """Keeps what a call gives it."""
+
+
+def values_that_equal_what_they_replace(jit):
+    pairs = [(0.0, -0.0), (True, 1), (1, True), (1, 1.0), (0, False), (2.0, 2)]
+
+    def program(before, after):
+        items, table = [before], {"k": before}
+
+        @jit
+        def f(x):
+            items[0] = table["k"] = holder.value = after
+            return x + 1
+
+        holder, out = Holder(), []
+        for _ in range(3):
+            holder.value = items[0] = table["k"] = before
+            out += [f(tj.ones(2)), holder.value, list(items), dict(table)]
+        return out
+
+    return [program(*pair) for pair in pairs]
+
+
+def keys_removed_from_a_dict(jit):
+    def program(remove):
+        table = {}
+
+        @jit
+        def f(x):
+            remove(table)
+            table["b"] = x * 2
+            return x + 1
+
+        out = []
+        for _ in range(3):
+            table.clear()
+            table.update(a=1, b=2)
+            out += [f(tj.ones(2)), dict(table)]
+        return out
+
+    return [program(way) for way in (lambda d: d.pop("a"), dict.clear, lambda d: d.popitem())]
+
+
 PROGRAMS = programs_in(globals())

@@ -18,8 +18,8 @@ _CONTAINERS = (tuple, list, dict, set)
 
 
 def explained(results: Iterable[Tensor]) -> set[int]:
-    """ids of the results and of every deferred tensor their histories, gradients and views keep
-    alive."""
+    """ids of the results and of every deferred tensor their histories and views keep alive. Not of
+    their gradients: no recipe sets the `.grad` of what a replay makes."""
     found: set[int] = set()
     seen: set[int] = set()
     stack: list[Any] = list(results)
@@ -32,7 +32,7 @@ def explained(results: Iterable[Tensor]) -> set[int]:
             if x._traced is None:
                 continue
             found.add(id(x))
-            stack.extend((x._node, x._view, x._grad, x._hooks))
+            stack.extend((x._node, x._view, x._hooks))
         elif type(x) in _CONTAINERS or _is_tape(x):
             stack.extend(gc.get_referents(x))
     return found

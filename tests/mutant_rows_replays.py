@@ -1,0 +1,195 @@
+"""Faults in what surrounds a program: recipes, what is watched, segments, digests, sizes, memory.
+
+Rows for `tests/mutants.py`, as in `tests/mutant_rows.py`.
+"""
+
+from __future__ import annotations
+
+from tests.mutant_rows import Mutant
+
+
+def _programs(words: str) -> tuple[str, ...]:
+    return ("tests/capture/test_programs.py", "-k", f"scripted_program and ({words})")
+
+
+_EFFECTS = _programs("list or dict or attribute or container or kept or global or deque")
+_DIGESTS = ("tests/ir/test_digest.py",)
+
+RECIPES = [
+    Mutant(
+        "recipes",
+        "a number put in the place of another counts as unchanged",
+        "tracejit/capture/results.py",
+        "if number is not None and (now is number or now is number.original):",
+        "if number is not None:",
+        _EFFECTS,
+    ),
+    Mutant(
+        "recipes",
+        "a list that has grown or shrunk counts as unchanged",
+        "tracejit/capture/results.py",
+        "    if len(now) != place.length:\n        return True\n",
+        "",
+        _EFFECTS,
+    ),
+    Mutant(
+        "recipes",
+        "keys that a call removes from a dict come back",
+        "tracejit/capture/results.py",
+        "for gone in [k for k in target if k not in fresh]:",
+        "for gone in []:",
+        _programs("dict"),
+    ),
+    Mutant(
+        "recipes",
+        "a list that is refilled is another list",
+        "tracejit/capture/results.py",
+        "make = cls._make if hasattr(cls, \"_make\") else list if cls is FollowedList else cls",
+        "make = cls._make if hasattr(cls, \"_make\") else cls",
+        _programs("list"),
+    ),
+    Mutant(
+        "recipes",
+        "a tensor that is returned twice becomes two",
+        "tracejit/capture/results.py",
+        "number = self.positions.setdefault(id(tensor), len(self.tensors))",
+        "number = len(self.tensors)",
+        _programs("twice or identity or alias or same"),
+    ),
+    Mutant(
+        "recipes",
+        "an int in place of a bool that equals it counts as unchanged",
+        "tracejit/capture/results.py",
+        "    if type(now) is not type(before):\n        return False\n",
+        "",
+        _programs("equal"),
+    ),
+]
+
+WATCHING = [
+    Mutant(
+        "watch",
+        "every C function is taken for pure",
+        "tracejit/capture/watch.py",
+        "return module in _PURE_MODULES",
+        "return True",
+        _programs("unknown or foreign or clock or numpy or file or effects or random"),
+    ),
+    Mutant(
+        "watch",
+        "globals that are stored and never read are not seen",
+        "tracejit/capture/watch.py",
+        '_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")',
+        '_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "DELETE_GLOBAL")',
+        _programs("global or effects or counter"),
+    ),
+    Mutant(
+        "watch",
+        "attribute names that are computed are not widened",
+        "tracejit/capture/watch.py",
+        "dynamic = bool((attributes | global_names) & set(_DYNAMIC))",
+        "dynamic = False",
+        _programs("getattr or vars or attribute or dynamic"),
+    ),
+    Mutant(
+        "reachable",
+        "a gradient of what the call made counts as made by a replay",
+        "tracejit/capture/reachable.py",
+        "stack.extend((x._node, x._view, x._hooks))",
+        "stack.extend((x._node, x._view, x._hooks, x._grad))",
+        _programs("with_a_gradient"),
+    ),
+]
+
+SEGMENTS = [
+    Mutant(
+        "settle",
+        "a tensor made in a segment forgets how often it was written",
+        "tracejit/capture/materialise.py",
+        "                root._storage.version = memory.version\n",
+        "                pass\n",
+        _programs("version or item or break or write"),
+    ),
+    Mutant(
+        "settle",
+        "the caller's memory forgets how often a segment wrote it",
+        "tracejit/capture/segment_end.py",
+        "            memory.owner._storage.version = memory.version\n",
+        "            pass\n",
+        _programs("version or item or break or write"),
+    ),
+    Mutant(
+        "settle",
+        "generators do not advance at the end of a segment",
+        "tracejit/capture/segment_end.py",
+        "            draws.generator.take(hint(draws.count))\n",
+        "            pass\n",
+        _programs("random or draws or dropout"),
+    ),
+    Mutant(
+        "settle",
+        "two results that are one value share memory",
+        "tracejit/capture/segment_end.py",
+        "if value.node is None or value in own:",
+        "if value.node is None:",
+        _programs("alias or twice or result or clone"),
+    ),
+    Mutant(
+        "digest",
+        "attributes do not count",
+        "tracejit/ir/digest.py",
+        "attributes = [(name, self.static(x)) for name, x in sorted(node.attributes.items())]",
+        "attributes = [name for name, x in sorted(node.attributes.items())]",
+        _DIGESTS,
+    ),
+    Mutant(
+        "digest",
+        "what is written does not count",
+        "tracejit/ir/digest.py",
+        "[(number[target], number[v]) for target, v in graph.writes], sorted(sources))",
+        "[], sorted(sources))",
+        _DIGESTS,
+    ),
+    Mutant(
+        "digest",
+        "where a symbol is bound does not count",
+        "tracejit/ir/digest.py",
+        "sources = [(self.symbols[n], s) for n, s in graph.symbol_sources.items()]",
+        "sources = [self.symbols[n] for n, s in graph.symbol_sources.items()]",
+        _DIGESTS,
+    ),
+    Mutant(
+        "bindings",
+        "strides of inputs do not choose a binding",
+        "tracejit/runtime/segment.py",
+        "[(x._shape, x._strides) if isinstance(x, Tensor) else None for x in inputs]",
+        "[x._shape if isinstance(x, Tensor) else None for x in inputs]",
+        ("tests/capture/test_programs.py", "-k", "kernels and (strid or transpos or view)"),
+    ),
+    Mutant(
+        "sizes",
+        "a comparison of sizes is guarded the other way round",
+        "tracejit/ir/sizes.py",
+        "held = relation if answer else _NEGATED[relation]",
+        "held = relation",
+        _programs("size or shape or length"),
+    ),
+    Mutant(
+        "partition",
+        "backward reads inputs again that may have changed",
+        "tracejit/autodiff/partition.py",
+        "again = _computable(graph, graph.inputs if readable is None else readable)",
+        "again = _computable(graph, graph.inputs)",
+        ("tests/eager/test_engine.py", "tests/eager/test_writes.py"),
+    ),
+    Mutant(
+        "memory",
+        "a block that a view still looks at is used again",
+        "tracejit/memory/allocator.py",
+        "if references == _ALONE:",
+        "if True:",
+        ("tests/memory/test_storage.py",),
+    ),
+]
+
+ROWS = [*RECIPES, *WATCHING, *SEGMENTS]
