@@ -36,7 +36,7 @@ RECIPES = [
         "recipes",
         "keys that a call removes from a dict come back",
         "tracejit/capture/results.py",
-        "for gone in [k for k in target if k not in fresh]:",
+        "for gone in [k for k in changed if k not in fresh]:",
         "for gone in []:",
         _programs("dict"),
     ),
@@ -108,7 +108,7 @@ SEGMENTS = [
         "tracejit/capture/materialise.py",
         "                root._storage.version = memory.version\n",
         "                pass\n",
-        _programs("version or item or break or write"),
+        _programs("versions_after"),
     ),
     Mutant(
         "settle",
@@ -116,7 +116,7 @@ SEGMENTS = [
         "tracejit/capture/segment_end.py",
         "            memory.owner._storage.version = memory.version\n",
         "            pass\n",
-        _programs("version or item or break or write"),
+        _programs("version"),
     ),
     Mutant(
         "settle",
@@ -125,14 +125,6 @@ SEGMENTS = [
         "            draws.generator.take(hint(draws.count))\n",
         "            pass\n",
         _programs("random or draws or dropout"),
-    ),
-    Mutant(
-        "settle",
-        "two results that are one value share memory",
-        "tracejit/capture/segment_end.py",
-        "if value.node is None or value in own:",
-        "if value.node is None:",
-        _programs("alias or twice or result or clone"),
     ),
     Mutant(
         "digest",
@@ -164,7 +156,7 @@ SEGMENTS = [
         "tracejit/runtime/segment.py",
         "[(x._shape, x._strides) if isinstance(x, Tensor) else None for x in inputs]",
         "[x._shape if isinstance(x, Tensor) else None for x in inputs]",
-        ("tests/capture/test_programs.py", "-k", "kernels and (strid or transpos or view)"),
+        ("tests/capture/test_replay.py", "-k", "strides"),
     ),
     Mutant(
         "sizes",
@@ -180,7 +172,7 @@ SEGMENTS = [
         "tracejit/autodiff/partition.py",
         "again = _computable(graph, graph.inputs if readable is None else readable)",
         "again = _computable(graph, graph.inputs)",
-        ("tests/eager/test_engine.py", "tests/eager/test_writes.py"),
+        _programs("between_call_and_backward"),
     ),
     Mutant(
         "memory",
@@ -192,4 +184,39 @@ SEGMENTS = [
     ),
 ]
 
-ROWS = [*RECIPES, *WATCHING, *SEGMENTS]
+LATER = [
+    Mutant(
+        "later",
+        "hooks of results are recorded whatever they do",
+        "tracejit/autodiff/closed_code.py",
+        "return all(map(_is_steady, read)) and _are_values(local[name] for name in given)",
+        "return True",
+        _programs("later_backward"),
+    ),
+    Mutant(
+        "later",
+        "C functions that hooks call may have effects",
+        "tracejit/autodiff/closed_code.py",
+        'if event == "c_call" and not is_harmless(argument):',
+        "if False:",
+        _programs("later_backward"),
+    ),
+    Mutant(
+        "later",
+        "gradients are retained when a backward is recorded",
+        "tracejit/autodiff/differentiate.py",
+        "if retaining(outputs, recorder.first_node):",
+        "if False:",
+        _programs("later_backward"),
+    ),
+    Mutant(
+        "later",
+        "a replay's leaves have no gradient",
+        "tracejit/runtime/entry_maker.py",
+        "        replay.tensors[number]._grad = recipe(replay)\n",
+        "        recipe(replay)\n",
+        _programs("gradient_of_their_own"),
+    ),
+]
+
+ROWS = [*RECIPES, *WATCHING, *SEGMENTS, *LATER]

@@ -78,7 +78,7 @@ NUMBERS = [
         "places",
         "runtime numbers stay where a call left them",
         "tracejit/capture/number_places.py",
-        "            if fresh is not now:\n                write(place, fresh, arguments)\n",
+        "        if fresh is not now:\n            write(place, fresh, arguments)\n",
         "",
         _NUMBERS,
     ),

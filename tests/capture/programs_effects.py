@@ -303,10 +303,6 @@ def objects_of_the_caller_that_move(jit):
     return [program(way) for way in (*ways, object_left_behind)]
 
 
-class Holder:
-    """Keeps what a call gives it."""
-
-
 def values_that_equal_what_they_replace(jit):
     pairs = [(0.0, -0.0), (True, 1), (1, True), (1, 1.0), (0, False), (2.0, 2)]
 
@@ -318,7 +314,7 @@ def values_that_equal_what_they_replace(jit):
             items[0] = table["k"] = holder.value = after
             return x + 1
 
-        holder, out = Holder(), []
+        holder, out = Cell(), []
         for _ in range(3):
             holder.value = items[0] = table["k"] = before
             out += [f(tj.ones(2)), holder.value, list(items), dict(table)]

@@ -318,4 +318,94 @@ def written_by_a_loop_when_nothing_else_is_left(jit):
     return out
 
 
+def results_with_a_gradient_of_their_own(jit):
+    def leaf_made(x):
+        w = (x * 2).detach().requires_grad_()
+        (w * w).sum().backward()
+        return w
+
+    def retained(x):
+        w = tj.ones(2, requires_grad=True) * x
+        w.retain_grad()
+        (w * w).sum().backward()
+        return w
+
+    def beside(x):
+        w = leaf_made(x)
+        return w, w.grad
+
+    def program(way):
+        f, out = jit(way), []
+        for k in range(3):
+            made = f(tj.ones(2) + k)
+            w = made if isinstance(made, tj.Tensor) else made[0]
+            out += [made, w.grad, w.is_leaf or w.retains_grad]
+        return out
+
+    return [program(way) for way in (leaf_made, retained, beside)]
+
+
+SLOPE = 2.0
+
+
+class Logged(tj.autograd.Function):
+    """Its backward reads and changes what is there when it runs."""
+
+    log: list = []
+
+    @staticmethod
+    def forward(ctx, a):
+        ctx.save_for_backward(a)
+        return a * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        Logged.log.append(len(Logged.log))
+        return grad * SLOPE + ctx.saved_tensors[0]
+
+
+def code_that_runs_in_a_later_backward(jit):
+    """Hooks, Functions: at each backward that somebody calls, with what is there then."""
+    log = Logged.log
+    entered, left = tj.nn.Linear(2, 2), tj.nn.Linear(2, 2)
+    for layer in (entered, left):
+        with tj.no_grad():
+            layer.weight.fill_(0.5)
+            layer.bias.fill_(0.25)
+    entered.register_full_backward_pre_hook(lambda module, grads: log.append("enters"))
+    left.register_full_backward_hook(lambda module, inner, outer: log.append("leaves"))
+
+    def hooked(y, hook):
+        y.register_hook(hook)
+        return y + 1
+
+    def retained(y):
+        y.retain_grad()
+        return y
+
+    def node(y):
+        y.grad_fn.register_prehook(lambda grads: log.append("node"))
+        return y + 1
+
+    ways = [
+        Logged.apply, entered, left, retained, node, lambda y: hooked(y, lambda g: g * SLOPE),
+        lambda y: hooked(y, lambda g: log.append("hook")), lambda y: hooked(y, lambda g: g * 2),
+    ]  # fmt: skip
+
+    def program(way):
+        global SLOPE
+        f, out = jit(lambda x, w: way(x * w)), []
+        for k in range(4):
+            w, SLOPE = leaf(1.0, 2.0), 2.0
+            y, SLOPE = f(tj.ones(2) + k, w), 3.0 + k
+            out.append(list(log))
+            for _ in range(k):
+                y.sum().backward(retain_graph=True)
+            out += [list(log), w.grad, y.grad if way is retained else None]
+        log.clear()
+        return out
+
+    return [program(way) for way in ways]
+
+
 PROGRAMS = programs_in(globals())

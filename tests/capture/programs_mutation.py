@@ -252,4 +252,28 @@ def float_argument_is_assigned(jit):
     return [x]
 
 
+def versions_after_a_segment(jit):
+    def written(x):
+        y = x * 2
+        y.add_(1)
+        y.mul_(3)
+        return [y, y * float(bool(x.sum() > 0))]
+
+    def added(x):
+        y = x * 2
+        z = y[:1]
+        bool(x.sum() > 0)
+        z.add_(1)
+        return [y, z]
+
+    def program(way):
+        f, out = jit(way), []
+        for k in range(3):
+            made = f(tj.ones(2) + k)
+            out += [made, [t._version for t in made]]
+        return out
+
+    return [program(way) for way in (written, added)]
+
+
 PROGRAMS = programs_in(globals())

@@ -262,6 +262,16 @@ def test_a_slice_starts_where_it_does(dtype):
     assert f.report().compiles == 1
 
 
+@pytest.mark.parametrize("mode", ["graph", "compiled"])
+def test_strides_choose_what_is_read(mode):
+    f = tj.script(lambda x: x * 2 + 1, mode=mode)
+    whole = tj.arange(24.0)
+    for step in (2, 3, 2, 5, 3):
+        x = whole[::step][:4]
+        assert f(x).tolist() == (x * 2 + 1).tolist()
+    assert f.report().compiles == 1
+
+
 def test_unknown_mode_is_refused():
     with pytest.raises(ValueError, match="mode: expected one of"):
         tj.script(double, mode="fast")

@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracejit.autodiff.closed_code import ClosedWatch
 from tracejit.autodiff.partition import residuals
-from tracejit.autodiff.reach import freeing, groups, kept, reaching
+from tracejit.autodiff.reach import freeing, groups, kept, reaching, retaining
+from tracejit.capture.breaks import Refused
 from tracejit.capture.results import Unmodelled
 from tracejit.eager.backward import grad_between
 from tracejit.eager.tape import FREED
@@ -54,6 +56,9 @@ def differentiate(
     """The joint graph of a recording; None where its tape was already freed by a backward
     inside."""
     graph = recorder.graph
+    if retaining(outputs, recorder.first_node):
+        raise Unmodelled("retain_grad() of what the call made, for a later backward")
+    deferred = list(recorder.deferred)
     tangents = [recorder.tangent(x) for x in outputs]
     quiet = [(x, x._hooks) for x in inputs]
     for x in inputs:
@@ -61,13 +66,17 @@ def differentiate(
     recorder.differentiating = True
     try:
         # The tape is kept: where this fails, the caller's own backward must fail in its own way.
-        found = grad_between(outputs, inputs, tangents)
-    except Exception as error:
+        with ClosedWatch():
+            found = grad_between(outputs, inputs, tangents)
+    except (Exception, Refused) as error:
         dropped = {recorder.traced(t).read() for t in tangents}
         graph.inputs = [v for v in graph.inputs if v not in dropped]
+        recorder.deferred[:] = deferred  # what hooks of modules keep of it cannot be computed
         if str(error) == FREED:
             return None
-        raise Unmodelled(f"its backward would fail: {type(error).__name__}: {error}") from error
+        fails = f"would fail: {type(error).__name__}: "
+        why = f"its backward {'' if isinstance(error, Refused) else fails}{error}"
+        raise Unmodelled(why) from error
     finally:
         recorder.differentiating = False
         for x, hooks in quiet:

@@ -42,11 +42,17 @@ def leaves(tensors: Sequence[Tensor], first_node: int) -> set[Node]:
     return {node for node, _ in _walk(tensors) if _ends(node, first_node)}
 
 
+def retaining(outputs: Sequence[Tensor], first_node: int) -> bool:
+    """Whether a backward from outputs sets `.grad` of tensors that the call made."""
+    extras = filter(None, (node.extras for node in _own(outputs, first_node)))
+    return any(tensor() is not None for found in extras for tensor in found.retained.values())
+
+
 def groups(outputs: Sequence[Tensor], first_node: int) -> list[list[int]]:
     """Numbers of outputs, together where their histories share a node of the call's own."""
     found: list[tuple[set[Node], list[int]]] = []
     for number, output in enumerate(outputs):
-        nodes = {node for node, _ in _walk([output]) if not _ends(node, first_node)}
+        nodes = _own([output], first_node)
         numbers = [number]
         for other in [f for f in found if f[0] & nodes]:
             found.remove(other)
@@ -80,6 +86,11 @@ def kept(outputs: Sequence[Tensor]) -> Iterator[Any]:
                 yield x
             elif type(x) in (tuple, list) or hasattr(type(x), "holds_tensors"):
                 stack.append(x)
+
+
+def _own(outputs: Sequence[Tensor], first_node: int) -> set[Node]:
+    """The nodes behind outputs that the call made."""
+    return {node for node, _ in _walk(outputs) if not _ends(node, first_node)}
 
 
 def _ends(node: Node, first_node: int) -> bool:

@@ -192,14 +192,16 @@ def _checked_class(cls: type) -> Any:
 
 
 def _checked_builtin(recorder: Any, function: Any) -> Any:
+    return _guarding(recorder, function) if is_harmless(function) else _refuse(function)
+
+
+def is_harmless(function: Any) -> bool:
+    """Whether a C function computes from its arguments and leaves them as they are."""
     owner = getattr(function, "__self__", None)
-    name = getattr(function, "__name__", "")
     if owner is None or isinstance(owner, ModuleType):
-        if name in _IN_PLACE or not is_pure(function) or _of_mutable(function):
-            return _refuse(function)
-    elif not isinstance(owner, _FIXED):
-        return _refuse(function)
-    return _guarding(recorder, function)
+        in_place = getattr(function, "__name__", "") in _IN_PLACE or _of_mutable(function)
+        return is_pure(function) and not in_place
+    return isinstance(owner, _FIXED)
 
 
 def _of_mutable(function: Any) -> bool:

@@ -59,24 +59,35 @@ class TrialWatch:
             raise self.refused
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call" and not (_may_run(frame.f_code) or _is_own_doing(frame)):
+        why = self.objection(frame, event, argument)
+        if why:
             # Python takes the profile function away then; __exit__ puts one back.
-            why = f"runs {frame.f_code.co_qualname}, which was not rewritten"
             self.refused = Refused(why)
             raise self.refused
         if callable(self.watching):
             self.watching(frame, event, argument)
 
+    def objection(self, frame: FrameType, event: str, argument: Any) -> str | None:
+        """Why what is about to run may not."""
+        if event == "call" and not (_may_run(frame.f_code) or is_own_doing(frame)):
+            return f"runs {frame.f_code.co_qualname}, which was not rewritten"
+        return None
+
 
 WATCHING.add(TrialWatch._event)
 
 
-def _is_own_doing(frame: FrameType) -> bool:
+def is_own_doing(frame: FrameType) -> bool:
     """Whether installed library code runs because tracejit, or such code, called it."""
     caller = frame.f_back
-    if caller is None or not frame.f_code.co_filename.startswith(_INSTALLED):
+    if caller is None or not is_installed(frame.f_code):
         return False
-    return is_own(caller.f_code) or caller.f_code.co_filename.startswith(_INSTALLED)
+    return is_own(caller.f_code) or is_installed(caller.f_code)
+
+
+def is_installed(code: CodeType) -> bool:
+    """Whether code belongs to Python's library or an installed package."""
+    return code.co_filename.startswith(_INSTALLED)
 
 
 def _may_run(code: CodeType) -> bool:

@@ -62,7 +62,7 @@ class EntryMaker:
         recipes = Recipes(self.state)
         returned = recipes.of(self.value)
         changed = effects(self.state, arguments, recipes, self.held, grown)
-        changed += self._gradients(recipes)
+        changed += self._gradients(recipes) + self._own_gradients(recipes)
         changed = [*recipes.host.effects(recorder.output, recipes), *changed]
         changed = [*self._shared(recipes), *changed]
         results = recipes.tensors
@@ -100,6 +100,17 @@ class EntryMaker:
                 )
             if tensor._grad is not grad:
                 found.append(_set_grad(self._place(tensor), recipes, tensor._grad))
+        return found
+
+    @staticmethod
+    def _own_gradients(recipes: Recipes) -> list[Effect]:
+        """`.grad` of leaves that the call made and gives away."""
+        found: list[Effect] = []
+        for number, tensor in enumerate(recipes.tensors):  # gradients become results too
+            if tensor._grad is not None:
+                if grad_fn_of(tensor) is not None:
+                    raise Unmodelled("a result retains its gradient")
+                found.append(_set_grad_of(number, recipes.of(tensor._grad)))
         return found
 
     def _found(self, source: Any) -> Place | RuntimeNumber:
@@ -344,6 +355,13 @@ class EntryMaker:
 
 def _set_grad(place: Place, recipes: Recipes, grad: Any) -> Effect:
     return SetGrad(place, recipes.before(place), recipes.of(grad))
+
+
+def _set_grad_of(number: int, recipe: Recipe) -> Effect:
+    def set_grad(replay: Replay) -> None:
+        replay.tensors[number]._grad = recipe(replay)
+
+    return set_grad
 
 
 def _replace_if(number: int, other: Recipe, flag: Recipe) -> Effect:
