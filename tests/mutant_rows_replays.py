@@ -87,8 +87,8 @@ WATCHING = [
         "watch",
         "attribute names that are computed are not widened",
         "tracejit/capture/watch.py",
-        "dynamic = bool((attributes | global_names) & set(_DYNAMIC))",
-        "dynamic = False",
+        "dynamic = by_position or bool((attributes | global_names) & set(_DYNAMIC))",
+        "dynamic = by_position",
         _programs("getattr or vars or attribute or dynamic"),
     ),
     Mutant(
