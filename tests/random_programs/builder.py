@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import tracejit as tj
 from tests.random_programs.cells import cells
 from tests.random_programs.choices import Choices
-from tests.random_programs.program import Block, Step
+from tests.random_programs.program import Block, Mark, Step
 from tests.random_programs.spaces import Spaces
 
 
@@ -42,6 +42,9 @@ class Builder(Spaces):
         self.places: list[str] = []  # the blocks around: branch, for, while, function
         self.regions = 0  # how many of them a tensor decides
         self.tame = False  # whether these hold only what can be captured as regions
+        self.methods: list[Block] = []  # of the caller's object
+        self.functions: list[Block] = []  # of the module
+        self.marks: list[Mark] = []  # of these
         self.failed = False
 
     # -- adding ----------------------------------------------------------------------------------

@@ -27,7 +27,8 @@ class Control:
     counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, program: Program) -> None:
-        marks = [mark for step in walk(program.steps) for mark in step.marks]
+        around = (*program.preamble, *program.steps)
+        marks = [*program.marks, *(mark for step in walk(around) for mark in step.marks)]
         self.marks.update(marks)
         self.counts["programs"] += 1
         loops = ("for", "while")

@@ -140,6 +140,11 @@ def try_block(b: Builder) -> bool:
     return _added(b, "try", Condition("", "-"), clauses)
 
 
+def without_gradients(b: Builder) -> bool:
+    head = b.choices.pick(("with tj.no_grad():", "with tj.no_grad():", "with tj.enable_grad():"))
+    return _added(b, "with", Condition("", "-"), [_clause(b, head)])
+
+
 def for_loop(b: Builder) -> bool:
     return loops.for_loop(b, body)
 
@@ -156,15 +161,17 @@ SIMPLE: list[Callable[[Builder], bool]] = [
     *[op] * 12, *[statements.rebind] * 6, *[statements.alias] * 3, statements.truth_value,
     *[statements.count] * 2, statements.host_read, *[statements.append] * 2,
     *[statements.read_list] * 2, *[statements.index_row] * 3, *[state.attribute] * 2,
-    state.dictionary, state.outer_number, statements.comprehension,
+    state.dictionary, state.outer_number, statements.comprehension, statements.swap,
+    statements.gradient,
 ]  # fmt: skip
 COMPOUND = [*[branch] * 8, *[for_loop] * 6, *[while_loop] * 5]
 STATEMENTS: list[Callable[[Builder], bool]] = [
-    *SIMPLE, *COMPOUND, *COMPOUND, *[jump] * 2, *[try_block] * 2, *[function] * 4
+    *SIMPLE, *COMPOUND, *COMPOUND, *[jump] * 2, *[try_block] * 2, *[function] * 5,
+    without_gradients,
 ]  # fmt: skip
 WILD = (statements.truth_value, statements.host_read)
 TAME: list[Callable[[Builder], bool]] = [
     *[op] * 10, *[statements.rebind] * 8, *[statements.alias] * 3, *[statements.index_row] * 3,
-    statements.append,
+    statements.append, statements.swap,
 ]  # fmt: skip
 TAME_STATEMENTS: list[Callable[[Builder], bool]] = [*TAME, *COMPOUND, jump]

@@ -6,6 +6,7 @@ Called by `flow.py`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from tests.random_programs import statements
@@ -21,8 +22,12 @@ def function(b: Builder, body: Body, returned: Returned) -> bool:
     x = b.tensor()
     if x is None or "function" in b.places:
         return False
-    h, a = b.fresh("h"), b.fresh("a")
-    if b.choices.chance(20):
+    h, a, way = b.fresh("h"), b.fresh("a"), b.choices.below(10)
+    if way < 4:
+        return _outside(b, h, a, x, body, returned, method=way < 2)
+    if way == 4:
+        return _recursive(b, h, a, x)
+    if way < 7:
         body_text = b.choices.pick((f"{a} * 2", f"{a} + {x}", f"{a} if {x}.sum() > 0 else -{a}"))
         if not b.statement(f"{h} = lambda {a}: {body_text}", uses=(x,), mark="lambda"):
             return False
@@ -40,7 +45,7 @@ def _defined(
         for space, value in zip(b.spaces, b.values(x)):
             space[a], space["scale"] = value, 2
         b.live = [a] if b.tame else [*b.live, a]  # what changes variables around is co-executed
-        b.numbers.append("scale")
+        b.numbers = ["scale"] if b.tame else [*b.numbers, "scale"]
         body(b)
         made.append(Step((f"return {returned(b)}",), (), frozenset()))
     b.failed = False
@@ -54,6 +59,46 @@ def _defined(
     b.steps.append(block)
     text = "\n".join(printed((block,))).replace("    nonlocal ", "    global ")
     b.run(compile(text, "<function>", "exec"))
+
+
+def _outside(
+    b: Builder, h: str, a: str, x: str, body: Body, returned: Returned, method: bool
+) -> bool:
+    """A method of the object's class, or a function of the module."""
+    with b.inside("function") as made:
+        for space, value in zip(b.spaces, b.values(x)):
+            space[a], space["scale"] = value, 2
+        b.live = [a, *(n for n in b.live if n == "o.t")]
+        b.numbers = ["scale", *(n for n in b.numbers if n in ("o.k", "o.f"))]
+        b.lists = ["o.l"]
+        body(b)
+        made.append(Step((f"return {returned(b)}",), (), frozenset()))
+    b.failed = False
+    block = Block((Clause(f"def {h}(o, {a}, scale=2):", tuple(made)),))
+    text = "\n".join(printed((block,)))
+    if re.search(r"\bx\d", text):  # an argument made for an op, which is no variable there
+        return False
+    b.run(compile(text + (f"\nState.{h} = {h}" if method else ""), "<function>", "exec"))
+    (b.methods if method else b.functions).append(block)
+    b.marks.append(("method" if method else "global function", b.place, "-"))
+    v = b.fresh("v")
+    text = f"o.{h}({x})" if method else f"{h}(o, {x})"
+    return b.statement(f"{v} = {text}", defines=(v,), uses=(x,), mark="call")
+
+
+def _recursive(b: Builder, h: str, a: str, x: str) -> bool:
+    """A function that calls itself, as often as a number says."""
+    end = b.choices.pick(("n <= 0", f"n <= 0 or {a}.sum() > 3"))
+    change = b.choices.pick((f"{a} = {a} * 0.5", f"{a}.add_(1)", f"{a} = {a} + 1", "pass"))
+    again = b.choices.pick((f"{h}({a}, n - 1)", f"{h}({a}, n - 1) + 1"))
+    lines = (f"if {end}: return {a}", change, f"return {again}")
+    steps = tuple(Step((line,), (), frozenset()) for line in lines)
+    block = Block((Clause(f"def {h}({a}, n):", steps),), (("recursion", b.place, "-"),))
+    if not b.run(compile("\n".join(printed((block,))), "<function>", "exec")):
+        return False
+    b.steps.append(block)
+    v, times = b.fresh("v"), b.choices.pick(("2", "0", "3", f"{x}.ndim"))
+    return b.statement(f"{v} = {h}({x}, {times})", defines=(v,), uses=(x,), mark="call")
 
 
 def _assigned(line: str) -> str:

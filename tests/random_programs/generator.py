@@ -83,6 +83,7 @@ def generate_flow(choices: Choices) -> Program:
         cells=found.cells,
         once=found.once,
         each=found.each,
+        marks=tuple(b.marks),
     )
 
 

@@ -117,6 +117,7 @@ class Program:
     cells: tuple[str, ...] = ()
     once: tuple[str, ...] = ()
     each: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = field(default=(), compare=False)
 
     def text(self) -> str:
         """The function, named `program`, and what it needs around it."""
@@ -141,7 +142,7 @@ class Program:
     def reads_gradients(self) -> bool:
         """Whether what it computes depends on gradients, whose terms may be added in another
         order."""
-        return any("autograd.grad" in line or ".grad" in line for line in printed(self.steps))
+        return any(".grad" in line for line in printed((*self.preamble, *self.steps)))
 
     @property
     def changed_globals(self) -> list[str]:
@@ -182,7 +183,7 @@ demonstrate(program, mode={mode!r}, numerics={numerics!r}, capture={capture!r})
 
     def _source(self) -> str:
         return repr(replace(self, steps=_bare(self.steps), preamble=_bare(self.preamble),
-                            rejected=()))
+                            rejected=(), marks=()))
 
 
 def printed(body: Body) -> list[str]:

@@ -18,7 +18,7 @@ from tests.random_programs.statements import like, number
 
 @dataclass
 class State:
-    """The caller's state, as Python; `methods` of its class are added while a program is made."""
+    """The caller's state, as Python; methods of its class are added while a program is made."""
 
     once: tuple[str, ...]
     each: tuple[str, ...]
@@ -48,7 +48,7 @@ def new_state(b: Builder) -> State:
             "o.d.pop('t', None)"]  # fmt: skip
     outer = [f"G0 = {c.pick((1, 2, 0.5))}"] if c.chance(50) else []
     cells = [f"c0 = {c.pick((1, 2, 0.5))}"] if c.chance(40) else []
-    state = State(tuple(once), tuple(each), tuple(outer), tuple(cells), [], [])
+    state = State(tuple(once), tuple(each), tuple(outer), tuple(cells), b.methods, b.functions)
     for space in b.spaces:
         exec("\n".join(["class State:\n    pass", *once, *each, *outer, *cells]), space)
     b.live.append("o.t")

@@ -71,6 +71,29 @@ def alias(b: Builder) -> bool:
     return b.statement(f"{v} = {text}", defines=(v,), uses=(x, y), mark="ternary", decided=c.by)
 
 
+def swap(b: Builder) -> bool:
+    """Two names that change places."""
+    x = b.tensor(fits=str.isidentifier)
+    y = x and like(b, x)
+    if x is None or y is None or x == y or not y.isidentifier():
+        return False
+    text = b.choices.pick((f"{x}, {y} = {y}, {x}", f"{x}, {y} = {y} * 2, {x}"))
+    return b.statement(text, defines=(x, y), uses=(x, y), mark="rebinding")
+
+
+def gradient(b: Builder) -> bool:
+    """A gradient that is a value, or a leaf made here."""
+    x, v = b.tensor("f"), b.fresh("v")
+    if x is None or not b.choices.chance(40):
+        return False
+    if b.choices.chance(40):
+        text = f"{x}.detach().clone().requires_grad_()"
+        return b.statement(f"{v} = {text}", defines=(v,), uses=(x,), mark="leaf")
+    y = b.tensor("f") or x
+    text = f"tj.autograd.grad(({y} * {x}.sum()).sum(), {x}, retain_graph=True)"
+    return b.statement(f"({v},) = {text}", defines=(v,), uses=(x, y), mark="autograd.grad")
+
+
 def truth_value(b: Builder) -> bool:
     """`and`, `or` and `not` as values."""
     c, n = condition(b, 1), b.fresh("n")
