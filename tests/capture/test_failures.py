@@ -42,10 +42,8 @@ def chain(error):
     found = []
     while error is not None:
         text = str(error)
-        if isinstance(error, RecursionError):  # how it ends tells which call happened to be last
-            text = text.partition(" while")[0]
         if isinstance(error, RecursionError):  # "... in comparison", wherever the limit is met
-            text = text.partition(" in ")[0]
+            text = text.partition(" in ")[0].partition(" while ")[0]
         found.append((type(error), text, getattr(error, "__notes__", [])))
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return found
