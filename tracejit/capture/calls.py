@@ -80,7 +80,8 @@ def with_plain_numbers(function: Any) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*[_plain(x) for x in args], **{k: _plain(x) for k, x in kwargs.items()})
+        keywords = {k: plain_numbers(x) for k, x in kwargs.items()}
+        return function(*[plain_numbers(x) for x in args], **keywords)
 
     return call
 
@@ -88,16 +89,17 @@ def with_plain_numbers(function: Any) -> Any:
 PASSED_ON.update(c for c in with_plain_numbers.__code__.co_consts if isinstance(c, CodeType))
 
 
-def _plain(x: Any) -> Any:
+def plain_numbers(x: Any) -> Any:
+    """`x`, or where it has runtime numbers in it, a copy without."""
     if isinstance(x, RuntimeNumber):
         return x.concrete()
     if isinstance(x, FollowedList):
         x.settle()
     if type(x) in (list, tuple):
-        parts = [_plain(y) for y in x]
+        parts = [plain_numbers(y) for y in x]
         return type(x)(parts) if any(a is not b for a, b in zip(parts, x)) else x
     if type(x) is dict:
-        made = {k: _plain(v) for k, v in x.items()}
+        made = {k: plain_numbers(v) for k, v in x.items()}
         return made if any(made[k] is not v for k, v in x.items()) else x
     return x
 

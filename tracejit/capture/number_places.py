@@ -16,13 +16,13 @@ from collections.abc import Iterable
 from types import CellType, FunctionType
 from typing import Any
 
+from tracejit.capture.behaviour import may_change
 from tracejit.capture.guards import current
-from tracejit.capture.host_reads import Pending
-from tracejit.capture.rolled import FollowedList
+from tracejit.capture.location import is_own
+from tracejit.capture.plain import plain, sweep
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.state import ABSENT, PRIMITIVE, Place, State
 from tracejit.capture.watch import Names, names_of
-from tracejit.ir.sizes import Size
 
 _NUMBERS = (int, float)
 _CACHED = functools._lru_cache_wrapper
@@ -40,6 +40,7 @@ class NumberPlaces:
         self, numbers: Any, state: State, varying: frozenset[Path], spread: frozenset[int]
     ):
         self.numbers, self.state, self.varying = numbers, state, varying
+        self.hidden = True  # nobody notices that a number is a runtime scalar
         self.spread = spread  # arguments that the function is given in other containers
         self.roots: dict[int, RuntimeNumber] = {}  # by id of the place
         self.seen: dict[tuple, RuntimeNumber | None] = {}  # by what is stored there
@@ -89,6 +90,8 @@ class NumberPlaces:
 
     def _consider(self, place: Place) -> None:
         slot = _slot(place)
+        if not self.hidden:
+            return
         if place.parent is not None and place.parent.key in ("__defaults__", "__kwdefaults__"):
             return  # a call has read them before anybody looks
         if place.parent is not None and place.parent.how == "argument":
@@ -146,51 +149,15 @@ class NumberPlaces:
 
 def put_plain(places: Iterable[Place], arguments: tuple) -> None:
     """Plain numbers at these places, instead of runtime scalars and sizes."""
+    seen: set[int] = set()
     for place in places:
         try:
             now = current(place, arguments)
         except (AttributeError, KeyError, IndexError, TypeError, ValueError):
             continue  # what led to it is gone
-        fresh = plain(now)
+        fresh = plain(now, seen)
         if fresh is not now:
             write(place, fresh, arguments)
-
-
-def plain(value: Any) -> Any:
-    """`value` with runtime scalars and sizes made plain: lists and dicts in place, tuples anew."""
-    kind = type(value)
-    if kind is Size or isinstance(value, (RuntimeNumber, Pending)):
-        return value.hint
-    if kind is FollowedList:
-        return [plain(v) for v in value]
-    if kind is list:
-        for k, v in enumerate(value):
-            if (fresh := plain(v)) is not v:
-                value[k] = fresh
-    elif kind is dict:
-        for k, v in value.items():
-            if (fresh := plain(v)) is not v:
-                value[k] = fresh
-    elif issubclass(kind, tuple):
-        parts = [plain(v) for v in value]
-        if any(a is not b for a, b in zip(parts, value)):
-            return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
-    return value
-
-
-def sweep(numbers: Iterable[weakref.ref]) -> None:
-    """Runtime scalars that a call without an entry left in objects nobody listed, made plain."""
-    alive = [n for n in (r() for r in numbers) if n is not None]
-    ours = {id(alive), id(numbers)}
-    for holder in gc.get_referrers(*alive) if alive else ():
-        if id(holder) in ours:
-            continue
-        if type(holder) in (list, dict):
-            plain(holder)
-        elif type(holder) is CellType:
-            holder.cell_contents = plain(holder.cell_contents)
-        elif type(getattr(holder, "__dict__", None)) is dict:
-            plain(holder.__dict__)
 
 
 def _holds_numbers(cache: Any) -> bool:
@@ -204,6 +171,33 @@ def _holds_numbers(cache: Any) -> bool:
             seen.add(id(x))
             todo += gc.get_referents(x)
     return False
+
+
+def asks_for_types(function: Any) -> bool:
+    """Whether a function that runs unrewritten, or what it names, may call `type` on a number."""
+    todo, seen = [function], set()
+    while todo:
+        found = todo.pop()
+        found = getattr(found, "__func__", found)
+        if isinstance(found, type) and id(found) not in seen:
+            seen.add(id(found))
+            todo += vars(found).values() if may_change(found) else ()
+        if type(found) is not FunctionType or found.__code__ in seen or is_own(found.__code__):
+            continue
+        seen.add(found.__code__)
+        names = names_of(found.__code__).globals
+        if "type" in names:
+            return True
+        todo += [found.__globals__.get(name) for name in names]
+        todo += [_contents(cell) for cell in found.__closure__ or ()]
+    return False
+
+
+def _contents(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return None
 
 
 def methods_of(cls: type) -> frozenset[Names]:

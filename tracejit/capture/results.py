@@ -17,6 +17,7 @@ from tracejit.capture.behaviour import behaviour
 from tracejit.capture.guards import current
 from tracejit.capture.host_program import HostProgram
 from tracejit.capture.host_reads import PENDING
+from tracejit.capture.plain import plain
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.sinks import appending
@@ -113,7 +114,7 @@ class Recipes:
     def _container(self, value: Any) -> Recipe:
         cls = type(value)
         if isinstance(value, dict) and cls.__module__ in ("builtins", "collections"):
-            items = [(k, self.of(v)) for k, v in value.items()]
+            items = [(plain(k), self.of(v)) for k, v in value.items()]
             if not all(isinstance(k, PRIMITIVE) for k, _ in items):
                 raise Unmodelled("a dict with keys that are objects is returned or stored")
             return lambda replay: {k: r(replay) for k, r in items}
@@ -254,7 +255,7 @@ def _refill(place: Place, now: Any, recipes: Recipes) -> Effect:
         return refill_list
     if not all(isinstance(k, PRIMITIVE) for k in now):
         raise Unmodelled(f"{place.text}, a dict with keys that are objects, was changed")
-    items = [(k, recipes.of(v)) for k, v in now.items()]
+    items = [(plain(k), recipes.of(v)) for k, v in now.items()]
 
     def refill_dict(replay: Replay) -> None:
         changed, fresh = target(replay), {k: r(replay) for k, r in items}

@@ -301,13 +301,13 @@ class Watcher:
         ):
             self.inside = frame
             return
-        elif code.co_filename.startswith(_INSTALLED) and caller is not None:
-            if not caller.f_code.co_filename.startswith(_INSTALLED):
-                self.library(frame)
         key = code, id(frame.f_globals)
         if key not in self.seen:
             self.seen.add(key)
             self.entered(names_of(code), frame)
+        if caller is not None and code.co_filename.startswith(_INSTALLED) and not is_own(code):
+            if not caller.f_code.co_filename.startswith(_INSTALLED):
+                self.library(frame)  # last: what it puts into the frame must stay
 
     def _judge(self, function: BuiltinFunctionType) -> None:
         try:

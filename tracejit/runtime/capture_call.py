@@ -14,10 +14,12 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from tracejit.capture.calls import plain_numbers
 from tracejit.capture.guards import current
 from tracejit.capture.host_program import give_up, settle, settle_numbers, surrender
 from tracejit.capture.location import is_own
-from tracejit.capture.number_places import NumberPlaces, Path, plain, put_plain, write
+from tracejit.capture.number_places import NumberPlaces, Path, asks_for_types, put_plain, write
+from tracejit.capture.plain import plain
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.recursion import deeper
 from tracejit.capture.results import Unmodelled
@@ -81,6 +83,7 @@ class CapturedCall:
         self.numbers = NumberPlaces(
             self.recorder.numbers, self.state, varying, signature.spread
         )
+        self.numbers.hidden = self.reads_source or not asks_for_types(function)
         self.recorder.replayable = watch
         self.sinks = Sinks()
         self.names = signature.names
@@ -190,6 +193,8 @@ class CapturedCall:
     def _number(self, place: Place) -> Any:
         """What is at a place of the arguments; a runtime scalar for a number."""
         kind = type(place.value)
+        if not self.numbers.hidden:
+            return place.value
         if kind is float or kind is int and (self.reads_source or self.numbers.varies(place)):
             return self.numbers.argument(place)
         return place.value
@@ -291,6 +296,12 @@ class CapturedCall:
     def _library(self, frame: FrameType) -> None:
         if self.recorder.pending:
             surrender(self.recorder, frame)
+        if not self.reads_source and active.recorder is self.recorder:
+            given = frame.f_locals
+            for name, value in list(given.items()):
+                fresh = plain_numbers(value)
+                if fresh is not value:
+                    given[name] = fresh  # written back when the profiler's call is over
 
     def _unmodelled(self, path: str, what: str) -> None:
         self.recorder.seen(f"{path}: {what}")

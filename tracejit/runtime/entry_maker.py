@@ -140,6 +140,8 @@ class EntryMaker:
         """Where a runtime number that is no expression is found."""
         if isinstance(number.source, Place):
             return number.source
+        if number.source is None:
+            raise Unmodelled("a number that an earlier call left somewhere is read")
         container, key = number.source
         owner = self.state.place_of(container)
         if owner is None:
