@@ -25,6 +25,7 @@ from tracejit.capture.breaks import Refused
 from tracejit.capture.host_effects import replacement
 from tracejit.capture.location import is_own
 from tracejit.capture.rolled import FollowedList
+from tracejit.capture.runtime_numbers import OF_FLOATS, is_runtime
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.source import is_understood
 from tracejit.capture.watch import PASSED_ON, is_pure
@@ -63,6 +64,8 @@ def adapted(recorder: Any, function: Any) -> Any:
         return MethodType(_adapted_function(recorder, function.__func__), function.__self__)
     if type(getattr(function, "__func__", function)) is functools._lru_cache_wrapper:
         return with_plain_numbers(function)  # numbers are keys of what it keeps
+    if type(function) is BuiltinFunctionType and function in OF_FLOATS:
+        return _on_numbers(function)
     of_list = isinstance(function, MethodDescriptorType) and function.__objclass__ is list
     if of_list or type(function) is BuiltinFunctionType and not is_pure(function):
         return with_plain_numbers(function)
@@ -73,6 +76,23 @@ def _adapted_function(recorder: Any, function: FunctionType) -> Any:
     found = recorder.root.adapt(function)
     foreign = found is function and not is_own(function.__code__) and not is_understood(function)
     return with_plain_numbers(function) if foreign else found
+
+
+def _on_numbers(function: Any) -> Any:
+    """A function of `math`, which runtime numbers make an expression of."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        runtime = [x for x in args if is_runtime(x)]
+        others = [x for x in args if not is_runtime(x)]
+        if kwargs or not runtime or any(type(x) not in (int, float) for x in others):
+            return function(*args, **kwargs)
+        return runtime[0].numbers.apply(OF_FLOATS[function], args)
+
+    return call
+
+
+PASSED_ON.update(c for c in _on_numbers.__code__.co_consts if isinstance(c, CodeType))
 
 
 def with_plain_numbers(function: Any) -> Any:

@@ -22,8 +22,14 @@ INFIX = {
 COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "neg": operator.neg, "abs": abs, "invert": operator.invert, "round": round, "float": float,
-    "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "cos": math.cos,
+    "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc,
 }  # fmt: skip
+OF_FLOATS: dict[Any, str] = {  # what makes a float of numbers, and of nothing else
+    getattr(math, name): name
+    for name in "acos asin atan atan2 cos cosh erf exp expm1 fabs hypot log log10 log1p log2 sin "
+    "sinh sqrt tan tanh".split()
+}
+FUNCTIONS |= {name: function for function, name in OF_FLOATS.items()}
 _SAFE = ("add", "sub", "mul", "neg", "abs", "and_", "or_", "xor", "invert")
 _MAX_EXPRESSIONS = 4096
 INT64 = range(-(2**63), 2**63)
