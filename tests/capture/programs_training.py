@@ -118,7 +118,7 @@ def polynomial_autograd(jit):
     return [step(t) for t in range(10)] + ps
 
 
-def custom_function(jit):
+def custom_function_of_a_tutorial(jit):
     class LegendrePolynomial3(tj.autograd.Function):
         @staticmethod
         def forward(ctx, input):
