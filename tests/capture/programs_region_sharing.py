@@ -386,6 +386,29 @@ def gradients_of_variables_that_may_be_one_after_a_loop(jit):
     return over(jit, ways, gradients=True)
 
 
+def leaves_reached_by_a_variable_that_was_chosen(jit):
+    def listed(x, w):
+        both = [x * 1, w * 1]
+        for _ in range(MANY):
+            both = [both[0] if both[1].sum() > 2 else both[1], both[1] + 0.1]
+        return (both[0],)
+
+    def kept(x, w):
+        best, y = x * 1, x * 2
+        for _ in range(MANY):
+            best = y if y.sum() > 3 else best
+            y = y * 0.9 + w * 0.01
+        return (best,)
+
+    def scanned(x, w):
+        y = x * 1
+        for row in w:
+            y = y if y.sum() > 20 else y + row
+        return (y,)
+
+    return over(jit, [listed, kept, scanned], gradients=True)
+
+
 def elements_that_may_be_another_tensor(jit):
     def f(x, w):
         kept, y = [], x

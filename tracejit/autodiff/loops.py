@@ -108,7 +108,21 @@ class LoopGradient:
             raise Peel("what an element of a list has for history differs between iterations")
         if reached[-1] != reached[-2]:
             raise Refused("which tensors receive a gradient differs from iteration to iteration")
+        self._check_claims(reached)
         self._check_settled(reached)
+
+    def _check_claims(self, reached: list[list[set]]) -> None:
+        """Sides of branches in the body must lead to the same leaves, in each iteration."""
+        first = self.node.parent.root.first_node
+        fixed = [(s.origin, s.outer) for s in self.node.invariant if s.origin is not None]
+        fixed += [(s.origin, s.whole) for s in self.scans]
+        known = {origin._node: leaves([outer], first, True) for origin, outer in fixed}
+        for before in reached:
+            known |= {c.slot.origin._node: found for c, found in zip(self.slots, before)}
+            for claim in self.region.claims:
+                one, other = (set().union(*(known.get(n, {n}) for n in side)) for side in claim)
+                self.node.parent.same_leaves(one, other)
+        self.region.claims.clear()
 
     def _check_settled(self, reached: list[list[set]]) -> None:
         body = self.body

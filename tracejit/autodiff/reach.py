@@ -12,6 +12,7 @@ import gc
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tracejit.capture.region import Start
 from tracejit.eager.history import CopySlices, Overwrite
 from tracejit.eager.nodes import AccumulateGrad, Node, edge_of
 from tracejit.eager.saved import Saved
@@ -36,10 +37,11 @@ def reaching(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[frozen
     return [frozenset(numbers) for numbers in found]
 
 
-def leaves(tensors: Sequence[Tensor], first_node: int) -> set[Node]:
-    """Where gradients of these tensors end: leaves, and history older than the call. Not what
-    loops start from: there zeros are what a missing gradient is."""
-    return {node for node, _ in _walk(tensors) if _ends(node, first_node)}
+def leaves(tensors: Sequence[Tensor], first_node: int, starts: bool = False) -> set[Node]:
+    """Where gradients of these tensors end: leaves, and history older than the call; `starts`:
+    also what iterations of loops that are being recorded start from."""
+    return {node for node, _ in _walk(tensors)
+            if _ends(node, first_node) or starts and type(node) is Start}
 
 
 def retaining(outputs: Sequence[Tensor], first_node: int) -> bool:

@@ -12,7 +12,6 @@ from typing import Any
 from tracejit.autodiff.loops import gradient_of
 from tracejit.autodiff.pull_back import ControlBackward, pull_back
 from tracejit.autodiff.reach import leaves, reaching
-from tracejit.capture.breaks import Refused
 from tracejit.capture.region import RegionRecorder, install_region_gradients
 from tracejit.eager.modes import no_grad
 from tracejit.eager.tape import record_custom
@@ -53,9 +52,9 @@ class CondGradient:
         for number, side in enumerate(alone):  # what is not reached has none, which is not zero
             if side is not None:
                 continue
-            ends = [leaves([x for x, m in zip(wrt, mask) if number in m], first) for mask in masks]
-            if ends[0] != ends[1]:
-                raise Refused("a tensor receives a gradient through one side only")
+            one, other = [leaves([x for x, m in zip(wrt, mask) if number in m], first, True)
+                          for mask in masks]
+            parent.same_leaves(one, other)
         self.masks = [a | b for a, b in zip(*masks)]
         self.reached = [x for x in wrt if any(f.get(id(x)) is not None for f in found)]
         met = [key for region, _ in sides for key in region.captured]

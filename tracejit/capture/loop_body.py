@@ -14,16 +14,16 @@ from functools import partial
 from operator import is_
 from typing import Any
 
-from tracejit.capture.aliasing import Memory, Traced
+from tracejit.capture.aliasing import Memory
 from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_items import part_at
 from tracejit.capture.loop_numbers import LoopFloat, LoopIndex, LoopInt, as_tensor
+from tracejit.capture.loop_region import LoopRegion
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import RegionRecorder, trial
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.signals import Decided, Signal
-from tracejit.capture.sources import Draws
 from tracejit.capture.structure import (
     Structure,
     difference,
@@ -36,8 +36,6 @@ from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Value
-from tracejit.memory import CPU
-from tracejit.ops import random
 from tracejit.ops.creation import full_of
 from tracejit.ops.record import REGISTRY
 from tracejit.ops.shapes import known_same_shape, same_shape
@@ -108,32 +106,6 @@ class Store:
         whole_target = type(first) is int and first == 0 and step == 1 and moved.shape[0] == trip
         view = moved if whole_target else moved[first : first + step * (trip - 1) + 1 : step]
         view.copy_(whole)
-
-
-class LoopRegion(RegionRecorder):
-    """The region of a body; knows the loop it belongs to."""
-
-    body: Body
-
-    def carries(self, tensor: Tensor) -> bool:
-        return any(s.start is tensor for s in self.body.slots) or super().carries(tensor)
-
-    def random_state(self, generator: random.Generator) -> tuple[Any, int]:
-        if self.body.trip is None:
-            raise Refused("random numbers are drawn in a loop whose end is decided by a value")
-        return Recorder.random_state(self, generator)
-
-    def draws_of(self, generator: random.Generator) -> Draws:
-        draws = self.generators.get(id(generator))
-        if draws is None:
-            self.parent.draws_of(generator)
-            state = self.graph.input(TensorType(int64, (2,), CPU), source="generator state")
-            tensor = self._wrap(Traced(self, Memory(state)), track=False)
-            draws = self.generators[id(generator)] = Draws(generator, tensor, state)
-        return draws
-
-    def appending(self, container: list) -> Callable[[Any], None]:
-        return lambda element: self.body.append(container, element)
 
 
 @dataclass(eq=False)

@@ -206,6 +206,11 @@ class Recorder:
         """What memory is in the recording around; None where it was made in this one."""
         return None
 
+    def same_leaves(self, one: set[Node], other: set[Node]) -> None:
+        """What sides of a branch lead to must be the same tensors."""
+        if one != other:
+            raise Refused("a tensor receives a gradient through one side only")
+
     def carries(self, tensor: Tensor) -> bool:
         """Whether a tensor stands for what a variable is at the start of an iteration."""
         return False

@@ -46,6 +46,7 @@ class RegionRecorder(Recorder):
         self.memories: dict[Memory, Memory] = {}  # memory of the parent -> what it is here
         self.copies: dict[Memory, Memory] = {}  # and back
         self.parts: dict[Memory, Memory] = {}  # a copy that stands for a view -> of what
+        self.claims: list[tuple[set[Node], set[Node]]] = []  # what must lead to the same leaves
         self.own: list[Any] = []  # containers made here: changing them is no effect
 
     # -- meeting tensors of the parent -----------------------------------------------------------
@@ -80,6 +81,10 @@ class RegionRecorder(Recorder):
 
     def outer_memory(self, memory: Memory) -> Memory | None:
         return self.copies.get(memory)
+
+    def same_leaves(self, one: set[Node], other: set[Node]) -> None:
+        if one != other:
+            self.parent.same_leaves(one, other)
 
     def carries(self, tensor: Tensor) -> bool:
         return self.parent.carries(tensor)

@@ -1,0 +1,54 @@
+"""The region of a rolled loop's body: what recording one iteration may do that a branch may not.
+
+In: ops of the iteration. Out: a region's graph; random draws from a state that goes along, appends
+handed to the body, what branches within say of gradients. Made by `loop_body.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tracejit.capture.aliasing import Memory, Traced
+from tracejit.capture.breaks import Refused
+from tracejit.capture.recorder import Recorder
+from tracejit.capture.region import RegionRecorder
+from tracejit.capture.sources import Draws
+from tracejit.eager.nodes import Node
+from tracejit.eager.tensor import Tensor
+from tracejit.memory import CPU
+from tracejit.ops import random
+from tracejit.ops.types import TensorType, int64
+
+if TYPE_CHECKING:
+    from tracejit.capture.loop_body import Body
+
+
+class LoopRegion(RegionRecorder):
+    """The region of a body; knows the loop it belongs to."""
+
+    body: Body
+
+    def same_leaves(self, one: set[Node], other: set[Node]) -> None:
+        if one != other:  # the gradient of the loop knows what its variables lead to
+            self.claims.append((one, other))
+
+    def carries(self, tensor: Tensor) -> bool:
+        return any(s.start is tensor for s in self.body.slots) or super().carries(tensor)
+
+    def random_state(self, generator: random.Generator) -> tuple[Any, int]:
+        if self.body.trip is None:
+            raise Refused("random numbers are drawn in a loop whose end is decided by a value")
+        return Recorder.random_state(self, generator)
+
+    def draws_of(self, generator: random.Generator) -> Draws:
+        draws = self.generators.get(id(generator))
+        if draws is None:
+            self.parent.draws_of(generator)
+            state = self.graph.input(TensorType(int64, (2,), CPU), source="generator state")
+            tensor = self._wrap(Traced(self, Memory(state)), track=False)
+            draws = self.generators[id(generator)] = Draws(generator, tensor, state)
+        return draws
+
+    def appending(self, container: list) -> Callable[[Any], None]:
+        return lambda element: self.body.append(container, element)
