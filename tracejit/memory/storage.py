@@ -42,8 +42,8 @@ class Storage:
         self.nbytes = nbytes
         self.version = 0
         self.device = device
-        self.home = home
         self._ptr = ptr
+        self.home = home  # last: what has one is whole, and goes back to it
 
     @property
     def ptr(self) -> int:
