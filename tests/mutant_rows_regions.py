@@ -18,14 +18,6 @@ _PASSES = ("tests/passes/test_regions.py",)
 JUMPS = [
     Mutant(
         "jumps",
-        "a returned value is a variable's, whatever the iteration before returned",
-        "tracejit/capture/loop_exit.py",
-        "if first is not None and first is not slot.outer:",
-        "if False:",
-        _programs("two_variables_by_turns"),
-    ),
-    Mutant(
-        "jumps",
         "a row that is returned is a copy",
         "tracejit/capture/merge.py",
         "if region.is_part(tensor) and one is not other:",
