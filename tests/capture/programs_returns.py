@@ -563,6 +563,34 @@ def rows_of_a_variable(jit):
             for n in (MANY, 3)]
 
 
+def row_chosen_in_a_loop(jit):
+    @jit
+    def kept(x, limit):
+        g = x[0] * 1
+        for t in range(x.shape[0]):
+            if x[t].sum() > limit:
+                g = x[t]
+        return g
+
+    @jit
+    def looked_at(x, limit):
+        h = tj.zeros(3)
+        for t in range(x.shape[0]):
+            row = x[t]
+            if row.sum() > limit:
+                row = row * 2
+            h = h + row
+        return h
+
+    out = []
+    for limit in LIMITS:
+        x = data(MANY)
+        y = kept(x, tj.tensor(limit))
+        y.add_(1)
+        out += [x, y, looked_at(x, tj.tensor(limit))]
+    return out
+
+
 def history_of_elements(jit):
     w, u = weights(), weights()
 

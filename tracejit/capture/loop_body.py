@@ -411,7 +411,8 @@ class Body:
         items = {region.traced(x.item).memory for x in self.scans} | region.parts.keys()
         self._check_elements([*elements.values()], [*starts, *ends.values()])
         for memory in separate:
-            if memory in region.copies or memory in items:
+            others = {other for other, _ in region.sharing.memories.of(memory)}
+            if memory in region.copies or items & {memory, *others}:
                 raise Refused("a result of an iteration is memory made outside")
             self.shifted |= memory in starts
         for slot in self.slots:

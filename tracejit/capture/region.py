@@ -137,12 +137,15 @@ class RegionRecorder(Recorder):
         return item
 
     def is_part(self, tensor: Tensor) -> bool:
-        """Whether a tensor is a copy that stands for a view."""
-        return any(memory in region.parts for region, memory in self._layers(tensor))
+        """Whether a tensor is, or may be, a copy made here that stands for a view."""
+        memory = self.traced(tensor).memory
+        known = [memory, *(other for other, _ in self.sharing.memories.of(memory))]
+        return any(m in self.parts for m in known)
 
     def _check_parts(self, tensor: Tensor) -> None:
         for region, memory in self._layers(tensor):
-            if memory in region.parts or memory in region.parts.values():
+            others = [other for other, _ in region.sharing.memories.of(memory)]
+            if any(m in region.parts or m in region.parts.values() for m in [memory, *others]):
                 raise Refused("a tensor is written of which a part is in use")
 
     def _layers(self, tensor: Tensor) -> Iterator[tuple[RegionRecorder, Memory]]:
