@@ -91,14 +91,6 @@ WATCHING = [
         "dynamic = by_position",
         _programs("getattr or vars or attribute or dynamic"),
     ),
-    Mutant(
-        "reachable",
-        "a gradient of what the call made counts as made by a replay",
-        "tracejit/capture/reachable.py",
-        "stack.extend((x._node, x._view, x._hooks))",
-        "stack.extend((x._node, x._view, x._hooks, x._grad))",
-        _programs("with_a_gradient"),
-    ),
 ]
 
 SEGMENTS = [

@@ -319,13 +319,15 @@ def written_by_a_loop_when_nothing_else_is_left(jit):
 
 
 def results_with_a_gradient_of_their_own(jit):
+    given = leaf(1.0, 2.0)
+
     def leaf_made(x):
         w = (x * 2).detach().requires_grad_()
         (w * w).sum().backward()
         return w
 
     def retained(x):
-        w = tj.ones(2, requires_grad=True) * x
+        w = given * x
         w.retain_grad()
         (w * w).sum().backward()
         return w
