@@ -175,7 +175,8 @@ def _holds_numbers(cache: Any) -> bool:
 
 def asks_for_types(function: Any) -> bool:
     """Whether a function that runs unrewritten, or what it names, may call `type` on a number."""
-    todo, seen = [function], set()
+    todo: list[Any] = [function]
+    seen: set[Any] = set()
     while todo:
         found = todo.pop()
         found = getattr(found, "__func__", found)
