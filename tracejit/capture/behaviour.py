@@ -9,7 +9,7 @@ would run again. Data in class attributes is no part of it: the state walker fin
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
@@ -17,7 +17,9 @@ from tracejit.capture import memory_words as words
 
 _FIXED = (GetSetDescriptorType, MemberDescriptorType)  # made with the class
 _IMMUTABLE, _HEAP_TYPE = 1 << 8, 1 << 9
-_known: weakref.WeakKeyDictionary[type, tuple[int, tuple]] = weakref.WeakKeyDictionary()
+Known = weakref.WeakKeyDictionary[type, tuple[int, tuple]]
+_alone: Known = weakref.WeakKeyDictionary()  # of classes without their bases
+_whole: Known = weakref.WeakKeyDictionary()
 
 
 def may_change(cls: type) -> bool:
@@ -35,20 +37,30 @@ def behaviour(cls: type) -> tuple:
     >>> behaviour(Vector) == before
     False
     """
-    return tuple([_own(base) for base in cls.__mro__ if may_change(base)])
+    return _remembered(cls, _with_bases, _whole)
+
+
+def _remembered(cls: type, compute: Callable[[type], tuple], known: Known) -> tuple:
+    """`compute(cls)`, the same object as long as it is equal; made anew when the class changed."""
+    version = words.class_version(cls) if words.supported() else 0
+    before = known.get(cls)
+    if before is not None and version and before[0] == version:
+        return before[1]
+    found = compute(cls)
+    if before is not None and before[1] == found:
+        found = before[1]
+    known[cls] = version, found
+    return found
+
+
+def _with_bases(cls: type) -> tuple:
+    bases = (base for base in cls.__mro__ if may_change(base))
+    return tuple([_remembered(base, _own, _alone) for base in bases])
 
 
 def _own(cls: type) -> tuple:
-    """What one class adds to its bases; the same object as long as it is equal."""
-    version = words.class_version(cls) if words.supported() else 0
-    known = _known.get(cls)
-    if known is not None and version and known[0] == version:
-        return known[1]
-    found = tuple(_entries(cls))
-    if known is not None and known[1] == found:
-        found = known[1]
-    _known[cls] = version, found
-    return found
+    """What one class adds to its bases."""
+    return tuple(_entries(cls))
 
 
 def _entries(cls: type) -> Iterator[tuple]:

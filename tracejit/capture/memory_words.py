@@ -67,9 +67,12 @@ def dict_pointer(value: Any) -> int:
 
 def class_version(cls: type) -> int:
     """A number that changes with the attributes of a class and its bases; 0: it has none."""
-    with contextlib.suppress(AttributeError):  # classes get one when an attribute is looked up
-        type.__getattribute__(cls, "_tracejit_asks_for_a_version")
-    return word(id(cls) + TYPE_VERSION) & 0xFFFFFFFF
+    version = word(id(cls) + TYPE_VERSION) & 0xFFFFFFFF
+    if not version:  # classes get one when an attribute is looked up
+        with contextlib.suppress(AttributeError):
+            type.__getattribute__(cls, "_tracejit_asks_for_a_version")
+        version = word(id(cls) + TYPE_VERSION) & 0xFFFFFFFF
+    return version
 
 
 @functools.cache
