@@ -16,9 +16,7 @@ from tracejit import config
 PAGE = {name: told for name, *told in documented()}
 # Programs that show something else when captured, and the ways in which they do. Each is a defect
 # to mend, and goes then.
-WRONG: dict[str, tuple[str, str]] = {
-    "cached_with_floats": ("trace", "a cache that got a number of the recording is cleared"),
-}
+WRONG: dict[str, tuple[str, str]] = {}
 
 
 def rows(*ways):
