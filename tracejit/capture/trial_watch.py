@@ -30,7 +30,7 @@ _EFFECTS = (
     "DICT_MERGE", "BEFORE_WITH", "SEND", "RAISE_VARARGS",
 )  # fmt: skip
 _INSTALLED = tuple({os.path.dirname(os.path.dirname(str(np.__file__))) + os.sep,
-                    os.path.dirname(os.__file__) + os.sep})
+                    os.path.dirname(os.__file__) + os.sep, "<frozen "})
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _harmless: dict[CodeType, bool] = {}
 _MOST = 4096
