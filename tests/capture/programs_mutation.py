@@ -276,4 +276,22 @@ def versions_after_a_segment(jit):
     return [program(way) for way in (written, added)]
 
 
+def versions_of_results(jit):
+    @jit
+    def f(x):
+        y, z = x * 2, x + 1
+        y.add_(1)
+        y.mul_(2)
+        row = y[0]
+        x.add_(1)
+        return y, row, z, x
+
+    out = []
+    for n in (2, 3, 2):
+        results = f(tj.ones(n))
+        results[1].mul_(2)
+        out.append([t._version for t in results])
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -111,12 +111,14 @@ class Entry:
     backward: Backward | None = None
     numbers: Callable[[tuple], tuple] | None = None  # what recipes need of the runtime numbers
     places: list[Place] = field(default_factory=list)  # where recipes look first
+    versions: list[tuple[int, int]] = field(default_factory=list)  # (output, writes to a result)
     disjoint_known: set[tuple] = field(default_factory=set)
     last: tuple[Any, Any, Bound] | None = None  # what the binding of the last call was chosen by
 
     def __post_init__(self) -> None:
         self.roots: list[int] = [r.own_output() for r in self.results]
-        around = (self.written, self.draws, self.effects, self.backward, self.numbers)
+        around = (self.written, self.draws, self.effects, self.backward, self.numbers,
+                  self.versions)
         self.bare = -1 not in self.roots and not any(around)
         self.only = self.returned.number if type(self.returned) is ResultNumber else -1
         number = {id(place): n for n, (place, _) in enumerate(self.guards.shortcut.inputs)}
@@ -214,6 +216,8 @@ class Entry:
     ) -> None:
         """The results, from what the program returned."""
         tensors = replay.tensors
+        for k, count in self.versions:
+            roots[k]._storage.version = count  # type: ignore[union-attr]
         for root, result in zip(self.roots, self.results):
             tensors.append(roots[root] if root >= 0 else self._result(result, roots, replay))
         if self.backward is not None:

@@ -264,6 +264,7 @@ class EntryMaker:
         entry = Entry(
             guards, segment, described, returned, changed, writes, draws, backward, self.numbers,
             self.places,
+            [(k, memory.version) for k, memory in enumerate(fresh) if memory.version],
         )
         if backward is not None and joint is not None:
             values = values_of(concrete)
