@@ -410,4 +410,18 @@ def code_that_runs_in_a_later_backward(jit):
     return [program(way) for way in ways]
 
 
+def leaf_met_after_its_detached_self(jit):
+    @jit
+    def f(x, m):
+        return x * 2 + m * x.sum()
+
+    out = []
+    for values in (TAKEN, OTHER):
+        m = leaf(*values)
+        y = f(m.detach(), m)
+        y.sum().backward()
+        out += [y, m.grad]
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -436,7 +436,9 @@ class Recorder:
         """What each graph input stands for: a tensor, a Generator, a RuntimeNumber."""
         found: dict[Value, Any] = {}
         for item in self.lifted.values():
-            found.setdefault(item.value, item.tensor)
+            known = found.setdefault(item.value, item.tensor)
+            if known is not item.tensor and item.tensor._requires_grad:  # gradients go to it
+                found[item.value] = item.tensor
         for number, value in self.scalars:
             found[value] = number
         for draws in self.generators.values():
