@@ -26,7 +26,7 @@ def main() -> int:
     parser.add_argument(
         "--modes",
         default="",
-        help="only these, for all programs: graph,compiled,compiled:eager,python",
+        help="only these, for all: graph,graph:eager,graph:eager:trace,compiled,python, ...",
     )
     parser.add_argument(
         "--compiled", type=int, default=4, help="one program in so many runs compiled"
@@ -42,6 +42,7 @@ def main() -> int:
     if options.table:
         COVERAGE.write_text(report)
     print(report.partition("Counts per op")[0])
+    print(total.coverage.control.report())
     for (op, kind), n in total.coverage.rejected.most_common(8):
         print(f"refused by eager mode: {n} x {op} ({kind})")
     print(
