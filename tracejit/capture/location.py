@@ -10,7 +10,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 
 from tracejit.ir.graph import Location
 
@@ -33,6 +33,19 @@ def is_own(code: CodeType) -> bool:
         hook = name == "<frozen _collections_abc>" and code.co_name in _HOOKS
         known = _own[id(code)] = code, own or hook
     return known[1]
+
+
+def is_published(function: FunctionType) -> bool:
+    """Whether a function is tracejit's own, found where it was defined: nothing else hangs on it.
+
+    >>> import tracejit
+    >>> is_published(tracejit.nn.functional.gelu)
+    True
+    """
+    if not is_own(function.__code__):
+        return False
+    home = sys.modules.get(str(function.__module__))
+    return getattr(home, function.__name__, None) is function
 
 
 def user_frame(depth: int = 1) -> FrameType | None:

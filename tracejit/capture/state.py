@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.capture.behaviour import behaviour, code_in_class, may_change
-from tracejit.capture.location import is_own
+from tracejit.capture.location import is_own, is_published
 from tracejit.capture.watch import Names
 from tracejit.eager.tensor import Tensor
 from tracejit.memory.devices import device
@@ -149,7 +149,7 @@ def kind_of(value: Any) -> str:
     if isinstance(value, MethodType):
         return "method"
     if isinstance(value, FunctionType):
-        return "function"
+        return "identity" if is_published(value) else "function"
     if isinstance(value, _IDENTITY):
         return "identity"
     if isinstance(value, functools.partial):
