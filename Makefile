@@ -7,7 +7,9 @@ VENV   ?= .venv
 PY     := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest
 JOBS   ?= 2
+# Processes share the cores: each runs its kernels on one thread.
 SPREAD := -n $(JOBS) --dist worksteal
+ONE    := TRACEJIT_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 ARGS   ?=
 
 .PHONY: demo test test-full test-oracle test-cuda test-gpu check bench golden tour clean
@@ -32,23 +34,23 @@ demo: $(VENV)/.has-examples
 	$(PY) examples/train_digits.py $(ARGS)
 
 test: $(TEST_ENV)
-	$(PYTEST) -q $(SPREAD) -m "not slow and not gpu" --ignore=tests/gpu $(ARGS)
+	$(ONE) $(PYTEST) -q $(SPREAD) -m "not slow and not full and not gpu" --ignore=tests/gpu $(ARGS)
 	$(PYTEST) -q --doctest-modules tracejit $(ARGS)
 
 test-full: $(TEST_ENV) $(VENV)/.has-oracle $(VENV)/.has-cuda
-	$(PYTEST) -q $(SPREAD) -m "not gpu" --ignore=tests/gpu $(ARGS)
+	$(ONE) $(PYTEST) -q $(SPREAD) -m "not gpu" --ignore=tests/gpu $(ARGS)
 	$(PYTEST) -q --doctest-modules tracejit $(ARGS)
 
 # The files that compare with PyTorch, with PyTorch there: without it they skip.
 test-oracle: $(TEST_ENV) $(VENV)/.has-oracle
 	$(PY) -c 'import torch; print("oracle: torch", torch.__version__)'
-	$(PYTEST) -q $(SPREAD) -m "not slow and not gpu" $(ARGS) \
+	$(ONE) $(PYTEST) -q $(SPREAD) -m "not slow and not full and not gpu" $(ARGS) \
 	    $$(grep -rlE 'importorskip\("torch"\)|pytest\.mark\.oracle' tests --include='*.py')
 
 # Kernels to PTX and through numba's simulator; needs the extra, not a GPU.
 test-cuda: $(TEST_ENV) $(VENV)/.has-cuda
 	$(PY) -c 'import numba_cuda, cupy; print("cuda: numba-cuda", numba_cuda.__version__, "cupy", cupy.__version__)'
-	$(PYTEST) -q $(SPREAD) tests/cuda $(ARGS)
+	$(ONE) $(PYTEST) -q $(SPREAD) tests/cuda $(ARGS)
 
 test-gpu: $(TEST_ENV) $(VENV)/.has-cuda
 	$(PYTEST) -q tests/gpu $(ARGS)

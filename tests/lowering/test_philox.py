@@ -69,7 +69,8 @@ def test_published_vectors(counter, key, expected):
 
 
 @pytest.mark.parametrize("name", DRAWS)
-@pytest.mark.parametrize("fastmath", [{"contract"}, {"contract", "nsz"}, set()], ids=str)
+@pytest.mark.parametrize("fastmath", [{"contract"}, {"contract", "nsz"}, set()],
+                         ids=["contract", "contract and nsz", "none"])  # fmt: skip
 def test_kernels_give_eager_bits_whatever_their_flags(name, fastmath):
     draw, dtype = DRAWS[name]
     eager = draw(SEED, OFFSET, SIZE, dtype)
