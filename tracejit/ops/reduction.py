@@ -249,7 +249,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     >>> tracejit.tensor([[1.0, 5.0], [7.0, 2.0]]).max(0).indices.tolist()
     [1, 0]
     """
-    if other is not None or is_tensor(dim):
+    if other is not None or is_tensor(dim) and not isinstance(dim, int):
         return pointwise.maximum(input, dim if other is None else other)
     _ordered(input, "max")
     if dim is None:
@@ -260,7 +260,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 @reduction
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """min(x): the smallest element. min(x, dim): (values, indices). min(x, y): elementwise."""
-    if other is not None or is_tensor(dim):
+    if other is not None or is_tensor(dim) and not isinstance(dim, int):
         return pointwise.minimum(input, dim if other is None else other)
     _ordered(input, "min")
     if dim is None:

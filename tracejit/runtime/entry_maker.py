@@ -66,11 +66,11 @@ class EntryMaker:
         changed = [*recipes.host.effects(recorder.output, recipes), *changed]
         changed = [*self._shared(recipes), *changed]
         results = recipes.tensors
+        self._refuse_unseen(results)
+        joint = self._differentiate(results)  # a rule may read a number that the function did not
         places = {value: self._found(source) for value, source in recorder.input_sources().items()}
         for value, place in places.items():
             value.source = place.text if isinstance(place, Place) else number_text(place)
-        self._refuse_unseen(results)
-        joint = self._differentiate(results)
         tangents = set() if joint is None else set(joint.tangents)
         inputs = [v for v in self.graph.inputs if v not in tangents]
         guards = Guards(
