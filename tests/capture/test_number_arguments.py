@@ -171,3 +171,26 @@ def test_truth_and_equality():
     assert report.compiles == 2
     report = same(lambda n: (n == 3, n != "a", n == None, n in (1, 3), x), [1, 2, 5, 3, 3.0])  # noqa: E711
     assert report.compiles <= 4
+
+
+@pytest.mark.parametrize("k", [0, 1])
+def test_a_dimension_that_is_an_argument_is_no_other_operand(k):
+    x = tj.arange(6.0).view(2, 3)
+    for function in (tj.max, tj.min):
+        found, expected = tj.script(lambda x, k, f=function: f(x, k))(x, k), function(x, k)
+        assert found.values.tolist() == expected.values.tolist()
+        assert found.indices.tolist() == expected.indices.tolist()
+
+
+def test_a_number_that_only_a_gradient_reads_is_an_input():
+    def f(c, a, b, k):
+        return tj.addmm(c, a, b, alpha=k)
+
+    captured = tj.script(f)
+    for k in (1, 3):
+        grads = []
+        for call in (f, captured):
+            given = [tj.ones(2, 2, requires_grad=True) for _ in range(3)]
+            call(*given, k).sum().backward()
+            grads.append([x.grad.tolist() for x in given])
+        assert grads[0] == grads[1]

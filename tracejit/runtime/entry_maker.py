@@ -66,11 +66,10 @@ class EntryMaker:
         changed = [*recipes.host.effects(recorder.output, recipes), *changed]
         changed = [*self._shared(recipes), *changed]
         results = recipes.tensors
+        self._named()
         self._refuse_unseen(results)
-        joint = self._differentiate(results)  # a rule may read a number that the function did not
-        places = {value: self._found(source) for value, source in recorder.input_sources().items()}
-        for value, place in places.items():
-            value.source = place.text if isinstance(place, Place) else number_text(place)
+        joint = self._differentiate(results)
+        places = self._named()  # a rule may have read a number that the function did not
         tangents = set() if joint is None else set(joint.tangents)
         inputs = [v for v in self.graph.inputs if v not in tangents]
         guards = Guards(
@@ -87,6 +86,13 @@ class EntryMaker:
         self.places = recipes.places
         concrete = [recorder.input_sources()[v] for v in inputs]
         return self._run(joint, inputs, concrete, results, guards, returned, changed)
+
+    def _named(self) -> dict[Value, Any]:
+        """Where each input is found, which is also its name in the graph."""
+        found = {v: self._found(source) for v, source in self.recorder.input_sources().items()}
+        for value, place in found.items():
+            value.source = place.text if isinstance(place, Place) else number_text(place)
+        return found
 
     def _gradients(self, recipes: Recipes) -> list[Effect]:
         """`.grad` of the caller's tensors, where the call changed it."""
