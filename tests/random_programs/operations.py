@@ -8,6 +8,7 @@ reductions, indexing and writes: `movements.py`.
 from __future__ import annotations
 
 from tests.random_programs.builder import Builder, Draft
+from tests.random_programs.spaces import DTYPES
 
 EXACT_FLOAT = ("abs", "sign", "floor", "ceil", "trunc", "round", "neg", "square", "relu")
 MATH = (
@@ -36,18 +37,7 @@ COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 LOGIC = ("logical_and", "logical_or", "logical_xor")
 BITS = ("bitwise_and", "bitwise_or", "bitwise_xor")
 TESTS = ("isnan", "isfinite", "isinf", "logical_not")
-CASTS = (
-    "float32",
-    "float64",
-    "float16",
-    "bfloat16",
-    "int64",
-    "int32",
-    "int16",
-    "int8",
-    "uint8",
-    "bool",
-)
+CASTS = tuple(dict.fromkeys(DTYPES))
 
 
 def exact_unary(b: Builder) -> Draft | None:

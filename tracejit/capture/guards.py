@@ -377,6 +377,14 @@ def current(place: Place, arguments: tuple) -> Any:
     return ABSENT if parent is ABSENT else place.read(parent)
 
 
+def found_at(place: Place, arguments: tuple) -> Any:
+    """As `current`; ABSENT also where what led to the place is gone."""
+    try:
+        return current(place, arguments)
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError):
+        return ABSENT
+
+
 def kind_text(tensor: Tensor) -> str:
     """What of a tensor is guarded, in words."""
     rank = len(tensor._shape)

@@ -17,7 +17,7 @@ from types import CellType, FunctionType
 from typing import Any
 
 from tracejit.capture.behaviour import may_change
-from tracejit.capture.guards import current
+from tracejit.capture.guards import current, found_at
 from tracejit.capture.location import is_own
 from tracejit.capture.plain import plain, sweep
 from tracejit.capture.scalars import RuntimeNumber
@@ -151,10 +151,7 @@ def put_plain(places: Iterable[Place], arguments: tuple) -> None:
     """Plain numbers at these places, instead of runtime scalars and sizes."""
     seen: set[int] = set()
     for place in places:
-        try:
-            now = current(place, arguments)
-        except (AttributeError, KeyError, IndexError, TypeError, ValueError):
-            continue  # what led to it is gone
+        now = found_at(place, arguments)
         fresh = plain(now, seen)
         if fresh is not now:
             write(place, fresh, arguments)
@@ -230,10 +227,7 @@ def changed_numbers(guarded: Iterable[tuple[Place, Any]], arguments: tuple) -> f
     """Which numbers guarded by value are another number in this call."""
     found = set()
     for place, old in guarded:
-        try:
-            now = current(place, arguments)
-        except (AttributeError, KeyError, IndexError, TypeError, ValueError):
-            continue
+        now = found_at(place, arguments)
         if type(now) in _NUMBERS and (type(now) is not type(old) or now != old):
             found.add(path_of(place))
     return frozenset(found)

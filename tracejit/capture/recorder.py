@@ -8,7 +8,6 @@ ends in `segment_end.py`.
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Callable, Sequence
 from types import MethodType
@@ -27,7 +26,7 @@ from tracejit.capture.scalars import RuntimeNumber, asked, runtime_number
 from tracejit.capture.settling import settled
 from tracejit.capture.sharing import Sharing, same_tensor
 from tracejit.capture.sources import Draws, Lifted, NumberSource
-from tracejit.capture.unwatched import WATCHING, unwatched
+from tracejit.capture.unwatched import unwatched
 from tracejit.capture.viewable import is_contiguous, stays_view, strides
 from tracejit.config import flags
 from tracejit.eager.modes import is_grad_enabled
@@ -104,14 +103,7 @@ class Recorder:
     # -- what Tensor asks (the Recorder protocol) ---------------------------------------------
     def run(self, op: Op, operands: tuple, attributes: dict) -> Any:
         """Record one op; returns deferred tensors."""
-        watching: Any = sys.getprofile()
-        if getattr(watching, "__func__", None) not in WATCHING:
-            return self._record(op, operands, attributes)
-        sys.setprofile(None)  # as `unwatched`, without a frame more
-        try:
-            return self._record(op, operands, attributes)
-        finally:
-            sys.setprofile(watching)
+        return unwatched(self._record, op, operands, attributes)
 
     def _record(self, op: Op, operands: tuple, attributes: dict) -> Any:
         if op.name in DYNAMIC_OPS:

@@ -15,7 +15,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from tracejit.capture.calls import plain_numbers
-from tracejit.capture.guards import current
+from tracejit.capture.guards import found_at
 from tracejit.capture.host_program import give_up, settle, settle_numbers, surrender
 from tracejit.capture.location import is_own
 from tracejit.capture.number_places import NumberPlaces, Path, asks_for_types, put_plain, write
@@ -152,10 +152,7 @@ class CapturedCall:
     def _put_same(self, found: list[tuple[Tensor, Tensor]]) -> None:
         """The caller's own tensors where the call stored what turned out to be them."""
         for place in self.places:
-            try:
-                now = current(place, self.arguments)
-            except (AttributeError, KeyError, IndexError, TypeError, ValueError):
-                continue  # what led to it is gone
+            now = found_at(place, self.arguments)
             if isinstance(now, Tensor) and (same := _same(now, found)) is not now:
                 write(place, same, self.arguments)
             elif isinstance(now, (list, dict)):
