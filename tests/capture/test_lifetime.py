@@ -15,6 +15,8 @@ import pytest
 
 import tracejit as tj
 from tracejit import config, jit
+from tracejit.capture.aliasing import Memory
+from tracejit.capture.sharing import Sharing
 
 ROOT = Path(__file__).resolve().parents[2]
 F = tj.nn.functional
@@ -332,3 +334,22 @@ def test_copies_of_captured_modules_are_their_own(copied):
     del again
     gc.collect()
     assert alive() is None
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_flags_of_sharing_go_with_the_memory(whole):
+    """A flag that stayed was a tensor of the call that nobody explains: a break, told wrongly."""
+
+    class Recorder:
+        parent = None
+
+        def outer_memory(self, memory):
+            return None
+
+    sharing, flag = Sharing(Recorder()), tj.tensor(True)
+    alive, new, other = weakref.ref(flag), Memory(None), Memory(None)
+    sharing.add(new, other, flag, whole)
+    del flag
+    assert sharing.flags() and alive() is not None
+    del new
+    assert sharing.flags() == [] and alive() is None

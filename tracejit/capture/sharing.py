@@ -90,8 +90,9 @@ class Sharing:
                 other.write(recorder.traced(where(flag, new, old)).read(), counted=False)
 
     def flags(self) -> list[Tensor]:
-        """All flags in use."""
-        return [flag for pairs in (self.memories, self.tensors) for _, _, flag in pairs.alive()]
+        """All flags in use; those of what is gone are let go."""
+        kinds = (self.memories, self.tensors, self.parts)
+        return [flag for pairs in kinds for _, _, flag in pairs.alive()]
 
     def unite(self, roots: dict[Memory, Tensor]) -> None:
         """The program has run, `roots` are the tensors it made: memory that was the same is."""
