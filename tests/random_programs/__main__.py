@@ -21,6 +21,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.random_programs", description=__doc__)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--only",
+        choices=["straight", "flow"],
+        help="even seeds alone, straight-line programs; or odd ones, with control flow",
+    )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=1e6, help="stop after so long")
     parser.add_argument(
@@ -35,10 +40,11 @@ def main() -> int:
     options = parser.parse_args()
     shares = Shares(options.compiled, only=tuple(filter(None, options.modes.split(","))))
     started = time.monotonic()
-    total = run_all(options.seed, options.count, options.jobs, shares, options.minutes)
+    seeds = _seeds(options.seed, options.count, options.only)
+    total = run_all(seeds, options.jobs, shares, options.minutes)
     seconds = time.monotonic() - started
-    seeds = f"{options.seed} to {options.seed + options.count - 1}"
-    report = total.coverage.report(seconds, len(total.failures), seeds)
+    told = f"{seeds[0]} to {seeds[-1]}" + (f", {options.only} alone" if options.only else "")
+    report = total.coverage.report(seconds, len(total.failures), told)
     if options.table:
         COVERAGE.write_text(report)
     print(report.partition("Counts per op")[0])
@@ -50,6 +56,13 @@ def main() -> int:
         f"{seconds:.0f} s"
     )
     return 1 if total.failures or total.coverage.programs["all"] < options.count else 0
+
+
+def _seeds(first: int, count: int, only: str | None) -> range:
+    if only is None:
+        return range(first, first + count)
+    first += (first % 2 == 0) == (only == "flow")
+    return range(first, first + 2 * count, 2)
 
 
 if __name__ == "__main__":

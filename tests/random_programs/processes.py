@@ -173,10 +173,9 @@ class Worker:
         return not self.seeds or not self.process.is_alive() and self.current.value == -1
 
 
-def run_all(first: int, count: int, jobs: int, shares: Shares, minutes: float) -> Found:
+def run_all(seeds: range, jobs: int, shares: Shares, minutes: float) -> Found:
     context = multiprocessing.get_context("spawn")
     results: Any = context.Queue()
-    seeds = range(first, first + count)
     workers = [Worker(list(seeds[k::jobs]), shares, results) for k in range(jobs)]
     total = Found()
     deadline = time.monotonic() + 60 * minutes
