@@ -1,6 +1,9 @@
-"""Groups that are merged while their operands are placed."""
+"""Groups that are merged while their operands are placed, and groups that stay apart."""
+
+import pytest
 
 import tracejit as tj
+from tracejit import config
 
 
 def test_readers_may_be_merged_before_a_value_is_stored():
@@ -27,3 +30,29 @@ def test_narrow_integers_wrap_sizes():
             for n in (5, 306, 40000):
                 x = tj.ones(n, dtype=dtype)
                 assert [r[0].item() for r in g(x)] == [r[0].item() for r in f(x)]
+
+
+def logarithms_at_columns(x):
+    total = tj.logsumexp(x, -1)
+    return tj.eq(total * total, x), total
+
+
+def means_at_columns(x):
+    mean = x.mean(-1)
+    return (x - mean).exp() + x.mean(-1, keepdim=True), mean
+
+
+def largest_at_both(x):
+    best = x.amax(1)
+    return x * best + best[:, None], best * 2
+
+
+@pytest.mark.parametrize("f", [logarithms_at_columns, means_at_columns, largest_at_both])
+@pytest.mark.parametrize("size", [1, 5, 64])
+def test_reductions_of_rows_read_by_columns_of_a_square(f, size):
+    """Rows and columns are equally many: their reductions are still not the same loop's."""
+    x = tj.linspace(-2.0, 2.0, size * size, dtype=tj.float64).reshape(size, size)
+    g = tj.script(f, mode="compiled")
+    with config.override(verify_passes=True):  # what cannot be compiled raises
+        got = g(x)
+    assert all(tj.allclose(a.double(), b.double()) for a, b in zip(got, f(x)))

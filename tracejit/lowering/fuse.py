@@ -83,7 +83,8 @@ def _reduction_kind(node: Node) -> str:
 
 
 class Fuser:
-    """Places nodes; `groups` is the result. Values in `results` must be stored."""
+    """Places nodes; `groups` is the result. Values in `results` must be stored, and those in
+    `apart` by other groups than read them."""
 
     def __init__(
         self,
@@ -91,8 +92,10 @@ class Fuser:
         operands: dict[Node, list[Value]],
         numerics: str,
         results: set[Value],
+        apart: set[Value],
     ):
-        self.nodes, self.numerics, self.results = nodes, numerics, set(results)
+        self.nodes, self.numerics, self.results = nodes, numerics, set(results | apart)
+        self.apart = apart
         self.operands = operands  # of products, views folded in
         self.groups: list[Group] = []
         self.readers: dict[Value, list[Group]] = {}
@@ -213,6 +216,8 @@ class Fuser:
                 candidates += [r for r in self.readers.get(x, []) if r not in candidates]
         if is_one(count(v)):
             candidates += [g for g in self.groups if g not in candidates and _is_scalar(g)]
+        if v in self.apart:
+            candidates = [g for g in candidates if g not in readers]
         for group in candidates:
             others = [r for r in readers if r is not group]
             delays = _is_scalar(group) and any(
@@ -371,10 +376,18 @@ class Fuser:
             for b in readers:
                 if a not in left or b not in left or a is b or alike and not index_alike(a, b):
                     continue
-                if can_merge(a, b):
+                if can_merge(a, b) and not self._stay_apart(a, b):
                     self._merge(a, b)
                     left.remove(b)
         return left
+
+    def _stay_apart(self, a: Group, b: Group) -> bool:
+        """Whether one reads of the other what its own loops would compute again and again."""
+        return any(
+            v in self.apart and reader in self.readers.get(v, [])
+            for group, reader in ((a, b), (b, a))
+            for v in group.stores
+        )
 
     def _merge(self, a: Group, b: Group) -> None:
         merge(a, b)

@@ -117,21 +117,21 @@ def _own_values(graph: Graph, folded: Folded) -> list[tuple[Value, Value]]:
 def _fused(
     graph: Graph, folded: Folded, results: set[Value], numerics: str
 ) -> tuple[list[Group], dict[Group, Nest], dict[Value, Partial]]:
-    """Groups and their loops; reductions that loops would repeat are stored, and all is done
-    again."""
-    forced: set[Value] = set()
+    """Groups and their loops; reductions that loops would repeat are stored by others, and all is
+    done again."""
+    apart: set[Value] = set()
     for _ in range(ROUNDS):
-        fuser = Fuser(folded.nodes, folded.values(), numerics, results | forced)
+        fuser = Fuser(folded.nodes, folded.values(), numerics, results, apart)
         groups = fuser.run()
         partials: dict[Value, Partial] = {}
         nests: dict[Group, Nest] = {}
         for group in groups:
             if group.kind in ("loop", "column", "part", "scatter"):
                 nests[group] = lay_out(group, graph, partials)
-        misplaced = {v for nest in nests.values() for v in nest.misplaced} - forced
+        misplaced = {v for nest in nests.values() for v in nest.misplaced} - apart
         if not misplaced:
             break
-        forced |= misplaced
+        apart |= misplaced
     return groups, nests, partials
 
 
