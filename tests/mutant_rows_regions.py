@@ -354,8 +354,8 @@ LOOPS = [
         "rolled",
         "an element appended after a loop comes first",
         "tracejit/capture/rolled.py",
-        "        if self.tail:\n            self.tail.append(element)\n",
-        "        if False:\n            self.tail.append(element)\n",
+        "if self._tail and len(element) == 1 and not given:",
+        "if False:",
         _programs("joined or type_of_a_list"),
     ),
 ]

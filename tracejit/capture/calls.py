@@ -24,7 +24,8 @@ from typing import Any
 from tracejit.capture.breaks import Refused
 from tracejit.capture.host_effects import replacement
 from tracejit.capture.location import is_own
-from tracejit.capture.rolled import FollowedList
+from tracejit.capture.rolled import FollowedList, length, settle
+from tracejit.capture.rolled import joined as in_one
 from tracejit.capture.runtime_numbers import OF_FLOATS, is_runtime
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.source import is_understood
@@ -114,7 +115,7 @@ def plain_numbers(x: Any) -> Any:
     if isinstance(x, RuntimeNumber):
         return x.concrete()
     if isinstance(x, FollowedList):
-        x.settle()
+        settle(x)
     if type(x) in (list, tuple):
         parts = [plain_numbers(y) for y in x]
         return type(x)(parts) if any(a is not b for a, b in zip(parts, x)) else x
@@ -127,7 +128,7 @@ def plain_numbers(x: Any) -> Any:
 def _joining(function: Any) -> Callable | None:
     """`stack`, `cat` and `len` that need not take a followed list apart."""
     if function is len:
-        return lambda x: x.length() if isinstance(x, FollowedList) else len(x)
+        return _len
     if function is type:
         return _type_of
     together = _TOGETHER.get(function) if type(function) is FunctionType else None
@@ -137,12 +138,19 @@ def _joining(function: Any) -> Callable | None:
     def joined(*args: Any, **keywords: Any) -> Any:
         if len(args) in (1, 2) and isinstance(args[0], FollowedList) and set(keywords) <= {"dim"}:
             dim = (*args[1:], *keywords.values(), 0)[0]
-            whole = args[0].joined(together, dim) if type(dim) is int else None
+            whole = in_one(args[0], together, dim) if type(dim) is int else None
             if whole is not None:
                 return whole
         return function(*args, **keywords)
 
     return joined
+
+
+def _len(*arguments: Any) -> Any:
+    """`len(...)`, which need not know how many rows a loop appended."""
+    if len(arguments) == 1 and isinstance(arguments[0], FollowedList):
+        return length(arguments[0])
+    return len(*arguments)
 
 
 def _type_of(*arguments: Any) -> Any:

@@ -167,6 +167,7 @@ class PendingObject(Pending):
 
 
 NUMBERS = frozenset([PendingFloat, PendingInt])
+PendingText.__name__ = PendingText.__qualname__ = "str"  # in Python's error texts
 PENDING = frozenset([*NUMBERS, PendingText, PendingObject])
 
 
@@ -296,12 +297,12 @@ def _never_zero(x: Any) -> bool:
 def _infix(op: str, reflected: bool) -> Callable[[Any, Any], Any]:
     name = f"__{'r' if reflected else ''}{op.rstrip('_')}__"
 
-    def call(self: Any, other: Any) -> Any:
-        if type(other) is Size:
+    def call(self: Any, other: Any, *modulus: Any) -> Any:
+        if type(other) is Size and not modulus:
             return remembered(op, (other, self) if reflected else (self, other))
         if type(self) is not PendingInt:
-            return getattr(RuntimeFloat, name)(self, other)
-        return getattr(RuntimeInt, name)(self, other)
+            return getattr(RuntimeFloat, name)(self, other, *modulus)
+        return getattr(RuntimeInt, name)(self, other, *modulus)
 
     return call
 

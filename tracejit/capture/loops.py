@@ -25,6 +25,7 @@ from tracejit.capture.loop_numbers import (
 from tracejit.capture.loop_sharing import LoopSharing
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import own_work, region_gradients, trial
+from tracejit.capture.rolled import extend_by
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.signals import CONTINUE, Decided, Return, Signal
 from tracejit.capture.sources import Draws
@@ -308,7 +309,7 @@ class LoopNode:
             name: put_together(structure, iter([values[id(s)] for s in slots]))
             for name, (structure, slots) in body.results.items() if slots})
         for (container, _), whole in zip(body.appended.values(), stacked):
-            container.extend_by(whole, body.trip)
+            extend_by(container, whole, body.trip)
         for stored, whole in zip(body.stores, stacked[len(body.appended):]):
             stored.write(whole, body.trip)
         self.region.own.clear()

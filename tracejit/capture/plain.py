@@ -106,7 +106,7 @@ def _tidy(holder: Any) -> None:
         holder.cell_contents = plain(holder.cell_contents)
     elif type(getattr(holder, "__dict__", None)) is dict:
         plain(holder.__dict__)
-    elif not kind.__module__.startswith("tracejit."):
+    elif kind is not slice and not kind.__module__.startswith("tracejit."):
         slots = (d for c in kind.__mro__ for d in vars(c).values())
         for slot in slots:
             if type(slot) is MemberDescriptorType and hasattr(holder, slot.__name__):

@@ -9,6 +9,7 @@ by `control.py`, `calls.py` and `loops.py`.
 from __future__ import annotations
 
 import gc
+import operator
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -27,64 +28,74 @@ class Slices:
 
 
 class FollowedList(list):
-    """A list whose tail may be slices of stacked tensors not taken yet."""
+    """A list whose tail may be slices of stacked tensors not taken yet. What works on the tail are
+    functions: a list has no such attributes."""
 
-    __slots__ = ("tail", "__weakref__")
+    __slots__ = ("_tail", "__weakref__")
 
     def __init__(self, *given: Any):
-        super().__init__(*given)
-        self.tail: list[Any] = []  # Slices and elements, after what the list itself holds
+        list.__init__(self, *given)
+        self._tail: list[Any] = []  # Slices and elements, after what the list itself holds
 
-    def read(self) -> None:
-        """Somebody looks at the list: a loop that appends to it meanwhile cannot be rolled."""
-        region = active.recorder
-        if region is not None and region.root.trials:  # type: ignore[attr-defined]
-            region.root.lists_read.append(self)  # type: ignore[attr-defined]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return list
 
-    def extend_by(self, whole: Tensor, count: Any) -> None:
-        """Append the slices of `whole`."""
-        self.tail.append(Slices(whole, count))
-
-    def append(self, element: Any) -> None:
-        if self.tail:
-            self.tail.append(element)
+    def append(self, *element: Any, **given: Any) -> None:
+        if self._tail and len(element) == 1 and not given:
+            self._tail.append(element[0])
         else:
-            list.append(self, element)
-
-    def settle(self) -> None:
-        """Take the slices: from now on an ordinary list."""
-        region = active.recorder
-        if region is not None and region.root.trials:  # type: ignore[attr-defined]
-            raise Refused("a list that a loop filled is looked at")
-        tail, self.tail = self.tail, []
-        for part in tail:
-            if isinstance(part, Slices):
-                list.extend(self, [part.whole[k] for k in range(int(part.count))])
-            else:
-                list.append(self, part)
-
-    def length(self) -> Any:
-        """How many elements there are, an int or a size."""
-        self.read()
-        return list.__len__(self) + sum(
-            part.count if isinstance(part, Slices) else 1 for part in self.tail)
-
-    def joined(self, together: Callable[..., Tensor], dim: int) -> Tensor | None:
-        """`stack(self, dim)` or `cat(self, dim)`; None where that needs the elements."""
-        self.read()
-        if not self.tail:
-            return None
-        first = list(list.__iter__(self))
-        parts = [together(first, dim)] if first else []
-        for part in self.tail:
-            if isinstance(part, Slices):
-                parts.append(_laid(part.whole, together, dim))
-            else:
-                parts.append(together([part], dim))
-        return parts[0] if len(parts) == 1 else cat(parts, dim)
+            list.append(self, *element, **given)
 
     def __reduce__(self) -> Any:
         return (list, (list(self),))
+
+
+def _read(followed: FollowedList) -> None:
+    """Somebody looks at the list: a loop that appends to it meanwhile cannot be rolled."""
+    region = active.recorder
+    if region is not None and region.root.trials:  # type: ignore[attr-defined]
+        region.root.lists_read.append(followed)  # type: ignore[attr-defined]
+
+
+def extend_by(followed: FollowedList, whole: Tensor, count: Any) -> None:
+    """Append the slices of `whole`."""
+    followed._tail.append(Slices(whole, count))
+
+
+def settle(followed: FollowedList) -> None:
+    """Take the slices: from now on an ordinary list."""
+    region = active.recorder
+    if region is not None and region.root.trials:  # type: ignore[attr-defined]
+        raise Refused("a list that a loop filled is looked at")
+    tail, followed._tail = followed._tail, []
+    for part in tail:
+        if isinstance(part, Slices):
+            list.extend(followed, [part.whole[k] for k in range(int(part.count))])
+        else:
+            list.append(followed, part)
+
+
+def length(followed: FollowedList) -> Any:
+    """How many elements there are, an int or a size."""
+    _read(followed)
+    return list.__len__(followed) + sum(
+        part.count if isinstance(part, Slices) else 1 for part in followed._tail)
+
+
+def joined(followed: FollowedList, together: Callable[..., Tensor], dim: int) -> Tensor | None:
+    """`stack(followed, dim)` or `cat(followed, dim)`; None where that needs the elements."""
+    _read(followed)
+    if not followed._tail:
+        return None
+    first = list(list.__iter__(followed))
+    parts = [together(first, dim)] if first else []
+    for part in followed._tail:
+        if isinstance(part, Slices):
+            parts.append(_laid(part.whole, together, dim))
+        else:
+            parts.append(together([part], dim))
+    return parts[0] if len(parts) == 1 else cat(parts, dim)
 
 
 def _laid(whole: Tensor, together: Callable[..., Tensor], dim: int) -> Tensor:
@@ -98,42 +109,65 @@ def _laid(whole: Tensor, together: Callable[..., Tensor], dim: int) -> Tensor:
     return joined.view((*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2:]))
 
 
+def _looked_at(followed: FollowedList) -> FollowedList:
+    _read(followed)
+    if followed._tail:
+        settle(followed)
+    return followed
+
+
 def _settling(name: str) -> Callable[..., Any]:
     plain = getattr(list, name)
 
     def method(self: FollowedList, *args: Any, **kwargs: Any) -> Any:
-        self.read()
-        if self.tail:
-            self.settle()
-        return plain(self, *args, **kwargs)
+        return plain(_looked_at(self), *args, **kwargs)
 
     method.__name__ = name
     return method
 
 
 for _name in (
-    "__len__ __iter__ __getitem__ __setitem__ __delitem__ __contains__ __add__ __iadd__ __mul__ "
-    "__imul__ __rmul__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __reversed__ __repr__ extend "
-    "insert pop remove clear index count sort reverse copy"
+    "__len__ __iter__ __getitem__ __setitem__ __delitem__ __contains__ __eq__ __ne__ __lt__ __le__ "
+    "__gt__ __ge__ __reversed__ __repr__ extend insert pop remove clear index count sort reverse "
+    "copy"
 ).split():
     setattr(FollowedList, _name, _settling(_name))
 
 
-def _added_to(self: FollowedList, other: list) -> list:
-    self.settle()
-    return other + list(self)
+def _operator(operate: Callable[[Any, Any], Any], reflected: bool = False) -> Callable[..., Any]:
+    """`+` and `*`: what the other operand makes of a list counts as well, so a list is asked."""
+
+    def method(self: FollowedList, other: Any) -> Any:
+        plain = list(self)
+        return operate(other, plain) if reflected else operate(plain, other)
+
+    return method
 
 
-FollowedList.__radd__ = _added_to  # type: ignore[attr-defined]
+def _extended(self: FollowedList, other: Any) -> Any:
+    ask = getattr(type(other), "__radd__", None)  # first, as Python does
+    made = NotImplemented if ask is None else ask(other, list(self))
+    return list.__iadd__(_looked_at(self), other) if made is NotImplemented else made
+
+
+def _repeated(self: FollowedList, other: Any) -> Any:
+    return list.__imul__(_looked_at(self), other) if isinstance(other, int) else list(self) * other
+
+
+for _name, _operate in (("add", operator.add), ("mul", operator.mul)):
+    setattr(FollowedList, f"__{_name}__", _operator(_operate))
+    setattr(FollowedList, f"__r{_name}__", _operator(_operate, reflected=True))
+FollowedList.__iadd__, FollowedList.__imul__ = _extended, _repeated  # type: ignore
+FollowedList.__name__ = FollowedList.__qualname__ = "list"  # in Python's error texts
 
 
 def settle_lists(followed: list[weakref.ref[FollowedList]]) -> None:
     """Make ordinary lists of those that are still somewhere."""
-    if any(found.tail for found in _alive(followed)):
+    if any(found._tail for found in _alive(followed)):
         gc.collect()  # what only a cycle of garbage holds is nobody's
     for found in _alive(followed):
-        if found.tail:
-            found.settle()
+        if found._tail:
+            settle(found)
 
 
 def _alive(followed: list[weakref.ref[FollowedList]]) -> list[FollowedList]:

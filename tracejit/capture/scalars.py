@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Number
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from tracejit.ops.pointwise_record import coerce
 from tracejit.ops.types import FLOATING, TensorType, float64, int64
 
 _PLAIN = (int, float, bool)
+_NUMBERS: Any = (int, float, Number)
 _BITS = ("and_", "or_", "xor", "lshift", "rshift")  # of ints alone
 
 
@@ -40,6 +42,9 @@ class RuntimeNumber:
     on_host = True  # a replay computes it in Python, before the program runs
     dtype: Any = None
     kind: type = object
+
+    def __init_subclass__(cls) -> None:
+        cls.__name__ = cls.__qualname__ = cls.kind.__name__  # in Python's error texts
 
     def __init__(
         self,
@@ -155,14 +160,14 @@ class RuntimeNumber:
     def __pos__(self) -> Any:
         return self
 
-    def __divmod__(self, other: Any) -> tuple:
-        return self // other, self % other
+    def __divmod__(self: Any, other: Any) -> Any:
+        return (self // other, self % other) if isinstance(other, _NUMBERS) else NotImplemented
 
-    def __rdivmod__(self, other: Any) -> tuple:
-        return other // self, other % self
+    def __rdivmod__(self: Any, other: Any) -> Any:
+        return (other // self, other % self) if isinstance(other, _NUMBERS) else NotImplemented
 
     def __round__(self, digits: Any = None) -> Any:
-        return self.arithmetic("round", (self,) if digits is None else (self, int(digits)))
+        return self.arithmetic("round", (self,) if digits is None else (self, index(digits)))
 
     def __pow__(self, other: Any, modulus: Any = None) -> Any:
         if modulus is not None:
@@ -178,9 +183,6 @@ class RuntimeFloat(RuntimeNumber):
     """A Python float known only when the program runs."""
 
     dtype, kind = float64, float
-
-    def __index__(self) -> int:
-        raise TypeError("'float' object cannot be interpreted as an integer")
 
 
 class RuntimeInt(RuntimeNumber):

@@ -233,6 +233,11 @@ class Size:
     def __bool__(self) -> bool:
         return self.scope.decide("!=", self, 0)
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(int, name):
+            raise AttributeError(f"'int' object has no attribute '{name}'")
+        return getattr(self.concrete(), name)
+
     def __reduce__(self):
         return (int, (self.concrete(),))
 
@@ -294,8 +299,8 @@ class Size:
     def __rmod__(self, other: int) -> SizeLike:
         return _atom("mod", other, self, self.scope)
 
-    def __divmod__(self, other: SizeLike) -> tuple:
-        return self // other, self % other
+    def __divmod__(self, other: SizeLike) -> Any:
+        return (self // other, self % other) if _is_number(other) else NotImplemented
 
     def __truediv__(self, other: Any) -> Any:
         return self.concrete() / (other.concrete() if type(other) is Size else other)
@@ -303,7 +308,9 @@ class Size:
     def __rtruediv__(self, other: Any) -> Any:
         return other / self.concrete()
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: Any, *modulus: Any) -> Any:
+        if modulus:
+            return pow(self.concrete(), other, *modulus)
         if type(other) is int and 0 <= other <= 4:
             result: SizeLike = 1
             for _ in range(other):
@@ -496,3 +503,13 @@ def same_size(a: SizeLike, b: SizeLike) -> bool:
     if type(a) is Size:
         return a.same_as(b)
     return b.same_as(a) if type(b) is Size else a == b
+
+
+def _asked(name: str) -> Any:
+    return lambda self, *others: getattr(self.concrete(), name)(*others)
+
+
+for _name in ("and rand or ror xor rxor lshift rlshift rshift rrshift rdivmod invert round floor "
+              "ceil").split():
+    setattr(Size, f"__{_name}__", _asked(f"__{_name}__"))
+Size.__name__ = Size.__qualname__ = "int"  # in Python's error texts

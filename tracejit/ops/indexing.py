@@ -85,7 +85,11 @@ def _width(item: Any) -> int:
 
 def _as_tensor(input: Any, item: Any) -> Any:
     """Lists and arrays as tensors, NumPy integers as ints; IndexError for what is no index."""
-    if item is None or item is Ellipsis or isinstance(item, (slice, int)) or is_tensor(item):
+    if item is None or item is Ellipsis or isinstance(item, (slice, int)):
+        return item
+    if isinstance(item, float):  # also one that is an input of a program
+        raise _no_index(item)
+    if is_tensor(item):
         return item
     if isinstance(item, (list, tuple, range)):
         item = _array_of(input, item)
@@ -93,8 +97,12 @@ def _as_tensor(input: Any, item: Any) -> Any:
         return type(input).of_array(item).to(input.device)
     if hasattr(item, "__index__"):
         return item.__index__()
-    raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte "
-                     f"Variables are valid indices (got {type(item).__name__})")
+    raise _no_index(item)
+
+
+def _no_index(item: Any) -> IndexError:
+    return IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte "
+                      f"Variables are valid indices (got {type(item).__name__})")
 
 
 def _array_of(input: Any, items: Sequence[Any]) -> np.ndarray:
