@@ -50,11 +50,11 @@ class Memory:
         """What Tensor._version shows."""
         return self.writes.count
 
-    def write(self, value: Value, counted: bool = True) -> None:
-        """The memory holds `value`. Not counted: another tensor was written that may be it."""
+    def write(self, value: Value) -> None:
+        """The memory holds `value`."""
         self.value = value
         self.generation += 1
-        self.writes.count += counted
+        self.writes.count += 1
 
 
 class Traced:

@@ -9,6 +9,7 @@ cannot be regions or do not agree. Called by `control.py`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tracejit.capture.breaks import Refused
 from tracejit.capture.merge import Ending, Given, Merge
@@ -17,6 +18,7 @@ from tracejit.capture.region import RegionRecorder, own_work, trial
 from tracejit.capture.signals import Return, Signal
 from tracejit.capture.variables import UNBOUND, Variables
 from tracejit.eager.modes import no_grad
+from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ops.control import ErrorOf
 from tracejit.ops.record import REGISTRY
@@ -93,10 +95,12 @@ def truth(predicate: Tensor) -> Tensor:
     """A tensor of one element as a bool tensor without dimensions; what `bool()` raises else."""
     if numel(predicate.shape) != 1:
         bool(predicate)
+    recorder: Any = active.recorder
     with no_grad():
-        flag = predicate.detach()
-        flag = flag if not flag.shape else flag.reshape(())
-        return flag if flag.dtype is bool_ else flag != 0
+        flag: Any = predicate if not predicate.shape else predicate.reshape(())
+        if flag.dtype is not bool_:
+            return flag != 0
+        return recorder.holding(recorder.traced(flag).read())  # whatever is written there later
 
 
 def _raising(flag: Tensor, one: Side, other: Side, then: Callable, otherwise: Callable) -> Signal:

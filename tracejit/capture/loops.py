@@ -329,9 +329,10 @@ class LoopNode:
     def _may_be(self, result: Tensor, outer: Tensor, iterations: int) -> None:
         """After that many iterations a variable is what it, or another, was, memory and all."""
         parent = self.parent
-        traced = parent.traced(outer)
+        memory, known = parent.traced(result).memory, parent.traced(outer).memory
         flag = self.count == iterations
-        parent.may_share(parent.traced(result).memory, traced.memory, flag)
+        memory.writes.count = max(memory.version, known.version)
+        parent.may_share(memory, known, flag)
         parent.may_be(result, outer, flag)
 
 

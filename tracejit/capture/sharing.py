@@ -8,6 +8,8 @@ that may be the caller's own tensors are found here when a segment ends. Called 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Collection
+from operator import attrgetter
 from typing import Any
 
 from tracejit.capture.aliasing import Memory
@@ -82,12 +84,12 @@ class Sharing:
         return None not in outer and self.recorder.parent.sharing.in_part(*outer)
 
     def written(self, memory: Memory) -> None:
-        """`memory` was written: so was what may be the same."""
+        """`memory` was written: so was what may be the same; it counts as a write of that too."""
         recorder = self.recorder
         with no_grad():
             for other, flag in self.partners(memory):
                 new, old = recorder.holding(memory.value), recorder.holding(other.value)
-                other.write(recorder.traced(where(flag, new, old)).read(), counted=False)
+                other.write(recorder.traced(where(flag, new, old)).read())
 
     def flags(self) -> list[Tensor]:
         """All flags in use; those of what is gone are let go."""
@@ -101,6 +103,8 @@ class Sharing:
                 if other.owner is not None:
                     memory.owner = other.owner
                 elif memory in roots and other in roots:
+                    most = max(memory.writes, other.writes, key=attrgetter("count"))
+                    memory.writes = other.writes = most
                     roots[memory] = roots[other]
 
     def identify(self, new: Tensor, other: Tensor, flag: Tensor) -> None:
@@ -121,25 +125,10 @@ class Sharing:
         return [(one, same, flag) for one, same, flag in self.tensors.alive()
                 if id(one) in wanted and (same._traced is None or id(same) in wanted)]
 
-    def only_in_part(self, results: list[Tensor]) -> bool:
-        """Whether a result may share memory, with the caller's or another result, without being
-        one tensor with it."""
-        held = [t for t in results if t._traced is not None]
-        shown = {t._traced.memory for t in held}
-        return any(
-            (other.owner is not None or other in shown) and not self._are_one(tensor, other, held)
-            for tensor in held if tensor._traced.memory.owner is None
-            for other, _ in self.memories.of(tensor._traced.memory))
-
-    def _are_one(self, tensor: Tensor, memory: Memory, held: list[Tensor]) -> bool:
-        """Whether `tensor` may be each result over `memory`, and a tensor that is the memory's,
-        whenever it shares it."""
-        if self.in_part(tensor._traced.memory, memory):
-            return False
-        twins = [x for x, _ in self.tensors.of(tensor)]
-        over = [t for t in held if t._traced.memory is memory]
-        whole = any(self.recorder.traced(x).memory is memory for x in twins)
-        return whole and all(any(t is x for x in twins) for t in over)
+    def of_memories(self, shown: Collection[Memory]) -> list[tuple[Memory, Memory, Tensor]]:
+        """(memory of results, the caller's or an earlier result's that it may be, flag)."""
+        return [(one, same, flag) for one, same, flag in self.memories.alive()
+                if one in shown and (same.owner is not None or same in shown)]
 
 
 def _holds(flag: Tensor, roots: dict[Memory, Tensor]) -> bool:

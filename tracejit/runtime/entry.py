@@ -112,13 +112,14 @@ class Entry:
     numbers: Callable[[tuple], tuple] | None = None  # what recipes need of the runtime numbers
     places: list[Place] = field(default_factory=list)  # where recipes look first
     versions: list[tuple[int, int]] = field(default_factory=list)  # (output, writes to a result)
+    united: Sequence[tuple[int, int | Recipe, Recipe]] = ()  # (output, what it is if so, flag)
     disjoint_known: set[tuple] = field(default_factory=set)
     last: tuple[Any, Any, Bound] | None = None  # what the binding of the last call was chosen by
 
     def __post_init__(self) -> None:
         self.roots: list[int] = [r.own_output() for r in self.results]
         around = (self.written, self.draws, self.effects, self.backward, self.numbers,
-                  self.versions)
+                  self.versions, self.united)
         self.bare = -1 not in self.roots and not any(around)
         self.only = self.returned.number if type(self.returned) is ResultNumber else -1
         number = {id(place): n for n, (place, _) in enumerate(self.guards.shortcut.inputs)}
@@ -218,10 +219,22 @@ class Entry:
         tensors = replay.tensors
         for k, count in self.versions:
             roots[k]._storage.version = count  # type: ignore[union-attr]
+        if self.united:
+            roots = self._unite(replay, roots)
         for root, result in zip(self.roots, self.results):
             tensors.append(roots[root] if root >= 0 else self._result(result, roots, replay))
         if self.backward is not None:
             self._attach(self.backward, values, roots, tensors, bound)
+
+    def _unite(self, replay: Replay, roots: list[Tensor]) -> list[Tensor]:
+        """Memory that a flag says is the caller's, or another result's, in its place."""
+        replay.tensors[:] = [roots[k] if k >= 0 else None for k in self.roots]  # flags among them
+        places = list(roots)
+        for number, other, flag in self.united:
+            if flag(replay).array:
+                places[number] = places[other] if type(other) is int else other(replay)  # type: ignore[operator]
+        replay.tensors.clear()
+        return places
 
     def _complete(
         self,

@@ -26,6 +26,7 @@ from tracejit.capture.results import (
     SetGrad,
     Unmodelled,
     effects,
+    memories,
     view_recipe,
 )
 from tracejit.capture.scalars import RuntimeNumber
@@ -52,6 +53,7 @@ class EntryMaker:
         self.graph = call.recorder.graph
         self.value = value
         self.given: set[Memory] = set()  # memory whose root tensor some result is
+        self.united: list[tuple[Memory, Memory | Recipe, Recipe]] = []  # what is one if a flag says
 
     def make(self) -> Entry:
         recorder, arguments = self.recorder, self.call.arguments
@@ -206,8 +208,9 @@ class EntryMaker:
         """Results that are a tensor of the caller's if a value of the program says so."""
         found: list[Effect] = []
         sharing = self.recorder.sharing
-        if sharing.only_in_part(recipes.tensors):
-            raise Unmodelled("a result may share memory with an argument, depending on a value")
+        for memory, known, flag in sharing.of_memories(memories(recipes.tensors)):
+            at = known if known.owner is None else recipes.before(self._place(known.owner))
+            self.united.append((memory, at, recipes.of(flag)))
         for tensor, owner, flag in sharing.of_results(list(recipes.tensors)):
             numbers = {id(t): k for k, t in enumerate(recipes.tensors)}
             same = numbers.get(id(owner))
@@ -254,11 +257,14 @@ class EntryMaker:
         changed: list[Effect],
     ) -> Entry:
         recorder = self.recorder
-        fresh = list(
-            dict.fromkeys(t._traced.memory for t in results if t._traced.memory.owner is None)
-        )
+        fresh = memories(results)
         roots_of: dict[Memory, int] = {m: k for k, m in enumerate(fresh)}
         tracked = {} if joint is None else {id(t): k for k, t in enumerate(joint.outputs)}
+        united = [
+            (roots_of[memory], roots_of[other] if isinstance(other, Memory) else other, flag)
+            for memory, other, flag in self.united
+        ]
+        self.given.update(memory for memory, _, _ in self.united)
         described = [self._describe(t, roots_of, tracked) for t in results]
         written = recorder.written()
         primal = {v: k for k, v in enumerate(inputs)}
@@ -271,6 +277,7 @@ class EntryMaker:
             guards, segment, described, returned, changed, writes, draws, backward, self.numbers,
             self.places,
             [(k, memory.version) for k, memory in enumerate(fresh) if memory.version],
+            united,
         )
         if backward is not None and joint is not None:
             values = values_of(concrete)
