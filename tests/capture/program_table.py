@@ -37,6 +37,7 @@ from tests.capture import (
     programs_modules,
     programs_mutation,
     programs_random,
+    programs_region_layouts,
     programs_region_numbers,
     programs_region_results,
     programs_region_sharing,
@@ -72,7 +73,7 @@ SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
     "effects": (programs_effects, programs_metrics),
     "mixtures": (programs_mixtures, programs_seams),
     "regions": (programs_trials, programs_region_results, programs_region_numbers,
-                programs_region_sharing),
+                programs_region_sharing, programs_region_layouts),
     "found": (programs_found,),
 }
 HEAD = """# Programs that show the same plainly and captured

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tracejit as tj
-from tests.capture.program_inputs import OTHER, TAKEN, leaf, tried
+from tests.capture.program_inputs import MANY, OTHER, TAKEN, leaf, tried
 from tests.capture.program_list import programs_in
+from tests.capture.programs_region_sharing import WEIGHTS, over
 
 F = tj.nn.functional
 
@@ -422,6 +423,51 @@ def leaf_met_after_its_detached_self(jit):
         y.sum().backward()
         out += [y, m.grad]
     return out
+
+
+def decided_by_what_is_written_later(jit):
+    def f(x, w):
+        c = x.sum() > 0
+        y = x if c else w * 2
+        c.logical_not_()
+        y += 1
+        return y, c
+
+    return over(jit, [f])
+
+
+def versions_of_what_may_have_been_written(jit):
+    """Whether they moved on: how often is not promised, and a write that did not happen counts."""
+    def at_once(x, w):
+        y = x if x.sum() > 0 else w * 2
+        y -= 1
+
+    def in_loops(x, w):
+        y = x if x.sum() > 0 else w
+        for _ in range(MANY):
+            y -= 1
+        while y.sum() > -99:
+            y -= 1
+
+    def rows(x, w):
+        y = x if x.sum() > 0 else w * 2
+        for i in range(x.shape[0]):
+            y[i] = w[i] + i
+
+    def rows_after_a_loop(x, w):
+        while x.sum() > w.sum() + 3:
+            x = x - 1
+        for i, row in enumerate(x):
+            x[i] = row * 2
+
+    def moved_on(way, values):
+        x, w = tj.tensor(values), tj.tensor(WEIGHTS[1])
+        before = x * 1, w * 1
+        way(x, w)
+        return [bool(t._version) for t, was in zip((x, w), before) if (t != was).any()]
+
+    ways = [jit(way) for way in (at_once, in_loops, rows, rows_after_a_loop)]
+    return [moved_on(way, values) for way in ways for values in (TAKEN, OTHER, TAKEN, OTHER)]
 
 
 PROGRAMS = programs_in(globals())

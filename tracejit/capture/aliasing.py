@@ -21,6 +21,7 @@ from tracejit.ops.movement import VIEW_INVERSE
 from tracejit.ops.record import Op
 
 View = tuple[Op, tuple, dict]  # (op, its further operands, its attributes)
+UNKNOWN = object()  # strides that depend on a value
 
 
 class Writes:
@@ -35,7 +36,8 @@ class Writes:
 class Memory:
     """A piece of memory: its content as a graph value, and how often it was written."""
 
-    __slots__ = ("value", "generation", "writes", "owner", "input", "entangled", "__weakref__")
+    __slots__ = ("value", "generation", "writes", "owner", "input", "strides", "entangled",
+                 "__weakref__")
 
     def __init__(self, value: Value, writes: Writes | None = None, owner: Any = None):
         self.value = value
@@ -43,6 +45,7 @@ class Memory:
         self.writes = Writes() if writes is None else writes
         self.owner = owner  # the caller's concrete tensor, or None for memory made while recording
         self.input: Any = value if owner is not None else None
+        self.strides: Any = None  # in elements; None where they lie in order
         self.entangled = False  # other memory of this graph overlaps it in another layout
 
     @property
@@ -113,7 +116,7 @@ class Traced:
     def settle_layout(self) -> None:
         """From here on the program serves only the sizes and strides that this tensor has."""
         root = self.memory.value if self.memory.input is None else self.memory.input
-        for size in (*root.type.shape, *root.graph.strides.get(root, ()), *self.shape):
+        for size in (*root.type.shape, *(self.memory.strides or ()), *self.shape):
             int(size)
 
     def layout(self, exact: bool = False) -> np.ndarray:
@@ -128,15 +131,22 @@ class Traced:
         array: Any = np.lib.stride_tricks.as_strided(
             np.empty(1, np.int8),
             shape,
-            _contiguous(shape)
-            if self.memory.owner is None
-            else _owner_strides(self.memory.owner, shape),
+            self._strides(shape, values),
             writeable=False,
         )
         for op, _, attributes in self.views:
             eager: Any = op.eager
             array = eager(np, array, **{k: concrete(v, values) for k, v in attributes.items()})
         return array
+
+
+    def _strides(self, shape: tuple[int, ...], values: dict[str, int]) -> tuple[int, ...]:
+        memory = self.memory
+        if memory.owner is not None:
+            return _owner_strides(memory.owner, shape)
+        if memory.strides is None:
+            return _contiguous(shape)
+        return concrete(memory.strides, values)
 
 
 def _owner_strides(owner: Any, shape: tuple[int, ...]) -> tuple[int, ...]:

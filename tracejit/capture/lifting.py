@@ -38,6 +38,7 @@ def lift(recorder: Recorder, tensor: Any) -> Traced:
     value = _input_like(recorder, tensor)
     writes = recorder.writes.setdefault(id(storage), Writes(storage.version))
     traced = Traced(recorder, Memory(value, writes, tensor))
+    traced.memory.strides = recorder.graph.strides.get(value)
     for memory in overlapping:
         memory.entangled = traced.memory.entangled = True
     recorder.spans.add(start, end, traced.memory)

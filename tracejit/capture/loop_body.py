@@ -14,7 +14,7 @@ from functools import partial
 from operator import is_
 from typing import Any
 
-from tracejit.capture.aliasing import Memory
+from tracejit.capture.aliasing import UNKNOWN, Memory
 from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_items import part_at
 from tracejit.capture.loop_numbers import LoopFloat, LoopIndex, LoopInt, as_tensor
@@ -32,6 +32,7 @@ from tracejit.capture.structure import (
     take_apart,
 )
 from tracejit.capture.variables import UNBOUND, Variables
+from tracejit.capture.viewable import either_strides, same_strides, strides_kept
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
@@ -57,6 +58,7 @@ class Slot:
     origin: Tensor | None  # where gradients of the placeholder arrive
     end: Any = None
     filled: bool = False  # `outer` is zeros that nobody reads
+    strides: Any = None  # after the loop
     first_of: Slot | None = None  # after one iteration it is what that one was before the loop
 
     @property
@@ -118,6 +120,7 @@ class Body:
     trip: Any = None  # None: an open loop, whose end is decided by a value
     promoted: frozenset = frozenset()  # slots that require grad though they start without
     lifted: frozenset = frozenset()  # numbers that change
+    strewn: frozenset = frozenset()  # slots whose strides change
     most: Any = None  # how many iterations there can be, where that is known
     before: Decided | None = None  # how the iteration before the loop ended
     slots: list[Slot] = field(default_factory=list)
@@ -177,7 +180,8 @@ class Body:
             # A body that may never run leaves the list itself.
             changing = value if self.trip is not None else UNBOUND
             structure = take_apart(value, leaves, partial(is_, changing))
-            slots = [self.tensor_slot(name, leaf, leaf._requires_grad or (name, k) in self.promoted)
+            slots = [self.tensor_slot(name, leaf, leaf._requires_grad or (name, k) in self.promoted,
+                                      k)
                      for k, leaf in enumerate(leaves)]
             self.started[name] = (structure if slots else Structure("constant", value), slots)
             if slots:
@@ -186,11 +190,13 @@ class Body:
                 if isinstance(start, (list, dict)):
                     self.containers[name] = start
 
-    def tensor_slot(self, name: str, outer: Tensor, requires_grad: bool) -> Slot:
+    def tensor_slot(self, name: str, outer: Tensor, requires_grad: bool, k: int = 0) -> Slot:
         """A tensor that an iteration starts from."""
         start = self.region.placeholder(outer, requires_grad)
-        value = self.region.traced(start).read()
-        slot = Slot(name, outer, start, value, self._origin(start))
+        traced = self.region.traced(start)
+        slot = Slot(name, outer, start, traced.read(), self._origin(start))
+        found = strides_kept(self.parent.traced(outer))
+        traced.memory.strides = UNKNOWN if (name, k) in self.strewn else found
         self.slots.append(slot)
         return slot
 
@@ -257,6 +263,7 @@ class Body:
         kind = self.parent.traced(whole).read().type
         item = self.region.placeholder_of(kind._replace(shape=kind.shape[1:]),
                                           whole._requires_grad)
+        self.region.traced(item).memory.strides = strides_kept(self.parent.traced(source), dim)
         scan = Scan(source, whole, item, self.region.traced(item).read(), self._origin(item))
         scan.key = (dim, start, step)  # type: ignore[attr-defined]
         self.scans.append(scan)
@@ -358,6 +365,19 @@ class Body:
             raise Promote(slot.name, k)
         if end is not slot.start and self.region.traced(slot.start).memory.generation:
             raise Refused(f"{slot.name} is written in place and then replaced")
+        start = self.region.traced(slot.start).memory.strides
+        if end is not slot.start and not self.agree_strides(slot, end) and start is not UNKNOWN:
+            raise Strewn(slot.name, k)
+
+    def agree_strides(self, slot: Slot, end: Tensor) -> bool:
+        """Whether a slot's tensor lies alike before and after an iteration; sets how after all."""
+        before, after = self.parent.traced(slot.outer), self.region.traced(end)
+        slot.strides = strides_kept(after)
+        if same_strides(after.shape, strides_kept(before), slot.strides):
+            return True
+        if self.trip is None and not slot.filled:  # it may be the outer tensor
+            slot.strides = either_strides(slot.name, before, after)
+        return False
 
     def _check_memory(self) -> None:
         """Memory that is written must be known to the loop in one way only."""
@@ -403,6 +423,8 @@ class Body:
             raise Refused("two results of an iteration share memory")
         for _, kept in self.appended.values():
             for element in kept:
+                if strides_kept(region.traced(element)) is not None:
+                    raise Refused("the elements of a list do not lie in order")
                 memory = region.traced(element).memory
                 if memory in starts or memory.generation != self.generations[id(element)]:
                     raise Refused("an element of a list is written, or was there before")
@@ -443,6 +465,14 @@ class Lift(Refused):
 
     def __init__(self, name: str, k: int):
         super().__init__(f"{name} changes")
+        self.place = (name, k)
+
+
+class Strewn(Refused):
+    """A variable lies in memory in another way after an iteration."""
+
+    def __init__(self, name: str, k: int):
+        super().__init__(f"{name} has other strides after an iteration")
         self.place = (name, k)
 
 

@@ -129,6 +129,7 @@ class Exit:
             raise Refused("a returned tensor requires grad in one case only")
         slot = self.body.tensor_slot(RETURNED, outer, leaf._requires_grad)
         slot.end, slot.filled, slot.first_of = leaf, first is None, start
+        self.body.agree_strides(slot, leaf)
         return slot
 
     def _the_same(self, tensor: Tensor, first: Tensor | None) -> Tensor:

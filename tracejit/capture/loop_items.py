@@ -151,7 +151,7 @@ def _gathered(container: Tensor, dim: int, index: Any) -> Tensor:
 def part_at(container: Tensor, dim: int, where: Tensor) -> Tensor:
     """`container.select(dim, where)`, where only the program knows where (one element) that is."""
     recorder: Any = active.recorder
-    return recorder.part(container, container.index_select(dim, where).squeeze(dim))
+    return recorder.part(container, dim, container.index_select(dim, where).squeeze(dim))
 
 
 def mentions_index(key: Any) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_body import Body, Slot
 from tracejit.capture.region import trial
+from tracejit.capture.viewable import either_strides, same_strides, strides_kept
 from tracejit.eager.modes import no_grad
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Value
@@ -57,6 +58,18 @@ class LoopSharing:
         self.flags = [held.flag for held in self.held.values()]
         if any(self._is_view(held.other) for held in self.held.values() if held.remains):
             raise Refused("a variable may be a view of a tensor made outside")
+        for held in self.held.values():
+            if held.remains:
+                self._settle_strides(held)
+
+    def _settle_strides(self, held: Held) -> None:
+        """Two that may be one may lie in different ways."""
+        slot, other = held.slot, held.other
+        one = self.region.traced(slot.end)
+        another = (self.region.traced(other.end) if isinstance(other, Slot)
+                   else self.parent.traced(other))
+        if not same_strides(one.shape, slot.strides, strides_kept(another)):
+            slot.strides = either_strides(slot.name, one, another)
 
     def tells(self, slot: Slot) -> bool:
         """Whether flags tell what a slot is, also after no iteration."""

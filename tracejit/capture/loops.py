@@ -14,7 +14,7 @@ from typing import Any
 
 from tracejit.capture.branches import truth
 from tracejit.capture.breaks import Refused
-from tracejit.capture.loop_body import Body, Lift, Promote, Slot
+from tracejit.capture.loop_body import Body, Lift, Promote, Slot, Strewn
 from tracejit.capture.loop_exit import Exit
 from tracejit.capture.loop_items import Rolled
 from tracejit.capture.loop_numbers import (
@@ -136,15 +136,19 @@ def _recorded(parent: Recorder, name: str, variables: Variables, trip: Any,
     """The body, recorded as often as it takes to know what is carried."""
     promoted: set = set()
     lifted: set = set()
+    strewn: set = set()
     for _ in range(ATTEMPTS):
-        body = Body(parent, name, variables, trip, frozenset(promoted), frozenset(lifted), most,
-                    before)
+        body = Body(parent, name, variables, trip, frozenset(promoted), frozenset(lifted),
+                    frozenset(strewn), most, before)
         try:
             body.record(run)
             return body
         except Promote as found:
             body.appended.clear()  # an attempt that is given up holds nothing
             promoted.add(found.place)
+        except Strewn as found:
+            body.appended.clear()
+            strewn.add(found.place)
         except Lift as found:
             body.appended.clear()
             lifted.add(found.place)
@@ -320,6 +324,7 @@ class LoopNode:
         for element, whole in zip(self.stacked, stacked):
             if element is slot.end:  # the last element of the list is this very tensor
                 return whole[self.body.trip - 1]
+        self.parent.traced(c.result).memory.strides = slot.strides
         if self.body.trip is None and not slot.filled and not self.sharing.tells(slot):
             self._may_be(c.result, slot.outer, 0)
         if slot.first_of is not None:

@@ -13,6 +13,7 @@ from tracejit.eager.modes import no_grad
 from tracejit.eager.recording import active
 from tracejit.eager.tape import alias
 from tracejit.eager.tensor import Tensor
+from tracejit.ops.creation import empty
 
 
 def materialise(tensors: list[Tensor], roots: dict[Memory, Tensor]) -> None:
@@ -31,6 +32,16 @@ def materialise(tensors: list[Tensor], roots: dict[Memory, Tensor]) -> None:
             tensor._traced = None
     finally:
         active.recorder = saved
+
+
+def laid_out(root: Tensor, strides: tuple[int, ...]) -> Tensor:
+    """The same elements in other memory, where they lie like this."""
+    steps = zip(root._shape, strides)
+    span = 1 + sum((n - 1) * s for n, s in steps) if 0 not in root._shape else 0
+    made = empty((span,), dtype=root._dtype, device=root._device)
+    made = made.as_strided(root._shape, strides).detach()
+    made.array[...] = root.array
+    return made
 
 
 def apply_views(root: Tensor, views: tuple, traced: Traced) -> Any:

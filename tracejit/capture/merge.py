@@ -32,6 +32,7 @@ from tracejit.capture.structure import (
     take_apart,
     text,
 )
+from tracejit.capture.viewable import either_strides, same_strides, strides_kept
 from tracejit.eager.modes import is_grad_enabled, no_grad
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Value
@@ -53,6 +54,7 @@ class Merge:
         self.known: dict[tuple[int, int], int] = {}
         self.alone: dict[int, int] = {}  # a pair's number -> the side that gives it
         self.numbers: dict[int, tuple[type, bool]] = {}  # of Python numbers: type, bounded?
+        self.strides: list[Any] = []  # of pairs
         self.results: list[Any] = []
 
     # -- what both sides give --------------------------------------------------------------------
@@ -79,14 +81,26 @@ class Merge:
         parts = [self._joined(a, b, leaves, what, numbers) for a, b in zip(one.parts, other.parts)]
         return Structure(one.kind, one.value, tuple(parts))
 
-    def pair(self, one: Tensor, other: Tensor, what: str) -> int:
+    def pair(self, one: Tensor, other: Tensor, what: str, alone: int | None = None) -> int:
         key = (id(one), id(other))
         if key not in self.known:
+            strides = None
             if one is not other or not self.sides[0].is_outer(one):
                 self._agree(one, other, what)
+                strides = self._lie((one, other), what, alone)
             self.known[key] = len(self.pairs)
             self.pairs.append((one, other))
+            self.strides.append(strides)
         return self.known[key]
+
+    def _lie(self, pair: tuple[Tensor, Tensor], what: str, alone: int | None) -> Any:
+        """The strides of what is one of the pair."""
+        cases = [region.traced(t) for region, t in zip(self.sides, pair)]
+        found = [strides_kept(traced) for traced in cases]
+        if alone is not None:
+            return found[alone]
+        same = same_strides(cases[0].shape, *found)
+        return found[0] if same else either_strides(what, *cases)
 
     def _number(self, values: tuple[Any, Any], kind: type) -> int:
         one, other = [self._held(side, x, kind) for side, x in enumerate(values)]
@@ -130,7 +144,7 @@ class Merge:
             with trial(other), no_grad():
                 zeros = zeros_of(None, self.sides[side].traced(tensor).read().type)
             one, another = (tensor, zeros) if side == 0 else (zeros, tensor)
-            number = self.known[known] = self.pair(one, another, what)
+            number = self.known[known] = self.pair(one, another, what, side)
             self.alone[number] = side
         return self.known[known]
 
@@ -163,6 +177,8 @@ class Merge:
             made = parent.control(REGISTRY["cond"], (parent.traced(self.flag).read(), *keys), {},
                                   regions)
         results, others = made[:len(rest)], iter(made[len(rest):])
+        for k, result in zip(places, results):
+            parent.traced(result).memory.strides = self.strides[k]
         for memory in written:
             memory.write(parent.traced(next(others)).read())
         if gradient is not None:

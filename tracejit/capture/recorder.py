@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.capture import host_reads, segment_end, value_checks
-from tracejit.capture.aliasing import Memory, Spans, Traced, Writes
+from tracejit.capture.aliasing import UNKNOWN, Memory, Spans, Traced, Writes
 from tracejit.capture.breaks import Break, CaptureError, Refused, leaked
 from tracejit.capture.lifting import lift
 from tracejit.capture.location import is_asked_by_user, user_location
@@ -110,6 +110,8 @@ class Recorder:
             return self._run_now(op, operands, attributes)
         if len(self.graph.nodes) >= flags.max_segment_nodes:
             self.need(None, f"{flags.max_segment_nodes} nodes were recorded")
+        if op.name == "reshape":
+            self.laid_out(operands[0])
         values, attributes = self.operands(operands), asked(attributes)
         if op.may_fail and self.root is self and not self.differentiating:
             values = value_checks.checked(self, op, operands, values, attributes)
@@ -148,15 +150,21 @@ class Recorder:
 
     def strides(self, tensor: Tensor) -> tuple:
         """Strides in elements."""
-        return tuple(strides(self.traced(tensor)))
+        return tuple(strides(self.laid_out(tensor)))
+
+    def laid_out(self, tensor: Tensor) -> Traced:
+        """The tensor's state where it is known how it lies in memory."""
+        if self.traced(tensor).memory.strides is UNKNOWN:
+            self.need(tensor, "how a tensor lies in memory depends on a value")
+        return self.traced(tensor)
 
     def repeated(self, tensor: Tensor) -> list:
         """Sizes of the dimensions along which the example's elements share memory."""
-        traced = self.traced(tensor)
+        traced = self.laid_out(tensor)
         return [n for n, s in zip(traced.shape, traced.layout().strides) if s == 0]
 
     def is_contiguous(self, tensor: Tensor) -> bool:
-        return is_contiguous(self.traced(tensor))
+        return is_contiguous(self.laid_out(tensor))
 
     def offset(self, tensor: Tensor) -> int:
         traced = self.traced(tensor)
@@ -224,8 +232,7 @@ class Recorder:
 
     def repeats(self, memory: Memory) -> bool:
         """Whether elements share memory; other strides need another program."""
-        strides = self.graph.strides.get(memory.input, ()) if memory.input else ()
-        return any(s == 0 for s in strides)
+        return memory.strides is not UNKNOWN and any(s == 0 for s in memory.strides or ())
 
     def item(self, tensor: Tensor) -> Any:
         """The only element as a number, which need not be known yet."""
@@ -314,11 +321,13 @@ class Recorder:
 
     def viewable(self, tensor: Tensor, shape: tuple) -> bool:
         """Whether `view` may show the tensor in another shape."""
-        return self._stays_view(REGISTRY["reshape"], self.traced(tensor), {"shape": shape})
+        return self._stays_view(REGISTRY["reshape"], self.laid_out(tensor), {"shape": shape})
 
     def _stays_view(self, op: Op, parent: Traced, attributes: dict) -> bool:
         """Whether eager execution would share memory here (reshape of a permuted tensor copies)."""
-        if op.name != "reshape" or not parent.views and parent.memory.owner is None:
+        memory = parent.memory
+        ordered = not parent.views and memory.owner is None and memory.strides is None
+        if op.name != "reshape" or ordered:
             return True
         return bool(parent.layout().flags["C_CONTIGUOUS"]) or stays_view(
             parent, attributes["shape"]

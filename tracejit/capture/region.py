@@ -17,6 +17,7 @@ from tracejit.capture.breaks import CaptureError, Defect, Refused, leaked
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.sources import Lifted
 from tracejit.capture.trial_watch import TrialWatch
+from tracejit.capture.viewable import strides_kept
 from tracejit.config import flags
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.nodes import Node
@@ -99,7 +100,7 @@ class RegionRecorder(Recorder):
         if memory is None:
             value = self.capture(outer.value)
             memory = self.memories[outer] = Memory(value, Writes(outer.version), outer.owner)
-            memory.input = value
+            memory.input, memory.strides = value, outer.strides
             self.copies[memory] = outer
         return memory
 
@@ -130,10 +131,13 @@ class RegionRecorder(Recorder):
         return self.capture(value) if isinstance(value, Value) else value  # else a large int
 
     # -- views whose place only the program knows --------------------------------------------------
-    def part(self, container: Tensor, item: Tensor) -> Tensor:
+    def part(self, container: Tensor, dim: int, item: Tensor) -> Tensor:
         """`item`, a copy, stands for a view of `container`: as long as neither is written, and the
         item does not leave the region, nobody can tell."""
-        self.parts[self.traced(item).memory] = self.traced(container).memory
+        memory, whole = self.traced(item).memory, self.traced(container)
+        self.parts[memory] = whole.memory
+        if strides_kept(whole, without=dim) is not None:
+            memory.strides = strides_kept(whole, always=True)
         return item
 
     def is_part(self, tensor: Tensor) -> bool:
@@ -168,7 +172,7 @@ class RegionRecorder(Recorder):
 
     def repeats(self, memory: Memory) -> bool:
         outer = self.copies.get(memory)
-        return outer is not None and self.parent.repeats(outer)
+        return super().repeats(memory) if outer is None else self.parent.repeats(outer)
 
     def need(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
         raise Refused(reason)

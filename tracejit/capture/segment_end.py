@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tracejit.capture.aliasing import Memory
-from tracejit.capture.materialise import materialise
+from tracejit.capture.aliasing import UNKNOWN, Memory, concrete
+from tracejit.capture.materialise import laid_out, materialise
 from tracejit.capture.sharing import become_view
 from tracejit.capture.sources import values_of
 from tracejit.eager.interrupts import HeldInterrupts
@@ -92,7 +92,8 @@ def _settle(
     recorder: Recorder, results: list[Tensor], fresh: list[Memory], roots: list[Tensor]
 ) -> None:
     possible = recorder.sharing.of_results(results)
-    made = dict(zip(fresh, roots))
+    with recorder.paused():
+        made = {m: _placed(m, root) for m, root in zip(fresh, roots)}
     recorder.sharing.unite(made)
     materialise(results, made)
     for tensor, owner, flag in possible:
@@ -103,6 +104,13 @@ def _settle(
             draws.generator.take(hint(draws.count))
     recorder.start()
     recorder.restarted = True
+
+
+def _placed(memory: Memory, root: Tensor) -> Tensor:
+    """What a program made of memory, laid out as plain code does."""
+    if memory.strides is None or memory.strides is UNKNOWN:
+        return root
+    return laid_out(root, concrete(memory.strides, memory.value.graph.scope.hints))
 
 
 def _show(recorder: Recorder) -> None:

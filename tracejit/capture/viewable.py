@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.capture.aliasing import Traced
+from tracejit.capture.aliasing import UNKNOWN, Traced
+from tracejit.capture.breaks import Refused
 from tracejit.ops.shapes import same_structure
 
 Sizes = list[Any]
@@ -34,6 +35,44 @@ def strides(traced: Traced) -> Sizes:
 def is_contiguous(traced: Traced) -> bool:
     """Whether elements lie in row-major order without gaps, as `Tensor.is_contiguous` says."""
     return _in_order(*_layout(traced))
+
+
+def strides_kept(traced: Traced, without: int | None = None, always: bool = False) -> Any:
+    """Strides for memory that stands for this tensor, or for a slice across a dimension of it:
+    None where elements are known to lie in order, if not `always`. Records no guard."""
+    memory = traced.memory
+    if memory.strides is None and not traced.views and without is None and not always:
+        return None
+    if memory.strides is UNKNOWN:
+        return UNKNOWN
+    shape, strides = _layout(traced)
+    if without is not None:
+        del shape[without], strides[without]
+    ordered = map(same_structure, strides, _contiguous(shape))
+    flat = [type(n) is int and n == 1 for n in shape]
+    return None if all(map(max, ordered, flat)) and not always else tuple(strides)
+
+
+def either_strides(what: str, *cases: Traced) -> Any:
+    """Those of what may be one of several tensors that lie in different ways: only the caller's own
+    can be told from the memory that a program makes."""
+    for traced in cases:
+        strides = strides_kept(traced)
+        own = traced.memory.owner is not None and not traced.views
+        if strides is not None and strides is not UNKNOWN and not own:
+            raise Refused(f"{what} lies in memory in another way in one case than in the other")
+    return UNKNOWN
+
+
+def same_strides(shape: Sequence[Any], one: Any, other: Any) -> bool:
+    """Whether tensors of that shape lie alike; guarded where only the example says so."""
+    if one is UNKNOWN or other is UNKNOWN:
+        return one is other
+    if one is None and other is None:
+        return True
+    ordered = _contiguous(list(shape))
+    pairs = zip(shape, ordered if one is None else one, ordered if other is None else other)
+    return all(same_structure(a, b) or n == 1 or a == b for n, a, b in pairs)
 
 
 def _in_order(shape: Sizes, strides: Sizes) -> bool:
@@ -109,7 +148,7 @@ def _layout(traced: Traced) -> tuple[Sizes, Sizes]:
     memory = traced.memory
     root = memory.value if memory.input is None else memory.input
     shape: Sizes = list(root.type.shape)
-    strides: Sizes = list(root.graph.strides.get(root) or _contiguous(shape))
+    strides: Sizes = list(memory.strides or _contiguous(shape))
     for op, _, attributes in traced.views:
         change = _CHANGES.get(op.name)
         if change is None or not change(shape, strides, attributes):
@@ -151,6 +190,9 @@ def _expand(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
 
 
 def _reshape(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
+    if all(map(same_structure, strides, _contiguous(shape))):
+        shape[:], strides[:] = attributes["shape"], _contiguous(list(attributes["shape"]))
+        return True
     found = strides_as(shape, strides, attributes["shape"])
     if found is None:
         return False

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from tracejit.autodiff.absent import without
-from tracejit.capture.aliasing import extent
+from tracejit.capture.aliasing import concrete, extent
 from tracejit.capture.guards import Guards, Miss, current
+from tracejit.capture.materialise import laid_out
 from tracejit.capture.results import Effect, Recipe, Replay, ResultNumber, SetGrad
 from tracejit.capture.state import Place
 from tracejit.eager.interrupts import HeldInterrupts
@@ -113,13 +114,14 @@ class Entry:
     places: list[Place] = field(default_factory=list)  # where recipes look first
     versions: list[tuple[int, int]] = field(default_factory=list)  # (output, writes to a result)
     united: Sequence[tuple[int, int | Recipe, Recipe]] = ()  # (output, what it is if so, flag)
+    strewn: Sequence[tuple[int, tuple]] = ()  # (output, its strides)
     disjoint_known: set[tuple] = field(default_factory=set)
     last: tuple[Any, Any, Bound] | None = None  # what the binding of the last call was chosen by
 
     def __post_init__(self) -> None:
         self.roots: list[int] = [r.own_output() for r in self.results]
         around = (self.written, self.draws, self.effects, self.backward, self.numbers,
-                  self.versions, self.united)
+                  self.versions, self.united, self.strewn)
         self.bare = -1 not in self.roots and not any(around)
         self.only = self.returned.number if type(self.returned) is ResultNumber else -1
         number = {id(place): n for n, (place, _) in enumerate(self.guards.shortcut.inputs)}
@@ -217,6 +219,10 @@ class Entry:
     ) -> None:
         """The results, from what the program returned."""
         tensors = replay.tensors
+        if self.strewn:
+            roots = list(roots)
+            for k, strides in self.strewn:
+                roots[k] = laid_out(roots[k], concrete(strides, bound.sizes))
         for k, count in self.versions:
             roots[k]._storage.version = count  # type: ignore[union-attr]
         if self.united:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import tracejit.autodiff.regions  # noqa: F401  installs the gradients of control flow
 from tracejit.autodiff.differentiate import Joint, differentiate
-from tracejit.capture.aliasing import Memory
+from tracejit.capture.aliasing import UNKNOWN, Memory
 from tracejit.capture.guards import Guards, current
 from tracejit.capture.number_reader import reader
 from tracejit.capture.number_text import number_text
@@ -264,7 +264,12 @@ class EntryMaker:
             (roots_of[memory], roots_of[other] if isinstance(other, Memory) else other, flag)
             for memory, other, flag in self.united
         ]
+        strewn = [
+            (k, m.strides) for m, k in roots_of.items()
+            if m.strides is not None and m.strides is not UNKNOWN
+        ]
         self.given.update(memory for memory, _, _ in self.united)
+        self.given.update(fresh[k] for k, _ in strewn)
         described = [self._describe(t, roots_of, tracked) for t in results]
         written = recorder.written()
         primal = {v: k for k, v in enumerate(inputs)}
@@ -278,6 +283,7 @@ class EntryMaker:
             self.places,
             [(k, memory.version) for k, memory in enumerate(fresh) if memory.version],
             united,
+            strewn,
         )
         if backward is not None and joint is not None:
             values = values_of(concrete)
