@@ -201,7 +201,7 @@ BRANCHES = [
         "tracejit/capture/control.py",
         "            before = signal\n",
         "            pass\n",
-        _programs("left_by_either_way"),
+        _programs("left_by_either_way or while_that_a_number_tests"),
     ),
     Mutant(
         "control",

@@ -128,6 +128,22 @@ def two_returns_and_a_break(jit):
     return over_limits(f)
 
 
+def break_of_a_while_that_a_number_tests(jit):
+    @jit
+    def f(x, limit):
+        total, n = tj.zeros(()), 0
+        while n < 3:
+            total = total + x[n].abs().sum()
+            n += 1
+            if total > limit:
+                break
+        else:
+            total = total - 100
+        return total, n
+
+    return over_limits(f)
+
+
 def return_from_a_loop_in_a_loop(jit):
     @jit
     def f(x, limit):

@@ -8,10 +8,12 @@ of programs, for tracejit's tensors and PyTorch's.
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
+CONTAINERS = (list, tuple, dict, set)
 
 
 def plain(function):
@@ -35,10 +37,14 @@ class _Look:
         kind = type(value).__name__
         if hasattr(value, "requires_grad") and hasattr(value, "stride"):
             return self._tensor(kind, value)
+        if isinstance(value, float) and value == 0:
+            return [kind, value, math.copysign(1, value)]
         if isinstance(value, PLAIN):
             return [kind, value]
         if isinstance(value, BaseException):
             return ["error", kind, str(value) if self.messages else ""]
+        if isinstance(value, (list, tuple, dict, set)):
+            kind = [kind, type(value) in CONTAINERS]  # what follows one may bear its name
         if isinstance(value, dict):
             return [kind, [[self.at(k), self.at(v)] for k, v in value.items()]]
         if isinstance(value, (list, tuple)):
