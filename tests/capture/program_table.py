@@ -17,6 +17,7 @@ from typing import Any
 
 import tracejit as tj
 from tests.capture import (
+    programs_absent_gradients,
     programs_aliasing,
     programs_autograd,
     programs_branches,
@@ -69,7 +70,7 @@ SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
                      programs_returns, programs_choices),
     "shapes": (programs_shapes, programs_dynamic),
     "RNG": (programs_random,),
-    "autograd": (programs_autograd, programs_training),
+    "autograd": (programs_autograd, programs_absent_gradients, programs_training),
     "effects": (programs_effects, programs_metrics),
     "mixtures": (programs_mixtures, programs_seams),
     "regions": (programs_trials, programs_region_results, programs_region_numbers,

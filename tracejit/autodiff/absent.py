@@ -42,6 +42,24 @@ def without(
     return copy, [None if v in pruning.gone else next(place) for v in left]
 
 
+def missing(graph: Graph, tangents: Sequence[Value], absent: Collection[int]) -> Graph:
+    """The graph without some of its tangents, with zeros for the outputs of which nothing is left.
+    """
+    if not absent:
+        return graph
+    made, numbers = without(graph, tangents, [tangents[k] for k in absent])
+    made.outputs = [zeros_like(made, old) if number is None else made.outputs[number]
+                    for old, number in zip(graph.outputs, numbers)]
+    return made
+
+
+def zeros_like(graph: Graph, value: Value) -> Value:
+    """Zeros of the type of a value."""
+    kind = value.type
+    attributes = {"shape": kind.shape, "value": 0, "dtype": kind.dtype, "device": kind.device}
+    return graph.append(REGISTRY["full"], (), attributes)
+
+
 class _Pruning:
     """Goes through a graph's nodes and drops what depends on tangents that are gone."""
 
@@ -69,11 +87,6 @@ class _Pruning:
                 self._with_zeros(node)
 
     def _with_zeros(self, node: Node) -> None:
-        inputs = [self._zeros(x) if x in self.gone else x for x in node.inputs]
+        inputs = [zeros_like(self.graph, x) if x in self.gone else x for x in node.inputs]
         node.inputs = tuple(inputs)
         self.graph.nodes.append(node)
-
-    def _zeros(self, value: Value) -> Value:
-        kind = value.type
-        attributes = {"shape": kind.shape, "value": 0, "dtype": kind.dtype, "device": kind.device}
-        return self.graph.append(REGISTRY["full"], (), attributes)

@@ -20,6 +20,7 @@ from tracejit.capture.results import Unmodelled
 from tracejit.eager.backward import grad_between
 from tracejit.eager.tape import FREED
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.uncertain import sure
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
 
@@ -67,7 +68,7 @@ def differentiate(
     try:
         # The tape is kept: where this fails, the caller's own backward must fail in its own way.
         with ClosedWatch():
-            found = grad_between(outputs, inputs, tangents)
+            found = [sure(g) for g in grad_between(outputs, inputs, tangents)]
     except (Exception, Refused) as error:
         dropped = {recorder.traced(t).read() for t in tangents}
         graph.inputs = [v for v in graph.inputs if v not in dropped]

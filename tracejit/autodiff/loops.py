@@ -12,17 +12,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.autodiff.partition import residuals
-from tracejit.autodiff.pull_back import ControlBackward, pull_back
-from tracejit.autodiff.reach import leaves, reaching
+from tracejit.autodiff.pull_back import ControlBackward, Given, pull_back
+from tracejit.autodiff.reach import kept, leaves, reaching
 from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_body import Peel
 from tracejit.capture.loop_exit import RETURNED
 from tracejit.eager.tape import record_custom
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.uncertain import either, if_true
 from tracejit.ir.graph import Graph, Value
 from tracejit.ops.creation import zeros_of
 from tracejit.ops.record import REGISTRY
-from tracejit.ops.types import FLOATING
+from tracejit.ops.types import FLOATING, TensorType, bool_
 
 
 def gradient_of(node: Any) -> LoopGradient | None:
@@ -37,6 +38,7 @@ class LoopGradient:
     def __init__(self, node: Any):
         self.node, self.body, self.region = node, node.body, node.region
         self.residuals: list[Value] = []
+        self.sum_arrives: list[frozenset[int]] = []  # as `arrives`, of what is read
         self.slots = [c for c in node.carried if c.slot is not None and _differentiable(c.slot)]
         self.stacked = [k for k, t in enumerate(node.stacked) if _tracked(t)]
         outputs = [c.slot.end for c in self.slots if c.slot.end._requires_grad]
@@ -48,9 +50,43 @@ class LoopGradient:
                *(s.origin for s in invariant), *outer]
         self.found = bool(outputs and wrt)
         if self.found:
+            self._check_written(outputs)
             self._masks(outputs, wrt, invariant, outer)
-            tangents, grads = pull_back(self.region, outputs, wrt)
-            self._arrange(tangents, grads, [*(s.outer for s in invariant), *outer])
+            self._plan(outputs, wrt, [*(s.outer for s in invariant), *outer])
+
+    def _plan(self, outputs: list[Any], wrt: list[Any], summed: list[Tensor]) -> None:
+        """Gradients arrive in all iterations alike, or flags tell in each which do."""
+        places = len(self.slots), len(self.scans)
+        plain = Plan(self.region, places, outputs, wrt, summed)
+        self.plans = [plain] if self._alike(plain) else []
+        self.covers = reaching(outputs, outputs)
+        if not self.plans or any(len(c) < len(outputs) for c in self.covers):
+            self.plans.append(Plan(self.region, places, outputs, wrt, summed, True))
+        arriving = zip(plain.summed, self.sum_arrives)
+        self.sum_arrives = [a for (_, g, _), a in arriving if g is not None]
+        self._keep(list(dict.fromkeys(v for plan in self.plans for v in plan.saved)))
+
+    def _alike(self, plan: Plan) -> bool:
+        """Whether in each iteration the same gradients arrive, if those of all results do."""
+        body = self.body
+        least = 1 if body.trip is not None or body.counted and body.before is None else 0
+        rest = [c for c in (*plan.scan_conditions, *(c for _, _, c in plan.summed))
+                if c is not False]
+        tracked = [c.slot.end._requires_grad for c in self.slots]
+        return (all(c is True for c in rest) and not (rest and not least)
+                and all(c is True if goes else c is False or bool(least)
+                        for c, goes in zip(plan.carried_conditions, tracked)))
+
+    def _check_written(self, outputs: list[Any]) -> None:
+        """What an iteration keeps for its gradient, the next one must not write."""
+        region = self.region
+        lasting = {region.traced(s.start).memory for s in self.body.slots if s.is_tensor}
+        written = {m for m in lasting | set(region.copies) if m.generation}
+        for x in kept(outputs, results=True) if written else ():
+            item = region.lifted.get(id(x))
+            traced = x._traced if item is None else item.traced
+            if traced is not None and traced.memory in written:
+                raise Refused("an iteration writes what the one before kept for its gradient")
 
     def _masks(self, outputs: list[Any], wrt: list[Any], invariant: list[Any],
                outer: list[Any]) -> None:
@@ -141,28 +177,6 @@ class LoopGradient:
         if body.trip is None or not body.trip >= needed:
             raise Refused("a tensor receives a gradient only if the body runs often enough")
 
-    def _arrange(self, tangents: list[Value], grads: list[Value | None],
-                 summed: list[Tensor]) -> None:
-        """Which gradient is carried, stacked or summed; what is kept for it."""
-        graph = self.region.graph
-        rest = iter(tangents)
-        self.bars = [next(rest) if c.slot.end._requires_grad else graph.input(c.input.type)
-                     for c in self.slots]
-        self.stacked_bars = list(rest)
-        count, scans = len(self.slots), len(self.scans)
-        self.carried_grads = [self._or_zeros(g, c.input) for g, c in zip(grads, self.slots)]
-        self.scan_grads = [self._or_zeros(g, s.input)
-                           for g, s in zip(grads[count:], self.scans)]
-        sums = zip(summed, grads[count + scans:], self.sum_arrives)
-        self.sums = [(x, g) for x, g, _ in sums if g is not None]
-        arriving = zip(grads[count + scans:], self.sum_arrives)
-        self.sum_arrives = [a for g, a in arriving if g is not None]
-        wanted = [g for g in grads if g is not None]
-        self._keep(residuals(graph, tangents, wanted))
-
-    def _or_zeros(self, grad: Value | None, like: Value) -> Value:
-        return zeros_of(like, like.type) if grad is None else grad
-
     def _keep(self, saved: list[Value]) -> None:
         """Sort what the gradient reads: the same for all iterations, scanned, or kept of each."""
         node, body = self.node, self.body
@@ -183,59 +197,150 @@ class LoopGradient:
     # -- after the node is made ------------------------------------------------------------------
     def attach(self, node: Any, stacked: Sequence[Tensor], kept: Sequence[Tensor]) -> None:
         """Put the gradient loop on the tape."""
-        parent = node.parent
-        sums = [Sum(self.region.graph, x, g) for x, g in self.sums]
-        same = [parent.holding(key) for _, key in self.same]
-        bars = list(self.slots)
-        numbers = {id(c): k for k, c in enumerate(
-            [c for c in bars if c.slot.end._requires_grad])}
-        first: list[Any] = [numbers.get(id(c), c.input.type) for c in bars]
-        first += [s.input.type for s in sums]
-        carried = len(first)
-        inputs = [*self.bars, *(s.input for s in sums)]
-        outputs = [*self.carried_grads, *(s.end for s in sums)]
-        attributes: dict[str, Any] = {"carried": carried}
-        if self.body.trip is None:
-            op, before = REGISTRY["unwind_loop"], [node.count, kept[0]]
-            inputs += [*self.residuals, *(v for v, _ in self.same)]
-            operands = [*before, *first, *same]
-        else:
-            op = REGISTRY["for_loop"]
-            start = len(numbers)
-            scanned = [*(start + k for k in range(len(self.stacked_bars))), *kept,
-                       *(s.whole for s in self.read_scans)]
-            inputs = [self.index, *inputs, *self.stacked_bars, *self.residuals,
-                      *(s.input for s in self.read_scans), *(v for v, _ in self.same)]
-            outputs += self.scan_grads
-            operands = [*first, *scanned, *same]
-            attributes |= {"trip": self.body.trip, "scanned": len(scanned), "reverse": True}
-        region = self.region.region(inputs, outputs)
-        region.name = f"{self.region.name}_backward"
-        self._record(op, attributes, region, operands, sums, stacked)
-
-    def _record(self, op: Any, attributes: dict, region: Graph, operands: list[Any],
-                sums: list[Sum], stacked: Sequence[Tensor]) -> None:
+        inputs = [*(c.slot.outer for c in self.slots),
+                  *(x for x, g, _ in self.plans[0].summed if g is not None),
+                  *(s.whole for s in self.scans if self.body.trip is not None)]
         results = [c.result for c in self.slots if c.slot.end._requires_grad]
         results += [stacked[k] for k in self.stacked]
-        parent = self.node.parent
-        types = [parent.traced(x).read().type for x in results]
-        inputs = [*(c.slot.outer for c in self.slots), *(s.tensor for s in sums),
-                  *(s.whole for s in self.scans)]
-        if self.body.trip is None:
-            inputs = inputs[:len(self.slots) + len(sums)]
-        reached = [*self.arrives[:len(self.slots)], *self.sum_arrives, *self.scan_arrives]
-        backward = ControlBackward(op, attributes, (region,), operands, types,
-                                   list(range(len(inputs))), reached[:len(inputs)])
-        record_custom("LoopBackward", inputs, results, backward)
+        types = [node.parent.traced(x).read().type for x in results]
+        backward = None
+        for plan in reversed(self.plans):  # the first where nobody can tell
+            backward = self._backward(plan, kept, types, len(inputs), backward)
+        record_custom("LoopBackward", inputs, results, backward)  # type: ignore[arg-type]
+
+    def _backward(self, plan: Plan, kept: Sequence[Tensor], types: list[TensorType], count: int,
+                  exact: ControlBackward | None) -> ControlBackward:
+        """The node of a plan, to be recorded when gradients arrive."""
+        node, body, graph = self.node, self.body, self.region.graph
+        sums = [Sum(graph, x, g, c) for x, g, c in plan.summed if g is not None]
+        tracked = [c.slot.end._requires_grad for c in self.slots]
+        start = sum(tracked)
+        numbers = iter(range(start))
+        bars, first = [], []
+        for c, goes in zip(self.slots, tracked):
+            number = next(numbers) if goes else None
+            bars.append(graph.input(c.input.type) if number is None else plan.tangents[number])
+            first.append(c.input.type if number is None else number)
+        carried_grads = [_or_zeros(g, c.input) for g, c in zip(plan.carried, self.slots)]
+        scan_grads = [_select(graph, c, _or_zeros(g, s.input), None)
+                      for g, s, c in zip(plan.scans, self.scans, plan.scan_conditions)]
+        first += [s.input.type for s in sums]
+        inputs = [*bars, *(s.input for s in sums)]
+        outputs = [*carried_grads, *(s.end for s in sums)]
+        if plan.flags:
+            self._add_flags(plan, first, inputs, outputs, sums)
+        attributes: dict[str, Any] = {"carried": len(first)}
+        same: list[Any] = [node.parent.holding(key) for _, key in self.same]
+        if body.trip is None:
+            op = REGISTRY["unwind_loop"]
+            inputs += [*self.residuals, *(v for v, _ in self.same)]
+            operands = [node.count, kept[0], *first, *same]
+        else:
+            op = REGISTRY["for_loop"]
+            stacked = range(start, len(plan.tangents))
+            scanned = [*stacked, *kept, *(s.whole for s in self.read_scans)]
+            inputs = [self.index, *inputs, *plan.tangents[start:], *self.residuals,
+                      *(s.input for s in self.read_scans), *(v for v, _ in self.same),
+                      *plan.flags[start:]]
+            outputs += scan_grads
+            operands = [*first, *scanned, *same, *(Given(k) for k in stacked if plan.flags)]
+            attributes |= {"trip": body.trip, "scanned": len(scanned), "reverse": True}
+        region = self.region.region(inputs, outputs)
+        region.name = f"{self.region.name}_backward"
+        reached = [*self.arrives[:len(self.slots)], *self.sum_arrives, *self.scan_arrives][:count]
+        made = len(self.slots) + len(sums)
+        places = [k if k < made else k - made + len(first) for k in range(count)]
+        told = [made + k if plan.flags else None for k in range(count)]
+        return ControlBackward(op, attributes, (region,), operands, types, places, reached,
+                               Arrival(reached, told), self.covers, exact)
+
+    def _add_flags(self, plan: Plan, first: list[Any], inputs: list[Value], outputs: list[Value],
+                   sums: list[Sum]) -> None:
+        """Iterations differ in which gradients arrive: flags go along with what is carried."""
+        graph, kind = self.region.graph, plan.flags[0].type
+        numbers = iter(range(len(self.slots)))
+        for c in self.slots:
+            number = next(numbers) if c.slot.end._requires_grad else None
+            inputs.append(graph.input(kind) if number is None else plan.flags[number])
+            first.append(kind if number is None else Given(number))
+        outputs += [_held(graph, c, kind) for c in plan.carried_conditions]
+        for condition in [*(s.condition for s in sums), *plan.scan_conditions]:
+            before = graph.input(kind)
+            first.append(kind)
+            inputs.append(before)
+            outputs.append(graph.append(
+                REGISTRY["logical_or"], (before, _held(graph, condition, kind)), {}))
+
+
+class Plan:
+    """How the gradient goes through one iteration.
+
+    tangents, flags   of what the iteration gives: their gradients, and when they arrive (or none:
+                      always)
+    carried, scans, summed   the gradients of what it starts from, sees a slice of, and reads (with
+                      the tensor and the condition)
+    """
+
+    def __init__(self, region: Any, places: tuple[int, int], outputs: list[Any], wrt: list[Any],
+                 read: list[Tensor], flagged: bool = False):
+        kind = TensorType(bool_, (), region.traced(outputs[0]).read().type.device)
+        self.flags = [region.graph.input(kind, source="arrives") for _ in outputs if flagged]
+        self.tangents, grads, conditions = pull_back(region, outputs, wrt, self.flags)
+        count, end = places[0], sum(places)
+        self.carried, self.scans = grads[:count], grads[count:end]
+        self.carried_conditions, self.scan_conditions = conditions[:count], conditions[count:end]
+        self.summed = list(zip(read, grads[end:], conditions[end:]))
+        wanted = [g for g in (*grads, *conditions) if isinstance(g, Value)]
+        self.saved = residuals(region.graph, [*self.tangents, *self.flags], wanted)
 
 
 class Sum:
     """The gradient of what all iterations read: summed up from one to the next."""
 
-    def __init__(self, graph: Graph, tensor: Tensor, grad: Value):
-        self.tensor = tensor
+    def __init__(self, graph: Graph, tensor: Tensor, grad: Value, condition: Any):
+        self.tensor, self.condition = tensor, condition
         self.input = graph.input(grad.type, source="sum")
-        self.end = graph.append(REGISTRY["add"], (self.input, grad), {})
+        total = graph.append(REGISTRY["add"], (self.input, grad), {})
+        self.end = _select(graph, condition, total, self.input)
+
+
+class Arrival:
+    """When the gradients that a loop gives arrive.
+
+    reached  for each input the tangents that reach it
+    told     for each input the number of the result that says so, where the loop computes it
+    """
+
+    def __init__(self, reached: Sequence[frozenset[int]], told: Sequence[int | None]):
+        self.reached, self.told = reached, told
+
+    def __call__(self, operands: Sequence[Any], conditions: Sequence[Any], made: Sequence[Tensor]
+                 ) -> list[Any]:
+        found = [either(*(conditions[k] for k in sorted(reached))) for reached in self.reached]
+        return [c if number is None or c is False else if_true(made[number])
+                for c, number in zip(found, self.told)]
+
+
+def _or_zeros(grad: Value | None, like: Value) -> Value:
+    return zeros_of(like, like.type) if grad is None else grad
+
+
+def _select(graph: Graph, condition: Any, value: Value, other: Value | None) -> Value:
+    """`value` where a condition holds, else the other one or zeros."""
+    if condition is True:
+        return value
+    rest = zeros_of(value, value.type) if other is None else other
+    if condition is False:
+        return rest
+    return graph.append(REGISTRY["where"], (condition, value, rest), {})
+
+
+def _held(graph: Graph, condition: Any, kind: TensorType) -> Value:
+    """A condition as a value."""
+    if isinstance(condition, Value):
+        return condition
+    attributes = {"shape": (), "value": condition, "dtype": bool_, "device": kind.device}
+    return graph.append(REGISTRY["full"], (), attributes)
 
 
 def _tracked(x: Any) -> bool:

@@ -7,12 +7,13 @@ values of the region's graph (`pull_back`); `ControlBackward`, what the tape cal
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
+from tracejit.autodiff.absent import missing
 from tracejit.capture.breaks import Refused
 from tracejit.capture.region import RegionRecorder, trial
 from tracejit.eager.backward import grad_between
@@ -20,18 +21,20 @@ from tracejit.eager.modes import enable_grad, no_grad
 from tracejit.eager.recording import active, settled
 from tracejit.eager.state import of_array
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.uncertain import Uncertain, condition_of, filled, if_true, resolved, sure, under
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.interpret import InterpretedRegion, at_size, run_tensors
 from tracejit.ops.control import run_over_tensors
-from tracejit.ops.creation import zeros_of
+from tracejit.ops.creation import full_of, zeros_of
 from tracejit.ops.record import Op
-from tracejit.ops.types import TensorType
+from tracejit.ops.types import TensorType, bool_
 
 
-def pull_back(region: RegionRecorder, outputs: Sequence[Tensor], wrt: Sequence[Tensor]
-              ) -> tuple[list[Value], list[Value | None]]:
-    """Tangents (new inputs of the region's graph, one for each output) and the gradient values of
-    `wrt` (None where nothing arrives)."""
+def pull_back(region: RegionRecorder, outputs: Sequence[Tensor], wrt: Sequence[Tensor],
+              flags: Sequence[Value] = ()) -> tuple[list[Value], list[Value | None], list[Any]]:
+    """Tangents (new inputs of the region's graph, one for each output), the gradient values of
+    `wrt` (None where nothing arrives), and when they arrive: a bool, or its value.
+    `flags`: when the tangents do, if not always."""
     quiet = [(x, x._hooks) for x in wrt]
     for x in wrt:
         x._hooks = None  # hooks of what comes from outside run where its gradient arrives
@@ -41,11 +44,19 @@ def pull_back(region: RegionRecorder, outputs: Sequence[Tensor], wrt: Sequence[T
             tangents = [region.tangent(x) for x in outputs]
             tracked = [k for k, x in enumerate(outputs) if x._requires_grad]
             reachable = [x for x in wrt if x._requires_grad]
+            given: list[Any] = tangents
+            if flags:
+                given = [Uncertain(t, if_true(region.untracked(flag)))
+                         for t, flag in zip(tangents, flags)]
             found = iter(grad_between([outputs[k] for k in tracked], reachable,
-                                      [tangents[k] for k in tracked]))
+                                      [given[k] for k in tracked]))
             grads = [next(found) if x._requires_grad else None for x in wrt]
+            conditions = [condition_of(g) for g in grads]
+            grads = [sure(g) for g in grads]
             return ([region.traced(t).read() for t in tangents],
-                    [None if g is None else region.traced(g).read() for g in grads])
+                    [None if g is None else region.traced(g).read() for g in grads],
+                    [c if type(c) is bool else region.traced(c.tensor()).read()
+                     for c in conditions])
     except Exception as error:
         raise Refused(f"its backward would fail: {type(error).__name__}: {error}") from error
     finally:
@@ -54,34 +65,70 @@ def pull_back(region: RegionRecorder, outputs: Sequence[Tensor], wrt: Sequence[T
             x._hooks = hooks
 
 
+class Given:
+    """An operand of a gradient node: whether there is a tangent."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+
 class ControlBackward:
     """Runs a gradient node; what the tape calls.
 
-    operands  of the node: a Tensor, the number of a tangent, or a TensorType (zeros of it)
+    operands  of the node: a Tensor, the number of a tangent, `Given` (whether there is one), or a
+              TensorType (zeros of it)
     types     of the tangents
     places    for each input of the tape's node the number of the gradient among the outputs
-    reached   for each input the tangents that reach it: without them it has no gradient
+    arrival   given the operands, when the tangents arrive and what the node gave: for each input
+              when its gradient does (bools and Conditions)
+    covers    for each tangent those that run its history as well: with one of them zeros do
+    exact     what runs where zeros for tangents that do not arrive could be noticed
     """
 
-    holds_tensors = True
+    holds_tensors = takes_uncertain = True
+    reached: Sequence[frozenset[int]]  # for each input the tangents that may reach it
 
     def __init__(self, op: Op, attributes: dict, regions: tuple[Graph, ...], operands: list[Any],
                  types: Sequence[TensorType], places: Sequence[int | None],
-                 reached: Sequence[frozenset[int]]):
+                 reached: Sequence[frozenset[int]],
+                 arrival: Callable[[Sequence[Any], Sequence[Any], Sequence[Tensor]], list[Any]],
+                 covers: Sequence[frozenset[int]] = (), exact: ControlBackward | None = None):
         self.op, self.attributes, self.regions = op, attributes, regions
         self.operands, self.types, self.places = operands, types, places
-        self.reached = reached
+        self.reached, self.arrival = reached, arrival
+        self.covers, self.exact = covers, exact
 
-    def __call__(self, grads: tuple, create_graph: bool) -> list[Any]:
+    def __call__(self, uncertain: tuple, create_graph: bool) -> list[Any]:
+        conditions, grads = [condition_of(g) for g in uncertain], filled(uncertain)
+        if self.exact is not None and not self._covered(conditions):
+            return self.exact(uncertain, create_graph)
         operands: list[Any] = []
+        regions = self.regions
+        pruned = self.op.name == "cond" and not any(type(x) is Given for x in self.operands)
+        if pruned:
+            absent = [k for k, grad in enumerate(grads) if grad is None]
+            regions = tuple(missing(r, r.inputs[:len(grads)], absent) for r in regions)
         for x in self.operands:
             if type(x) is int:
+                if grads[x] is None and pruned:
+                    continue
                 x = self.types[x] if grads[x] is None else grads[x]
+            elif type(x) is Given:
+                given = conditions[x.number]
+                place = self.types[x.number].device
+                x = (full_of(None, (), given, bool_, place) if type(given) is bool
+                     else given.tensor())
             operands.append(zeros_of(None, settled(x)) if type(x) is TensorType else x)
-        made = run_node(self.op, operands, settled(self.attributes), self.regions, create_graph)
-        given = frozenset(k for k, grad in enumerate(grads) if grad is not None)
-        return [None if k is None or not reached & given else made[k]
-                for k, reached in zip(self.places, self.reached)]
+        made = run_node(self.op, operands, settled(self.attributes), regions, create_graph)
+        arrival = self.arrival(operands, conditions, made)
+        return resolved([None if k is None else under(arrives, made[k])
+                         for k, arrives in zip(self.places, arrival)])
+
+
+    def _covered(self, conditions: Sequence[Any]) -> bool:
+        given = [k for k, c in enumerate(conditions) if c is not False]
+        alike = all(conditions[k] is conditions[given[0]] for k in given)
+        return alike and all(any(k in cover for k in given) for cover in self.covers)
 
 
 class OverTensors(InterpretedRegion):

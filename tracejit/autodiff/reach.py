@@ -15,7 +15,7 @@ from typing import Any
 from tracejit.capture.region import Start
 from tracejit.eager.history import CopySlices, Overwrite
 from tracejit.eager.nodes import AccumulateGrad, Node, edge_of
-from tracejit.eager.saved import Saved
+from tracejit.eager.saved import Saved, SavedOutput
 from tracejit.eager.tape import OpNode
 from tracejit.eager.tensor import Tensor
 
@@ -76,13 +76,16 @@ def _keeps(node: Node) -> bool:
     return node.keeps if isinstance(node, OpNode) else not isinstance(node, _BARE)
 
 
-def kept(outputs: Sequence[Tensor]) -> Iterator[Any]:
-    """The tensors that the history of outputs keeps: they must not change before a backward."""
+def kept(outputs: Sequence[Tensor], results: bool = False) -> Iterator[Any]:
+    """The tensors that the history of outputs keeps, its own `results` as well: they must not
+    change before a backward."""
     nodes = {node for node, _ in _walk(outputs)}
     stack: list[Any] = list(nodes)
     while stack:
         for x in gc.get_referents(stack.pop()):
             if type(x) is Saved:
+                yield x.tensor
+            elif type(x) is SavedOutput and results:
                 yield x.tensor
             elif isinstance(x, Tensor):  # of a node that stands for a loop or a branch
                 yield x

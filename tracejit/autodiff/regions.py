@@ -7,18 +7,21 @@ of it is kept. Installed into `capture.region`, as is the gradient of loops (`lo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tracejit.autodiff.loops import gradient_of
-from tracejit.autodiff.pull_back import ControlBackward, pull_back
+from tracejit.autodiff.pull_back import ControlBackward, Given, pull_back
 from tracejit.autodiff.reach import leaves, reaching
 from tracejit.capture.region import RegionRecorder, install_region_gradients
 from tracejit.eager.modes import no_grad
 from tracejit.eager.tape import record_custom
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.uncertain import both, either, if_false, if_true
 from tracejit.ir.graph import Graph, Value
-from tracejit.ops.creation import zeros_of
+from tracejit.ops.creation import full_of, zeros_of
 from tracejit.ops.record import REGISTRY
+from tracejit.ops.types import TensorType, bool_
 
 
 class Gradients:
@@ -44,9 +47,6 @@ class CondGradient:
                  sides: list[tuple[RegionRecorder, list[Tensor]]], wrt: list[Tensor],
                  tracked: list[int], alone: list[int | None]):
         self.parent, self.flag, self.wrt, self.tracked = parent, flag, wrt, tracked
-        pulled = [pull_back(region, outputs, self._met(region)) for region, outputs in sides]
-        found = [dict(zip(map(id, self._met(region)), grads))
-                 for (region, _), (_, grads) in zip(sides, pulled)]
         masks = [reaching(outputs, wrt) for _, outputs in sides]
         first = parent.root.first_node
         for number, side in enumerate(alone):  # what is not reached has none, which is not zero
@@ -56,48 +56,103 @@ class CondGradient:
                           for mask in masks]
             parent.same_leaves(one, other)
         self.masks = [a | b for a, b in zip(*masks)]
-        self.reached = [x for x in wrt if any(f.get(id(x)) is not None for f in found)]
+        plans = [[SideGradient(region, outputs, wrt, mask, flagged)
+                  for (region, outputs), mask in zip(sides, masks)]
+                 for flagged in (False, True)[:len(tracked)]]
         met = [key for region, _ in sides for key in region.captured]
         keys[:] = dict.fromkeys([*keys, *met])  # backward may have read more
         self.keys = keys
-        self.regions = tuple(
-            self._region(region, keys, tangents, grads)
-            for (region, _), (tangents, _), grads in zip(sides, pulled, found))
+        self.plans = [self._regions(*plan) for plan in plans]
         self.types = [region.traced(x).read().type for region, outputs in sides[:1]
                       for x in outputs]
 
-    def _met(self, region: RegionRecorder) -> list[Tensor]:
-        return region.outer_tensors()
-
-    def _region(self, region: RegionRecorder, keys: list[Value], tangents: list[Value],
-                grads: dict[int, Value | None]) -> Graph:
-        outputs = []
-        for x in self.reached:
-            grad = grads.get(id(x))
-            if grad is None:
-                grad = _zeros(region.traced(x).read())
-            outputs.append(grad)
-        inputs = [*tangents, *[region.capture(k) for k in keys]]
-        made = region.region(inputs, outputs)
-        made.name = f"{region.name}_backward"
-        return made
+    def _regions(self, one: SideGradient, other: SideGradient) -> tuple:
+        """Both regions, the places of gradients among the results, when they arrive."""
+        reached = [k for k, _ in enumerate(self.wrt) if k in one.grads or k in other.grads]
+        told = [k for k in reached if k in one.told or k in other.told]
+        place = {k: number for number, k in enumerate(reached)}
+        says = {k: len(reached) + number for number, k in enumerate(told)}
+        numbers = range(len(self.wrt))
+        arrival = Arrival([(one.reached(k), other.reached(k)) for k in numbers],
+                          [says.get(k) for k in numbers])
+        likes = {k: other.grads.get(k, one.grads.get(k)).type  # type: ignore[union-attr]
+                 for k in reached}
+        regions = tuple([side.made(self.keys, likes, told) for side in (one, other)])
+        return regions, [place.get(k) for k in numbers], arrival, bool(one.flags)
 
     def attach(self, results: list[Tensor]) -> None:
         """Put the node on the tape; `results` are all outputs that are not written memory."""
-        parent = self.parent
         with no_grad():
-            held = [parent.holding(k) for k in self.keys]
-        place = {id(x): k for k, x in enumerate(self.reached)}
-        backward = ControlBackward(
-            REGISTRY["cond"], {}, self.regions,
-            [self.flag, *range(len(self.types)), *held], self.types,
-            [place.get(id(x)) for x in self.wrt], self.masks)
-        outputs = [results[k] for k in self.tracked]
-        record_custom("CondBackward", self.wrt, outputs, backward)
+            held = [self.parent.holding(k) for k in self.keys]
+        numbers = range(len(self.types))
+        backward = None
+        for regions, places, arrival, flagged in reversed(self.plans):
+            # A side that says what arrives says so for all tangents.
+            covers = [frozenset([k]) for k in numbers if arrival.tells]
+            operands = [self.flag, *numbers, *(Given(k) for k in numbers if flagged), *held]
+            backward = ControlBackward(REGISTRY["cond"], {}, regions, operands, self.types, places,
+                                       self.masks, arrival, covers, backward)
+        record_custom("CondBackward", self.wrt, [results[k] for k in self.tracked],
+                      backward)  # type: ignore[arg-type]
 
 
-def _zeros(like: Value) -> Value:
-    return zeros_of(like, like.type)
+class SideGradient:
+    """The gradient of one side.
+
+    grads  by the number of the input: what arrives there
+    told   by the number: when it does, where that is for the program to know
+    """
+
+    def __init__(self, region: RegionRecorder, outputs: list[Tensor], wrt: list[Tensor],
+                 masks: list[frozenset[int]], flagged: bool):
+        self.region, self.masks = region, masks
+        kind = TensorType(bool_, (), region.traced(outputs[0]).read().type.device)
+        self.flags = [region.graph.input(kind, source="arrives") for _ in outputs if flagged]
+        met = {id(x) for x in region.outer_tensors()}
+        numbers = [k for k, x in enumerate(wrt) if id(x) in met]
+        self.tangents, grads, conditions = pull_back(region, outputs, [wrt[k] for k in numbers],
+                                                     self.flags)
+        self.grads = {k: g for k, g in zip(numbers, grads) if g is not None}
+        self.told = {k: c for k, c in zip(numbers, conditions) if isinstance(c, Value)}
+
+    def reached(self, number: int) -> frozenset[int]:
+        """The tangents that reach an input."""
+        return self.masks[number] if number in self.grads else frozenset()
+
+    def made(self, keys: list[Value], likes: dict[int, TensorType], told: list[int]) -> Graph:
+        """The region: tangents, flags and captured values -> gradients, and when they arrive."""
+        outputs = [self.grads[k] if k in self.grads else zeros_of(self.tangents[0], kind)
+                   for k, kind in likes.items()]
+        outputs += [self.told[k] if k in self.told
+                    else full_of(self.tangents[0], (), k in self.grads, bool_) for k in told]
+        inputs = [*self.tangents, *self.flags, *[self.region.capture(k) for k in keys]]
+        made = self.region.region(inputs, outputs)
+        made.name = f"{self.region.name}_backward"
+        return made
+
+
+class Arrival:
+    """When the gradients that a `cond` gives arrive.
+
+    sides   for each input, for both sides: the tangents that reach it there
+    told    for each input the number of the result that says so, where the sides compute it
+    """
+
+    def __init__(self, sides: list[tuple[frozenset[int], frozenset[int]]], told: list[int | None]):
+        self.sides, self.told = sides, told
+        self.tells = any(number is not None for number in told)
+
+    def __call__(self, operands: Sequence[Any], conditions: Sequence[Any], made: Sequence[Tensor]
+                 ) -> list[Any]:
+        flag = operands[0]
+        found = []
+        for (one, other), number in zip(self.sides, self.told):
+            first, second = [either(*(conditions[k] for k in sorted(side)))
+                             for side in (one, other)]
+            arrives = either(both(if_true(flag), first), both(if_false(flag), second))
+            found.append(arrives if number is None or arrives is False
+                         else if_true(made[number]))
+        return found
 
 
 install_region_gradients(Gradients())

@@ -394,6 +394,8 @@ class Body:
         carried = [self.parent.traced(s.outer).memory for s in self.slots if s.is_tensor]
         inner = [s for s in self.slots if s.is_tensor
                  and self.region.traced(s.start).memory.generation]
+        for slot in inner if self.region.may_not_run else ():
+            self.parent.check_kept(self.parent.traced(slot.outer).memory)
         touched = {self.parent.traced(s.outer).memory for s in inner} | set(written)
         seen = [*self.region.memories, *(self.parent.traced(x.whole).memory for x in self.scans),
                 *(self.parent.traced(x.source).memory for x in self.scans), *carried]

@@ -29,6 +29,10 @@ class LoopRegion(RegionRecorder):
 
     body: Body
 
+    @property
+    def may_not_run(self) -> bool:  # type: ignore[override]
+        return self.body.trip is None and not (self.body.counted and self.body.before is None)
+
     def same_leaves(self, one: set[Node], other: set[Node]) -> None:
         if one != other:  # the gradient of the loop knows what its variables lead to
             self.claims.append((one, other))

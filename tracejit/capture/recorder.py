@@ -64,6 +64,7 @@ class Recorder:
         self.lists_read: list[Any] = []  # of those, in a trial
         self.followed: list[weakref.ref] = []  # lists whose elements may not be taken apart yet
         self.adapt: Callable[[Any], Any] = lambda function: function  # what a call runs instead
+        self.kept: list[weakref.ref] = []  # what the call's tape keeps for a backward
         self.trials = 0  # regions that are being recorded, one within the other
         self.refusals: list[str] = []  # what was seen in a trial that no region may do
         self.static = static  # one program per exact shape
@@ -176,6 +177,21 @@ class Recorder:
 
     def version(self, tensor: Tensor) -> int:
         return self.traced(tensor).memory.version
+
+    def keeps(self, saved: Any) -> None:
+        """As long as `saved` is there, the tape needs its tensor as it is now."""
+        self.root.kept.append(weakref.ref(saved))
+
+    def check_kept(self, memory: Memory) -> None:
+        """Refused where a backward would depend on whether memory of this graph is written."""
+        storage = None if memory.owner is None else memory.owner._storage
+        for saved in (found() for found in self.root.kept):
+            if saved is not None and saved.tensor._traced is not None:
+                is_it = saved.tensor._traced.memory is memory
+            else:
+                is_it = saved is not None and saved.tensor._storage is storage
+            if is_it:
+                raise Refused("a tensor is written that history outside needs as it is")
 
     def write(self, tensor: Tensor, value: Any) -> None:
         """The tensor's memory now holds `value` where the tensor looks at it."""
@@ -378,6 +394,13 @@ class Recorder:
                 "backward() runs through history that was made outside the call",
                 "detach the input, or compute what it comes from inside",
             )
+
+    def undecided(self) -> None:
+        """Whether a gradient arrives matters, and a value decides that."""
+        reason = "runs what a value may leave out: a hook, or history that was overwritten"
+        if self.differentiating:
+            raise Refused(reason)
+        self.need(None, f"a backward {reason}")
 
     def grad_written(self, tensor: Tensor) -> None:
         """From here on the gradient is the program's own."""

@@ -33,6 +33,8 @@ from tracejit.ops.types import TensorType
 class RegionRecorder(Recorder):
     """Records a region of `parent`'s graph; tensors of the parent are captured when met."""
 
+    may_not_run = True
+
     def __init__(self, parent: Recorder, name: str):
         self.parent: Any = parent
         super().__init__(name, parent.run_segment, False, parent.static)
@@ -168,7 +170,17 @@ class RegionRecorder(Recorder):
         if outer is not None:
             if is_grad_enabled() and (tensor._requires_grad or value._requires_grad):
                 raise Refused("a tensor made outside is written while gradients are recorded")
+            self._check_kept(tensor)
         super().write(tensor, value)
+
+    def _check_kept(self, tensor: Tensor) -> None:
+        """History outside may not depend on whether a region runs."""
+        maybe = False
+        for region, memory in self._layers(tensor):
+            maybe = maybe or region.may_not_run
+            outer = region.copies.get(memory)
+            if maybe and outer is not None:
+                region.parent.check_kept(outer)
 
     def repeats(self, memory: Memory) -> bool:
         outer = self.copies.get(memory)

@@ -13,6 +13,7 @@ from tracejit.eager.engine import Place, Root, Task, accumulate
 from tracejit.eager.nodes import AccumulateGrad, Node, edge_of
 from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.tape import refresh
+from tracejit.eager.uncertain import Uncertain
 from tracejit.ops import creation
 from tracejit.ops.shapes import known_same_shape, numel, shape_text
 from tracejit.ops.types import FLOATING, TensorType
@@ -141,6 +142,8 @@ def _roots(tensors: Sequence[Any], grads: Sequence[Any] | None) -> list[Root]:
 
 def _first_gradient(k: int, x: Any, given: Any) -> Any:
     shape = shape_of(x)
+    if type(given) is Uncertain:
+        return given
     if given is None:
         if x._dtype.category < FLOATING:
             raise RuntimeError("grad can be implicitly created only for real scalar outputs")

@@ -17,6 +17,7 @@ from tracejit.eager import anomaly
 from tracejit.eager.nodes import AccumulateGrad, Node
 from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState
+from tracejit.eager.uncertain import Uncertain, added, resolved, sure
 from tracejit.eager.views import View
 from tracejit.eager.writing import assign
 
@@ -80,7 +81,10 @@ class Task:
         if buffer is None:
             buffer = self.buffers[node] = [None] * max(node.output_count, number + 1)
         held = buffer[number]
-        buffer[number] = grad if held is None else held + grad
+        if type(held) is Uncertain or held is not None and type(grad) is Uncertain:
+            buffer[number] = added(held, grad)
+        else:
+            buffer[number] = grad if held is None else held + grad
 
     def run(self) -> None:
         before = active.grad_enabled
@@ -96,6 +100,8 @@ class Task:
             active.grad_enabled = before
 
     def _visit(self, node: Node, grads: list) -> None:
+        if any(type(g) is Uncertain for g in grads):
+            grads = self._settled(node, resolved(grads))
         if type(node) is AccumulateGrad:
             self._sink(node, grads)
             return
@@ -116,6 +122,20 @@ class Task:
             node.release()
         self._pass_on(node.edges, results)
 
+    def _settled(self, node: Node, grads: list) -> list:
+        """Gradients that may stay uncertain, as nobody can tell at this node; else the flags are
+        asked for."""
+        doubtful = [k for k, g in enumerate(grads) if type(g) is Uncertain]
+        if not doubtful or node in self.ends:
+            return grads
+        if type(node) is AccumulateGrad:
+            return [sure(g) for g in grads]
+        asked = self.targets is not None and any((node, k) in self.targets for k in doubtful)
+        if asked or not node.indifferent():
+            active.recorder.undecided()  # type: ignore[union-attr]
+            grads = resolved(grads)
+        return grads
+
     def _apply(self, node: Node, grads: list) -> Sequence[Any]:
         if active.recorder is not None:
             active.recorder.applies(node)
@@ -123,8 +143,10 @@ class Task:
             return [None] * len(node.edges)
         if node.extras is not None:
             grads = run_prehooks(node, grads)
-        if active.anomaly:
-            results: Sequence[Any] = anomaly.apply(node, grads)
+        if any(type(g) is Uncertain for g in grads):
+            results: Sequence[Any] = node.apply_uncertain(grads)
+        elif active.anomaly:
+            results = anomaly.apply(node, grads)
         else:
             results = node.apply(grads)
         if node.extras is not None and node.extras.hooks:

@@ -131,6 +131,9 @@ class Overwrite(Node):
         super().__init__((before, source))
         self.type = type
 
+    def indifferent(self) -> bool:
+        return self.extras is None
+
     def apply(self, grads: list) -> list:
         return [creation.zeros_of(grads[0], settled(self.type)), grads[0]]
 
@@ -150,6 +153,9 @@ class CopySlices(Node):
         super().__init__((base, source))
         self.steps = [(s.op, s.operands, s.attributes) for s in steps]
         self.base_type, self.source_type = base_type, source_type
+
+    def indifferent(self) -> bool:
+        return self.extras is None
 
     def apply(self, grads: list) -> list:
         seen = [grads[0]]

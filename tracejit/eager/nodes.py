@@ -14,6 +14,7 @@ from typing import Any
 
 from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState
+from tracejit.eager.uncertain import through
 
 Edge = tuple["Node", int] | None
 _sequence = itertools.count()
@@ -61,6 +62,14 @@ class Node:
 
     def release(self) -> None:
         """Let go of what was saved."""
+
+    def apply_uncertain(self, grads: list) -> Sequence[Any]:
+        """As `apply`, of gradients of which some arrive only if a value says so."""
+        return through(self.apply, grads)
+
+    def indifferent(self) -> bool:
+        """Whether nobody can tell if the node runs for gradients that do not arrive."""
+        return False
 
     def extra(self) -> Extras:
         if self.extras is None:

@@ -45,7 +45,7 @@ def alias(x: TensorState) -> Any:
 class Saved:
     """An operand kept for backward, with the version it had."""
 
-    __slots__ = ("tensor", "version")
+    __slots__ = ("tensor", "version", "__weakref__")
 
     def __init__(self, tensor: TensorState):
         view = tensor._view
@@ -58,6 +58,11 @@ class Saved:
                                "`tracejit.no_grad()` "
                                "instead of `tracejit.inference_mode()`.")
         self.tensor, self.version = tensor, version_of(tensor)
+        if active.recorder is not None:
+            active.recorder.keeps(self)
+
+    def intact(self) -> bool:
+        return version_of(self.tensor) == self.version
 
     def unpack(self) -> Any:
         check_version(self.tensor, self.version, grad_fn_of(self.tensor), self.tensor._output_nr)
@@ -69,18 +74,23 @@ class SavedOutput:
     cycle.
     """
 
-    __slots__ = ("alias", "version", "node", "number")
+    __slots__ = ("tensor", "version", "node", "number", "__weakref__")
 
     def __init__(self, output: TensorState, node: Node, number: int):
-        self.alias, self.version, self.number = alias(output), version_of(output), number
+        self.tensor, self.version, self.number = alias(output), version_of(output), number
         self.node = weakref.ref(node)
+        if active.recorder is not None:
+            active.recorder.keeps(self)
+
+    def intact(self) -> bool:
+        return version_of(self.tensor) == self.version
 
     def unpack(self) -> Any:
         node = self.node()
-        check_version(self.alias, self.version, node, self.number)
+        check_version(self.tensor, self.version, node, self.number)
         if not active.grad_enabled or node is None:
-            return self.alias
-        t = alias(self.alias)
+            return self.tensor
+        t = alias(self.tensor)
         t._node, t._output_nr, t._requires_grad = node, self.number, True
         return t
 

@@ -59,6 +59,10 @@ class OpNode(Node):
         settle_shapes(self.outputs)
         self.symbolic = active.recorder is not None
 
+    def indifferent(self) -> bool:
+        return self.extras is None and self.operands is not None and all(
+            x.intact() for x in (*self.operands, *self.outputs) if type(x) in (Saved, SavedOutput))
+
     def release(self) -> None:
         if self.keeps:
             self.operands = self.outputs = None
@@ -174,6 +178,12 @@ class CustomNode(Node):
         for x in self.saved:
             x.unpack()
         return self.backward(tuple(grads), active.grad_enabled)
+
+    def apply_uncertain(self, grads: list) -> Sequence[Any]:
+        return self.apply(grads)
+
+    def indifferent(self) -> bool:
+        return self.extras is None and hasattr(type(self.backward), "takes_uncertain")
 
     def release(self) -> None:
         self.over |= self.arrived
