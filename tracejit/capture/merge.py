@@ -38,7 +38,7 @@ from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Value
 from tracejit.ops.creation import full_of, zeros_of
 from tracejit.ops.record import REGISTRY
-from tracejit.ops.shapes import same_shape
+from tracejit.ops.shapes import known_same_shape, same_shape
 from tracejit.ops.types import FLOATING, bool_
 
 Given = tuple[Structure, list[int]]  # a value of both sides: its structure, numbers of pairs
@@ -164,6 +164,7 @@ class Merge:
         apart = [{places.index(k) for _, numbers in given for k in numbers if not kept[k]}
                  for given in together]
         choices = Choices(self.sides, rest, apart)
+        rest = [(a, self._shaped(a, b)) for a, b in rest]
         written = dict.fromkeys([*one.written_outside(), *other.written_outside()])
         outs = [[region.traced(pair[side]).read() for pair in rest]
                 + [region.inner_memory(memory).value for memory in written]
@@ -188,6 +189,15 @@ class Merge:
         fresh = dict(zip(places, results))
         self.results = [self._result(k, fresh.get(k, pair[0]))
                         for k, pair in enumerate(self.pairs)]
+
+    def _shaped(self, like: Tensor, tensor: Tensor) -> Tensor:
+        """What the other side gives, its sizes written as those of the first side's tensor."""
+        one, other = self.sides
+        shape = one.traced(like).shape
+        if known_same_shape(shape, other.traced(tensor).shape):
+            return tensor
+        with trial(other):
+            return tensor.reshape(shape)
 
     def _result(self, number: int, tensor: Tensor) -> Any:
         if number not in self.numbers:
