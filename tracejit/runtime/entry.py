@@ -133,6 +133,11 @@ class Entry:
                 self.grads.append((n, effect.recipe.number))  # type: ignore[attr-defined]
             else:
                 self.others.append(effect)
+        # Of what recipes look at first the guards have found the inputs.
+        self.looks: list[int | Place] = [
+            number.get(id(place), place) if place.kind == "tensor" else place
+            for place in self.places
+        ]
         self.exclusive = bool(self.written) or len(self.draws) > 1
 
     def find(self, arguments: tuple) -> tuple[Sequence[Any], Bound, Any] | None:
@@ -189,7 +194,7 @@ class Entry:
                 inputs[number].take(
                     draws if type(draws) is int else evaluate(draws, bound.sizes)
                 )
-            before = [current(place, arguments) for place in self.places]
+            before = self._before(inputs, arguments)
             replay = Replay(arguments, [], bound.sizes, numbers, before)
             self._fill(replay, values, roots, bound)
             for number, k in self.grads:
@@ -207,12 +212,16 @@ class Entry:
                         raise ReplayFailed from error
                     raise
                 if replay is None:
-                    before = [current(place, arguments) for place in self.places]
+                    before = self._before(inputs, arguments)
                     replay = Replay(arguments, [], bound.sizes, numbers, before)
                 elif not done:
                     replay = Replay(arguments, [], bound.sizes, numbers, replay.before)
                 self._complete(error, inputs, values, writes, roots, bound, replay, done)
             raise
+
+    def _before(self, inputs: Sequence[Any], arguments: tuple) -> list[Any]:
+        """What recipes look at, before effects put other things there."""
+        return [inputs[at] if type(at) is int else current(at, arguments) for at in self.looks]  # type: ignore[arg-type]
 
     def _fill(
         self, replay: Replay, values: Sequence[Any], roots: list[Tensor], bound: Bound
