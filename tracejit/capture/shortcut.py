@@ -21,7 +21,7 @@ from tracejit.capture.state import ABSENT, Place
 
 _PATIENCE = 16  # snapshots that lasted a few calls only, before none is made any more
 _SHORT = 64  # calls that pay for a snapshot
-_WORTHWHILE = 3  # checks that a snapshot must replace
+_WORTHWHILE = 2  # checks that a snapshot must replace
 _USED = re.compile(r"\b[vn]\d+\b")
 _DEFINED = re.compile(r"^([vn]\d+) = ")
 _RETURN = re.compile(r": return \d+$")
