@@ -175,6 +175,7 @@ class CompiledFunction:
             self.varying,
             self.places,
             rewritten if self.read_source else None,
+            self.numerics == "eager",
         )
         result = call.run()
         self.places = call.places

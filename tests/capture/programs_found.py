@@ -479,4 +479,24 @@ def sizes_that_are_found_to_be_equal(jit):
     return over(jit, [flat], gradients=True)
 
 
+def numbers_that_choose_a_formula(jit):
+    """Roots of -inf and -0.0 are no powers; beta=0 leaves out what is not finite."""
+    @jit
+    def powers(x, p):
+        return x ** p
+
+    @jit
+    def sums(x, y, beta):
+        return tj.addmm(x, y, y, beta=beta)
+
+    @jit
+    def whole(x, p):
+        return x // p, x % p
+
+    x = tj.tensor([-float("inf"), -0.0, 0.0, float("inf"), -2.0])
+    out = [tried(powers, x, p) for p in (0.5, -0.5, 2.0, 3, -1, -2, 1.5)]
+    out += [tried(sums, tj.full((2, 2), float("inf")), tj.ones(2, 2), beta) for beta in (2, 0, 0.0)]
+    return [*out, *(tried(whole, tj.arange(3), p) for p in (2, 0, 3))]
+
+
 PROGRAMS = programs_in(globals())

@@ -194,3 +194,41 @@ def test_a_number_that_only_a_gradient_reads_is_an_input():
             call(*given, k).sum().backward()
             grads.append([x.grad.tolist() for x in given])
         assert grads[0] == grads[1]
+
+
+EXPONENTS = [2, 3, -2, 7, 0.5, -0.5, 1.7, 1 / 3, -2.0, 0.75]
+ROUNDED = {
+    "power": lambda x, y, p: x ** p,
+    "power of a number": lambda x, y, p: abs(p) ** x,
+    "power in place": lambda x, y, p: x.clone().pow_(p),
+    "float_power": lambda x, y, p: tj.float_power(x, p),
+    "lerp": lambda x, y, p: tj.lerp(x, y, weight=p),
+    "lerp in place": lambda x, y, p: x.clone().lerp_(y, p),
+    "huber": lambda x, y, p: tj.nn.functional.huber_loss(x, y, delta=abs(p)),
+    "smooth_l1": lambda x, y, p: tj.nn.functional.smooth_l1_loss(x, y, beta=abs(p)),
+    "softplus": lambda x, y, p: tj.nn.functional.softplus(x, p),
+    "addmm": lambda x, y, p: tj.addmm(x, x, y, beta=p, alpha=p),
+    "addcdiv": lambda x, y, p: tj.addcdiv(x, x, y, value=p),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", ROUNDED)
+def test_numbers_that_change_give_the_bits_of_eager_mode(name, dtype):
+    f = ROUNDED[name]
+
+    def spread(x, y, *numbers, **more):
+        return f(x, y, *numbers, *more.values())
+
+    def bits(call, p, where):
+        x, y = [(tj.arange(9.0) * 0.37 + start).sin().abs().add(0.1).view(3, 3).to(
+            getattr(tj, dtype)).requires_grad_() for start in (p, p + 0.3)]
+        result = call(x, y, p=p) if where == "kwargs" else call(x, y, p)
+        result.sum().backward()
+        whole = [t.detach().to(tj.float64) for t in (result, x.grad, y.grad) if t is not None]
+        return [t.numpy().tobytes() for t in whole]
+
+    for where, plain in (("argument", f), ("args", spread), ("kwargs", spread)):
+        captured = tj.script(plain, mode="graph", numerics="eager")
+        for p in EXPONENTS:
+            assert bits(captured, p, where) == bits(plain, p, where), (where, p)

@@ -49,6 +49,7 @@ class Recorder:
     runs it; jit installs it."""
 
     parent: Any = None  # of a region: the recorder around
+    exact = False  # the program must give eager mode's bits
 
     def __init__(
         self,

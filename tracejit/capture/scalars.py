@@ -13,7 +13,7 @@ of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Number
 from operator import index
 from typing import Any
@@ -76,6 +76,17 @@ class RuntimeNumber:
     def concrete(self) -> Any:
         """The example's value; the program now depends on it."""
         return self.numbers.value_of(self)
+
+    def decides(self, special: Sequence[float]) -> Any:
+        """Which of some values it is, or itself; its value, where the program must give every bit
+        that eager mode gives."""
+        recorder: Any = active.recorder
+        if recorder is not None and recorder.root.exact:
+            return self.concrete()
+        if not self.on_host:
+            return self
+        me: Any = self
+        return next((self.kind(x) for x in special if me == x), self)
 
     def graph_value(self, recorder: Any) -> Any:
         """Its value in the current segment; after a flush it enters the new one as an input."""

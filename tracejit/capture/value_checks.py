@@ -15,6 +15,7 @@ import numpy as np
 
 from tracejit.capture.breaks import Break
 from tracejit.capture.location import user_location
+from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.sources import values_of
 from tracejit.eager.state import of_array
 from tracejit.eager.tensor import Tensor
@@ -67,6 +68,7 @@ def run_eagerly(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any
     """End the segment and run the op as eager mode does: usually it raises."""
     operands = _with_states(recorder, operands)
     recorder.flush()
+    operands = tuple([x.concrete() if isinstance(x, RuntimeNumber) else x for x in operands])
     # An exception that the function catches: what follows depends on it.
     recorder.breaks.append(Break(f"{op.name} fails for these values", user_location(3)))
     with recorder.paused():

@@ -16,7 +16,7 @@ import numpy as np
 from tracejit.ops import shapes
 from tracejit.ops.composite import composite
 from tracejit.ops.operators import Operators, method
-from tracejit.ops.pointwise_record import convert, device_of
+from tracejit.ops.pointwise_record import convert, decisive, device_of
 from tracejit.ops.record import Op, apply
 from tracejit.ops.types import BOOL, FLOATING, TensorType
 
@@ -282,6 +282,7 @@ def _sum_with_product(record: Op, input: Any, left: Any, right: Any, beta: Any,
                       alpha: Any) -> Any:
     if left.dtype.category < FLOATING:
         beta, alpha = (int(x) if isinstance(x, float) else x for x in (beta, alpha))
+    beta, alpha = decisive(beta, 0, 1), decisive(alpha, 1)
     return apply(record, (convert(input, left.dtype), left, right, beta, alpha), {})
 
 

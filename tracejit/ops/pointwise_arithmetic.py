@@ -19,6 +19,7 @@ from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_math import log, rsqrt, sqrt, trunc
 from tracejit.ops.pointwise_record import (
     convert,
+    decisive,
     elementwise_type,
     is_number,
     is_tensor,
@@ -305,7 +306,7 @@ def pow(input: Any, exponent: Any) -> Any:
     >>> tracejit.pow(tracejit.tensor([2., 3.]), 2)
     tensor([4., 9.])
     """
-    base, power = promote((input, exponent))
+    base, power = promote((decisive(input), decisive(exponent, *_SPECIAL)))
     common = (base if is_tensor(base) else power).dtype
     if common.category < FLOATING:
         return _whole_power(base, power)
@@ -346,6 +347,7 @@ lerp = pointwise(
     "lerp", _lerp_array,
     "({input} + {weight} * ({end} - {input}) if abs({weight}) < {dtype}(0.5) "
     "else {end} - ({end} - {input}) * ({dtype}(1) - {weight}))",
+    lambda given: promote((*given[:2], decisive(given[2]))),
     operands=("input", "end", "weight"),
     input=lambda grad, weight: grad * (1 - weight),
     end=lambda grad, weight: grad * weight,

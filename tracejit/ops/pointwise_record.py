@@ -55,6 +55,14 @@ def is_number(x: Any) -> bool:
     return isinstance(x, (int, float, complex, np.number, np.bool_))
 
 
+def decisive(x: Any, *special: float) -> Any:
+    """An operand with which eager mode computes in Python, or by which it chooses a formula: a
+    runtime number says whether it is one of the `special` values, or whether it is a constant of
+    the program."""
+    ask = getattr(type(x), "decides", None)
+    return x if ask is None else ask(x, special)
+
+
 # -- promotion -------------------------------------------------------------------------------------
 def promote(operands: Sequence[Any]) -> tuple:
     """Operands in one dtype: tensors converted, numbers coerced to its kind (integers wrap)."""
@@ -95,6 +103,7 @@ def _promote_mixed(operands: Sequence[Any], common: dtype) -> tuple:
     """As `promote_to`, but runtime numbers beside halves keep what float32 holds, as numbers do."""
     if common.numpy not in _HALVES:
         return promote_to(operands, common)
+    operands = [decisive(x) for x in operands]  # gradient rules compute with it, too
     return tuple(convert(x, float32) if getattr(x, "is_weak", False) else y
                  for x, y in zip(operands, promote_to(operands, common), strict=True))
 

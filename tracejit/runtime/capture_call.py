@@ -65,6 +65,7 @@ class CapturedCall:
         varying: frozenset[Path] = frozenset(),
         places: Sequence[Place] = (),
         adapt: Callable[[Any], Any] | None = None,
+        exact: bool = False,
     ):
         self.function, self.invoke, self.arguments, self.compile = (
             function,
@@ -74,6 +75,7 @@ class CapturedCall:
         )
         self.watch = watch
         self.recorder = Recorder(name, self._run_segment, fullgraph, static)
+        self.recorder.exact = exact
         self.state = State(self._unmodelled)
         self.places = self.state.places if watch else places  # a call before this one found them
         self.recorder.refresh = self.state.refresh
@@ -87,6 +89,7 @@ class CapturedCall:
         self.recorder.replayable = watch
         self.sinks = Sinks()
         self.names = signature.names
+        self.spread = signature.spread
         self.entry: Entry | None = None
         self.segments: list[Segment] = []
         self.ended = False  # by Ctrl-C, or an exit
@@ -172,8 +175,19 @@ class CapturedCall:
         if self.watch:
             self.state.add_root("argument", self, k, value, self.names[k])
             place = self.state.roots["argument", id(self), k]
+            if k in self.spread:
+                return self._spread(place, value)
             return self._number(place)
         return value
+
+    def _spread(self, place: Place, value: Any) -> Any:
+        """What `*args` or `**kwargs` are made of."""
+        inside = {key: child for (_, key), child in place.children.items()}
+        if len(inside) < len(value):  # too many to look at
+            return value
+        if isinstance(value, tuple):
+            return tuple(self._number(inside[key]) for key in range(len(value)))
+        return {key: self._number(inside[key]) for key in value}
 
     def _number(self, place: Place) -> Any:
         """What is at a place of the arguments; a runtime scalar for a number."""
