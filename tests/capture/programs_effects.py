@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import tracejit as tj
+from tests.capture.program_inputs import MANY, OTHER, TAKEN
 from tests.capture.program_list import programs_in
 
 
@@ -341,6 +342,60 @@ def keys_removed_from_a_dict(jit):
         return out
 
     return [program(way) for way in (lambda d: d.pop("a"), dict.clear, lambda d: d.popitem())]
+
+
+def one_container_in_several_places(jit):
+    def stored(x, w, kept):
+        made = [x * 2]
+        kept["a"], kept["b"] = made, (made, made)
+        return {"c": made, "d": kept}
+
+    def filled_in_a_loop(x, w, kept):
+        made = []
+        for k in range(MANY):
+            made.append(x * k)
+        kept["a"] = kept["b"] = made
+        return made
+
+    def of_what_may_be_an_argument(x, w, kept):
+        y = x if x.sum() > 0 else w
+        made = [(y, x)]
+        kept["a"] = {"deep": made}
+        return made, made, kept
+
+    def the_callers_own(x, w, kept):
+        kept["a"] = x if x.sum() > 0 else w
+        return kept
+
+    def decided_by_its_value(x, w, kept):
+        y = x if x.sum() > 0 else w
+        if x.sum().item() > 100:
+            return x
+        kept["a"] = [{"deep": (y, x)}]
+        return kept["a"]
+
+    def program(way):
+        f, out = jit(way), []
+        for values in (TAKEN, OTHER, TAKEN, OTHER):
+            x, w, kept = tj.tensor(values), tj.ones(3), {}
+            y = f(x, w, kept)
+            objects: list = []
+            places = [numbered(t, objects) for t in (x, w, kept, y)]
+            out += [x, w, kept, y, places]
+        return out
+
+    ways = (stored, filled_in_a_loop, of_what_may_be_an_argument, the_callers_own,
+            decided_by_its_value)
+    return [program(way) for way in ways]
+
+
+def numbered(value, objects):
+    """Which objects are one: each with the number of the first that is the same."""
+    number = next((k for k, x in enumerate(objects) if x is value), len(objects))
+    objects += [value][number < len(objects):]
+    parts = value.values() if isinstance(value, dict) else value
+    inner = [] if isinstance(value, tj.Tensor) else [numbered(x, objects) for x in parts]
+    return [number, inner]
 
 
 PROGRAMS = programs_in(globals())

@@ -10,14 +10,16 @@ from __future__ import annotations
 import gc
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import CellType, MemberDescriptorType
 from typing import Any
 
 from tracejit.capture.host_reads import Pending
-from tracejit.capture.rolled import FollowedList
+from tracejit.capture.rolled import FollowedList, ordinary
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.ir.sizes import Size
+
+Leaf = Callable[[Any], Any]
 
 _FIXED = (tuple, frozenset)
 _FILLED = (list, dict, set, deque)
@@ -31,56 +33,64 @@ def plain(value: Any, seen: set[int] | None = None) -> Any:
     >>> plain({1.5: (2, [3])})
     {1.5: (2, [3])}
     """
-    kind = type(value)
-    if kind is Size or isinstance(value, (RuntimeNumber, Pending)):
+    return replaced(value, _number, set() if seen is None else seen)
+
+
+def _number(value: Any) -> Any:
+    if type(value) is Size or isinstance(value, (RuntimeNumber, Pending)):
         return value.hint
-    if kind is slice:
-        before = value.start, value.stop, value.step
-        parts = [plain(v) for v in before]
-        return value if all(a is b for a, b in zip(parts, before)) else slice(*parts)
-    if not issubclass(kind, (*_FILLED, *_FIXED)):
-        return value
-    seen = set() if seen is None else seen
-    if id(value) in seen and kind is not FollowedList and not issubclass(kind, _FIXED):
-        return value
-    seen.add(id(value))
-    if kind is FollowedList:
-        return [plain(v, seen) for v in value]
-    if issubclass(kind, dict):
-        _fill_dict(value, seen)
-    elif issubclass(kind, set):
-        for x in [x for x in value if plain(x, seen) is not x]:
-            value.discard(x)
-            value.add(plain(x, seen))
-    elif issubclass(kind, _FIXED):
-        return _made_anew(value, seen)
-    else:
-        for k, v in enumerate(value):
-            if (fresh := plain(v, seen)) is not v:
-                value[k] = fresh
     return value
 
 
-def _made_anew(value: Any, seen: set[int]) -> Any:
+def replaced(value: Any, fresh: Leaf, seen: set[int]) -> Any:
+    """`value` with what `fresh` gives for all that is no container; containers as in `plain`."""
+    kind = type(value)
+    if kind is slice:
+        before = value.start, value.stop, value.step
+        parts = [replaced(v, fresh, seen) for v in before]
+        return value if all(a is b for a, b in zip(parts, before)) else slice(*parts)
+    if not issubclass(kind, (*_FILLED, *_FIXED)):
+        return fresh(value)
+    if kind is FollowedList:
+        return replaced(ordinary(value), fresh, seen)
+    if id(value) in seen and not issubclass(kind, _FIXED):
+        return value
+    seen.add(id(value))
+    if issubclass(kind, dict):
+        _fill_dict(value, fresh, seen)
+    elif issubclass(kind, set):
+        for x in [x for x in value if replaced(x, fresh, seen) is not x]:
+            value.discard(x)
+            value.add(replaced(x, fresh, seen))
+    elif issubclass(kind, _FIXED):
+        return _made_anew(value, fresh, seen)
+    else:
+        for k, v in enumerate(value):
+            if (new := replaced(v, fresh, seen)) is not v:
+                value[k] = new
+    return value
+
+
+def _made_anew(value: Any, fresh: Leaf, seen: set[int]) -> Any:
     before = list(value)
-    parts = [plain(v, seen) for v in before]
+    parts = [replaced(v, fresh, seen) for v in before]
     if all(a is b for a, b in zip(parts, before)):
         return value
     kind = type(value)
     return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
 
 
-def _fill_dict(value: dict, seen: set[int]) -> None:
+def _fill_dict(value: dict, fresh: Leaf, seen: set[int]) -> None:
     kind: Any = OrderedDict if isinstance(value, OrderedDict) else dict
-    items = [(k, v, plain(k, seen), plain(v, seen)) for k, v in value.items()]
+    items = [(k, v, replaced(k, fresh, seen), replaced(v, fresh, seen)) for k, v in value.items()]
     if any(key is not k for k, _, key, _ in items):
         kind.clear(value)  # the order of the keys stays
-        for _, _, key, fresh in items:
-            kind.__setitem__(value, key, fresh)
+        for _, _, key, new in items:
+            kind.__setitem__(value, key, new)
         return
-    for k, v, _, fresh in items:
-        if fresh is not v:
-            kind.__setitem__(value, k, fresh)
+    for k, v, _, new in items:
+        if new is not v:
+            kind.__setitem__(value, k, new)
 
 
 def sweep(numbers: Iterable[weakref.ref]) -> None:

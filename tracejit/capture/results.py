@@ -9,7 +9,7 @@ named (C1).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tracejit.capture.aliasing import Memory, Traced, concrete
@@ -43,6 +43,7 @@ class Replay:
     numbers: tuple = ()  # the runtime numbers that recipes need
     before: Sequence[Any] = ()
     host: Any = None  # values that only the program knows, once it has run
+    made: dict[Any, Any] = field(default_factory=dict)  # containers that are found twice, by recipe
 
 
 Recipe = Callable[[Replay], Any]
@@ -60,6 +61,28 @@ class ResultNumber:
         return replay.tensors[self.number]
 
 
+class Made:
+    """The recipe of a container that the call made: one, wherever it is found."""
+
+    __slots__ = ("build", "shared")
+
+    def __init__(self) -> None:
+        self.build: Any = None
+        self.shared = False
+
+    def __call__(self, replay: Replay) -> Any:
+        if not self.shared:
+            return self.build(replay)
+        if self not in replay.made:
+            replay.made[self] = self.build(replay)
+        return replay.made[self]
+
+
+def plainest(recipe: Recipe) -> Recipe:
+    """What does the same in fewer steps, when all recipes are there."""
+    return recipe.build if isinstance(recipe, Made) and not recipe.shared else recipe
+
+
 class Recipes:
     """Makes recipes; collects the distinct result tensors in `tensors`, in order of appearance."""
 
@@ -71,6 +94,7 @@ class Recipes:
         self.host = HostProgram()  # what it computes after the program
         self.places: list[Place] = []  # where it looks before it changes anything
         self.looked: dict[int, int] = {}  # their numbers, by id
+        self.containers: dict[int, tuple[Any, Made]] = {}  # by id
 
     def of(self, value: Any) -> Recipe:
         if type(value) is Size:
@@ -84,7 +108,16 @@ class Recipes:
         place = self.state.place_of(value)
         if place is not None:
             return self.before(place)
-        return self._container(value)
+        _, known = self.containers.get(id(value), (value, None))
+        if known is None:
+            known = Made()
+            self.containers[id(value)] = value, known
+            known.build = self._container(value)
+        elif known.build is None:
+            raise Unmodelled("a container that holds itself is returned or stored")
+        else:
+            known.shared = True
+        return known
 
     def before(self, place: Place) -> Recipe:
         """What was at a place before the call: its effects may put other things there."""

@@ -31,10 +31,11 @@ class FollowedList(list):
     """A list whose tail may be slices of stacked tensors not taken yet. What works on the tail are
     functions: a list has no such attributes."""
 
-    __slots__ = ("_tail", "__weakref__")
+    __slots__ = ("_tail", "_ordinary", "__weakref__")
 
     def __init__(self, *given: Any):
         list.__init__(self, *given)
+        self._ordinary: list[Any] | None = None  # what takes its place when the call is over
         self._tail: list[Any] = []  # Slices and elements, after what the list itself holds
 
     @property  # type: ignore[misc]
@@ -49,6 +50,13 @@ class FollowedList(list):
 
     def __reduce__(self) -> Any:
         return (list, (list(self),))
+
+
+def ordinary(followed: FollowedList) -> list[Any]:
+    """The list that takes its place wherever it was left."""
+    if followed._ordinary is None:
+        followed._ordinary = list(followed)
+    return followed._ordinary
 
 
 def _read(followed: FollowedList) -> None:

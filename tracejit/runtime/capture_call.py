@@ -19,7 +19,7 @@ from tracejit.capture.guards import found_at
 from tracejit.capture.host_program import give_up, settle, settle_numbers, surrender
 from tracejit.capture.location import is_own
 from tracejit.capture.number_places import NumberPlaces, Path, asks_for_types, put_plain, write
-from tracejit.capture.plain import plain
+from tracejit.capture.plain import plain, replaced
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.recursion import deeper
 from tracejit.capture.results import Unmodelled
@@ -116,6 +116,7 @@ class CapturedCall:
         values = tuple(self._argument(k, v) for k, v in enumerate(self.arguments))
         modes = (is_grad_enabled(), get_default_dtype())
         seeded = default_generator.array.copy()
+        value = None
         active.recorder = recorder
         try:
             value = self._user_code(values)
@@ -148,20 +149,23 @@ class CapturedCall:
             else:
                 put_plain(self.places, self.arguments)
             if recorder.found_same:
-                self._put_same(recorder.found_same)
+                value = self._put_same(plain(value))
             self.state.release()
-        return plain(_same(value, recorder.found_same) if recorder.found_same else value)
+        return plain(value)
 
-    def _put_same(self, found: list[tuple[Tensor, Tensor]]) -> None:
-        """The caller's own tensors where the call stored what turned out to be them."""
+    def _put_same(self, value: Any) -> Any:
+        """`value`, and what the call stored, with the caller's own tensors where results turned out
+        to be them."""
+        found, seen = self.recorder.found_same, set[int]()
+
+        def own(x: Any) -> Any:
+            return same_tensor(x, found) if isinstance(x, Tensor) else x
+
         for place in self.places:
             now = found_at(place, self.arguments)
-            if isinstance(now, Tensor) and (same := _same(now, found)) is not now:
+            if (same := replaced(now, own, seen)) is not now:
                 write(place, same, self.arguments)
-            elif isinstance(now, (list, dict)):
-                for key, held in enumerate(now) if isinstance(now, list) else list(now.items()):
-                    if isinstance(held, Tensor) and (same := _same(held, found)) is not held:
-                        now[key] = same
+        return replaced(value, own, seen)
 
     def _user_code(self, values: tuple) -> Any:
         with deeper():
@@ -311,15 +315,6 @@ class CapturedCall:
             self.entry = EntryMaker(self, value).make()
         except Unmodelled as reason:
             self.recorder.note(str(reason))
-
-
-def _same(value: Any, found: list[tuple[Tensor, Tensor]]) -> Any:
-    """`value` with the caller's own tensors where a result turned out to be one."""
-    if isinstance(value, Tensor):
-        return same_tensor(value, found)
-    if type(value) in (list, tuple):
-        return type(value)([_same(v, found) for v in value])
-    return {k: _same(v, found) for k, v in value.items()} if type(value) is dict else value
 
 
 def op_by_op(graph: Graph, inputs: list[Any]) -> list[Tensor]:

@@ -27,6 +27,7 @@ from tracejit.capture.results import (
     Unmodelled,
     effects,
     memories,
+    plainest,
     view_recipe,
 )
 from tracejit.capture.scalars import RuntimeNumber
@@ -279,7 +280,8 @@ class EntryMaker:
         roots = finish(recorder, inputs, concrete, results, fresh, extra)
         segment = self.call.segments[-1]
         entry = Entry(
-            guards, segment, described, returned, changed, writes, draws, backward, self.numbers,
+            guards, segment, described, plainest(returned), changed, writes, draws, backward,
+            self.numbers,
             self.places,
             [(k, memory.version) for k, memory in enumerate(fresh) if memory.version],
             united,
