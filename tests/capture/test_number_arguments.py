@@ -232,3 +232,9 @@ def test_numbers_that_change_give_the_bits_of_eager_mode(name, dtype):
         captured = tj.script(plain, mode="graph", numerics="eager")
         for p in EXPONENTS:
             assert bits(captured, p, where) == bits(plain, p, where), (where, p)
+
+
+@pytest.mark.parametrize("mode", ["graph", "compiled"])
+def test_losses_of_halves_take_numbers_that_change(mode):
+    x = (tj.arange(7.0) * 0.3).bfloat16()
+    same(lambda d: tj.nn.functional.huber_loss(x, x * 0, delta=d), [0.7, 0.3], mode)

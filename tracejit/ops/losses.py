@@ -15,7 +15,15 @@ from tracejit.ops.activations import logsigmoid
 from tracejit.ops.composite import composite, widened
 from tracejit.ops.pointwise_logic import clamp, clamp_min, where
 from tracejit.ops.pointwise_math import exp, log, log1p, sigmoid, sign
-from tracejit.ops.pointwise_record import convert, device_of, is_number, pointwise, promote
+from tracejit.ops.pointwise_record import (
+    constant,
+    convert,
+    device_of,
+    is_number,
+    is_tensor,
+    pointwise,
+    promote,
+)
 from tracejit.ops.record import Op, apply
 from tracejit.ops.types import TensorType
 
@@ -93,6 +101,8 @@ def _loss(record: Op, operands: tuple, weight: Any, reduction: str) -> Any:
     """Operands in one dtype, halves too: a loss is computed in what they promote to."""
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
+    if any(is_tensor(x) and x.dtype.itemsize == 2 for x in operands):
+        operands = tuple(map(constant, operands))  # the element's record would round it
     return apply(record, promote((*operands, weight)), {"reduction": reduction})
 
 

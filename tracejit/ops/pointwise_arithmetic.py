@@ -337,9 +337,9 @@ def rpow(input: Any, other: Any) -> Any:
 
 # -- three operands --------------------------------------------------------------------------------
 def _lerp_array(xp: Any, input: Any, end: Any, weight: Any) -> Any:
-    near, far = input + weight * (end - input), end - (end - input) * (1 - weight)
     if is_number(weight) and not hasattr(weight, "dtype"):
-        return near if abs(weight) < 0.5 else far
+        weight = (end - input).dtype.type(weight)
+    near, far = input + weight * (end - input), end - (end - input) * (1 - weight)
     return xp.where(abs(weight) < 0.5, near, far)
 
 

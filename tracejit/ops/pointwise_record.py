@@ -63,6 +63,11 @@ def decisive(x: Any, *special: float) -> Any:
     return x if ask is None else ask(x, special)
 
 
+def constant(x: Any) -> Any:
+    """A runtime number as a constant of the program."""
+    return x.concrete() if hasattr(type(x), "decides") else x
+
+
 # -- promotion -------------------------------------------------------------------------------------
 def promote(operands: Sequence[Any]) -> tuple:
     """Operands in one dtype: tensors converted, numbers coerced to its kind (integers wrap)."""
