@@ -235,6 +235,29 @@ def detached_before_what_may_do_nothing(jit):
 LEFT: list = []
 
 
+def leaf_of_the_call_that_may_be_returned(jit):
+    def detached(x, w):
+        y = x.detach().requires_grad_()
+        if x.sum() > 0:
+            y = y * 2
+        return [y]
+
+    def made(x, w):
+        y = (x * 2).detach().requires_grad_()
+        while y.sum() > 0:
+            y = y - 1
+        return [y]
+
+    def best(x, w):
+        y = best = x.detach().requires_grad_()
+        for _ in range(MANY):
+            y = y * 0.9
+            best = y if y.sum() < best.sum() else best
+        return [best]
+
+    return over(jit, [detached, made, best])
+
+
 def copied_from_what_may_be_another(jit):
     def f(x, w):
         x, w = x * 1, w + 0

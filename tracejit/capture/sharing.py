@@ -15,6 +15,7 @@ from typing import Any
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.breaks import Refused
 from tracejit.eager.modes import no_grad
+from tracejit.eager.nodes import grad_fn_of
 from tracejit.eager.tensor import Tensor
 from tracejit.ops.pointwise import where
 
@@ -57,6 +58,7 @@ class Sharing:
     def __init__(self, recorder: Any):
         self.recorder = recorder
         self.memories, self.tensors, self.parts = Pairs(), Pairs(), Pairs()
+        self.leaves: list[Tensor] = []  # made by the call: results may be them
 
     def partners(self, memory: Memory) -> list[tuple[Memory, Tensor]]:
         """Memory that may be the same, and when; in a region also what may be so around it."""
@@ -109,6 +111,8 @@ class Sharing:
 
     def identify(self, new: Tensor, other: Tensor, flag: Tensor) -> None:
         """A tensor made just now is the very tensor `other` if `flag` holds."""
+        if other._traced is not None and other._requires_grad and grad_fn_of(other) is None:
+            self.leaves.append(other)
         with no_grad():
             for known, same in [*self.twins(other), (other, None)]:
                 if known is not new:
@@ -118,6 +122,11 @@ class Sharing:
         """Tensors that may be the very same, and when."""
         parent = self.recorder.parent
         return self.tensors.of(tensor) + ([] if parent is None else parent.sharing.twins(tensor))
+
+    def leaves_of(self, results: list[Tensor]) -> list[Tensor]:
+        """Leaves that the call made, which results may be."""
+        return [x for x in self.leaves if any(known is r for known, _ in self.tensors.of(x)
+                                              for r in results)]
 
     def of_results(self, results: list[Tensor]) -> list[tuple[Tensor, Tensor, Tensor]]:
         """(result, tensor made outside or earlier result that it may be, flag)."""

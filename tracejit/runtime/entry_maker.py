@@ -209,6 +209,8 @@ class EntryMaker:
         """Results that are a tensor of the caller's if a value of the program says so."""
         found: list[Effect] = []
         sharing = self.recorder.sharing
+        for leaf in sharing.leaves_of(list(recipes.tensors)):
+            recipes.of(leaf)
         for memory, known, flag in sharing.of_memories(memories(recipes.tensors)):
             at = known if known.owner is None else recipes.before(self._place(known.owner))
             self.united.append((memory, at, recipes.of(flag)))
@@ -233,7 +235,7 @@ class EntryMaker:
         recorder = self.recorder
         numbers = [n for n in (r() for r in recorder.loop_numbers) if n is not None]
         held = [t for n in numbers for t in n.tensors()]
-        known = explained([*results, *recorder.sharing.flags(), *held])
+        known = explained([*results, *recorder.sharing.flags(), *recorder.sharing.leaves, *held])
         return any(id(t) not in known for t in recorder.alive())
 
     def _differentiate(self, results: list[Tensor]) -> Joint | None:
