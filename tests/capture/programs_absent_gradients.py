@@ -262,4 +262,44 @@ def written_by_the_iteration_after(jit):
     return [program(way, count) for way in (root, roots, buffer) for count in (MANY, 3, 1)]
 
 
+def writes_through_data(jit):
+    """Nobody counts them: what history keeps may change so."""
+
+    def own(x, t):
+        y = (x * 1).exp()
+        y.data.mul_(t[0])
+        y.data[0] = 2.0
+        return y.sum(), y._version
+
+    def under_condition(x, t):
+        y = (x * 1).exp()
+        if t.sum() > 1:
+            y.data.mul_(2)
+        return y.sum(), y._version
+
+    def in_loop(x, t):
+        y = (x * 1).exp()
+        for r in t:
+            y.data.add_(r)
+        return y.sum(), y._version
+
+    def program(way):
+        @jit
+        def f(x, p, t):
+            y, version = way(x, t)
+            y.backward()
+            p.data.mul_(t[0])
+            return version, p._version
+
+        out = []
+        for total in SUMS:
+            x, p = leaf(1.0, 2.0), leaf(3.0, 4.0)
+            before = (p * p).sum()
+            out += [tried(f, x, p, rows(total)), x.grad, tried(before.backward), p.grad]
+            out += [p, p._version]
+        return out
+
+    return [program(way) for way in (own, under_condition, in_loop)]
+
+
 PROGRAMS = programs_in(globals())

@@ -36,12 +36,13 @@ class Writes:
 class Memory:
     """A piece of memory: its content as a graph value, and how often it was written."""
 
-    __slots__ = ("value", "generation", "writes", "owner", "input", "strides", "entangled",
-                 "__weakref__")
+    __slots__ = ("value", "generation", "silent", "writes", "owner", "input", "strides",
+                 "entangled", "__weakref__")
 
     def __init__(self, value: Value, writes: Writes | None = None, owner: Any = None):
         self.value = value
         self.generation = 0  # writes recorded since it entered the graph
+        self.silent = 0  # those of them that are not counted
         self.writes = Writes() if writes is None else writes
         self.owner = owner  # the caller's concrete tensor, or None for memory made while recording
         self.input: Any = value if owner is not None else None
@@ -53,11 +54,12 @@ class Memory:
         """What Tensor._version shows."""
         return self.writes.count
 
-    def write(self, value: Value) -> None:
-        """The memory holds `value`."""
+    def write(self, value: Value, counted: bool = True) -> None:
+        """The memory holds `value`; writes through `.data` are not counted."""
         self.value = value
         self.generation += 1
-        self.writes.count += 1
+        self.silent += not counted
+        self.writes.count += counted
 
 
 class Traced:
@@ -95,7 +97,7 @@ class Traced:
             self._value, self._generation = value, self.memory.generation
         return self._value
 
-    def write(self, value: Value) -> None:
+    def write(self, value: Value, counted: bool = True) -> None:
         """Make the memory hold `value` where this tensor looks at it."""
         steps = [self.memory.value]
         for op, operands, attributes in self.views[:-1]:
@@ -106,7 +108,7 @@ class Traced:
             if inverse is None:
                 raise RuntimeError(f"cannot write through a view made by {op.name}")
             whole = inverse(before, whole, **attributes)
-        self.memory.write(whole)
+        self.memory.write(whole, counted)
         self._value, self._generation = value, self.memory.generation
 
     def viewed(self, op: Op, operands: tuple, attributes: dict, value: Value) -> Traced:

@@ -286,7 +286,8 @@ class LoopNode:
     def _leave(self, stacked: list[Tensor]) -> Signal:
         parent, body = self.parent, self.body
         for memory, c in self.written:
-            memory.write(parent.traced(c.result).read())
+            counted = self.region.memories[memory].version > memory.version
+            memory.write(parent.traced(c.result).read(), counted)
         for draws, c in self.draws:
             outer = parent.draws_of(draws.generator)
             state = parent.traced(c.result)

@@ -181,7 +181,9 @@ class Merge:
         for k, result in zip(places, results):
             parent.traced(result).memory.strides = self.strides[k]
         for memory in written:
-            memory.write(parent.traced(next(others)).read())
+            inner = [region.memories[memory] for region in self.sides if memory in region.memories]
+            counted = any(m.version > memory.version for m in inner)
+            memory.write(parent.traced(next(others)).read(), counted)
         if gradient is not None:
             gradient.attach(results)
         with no_grad():

@@ -34,7 +34,7 @@ from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
 from tracejit.eager.state import make, of_array
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.writing import check_writable, write_memory
+from tracejit.eager.writing import bump_version, check_writable, counts_itself, write_memory
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.sizes import Size
 from tracejit.memory import CPU
@@ -216,7 +216,10 @@ class Recorder:
                 write_memory(tensor, value)
             return
         self.graph.location, self.graph.detached = user_location(), True
-        traced.write(content)
+        counts = counts_itself(tensor)
+        if counts:
+            bump_version(tensor)
+        traced.write(content, not counts)
         self.sharing.written(traced.memory)
 
     def outer_memory(self, memory: Memory) -> Memory | None:

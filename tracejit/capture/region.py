@@ -23,6 +23,7 @@ from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.writing import counts_itself
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
 from tracejit.ops import random
@@ -170,7 +171,8 @@ class RegionRecorder(Recorder):
         if outer is not None:
             if is_grad_enabled() and (tensor._requires_grad or value._requires_grad):
                 raise Refused("a tensor made outside is written while gradients are recorded")
-            self._check_kept(tensor)
+            if not counts_itself(tensor):
+                self._check_kept(tensor)
         super().write(tensor, value)
 
     def _check_kept(self, tensor: Tensor) -> None:

@@ -21,21 +21,22 @@ from tracejit.ops.shapes import shape_text
 def version_of(x: TensorState) -> int:
     """How often the memory behind x was written."""
     recorder = active.recorder
-    if recorder is not None:
-        return recorder.version(x)
-    if x._view is not None:
+    if x._view is not None and (x._traced is not None or recorder is None):
         family = family_of(x)
         if family.version is not None:
             return family.version
+    if recorder is not None:
+        return recorder.version(x)
     return 0 if x._storage is None else x._storage.version
 
 
 def alias(x: TensorState) -> Any:
     """A tensor over the same memory without history: `detach()`, off the tape."""
     if active.recorder is not None:
-        return active.recorder.alias(x)
-    t = make(x._storage, x._offset, x._shape, x._strides, x._dtype, x._device)
-    t._array, t._traced = x._array, x._traced
+        t = active.recorder.alias(x)
+    else:
+        t = make(x._storage, x._offset, x._shape, x._strides, x._dtype, x._device)
+        t._array, t._traced = x._array, x._traced
     view = x._view
     if view is not None and (family_of(x).version is not None or family_of(x).inference):
         t._view = family_of(x)

@@ -137,12 +137,18 @@ def writable_array(self: TensorState) -> np.ndarray:
 
 def bump_version(self: TensorState) -> None:
     """Say that the memory behind a concrete tensor was written."""
-    if self._view is not None:
-        family = family_of(self)
-        if family.version is not None:
-            family.version += 1
-            return
-    self._storage.version += 1  # type: ignore[union-attr]
+    if counts_itself(self):
+        family_of(self).version += 1  # type: ignore[operator]
+    else:
+        self._storage.version += 1  # type: ignore[union-attr]
+
+
+def counts_itself(self: TensorState) -> bool:
+    """Whether it is from `.data`, which counts its own writes. While a call is recorded only what
+    the call asked for does so: replays know storages alone."""
+    if self._view is None or active.recorder is not None and self._traced is None:
+        return False
+    return family_of(self).version is not None
 
 
 def set_data(self: TensorState, value: Any) -> None:
@@ -177,9 +183,10 @@ def get_data(self: TensorState) -> Any:
     tensors.
     """
     if active.recorder is not None:
-        return active.recorder.alias(self)
-    t = make(self._storage, self._offset, self._shape, self._strides, self._dtype, self._device)
-    t._array, t._traced = self._array, self._traced
+        t = active.recorder.alias(self)
+    else:
+        t = make(self._storage, self._offset, self._shape, self._strides, self._dtype, self._device)
+        t._array, t._traced = self._array, self._traced
     t._view = Family(version=0)
     return t
 

@@ -278,7 +278,7 @@ class EntryMaker:
         primal = {v: k for k, v in enumerate(inputs)}
         draws = [(primal[d.value], d.count) for d in recorder.generators.values()]
         extra, backward = self._backward(joint, primal, len(fresh))
-        writes = [(primal[m.input], m.generation) for m in written]
+        writes = [(primal[m.input], m.generation - m.silent) for m in written]
         roots = finish(recorder, inputs, concrete, results, fresh, extra)
         segment = self.call.segments[-1]
         entry = Entry(
