@@ -499,4 +499,28 @@ def numbers_that_choose_a_formula(jit):
     return [*out, *(tried(whole, tj.arange(3), p) for p in (2, 0, 3))]
 
 
+def leaves_that_a_call_makes(jit):
+    """A later backward gives them a gradient."""
+    def hidden(x, t):
+        return tj.tanh(t.detach().clone().requires_grad_()) * 2, t
+
+    def returned(x, t):
+        made = (t * 1).requires_grad_()
+        return x * made, made
+
+    def alone(x, t):
+        made = (t * 1).requires_grad_()
+        return made.exp(), made
+
+    def program(way):
+        f, out = jit(way), []
+        for values in (TAKEN, OTHER):
+            x = leaf(*values)
+            y, made = f(x, tj.tensor(values))
+            out += [tried(y.sum().backward), x.grad, made.grad]
+        return out
+
+    return [program(way) for way in (hidden, returned, alone)]
+
+
 PROGRAMS = programs_in(globals())

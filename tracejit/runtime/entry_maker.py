@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import tracejit.autodiff.regions  # noqa: F401  installs the gradients of control flow
 from tracejit.autodiff.differentiate import Joint, differentiate
+from tracejit.autodiff.reach import leaves
 from tracejit.capture.aliasing import UNKNOWN, Memory
 from tracejit.capture.guards import Guards, current
 from tracejit.capture.number_reader import reader
@@ -35,6 +36,7 @@ from tracejit.capture.segment_end import finish
 from tracejit.capture.sinks import forget
 from tracejit.capture.sources import Draws, values_of
 from tracejit.capture.state import Place
+from tracejit.eager.nodes import AccumulateGrad
 from tracejit.eager.tape import grad_fn_of
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
@@ -245,6 +247,10 @@ class EntryMaker:
             if t._requires_grad and grad_fn_of(t) is not None and t._traced is not None
         ]
         wrt = [item.tensor for item in self.recorder.lifted_tensors() if item.tensor._requires_grad]
+        ends = [n for n in leaves(tracked, self.recorder.first_node) if type(n) is AccumulateGrad]
+        own = [n.variable for n in ends if n.variable._traced is not None]
+        if own and (not wrt or any(x is t for x in own for t in results)):
+            raise Unmodelled("a result leads to a leaf that the call made, for a later backward")
         if not tracked or not wrt:
             return None
         return differentiate(self.recorder, tracked, wrt)
