@@ -460,7 +460,7 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     """
     if tensor.dtype is not int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
-    if type(num_classes) is int and num_classes == -1:
+    if num_classes == -1:
         num_classes = int(tensor.max()) + 1
     rows = scatter_record(
         creation.full_of(tensor, (*tensor.shape, num_classes), 0, int64), tensor.unsqueeze(-1),

@@ -29,7 +29,7 @@ from tracejit.ops.generators import (  # noqa: F401
 )
 from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
-from tracejit.ops.pointwise_record import convert, copy, device_of, is_tensor
+from tracejit.ops.pointwise_record import convert, copy, device_of, is_number
 from tracejit.ops.random_record import (
     bernoulli_record,
     draw,
@@ -270,7 +270,7 @@ normal_outcome_record = Op(
 
 def checked_std(std: Any) -> Any:
     """`std`; RuntimeError if it, or one of its elements, is negative."""
-    if is_tensor(std):
+    if not is_number(std):
         return within_record(std, low=0.0, high=math.inf,
                              message="normal expects all elements of std >= 0.0")
     if not std >= 0:  # nor a NaN
@@ -289,7 +289,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
 
     The gradients of `mean` and `std` are 0, as in PyTorch. RuntimeError for a negative `std`.
     """
-    tensors = [x for x in (mean, std) if is_tensor(x)]
+    tensors = [x for x in (mean, std) if not is_number(x)]
     if bool(tensors) == (size is not None):
         raise TypeError("normal() received an invalid combination of arguments, expected size with "
                         "numbers for mean and std, and no size with tensors")
