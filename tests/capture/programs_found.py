@@ -470,15 +470,6 @@ def versions_of_what_may_have_been_written(jit):
     return [moved_on(way, values) for way in ways for values in (TAKEN, OTHER, TAKEN, OTHER)]
 
 
-def sizes_that_are_found_to_be_equal(jit):
-    """One side's as a number, the other's as a product of what is not known before the call."""
-    def flat(x, w):
-        m = tj.stack([x, w])
-        return (m * x).view(-1) if x.detach().sum() > 0 else (m * w).view(6)
-
-    return over(jit, [flat], gradients=True)
-
-
 def numbers_that_choose_a_formula(jit):
     """Roots of -inf and -0.0 are no powers; beta=0 leaves out what is not finite."""
     @jit

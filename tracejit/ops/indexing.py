@@ -409,7 +409,7 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
     if dim is None:
         return repeat_interleave(input.reshape(-1), repeats, 0, output_size=output_size)
     k = normalize_dim(dim, len(input.shape))
-    if not is_tensor(repeats):
+    if is_number(repeats):
         return _sized(repeated_each(input, repeats, k), k, output_size)
     counts = _counts(repeats).reshape(-1)
     if equal(counts.shape[0], 1):
