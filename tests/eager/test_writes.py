@@ -133,6 +133,18 @@ def in_place_functions(m):
 
 
 @program
+def extremes_along_a_dimension_in_place(m):
+    x = m.tensor([[1.0, -5.0], [7.0, 2.0]], requires_grad=True)
+    seen = []
+    for extreme in (m.max, m.min):
+        values, indices = extreme(x, 1)
+        values.abs_()
+        (values * values).sum().backward()
+        seen += [values, indices, values._base is None, x.grad.clone()]
+    return seen
+
+
+@program
 def output_saving_in_place_then_modified(m):
     x = leaf(m, 0.5, 1.5)
     y = (x * 1).exp_()

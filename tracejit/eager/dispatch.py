@@ -120,7 +120,9 @@ def _run_body(op: Op, operands: tuple, attributes: dict) -> Any:
         result = op.body(*operands, **attributes)  # type: ignore[misc]
     finally:
         active.grad_enabled = before
-    return result if type(result) is tuple else _unshared(result, operands)
+    if type(result) is tuple:
+        return tuple([_unshared(x, operands) for x in result])
+    return _unshared(result, operands)
 
 
 def _unshared(result: Any, operands: tuple) -> Any:
