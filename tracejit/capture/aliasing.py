@@ -141,7 +141,6 @@ class Traced:
             array = eager(np, array, **{k: concrete(v, values) for k, v in attributes.items()})
         return array
 
-
     def _strides(self, shape: tuple[int, ...], values: dict[str, int]) -> tuple[int, ...]:
         memory = self.memory
         if memory.owner is not None:

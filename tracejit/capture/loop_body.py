@@ -16,6 +16,7 @@ from typing import Any
 
 from tracejit.capture.aliasing import UNKNOWN, Memory
 from tracejit.capture.breaks import Refused
+from tracejit.capture.loop_attempts import Lift, Promote, Strewn
 from tracejit.capture.loop_items import part_at
 from tracejit.capture.loop_numbers import LoopFloat, LoopIndex, LoopInt, as_tensor
 from tracejit.capture.loop_region import LoopRegion
@@ -460,30 +461,6 @@ class Body:
                 raise Refused("a variable stays one of the tensors it was before the loop")
             seen.add(id(slot))
             slot = following
-
-
-class Lift(Refused):
-    """A Python number changes from iteration to iteration: it must be in the graph."""
-
-    def __init__(self, name: str, k: int):
-        super().__init__(f"{name} changes")
-        self.place = (name, k)
-
-
-class Strewn(Refused):
-    """A variable lies in memory in another way after an iteration."""
-
-    def __init__(self, name: str, k: int):
-        super().__init__(f"{name} has other strides after an iteration")
-        self.place = (name, k)
-
-
-class Promote(Refused):
-    """A variable requires grad after an iteration: so it must from the start."""
-
-    def __init__(self, name: str, k: int):
-        super().__init__(f"{name} requires grad after an iteration")
-        self.place = (name, k)
 
 
 def asked_number(value: Any) -> Any:

@@ -14,7 +14,8 @@ from typing import Any
 
 from tracejit.capture.branches import truth
 from tracejit.capture.breaks import Refused
-from tracejit.capture.loop_body import Body, Lift, Promote, Slot, Strewn
+from tracejit.capture.loop_attempts import Again, Lift, Promote, Strewn
+from tracejit.capture.loop_body import Body, Slot
 from tracejit.capture.loop_exit import Exit
 from tracejit.capture.loop_items import Rolled
 from tracejit.capture.loop_numbers import (
@@ -134,24 +135,16 @@ def _recorded(parent: Recorder, name: str, variables: Variables, trip: Any,
               run: Callable[[Body], Signal], most: Any = None,
              before: Decided | None = None) -> Body:
     """The body, recorded as often as it takes to know what is carried."""
-    promoted: set = set()
-    lifted: set = set()
-    strewn: set = set()
+    known: dict[type, set] = {Promote: set(), Lift: set(), Strewn: set()}
     for _ in range(ATTEMPTS):
-        body = Body(parent, name, variables, trip, frozenset(promoted), frozenset(lifted),
-                    frozenset(strewn), most, before)
+        promoted, lifted, strewn = map(frozenset, known.values())
+        body = Body(parent, name, variables, trip, promoted, lifted, strewn, most, before)
         try:
             body.record(run)
             return body
-        except Promote as found:
+        except Again as found:
             body.appended.clear()  # an attempt that is given up holds nothing
-            promoted.add(found.place)
-        except Strewn as found:
-            body.appended.clear()
-            strewn.add(found.place)
-        except Lift as found:
-            body.appended.clear()
-            lifted.add(found.place)
+            known[type(found)].add(found.place)
     raise Refused("its variables do not settle")
 
 

@@ -30,13 +30,18 @@ def version_of(x: TensorState) -> int:
     return 0 if x._storage is None else x._storage.version
 
 
+def over_same_memory(x: TensorState) -> Any:
+    """A tensor over the same memory, off the tape and of no family of views."""
+    if active.recorder is not None:
+        return active.recorder.alias(x)
+    t = make(x._storage, x._offset, x._shape, x._strides, x._dtype, x._device)
+    t._array, t._traced = x._array, x._traced
+    return t
+
+
 def alias(x: TensorState) -> Any:
     """A tensor over the same memory without history: `detach()`, off the tape."""
-    if active.recorder is not None:
-        t = active.recorder.alias(x)
-    else:
-        t = make(x._storage, x._offset, x._shape, x._strides, x._dtype, x._device)
-        t._array, t._traced = x._array, x._traced
+    t = over_same_memory(x)
     view = x._view
     if view is not None and (family_of(x).version is not None or family_of(x).inference):
         t._view = family_of(x)

@@ -14,7 +14,8 @@ import numpy as np
 from tracejit.eager.history import LEAF_VIEW, check_rebase, keep_original, rebase
 from tracejit.eager.nodes import edge_of, grad_fn_of
 from tracejit.eager.recording import active
-from tracejit.eager.state import TensorState, make, shape_of
+from tracejit.eager.saved import over_same_memory
+from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.tape import refresh
 from tracejit.eager.type_names import scalar_name
 from tracejit.eager.views import Family, View, chain_of, family_of
@@ -182,11 +183,7 @@ def get_data(self: TensorState) -> Any:
     """`self.data`: the same memory without history; writes through it are not counted against saved
     tensors.
     """
-    if active.recorder is not None:
-        t = active.recorder.alias(self)
-    else:
-        t = make(self._storage, self._offset, self._shape, self._strides, self._dtype, self._device)
-        t._array, t._traced = self._array, self._traced
+    t = over_same_memory(self)
     t._view = Family(version=0)
     return t
 
