@@ -29,6 +29,25 @@ def loop_variable_is_a_view_that_is_written(jit):
     return out
 
 
+def loop_over_memory_that_a_branch_outside_the_graph_may_write(jit):
+    def body(x, index, go):
+        x = x + x.sum()
+        for k, row in enumerate(x):
+            if go.sum() > 0:
+                x *= k
+            for other in x:
+                row = tj.scatter_add(other, 0, index, row)
+        return x, row
+
+    f, out = jit(body), []
+    for seed in range(3):  # PyTorch refuses rows of a tensor that was written
+        x = data(3, seed=seed).requires_grad_()
+        y, row = f(x, tj.tensor([0, 1, 1]), -tj.ones(2))
+        (y.sum() + row.sum()).backward()
+        out += [y, row, x.grad]
+    return out
+
+
 def carried_tensor_written_in_place_was_the_argument(jit):
     @jit
     def f(x, h):

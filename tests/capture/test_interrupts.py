@@ -20,6 +20,14 @@ from tracejit.eager.recording import active
 _AFTER = {"JUMP_BACKWARD", "CALL", "CALL_KW", "CALL_FUNCTION_EX", "CALL_FUNCTION", "CALL_METHOD"}
 
 
+@pytest.fixture(autouse=True)
+def interrupts_are_exceptions():
+    """Also where this process was started in the background, with Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class Interrupt:
     """Context: Ctrl-C at moment `n` in tracejit's own frames; `sent` tells whether there is one."""
 

@@ -30,6 +30,7 @@ graph step(
   guard s0 != 1  # model.py:3
   guard s1 > 2*s0
   equal s1 = s0
+  equal (s0 // 2) = 4
 """
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -83,6 +85,31 @@ def test_errors_are_pytorchs(name):
     kind, text = raised(BAD[name], torch.from_numpy(x.copy()), torch.from_numpy)
     ours, our_text = raised(BAD[name], Tensor.of_array(x.copy()), Tensor.of_array)
     assert (ours, our_text) == (kind, text)
+
+
+@pytest.mark.parametrize("bias", [(3,), (1, 0), (2, 2), (3, 4)])
+@pytest.mark.parametrize("rows", [(2,), (5, 2), (0,)])
+@pytest.mark.parametrize("mode", ["eager", "graph", "compiled"])
+def test_a_bias_that_does_not_fit(bias, rows, mode):
+    torch = pytest.importorskip("torch")
+    import tracejit
+
+    def theirs():
+        return torch.nn.functional.linear(
+            torch.ones(*rows, 3), torch.ones(4, 3), torch.ones(bias)
+        ).shape
+
+    linear = tracejit.nn.functional.linear
+    ours = linear if mode == "eager" else tracejit.script(linear, mode=mode)
+    try:
+        expected = theirs()
+    except RuntimeError as error:
+        text = re.escape(str(error)) if len(rows) == 1 else "size"  # it folds the leading ones
+        with pytest.raises(RuntimeError, match=text):
+            ours(tracejit.ones(*rows, 3), tracejit.ones(4, 3), tracejit.ones(bias))
+    else:
+        found = ours(tracejit.ones(*rows, 3), tracejit.ones(4, 3), tracejit.ones(bias))
+        assert tuple(found.shape) == tuple(expected)
 
 
 def test_joining_nothing():

@@ -163,7 +163,7 @@ def _generic_sizes(graph: Graph) -> dict[str, int] | None:
     that out."""
     scope = graph.scope
     values = {name: max(hint, 2) for name, hint in scope.hints.items()}
-    for name in scope.equal:
+    for name in values.keys() & scope.equal.keys():
         values[name] = evaluate(scope.resolve(Size({(name,): 1}, scope)), values)
     if values == scope.hints or all(guard.holds(values) for guard in scope.guards):
         return values

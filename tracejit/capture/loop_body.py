@@ -21,7 +21,7 @@ from tracejit.capture.loop_items import part_at
 from tracejit.capture.loop_numbers import LoopFloat, LoopIndex, LoopInt, as_tensor
 from tracejit.capture.loop_region import LoopRegion
 from tracejit.capture.recorder import Recorder
-from tracejit.capture.region import RegionRecorder, trial
+from tracejit.capture.region import RegionRecorder, trial, without_breaks
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.signals import Decided, Signal
@@ -153,7 +153,8 @@ class Body:
         before = self.variables.values()
         self.grad_mode = is_grad_enabled()
         try:
-            self._start(before)
+            with without_breaks(self.parent.root):
+                self._start(before)
             with trial(self.region):
                 try:
                     self.signal = run(self)

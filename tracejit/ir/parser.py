@@ -183,9 +183,12 @@ class _Reader:
 
     def equality(self, graph: Graph) -> None:
         self.expect("equal")
-        name = self.expect("name")
+        known = self.static()
+        atoms = [a for m in known.terms for a in m] if type(known) is Size else []
+        if len(atoms) != 1:
+            raise self.fail("expected a symbol or a function of sizes")
         self.expect("=")
-        graph.scope.learn(name, self.static())
+        graph.scope.learn(atoms[0], self.static())
 
     # -- nodes ---------------------------------------------------------------
     def node(self, graph: Graph) -> Node:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tracejit.ir.graph import Graph, Location, Node, Value
+from tracejit.ir.size_text import atom_text
 from tracejit.ir.sizes import Size, SizeGuard
 from tracejit.memory.devices import CPU, device
 from tracejit.ops.control import ErrorOf
@@ -48,8 +49,8 @@ def _lines(graph: Graph, indent: str, nested: bool) -> Iterator[str]:
     if not nested:
         for guard in graph.scope.guards:
             yield f"{inner}{_guard_text(guard)}"
-        for name, size in graph.scope.equal.items():
-            yield f"{inner}equal {name} = {size}"
+        for atom, size in graph.scope.equal.items():
+            yield f"{inner}equal {atom_text(atom)} = {size}"
 
 
 def _header(graph: Graph, indent: str, nested: bool) -> Iterator[str]:

@@ -26,13 +26,17 @@ def size_text(size: Any) -> str:
     """A Python expression, e.g. `4*s0*s1 + 1`."""
     parts = []
     for monomial, coefficient in sorted(size.terms.items(), key=lambda t: (-len(t[0]), str(t[0]))):
-        atoms = [a if isinstance(a, str) else _SIGNS[a[0]].format(_operand(a[1]), _operand(a[2]))
-                 for a in monomial]
+        atoms = [atom_text(a) for a in monomial]
         factors = ([] if abs(coefficient) == 1 and atoms else [str(abs(coefficient))]) + atoms
         sign = "-" if coefficient < 0 else "+"
         parts.append(f"{sign} {'*'.join(factors)}")
     text = " ".join(parts)
     return text[2:] if text.startswith("+ ") else "-" + text[2:]
+
+
+def atom_text(atom: Any) -> str:
+    """A symbol's name, or a function of sizes with its operands, e.g. `(s0 // 2)`."""
+    return atom if isinstance(atom, str) else _SIGNS[atom[0]].format(*map(_operand, atom[1:]))
 
 
 def _operand(frozen: Any) -> str:

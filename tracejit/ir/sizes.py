@@ -15,6 +15,7 @@ from functools import cached_property
 from numbers import Number
 from typing import Any
 
+from tracejit.ir.size_facts import factors_of_one, known_sign, solvable
 from tracejit.ir.size_text import FrozenSize, size_text
 
 Atom = str | tuple  # "s0", or ("floordiv" | "mod" | "max" | "min", Size | int, Size | int)
@@ -54,12 +55,13 @@ class Scope:
     """The symbols of one program: example values, equalities learnt, guards recorded."""
 
     hints: dict[str, int] = field(default_factory=dict)
-    equal: dict[str, SizeLike] = field(default_factory=dict)
+    equal: dict[Atom, SizeLike] = field(default_factory=dict)
     guards: list[SizeGuard] = field(default_factory=list)
     where: Callable[[], str] = lambda: ""
     # Whether a size that is printed is printed by the program that is being recorded: as a number.
     shown: Callable[[], bool] = lambda: False
     asked: set[str] = field(default_factory=set, repr=False, compare=False)  # texts of `guards`
+    functions: list[tuple] = field(default_factory=list, repr=False, compare=False)  # of `equal`
     learnt: int = 0  # changes whenever `equal` does: what was resolved before may not be any more
 
     def symbol(self, hint: int, name: str | None = None) -> Size:
@@ -69,7 +71,7 @@ class Scope:
         return Size({(name,): 1}, self)
 
     def resolve(self, size: SizeLike) -> SizeLike:
-        """`size` with every symbol known equal to something else replaced by it."""
+        """`size` with all that is known equal to something else replaced by it."""
         if type(size) is not Size or not self.equal:
             return size
         if size.scope is not self:
@@ -81,16 +83,25 @@ class Scope:
         return size if size._known is None else size._known
 
     def _replaced(self, size: SizeLike) -> SizeLike:
-        while any(s in self.equal for s in symbols_of(size)):
+        while any(atom in self.equal for atom in atoms_of(size)):
             size = substitute(size, self.equal, self)
             if type(size) is not Size:
                 return size
         return size
 
-    def learn(self, symbol: str, size: SizeLike) -> None:
-        """From now on `symbol` is known to be `size`."""
-        self.equal[symbol] = size
+    def learn(self, atom: Atom, size: SizeLike) -> None:
+        """From now on `atom` is known to be `size`."""
+        self.equal[atom] = size
         self.learnt += 1
+        if type(atom) is tuple:
+            self.functions.append(atom)
+            return
+        for function in self.functions:  # known of s0 // 2, so of (s1 + 1) // 2 where s0 = s1 + 1
+            left = Size({(function,): 1}, self)
+            if atom in symbols_of(left) and function in self.equal:
+                zero = self.resolve(substitute(left, {atom: size}, self) - self.equal[function])
+                if type(zero) is Size:
+                    self._learn(zero)
 
     def complete(self, values: dict[str, int]) -> dict[str, int]:
         """`values` with the symbols that are known to equal bound ones bound too, in place."""
@@ -98,6 +109,8 @@ class Scope:
         while found != len(values):
             found = len(values)
             for symbol, size in self.equal.items():
+                if isinstance(symbol, tuple):
+                    continue
                 unbound = symbols_of(size) - values.keys()
                 if symbol not in values and not unbound:
                     values[symbol] = evaluate(size, values)
@@ -107,10 +120,10 @@ class Scope:
                         values[other] = values[symbol]
         return values
 
-    def snapshot(self) -> tuple[list[SizeGuard], dict[str, SizeLike]]:
+    def snapshot(self) -> tuple[list[SizeGuard], dict[Atom, SizeLike]]:
         return list(self.guards), dict(self.equal)
 
-    def restore(self, known: tuple[list[SizeGuard], dict[str, SizeLike]]) -> None:
+    def restore(self, known: tuple[list[SizeGuard], dict[Atom, SizeLike]]) -> None:
         """Forget what was asked since `snapshot`."""
         self.guards[:] = known[0]
         if len(known[1]) != len(self.equal):
@@ -122,7 +135,7 @@ class Scope:
         difference = self.resolve(left - right)
         if type(difference) is not Size:
             return _RELATIONS[relation](difference, 0)
-        known = _known_sign(difference, relation)
+        known = known_sign(difference.terms, relation)
         if known is not None:
             return known
         answer = _RELATIONS[relation](difference.hint, 0)
@@ -141,42 +154,18 @@ class Scope:
             self.guards.append(guard)
 
     def _learn(self, zero: Size) -> None:
-        products = [m for m in zero.terms if m]
-        if len(products) == 1 and zero.terms[products[0]] == -zero.terms.get((), 0):
-            factors = [a for a in products[0] if isinstance(a, str)]
-            if len(factors) == len(products[0]):  # a product of sizes is 1
-                for factor in factors:
-                    self.learn(factor, 1)
+        """What follows from `zero`, a resolved size, being 0."""
+        ones = factors_of_one(zero.terms)
+        for factor in ones:
+            self.learn(factor, 1)
+        for atom, coefficient in () if ones else solvable(zero.terms):
+            known = (Size({(atom,): coefficient}, self) - zero) * coefficient
+            if atom not in atoms_of(known):
+                self.learn(atom, known)
                 return
-        for monomial, coefficient in sorted(zero.terms.items(), key=str, reverse=True):
-            symbol = monomial[0] if len(monomial) == 1 else None
-            if isinstance(symbol, str) and abs(coefficient) == 1:
-                rest = (Size({monomial: coefficient}, self) - zero) * coefficient
-                if symbol not in symbols_of(rest):
-                    self.learn(symbol, rest)
-                    return
 
 
 _NEGATED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-
-
-def _known_sign(difference: Size, relation: str) -> bool | None:
-    """Decide from the signs of coefficients alone: every symbol is >= 0."""
-    if any(not isinstance(a, str) and "-" in str(a) for m in difference.terms for a in m):
-        return None  # an atom such as (s0 - 5) // 2 may be negative
-    constant = difference.terms.get((), 0)
-    signs = {c > 0 for m, c in difference.terms.items() if m}
-    if len(signs) != 1:
-        return None
-    positive = signs.pop()
-    if positive and constant >= 0 or not positive and constant <= 0:
-        if relation == (">=" if positive else "<="):
-            return True
-        if relation == ("<" if positive else ">"):
-            return False
-        if constant != 0 and relation in ("==", "!=", ">", "<"):
-            return relation == "!=" or relation == (">" if positive else "<")
-    return None
 
 
 class Size:
@@ -443,28 +432,34 @@ def size_min(a: SizeLike, b: SizeLike) -> SizeLike:
 
 def symbols_of(size: SizeLike) -> set[str]:
     """Names of the symbols a size depends on."""
-    found: set[str] = set()
+    return {atom for atom in atoms_of(size) if isinstance(atom, str)}
+
+
+def atoms_of(size: SizeLike) -> set[Atom]:
+    """The symbols and functions of sizes that a size is made of, those within others too."""
+    found: set[Atom] = set()
     if type(size) is Size:
         for monomial in size.terms:
             for atom in monomial:
-                if isinstance(atom, str):
-                    found.add(atom)
-                else:
-                    found |= symbols_of(_thaw(atom[1], size.scope))
-                    found |= symbols_of(_thaw(atom[2], size.scope))
+                found.add(atom)
+                if not isinstance(atom, str):
+                    found |= atoms_of(_thaw(atom[1], size.scope))
+                    found |= atoms_of(_thaw(atom[2], size.scope))
     return found
 
 
-def substitute(size: SizeLike, values: Mapping[str, SizeLike], scope: Scope) -> SizeLike:
-    """`size` with symbols replaced; the result is canonical."""
+def substitute(size: SizeLike, values: Mapping[Atom, SizeLike], scope: Scope) -> SizeLike:
+    """`size` with atoms replaced; the result is canonical."""
     if type(size) is not Size:
         return size
     total: SizeLike = 0
     for monomial, coefficient in size.terms.items():
         term: SizeLike = coefficient
         for atom in monomial:
-            if isinstance(atom, str):
-                factor = values.get(atom, Size({(atom,): 1}, scope))
+            if atom in values:
+                factor = values[atom]
+            elif isinstance(atom, str):
+                factor = Size({(atom,): 1}, scope)
             else:
                 left = substitute(_thaw(atom[1], scope), values, scope)
                 right = substitute(_thaw(atom[2], scope), values, scope)

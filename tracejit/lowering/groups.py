@@ -72,7 +72,7 @@ _EXTENTS: dict[
 
 def extents(value: Any) -> Extents:
     """Of a value (or a partial)."""
-    learnt = len(value.graph.scope.equal) if hasattr(value, "graph") else 0
+    learnt = value.graph.scope.learnt if hasattr(value, "graph") else 0
     known = _EXTENTS.get(id(value))
     if known is not None and known[0] is value and known[1] == learnt:
         return known[2]

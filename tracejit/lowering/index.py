@@ -26,7 +26,7 @@ def resolved(size: SizeLike) -> SizeLike:
     """`size` in terms of symbols that are not known to equal something else."""
     if type(size) is not Size or not size.scope.equal:
         return size
-    known, learnt = _RESOLVED.get(id(size)), len(size.scope.equal)
+    known, learnt = _RESOLVED.get(id(size)), size.scope.learnt
     if known is not None and known[0] is size and known[1] == learnt:
         return known[2]
     if len(_RESOLVED) > _KEPT:

@@ -301,9 +301,7 @@ def _sum_body(input: Any, left: Any, right: Any, beta: Any, alpha: Any) -> Any:
 
 def _sum_type(input: Any, left: Any, right: Any, beta: Any, alpha: Any) -> TensorType:
     kind = _product_type(left, right)
-    if not shapes.same_shape(shapes.broadcast(kind.shape, tuple(input.shape)), kind.shape):
-        raise RuntimeError(f"The expanded size of the tensor {shapes.shape_text(kind.shape)} must "
-                           f"match the existing size {shapes.shape_text(input.shape)}")
+    shapes.check_expands(input.shape, kind.shape)
     return kind
 
 
@@ -326,7 +324,10 @@ def _linear_type(input: Any, weight: Any, bias: Any) -> TensorType:
     *lead, k = input.shape
     shapes.same(k, weight.shape[1],
                 _mismatch((shapes.numel(lead), k), tuple(reversed(weight.shape))))
-    return TensorType(input.dtype, (*lead, weight.shape[0]), device_of((input, weight)))
+    result = (*lead, weight.shape[0])
+    if bias is not None:
+        shapes.check_expands(bias.shape, result)
+    return TensorType(input.dtype, result, device_of((input, weight)))
 
 
 def _linear_body(input: Any, weight: Any, bias: Any) -> Any:
@@ -336,10 +337,10 @@ def _linear_body(input: Any, weight: Any, bias: Any) -> Any:
 
 def _linear_array(xp: Any, input: Any, weight: Any, bias: Any) -> Any:
     rows = input.reshape(math.prod(input.shape[:-1]), input.shape[-1])
-    result = _product_array(xp, rows, weight.T)
-    if bias is not None:
-        result = result + bias if result.dtype.itemsize == 2 else xp.add(result, bias, out=result)
-    return result.reshape(*input.shape[:-1], weight.shape[0])
+    result = _product_array(xp, rows, weight.T).reshape(*input.shape[:-1], weight.shape[0])
+    if bias is None:
+        return result
+    return result + bias if result.dtype.itemsize == 2 else xp.add(result, bias, out=result)
 
 
 def _linear_weight(grad: Any, input: Any) -> Any:

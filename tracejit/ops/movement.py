@@ -21,6 +21,8 @@ from tracejit.ops.operators import Operators, method
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import (
     broadcast_dims,
+    check_expanded_dims,
+    check_expands,
     equal,
     hint,
     is_one,
@@ -385,22 +387,8 @@ def squeeze(input: Any, dim: Any = None) -> Any:
 
 
 def _expand_type(input: Any, shape: tuple) -> TensorType:
-    lead = len(shape) - len(input.shape)
-    for k, size in reversed(list(enumerate(input.shape))):
-        if not _expands(size, shape[lead + k]):
-            raise RuntimeError(
-                f"The expanded size of the tensor ({hint(shape[lead + k])}) must match the "
-                f"existing size ({hint(size)}) at non-singleton dimension {lead + k}.  "
-                f"Target sizes: {shape_text(shape)}.  Tensor sizes: {shape_text(input.shape)}")
+    check_expands(input.shape, shape)
     return typed(input, shape)
-
-
-def _expands(size: Any, target: Any) -> bool:
-    if is_one(size) or same_structure(size, target):
-        return True
-    if hint(size) == 1 and hint(target) != 1:
-        return bool(size == 1)
-    return bool(size == target)
 
 
 def _expand_element(emit: Any, index: Sequence[Any], shape: tuple) -> Any:
@@ -429,11 +417,7 @@ def expand(input: Any, *sizes: Any) -> Any:
     tracejit.Size([3, 4])
     """
     target = given(sizes)
-    lead = len(target) - len(input.shape)
-    if lead < 0:
-        raise RuntimeError(f"expand(tensor{shape_text(input.shape)}, size={shape_text(target)}): "
-                           f"the number of sizes provided ({len(target)}) must be greater or equal "
-                           f"to the number of dimensions in the tensor ({len(input.shape)})")
+    lead = check_expanded_dims(input.shape, target)
     shape = []
     for k, size in enumerate(target):
         keep = type(size) is int and size == -1

@@ -169,6 +169,35 @@ def _broadcast_size(x: Any, y: Any) -> Any:
     return None
 
 
+def check_expanded_dims(shape: Sequence[Any], target: Sequence[Any]) -> int:
+    """How many dimensions `target` has before those of `shape`; RuntimeError where it has fewer."""
+    lead = len(target) - len(shape)
+    if lead < 0:
+        raise RuntimeError(f"expand(tensor{shape_text(shape)}, size={shape_text(target)}): "
+                           f"the number of sizes provided ({len(target)}) must be greater or equal "
+                           f"to the number of dimensions in the tensor ({len(shape)})")
+    return lead
+
+
+def check_expands(shape: Sequence[Any], target: Sequence[Any]) -> None:
+    """RuntimeError where `shape` does not broadcast to exactly `target`."""
+    lead = check_expanded_dims(shape, target)
+    for k, size in reversed(list(enumerate(shape))):
+        if not _expands(size, target[lead + k]):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({hint(target[lead + k])}) must match the "
+                f"existing size ({hint(size)}) at non-singleton dimension {lead + k}.  "
+                f"Target sizes: {shape_text(target)}.  Tensor sizes: {shape_text(shape)}")
+
+
+def _expands(size: Any, target: Any) -> bool:
+    if is_one(size) or same_structure(size, target):
+        return True
+    if hint(size) == 1 and hint(target) != 1:
+        return bool(size == 1)
+    return bool(size == target)
+
+
 def normalize_dim(dim: int, ndim: int, wrap_scalar: bool = True) -> int:
     """A dimension number counted from the front; IndexError with PyTorch's text if out of range.
 

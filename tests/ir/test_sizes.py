@@ -1,0 +1,54 @@
+"""What a scope of symbolic sizes learns from decisions."""
+
+from __future__ import annotations
+
+import pytest
+
+from tracejit.ir.sizes import Scope, Size, evaluate, size_max
+
+
+def scope_of(*hints: int) -> tuple[Scope, list[Size]]:
+    scope = Scope()
+    return scope, [scope.symbol(h) for h in hints]
+
+
+def test_a_function_of_sizes_is_what_it_was_found_to_be():
+    scope, (n, m) = scope_of(2, 1)
+    half = (n + 1) // 2
+    assert half == m and m == 1
+    assert scope.resolve(m) == scope.resolve(half) == 1
+    assert scope.resolve(half * n + half).terms == (n + 1).terms
+    assert [str(g) for g in scope.guards] == ["((s0 + 1) // 2) == s1", "((s0 + 1) // 2) == 1"]
+
+
+def test_what_is_known_of_a_function_stays_known_when_a_symbol_in_it_is_replaced():
+    scope, (n, m, k) = scope_of(7, 3, 6)
+    assert n // 2 == m and n == k + 1
+    assert scope.resolve((k + 1) // 2).same_as(m)
+    assert len(scope.guards) == 2
+
+
+def test_a_function_that_becomes_a_size_tells_the_size():
+    scope, (n, k) = scope_of(8, 4)
+    assert size_max(n // 2, 3) == 4 and n == 2 * k
+    assert scope.resolve(size_max(k, 3)) == 4
+    assert n // 2 == 4
+    assert scope.resolve(k) == 4 and scope.resolve(n) == 8
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (1, 2, 0)])
+def test_resolving_ends_whatever_is_learnt_first(order):
+    scope, (a, b, c) = scope_of(4, 2, 2)
+    facts = [lambda: a // 2 == (2 * b + 1) // c, lambda: a == 2 * b, lambda: (a + 1) // 2 == c]
+    for k in order:
+        assert facts[k]()
+    for size in (a, b, c, a // 2, (a + 1) // 2, (2 * b + 1) // c, (2 * b + 1) // 2):
+        assert evaluate(scope.resolve(size), scope.hints) == evaluate(size, scope.hints)
+
+
+def test_functions_of_sizes_that_are_known_are_forgotten_with_the_rest():
+    scope, (n,) = scope_of(7)
+    known = scope.snapshot()
+    assert n // 2 == 3
+    scope.restore(known)
+    assert type(scope.resolve(n // 2)) is Size and not scope.guards

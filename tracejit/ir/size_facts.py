@@ -1,0 +1,48 @@
+"""What the terms of a symbolic size say by themselves.
+
+In: the terms of a difference of sizes. Out: whether its sign is certain; which atoms it could be
+solved for, were it known to be 0. Called by `Scope`, which decides and learns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+Terms = dict[tuple[Any, ...], int]  # coefficients by monomial, a monomial being a tuple of atoms
+
+
+def known_sign(terms: Terms, relation: str) -> bool | None:
+    """Whether `terms relation 0`, from the signs of coefficients alone: every symbol is >= 0."""
+    if any(not isinstance(a, str) and "-" in str(a) for m in terms for a in m):
+        return None  # an atom such as (s0 - 5) // 2 may be negative
+    constant = terms.get((), 0)
+    signs = {c > 0 for m, c in terms.items() if m}
+    if len(signs) != 1:
+        return None
+    positive = signs.pop()
+    if positive and constant >= 0 or not positive and constant <= 0:
+        if relation == (">=" if positive else "<="):
+            return True
+        if relation == ("<" if positive else ">"):
+            return False
+        if constant != 0 and relation in ("==", "!=", ">", "<"):
+            return relation == "!=" or relation == (">" if positive else "<")
+    return None
+
+
+def factors_of_one(terms: Terms) -> list[str]:
+    """The symbols that are 1 since their product is, where `terms` are 0; none where that is not
+    what they say."""
+    products = [m for m in terms if m]
+    if len(products) != 1 or terms[products[0]] != -terms.get((), 0):
+        return []
+    return list(products[0]) if all(isinstance(a, str) for a in products[0]) else []
+
+
+def solvable(terms: Terms) -> Iterator[tuple[Any, int]]:
+    """Atoms that stand alone in a term, with a coefficient of 1 or -1: symbols, then functions."""
+    ordered = sorted(terms.items(), key=str, reverse=True)
+    single = [(m[0], c) for m, c in ordered if len(m) == 1 and abs(c) == 1]
+    yield from (found for found in single if isinstance(found[0], str))
+    yield from (found for found in single if not isinstance(found[0], str))
