@@ -6,7 +6,7 @@ import contextlib
 import functools
 
 import tracejit as tj
-from tests.capture.program_inputs import data, filled
+from tests.capture.program_inputs import data, filled, tried
 from tests.capture.program_list import programs_in
 from tracejit import nn
 
@@ -416,6 +416,75 @@ def booleans_and_comparisons_carried(jit):
         return seen, first
 
     return [f(data(n), limit) for n, limit in ((4, 1.0), (1, 0.0), (6, 9.0))]
+
+
+def leaves_written_in_loops(jit):
+    """An error in grad mode, from the first iteration on."""
+    def counted(x, n):
+        for _ in range(20):
+            x -= 1
+        return x
+
+    def decided(x, n):
+        while n > 0:
+            x -= 1
+            n = n - 1
+        return x
+
+    def views(x, n):
+        view = x.view(-1)
+        for _ in range(20):
+            view *= 2
+        return x
+
+    def allowed(x, n):
+        for _ in range(20):
+            with tj.no_grad():
+                x -= 1
+        return x * 2
+
+    out = []
+    for body in (counted, decided, views, allowed):
+        f = jit(body)
+        for n in (3, 0):
+            for leaf in (tj.ones(2, requires_grad=True), tj.ones(2)):
+                out += [tried(f, leaf, tj.tensor(n)), leaf]
+    return out
+
+
+def histories_written_to_what_may_be_the_callers(jit):
+    def whole(x, w):
+        y = x.detach()
+        if x.sum() > 0:
+            y = y * 2
+        y += w
+        return y
+
+    def row(x, w):
+        y = x.detach()
+        if x.sum() > 0:
+            y = y * 2
+        y[0] += w[0]
+        return y
+
+    def view(x, w):
+        if x.sum() > 0:
+            x = x * 2
+        first = x[0]
+        first += w[0]
+        x += w
+        return x, first
+
+    out = []
+    for body in (whole, row, view):
+        f = jit(body)
+        for sign in (1.0, -1.0, 1.0):
+            x, w = tj.full((2,), sign), tj.tensor([2.0, 3.0], requires_grad=True)
+            found = f(x, w)
+            found = found if isinstance(found, tuple) else (found,)
+            sum((t * t).sum() for t in found).backward()
+            out += [found, x, w.grad, x.requires_grad]
+    return out
 
 
 PROGRAMS = programs_in(globals())

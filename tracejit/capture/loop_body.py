@@ -37,6 +37,7 @@ from tracejit.capture.viewable import either_strides, same_strides, strides_kept
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.writing import leaf_error
 from tracejit.ir.graph import Value
 from tracejit.ops.creation import full_of
 from tracejit.ops.record import REGISTRY
@@ -311,6 +312,7 @@ class Body:
     # -- the end of an iteration -----------------------------------------------------------------
     def _finish(self, before: dict[str, Any], after: dict[str, Any]) -> None:
         self.taking = self.region.taking()
+        self._check_leaves()
         for name, value in after.items():
             if name not in self.started:
                 self._new(name, value)
@@ -347,6 +349,14 @@ class Body:
             slot.end = leaf
             self._agree(slot, k, leaf)
         self.results[name] = (structure, slots)
+
+    def _check_leaves(self) -> None:
+        """A placeholder may be written with a history; a leaf that it stands for may not."""
+        for slot in self.slots:
+            if slot.requires_grad and slot.outer._requires_grad and slot.rebased:
+                reason = leaf_error(slot.outer)
+                if reason is not None:
+                    raise Refused(f"{slot.name}: {reason}")
 
     def _number_end(self, name: str, before: Any, after: Any) -> Any:
         self.results[name] = (Structure("tensor"), self.started[name][1])

@@ -40,7 +40,7 @@ def flush(recorder: Recorder) -> None:
         finish(recorder, inputs, [sources[v] for v in inputs], alive, fresh, [])
         with recorder.paused():
             for tensor, owner in recorder.found_same[known:]:
-                become_view(tensor, owner)
+                become_view(tensor, owner, alive)
     else:
         with HeldInterrupts():
             _settle(recorder, alive, [], [])

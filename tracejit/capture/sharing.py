@@ -17,6 +17,7 @@ from tracejit.capture.breaks import Refused
 from tracejit.eager.modes import no_grad
 from tracejit.eager.nodes import grad_fn_of
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.views import View, chain_of
 from tracejit.ops.pointwise import where
 
 Pair = tuple[Any, Any, Tensor]  # the younger one, the older one, the flag under which they are one
@@ -167,9 +168,15 @@ def are_one(recorder: Any, one: Tensor, other: Tensor) -> bool:
     return False
 
 
-def become_view(tensor: Tensor, of: Tensor) -> None:
-    """A concrete tensor that turned out to be another one shares its history from now on."""
-    if tensor._requires_grad or of._requires_grad:
-        shown = of.view(of.shape)
-        tensor._node, tensor._output_nr = shown._node, shown._output_nr
-        tensor._requires_grad, tensor._view = shown._requires_grad, shown._view
+def become_view(tensor: Tensor, of: Tensor, alive: Collection[Tensor]) -> None:
+    """A concrete tensor that turned out to be another one shares its history from now on, and so
+    do the views of it among those `alive`."""
+    old = tensor._view
+    shown = of.view(of.shape)
+    tensor._node, tensor._output_nr = shown._node, shown._output_nr
+    tensor._requires_grad, tensor._view = shown._requires_grad, shown._view
+    if old is not None:
+        family = old.family if type(old) is View else old
+        for view in (step for x in alive for step in chain_of(x)[1]):
+            if view.family is family:
+                view.family, view.generation = shown._view.family, -1

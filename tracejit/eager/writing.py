@@ -61,14 +61,20 @@ def check_writable(self: TensorState, overlap: bool = False) -> None:
         if family_of(self).inference and not active.inference:
             raise RuntimeError(INFERENCE_WRITE)
     if self._requires_grad and active.grad_enabled:
-        if type(view) is View:
-            base, _ = chain_of(self)
-            if base._requires_grad and grad_fn_of(base) is None:
-                raise RuntimeError(LEAF_VIEW)
-        elif grad_fn_of(self) is None:
-            raise RuntimeError(LEAF)
+        leaf = leaf_error(self)
+        if leaf is not None:
+            raise RuntimeError(leaf)
     if not overlap and _repeats(self):
         raise RuntimeError(OVERLAP)
+
+
+def leaf_error(self: TensorState) -> str | None:
+    """Why a tensor that requires grad must not be written in grad mode: it is a leaf, or sees one.
+    None where it may be."""
+    if type(self._view) is View:
+        base, _ = chain_of(self)
+        return LEAF_VIEW if base._requires_grad and grad_fn_of(base) is None else None
+    return LEAF if grad_fn_of(self) is None else None
 
 
 def _repeats(self: TensorState) -> bool:
