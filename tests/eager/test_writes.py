@@ -136,7 +136,7 @@ def in_place_functions(m):
 def extremes_along_a_dimension_in_place(m):
     x = m.tensor([[1.0, -5.0], [7.0, 2.0]], requires_grad=True)
     seen = []
-    for extreme in (m.max, m.min):
+    for extreme in (m.max, m.min, m.topk, m.sort):
         values, indices = extreme(x, 1)
         values.abs_()
         (values * values).sum().backward()

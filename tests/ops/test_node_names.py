@@ -19,7 +19,7 @@ F.gelu(x)  F.gelu(x, approximate='tanh')  F.silu(x)  F.relu(x)  F.elu(x)  F.leak
 F.softplus(x)  F.hardtanh(x)  F.logsigmoid(x)  F.linear(x, w, b)  F.embedding(t, x)
 F.pad(x, (1,1))  x @ w  m.mm(x, w)  m.mv(w, b)  m.dot(b, b)  m.addmm(x, x, w)
 m.baddbmm(x[None], x[None], w[None])  x.masked_fill(x > 0, 1.)  x.nan_to_num()
-m.div(x, y, rounding_mode='floor')  m.div(x, y, rounding_mode='trunc')  x.sort()[0]
+m.div(x, y, rounding_mode='floor')  m.div(x, y, rounding_mode='trunc')  x.sort()[0]  x.topk(2)[0]
 m.atan2(x, y)  m.hypot(x, y)  x + y  x - y  x * y  x / y  -x  x ** 2  x.exp()  x.log1p()
 x.sqrt()  x.tanh()  x.sigmoid()  x.abs()  x.sign()  x.floor()  x.clamp(0, 1)  m.where(x > 0, x, y)
 x[0]  x[1:]  x[t]  x.view(12)  x.permute(1, 0)  x.unsqueeze(0)  x.expand(2, 3, 4)  x.flip(0)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ops.composite import composite
 from tracejit.ops.creation import zeros_of
 from tracejit.ops.gather_scatter import scatter_record
 from tracejit.ops.movement import as_size
@@ -51,9 +52,28 @@ sort_record: Op = Op(
 )  # fmt: skip
 
 
-def _sorted(input: Any, dim: int, descending: bool) -> tuple[Any, Any]:
+def _first_body(input: Any, count: Any, dim: int, largest: bool) -> tuple[Any, Any]:
+    values, indices = sort_record(input, dim=dim, descending=largest)
+    return values.narrow(dim, 0, count), indices.narrow(dim, 0, count)
+
+
+def _first_types(input: Any, count: Any, dim: int, largest: bool) -> tuple[TensorType, TensorType]:
+    shape = (*input.shape[:dim], count, *input.shape[dim + 1 :])
+    return TensorType(input.dtype, shape, input.device), TensorType(int64, shape, input.device)
+
+
+topk_record = composite(
+    "topk", ("input",), _first_body, infer=_first_types, outputs=("values", "indices"), input=_rule
+)
+
+
+def _must_order(input: Any) -> None:
     if input.dtype.category == COMPLEX:
         raise RuntimeError("Sort currently does not support complex dtypes on CPU")
+
+
+def _sorted(input: Any, dim: int, descending: bool) -> tuple[Any, Any]:
+    _must_order(input)
     k = normalize_dim(dim, len(input.shape))
     if not input.shape:
         values, indices = sort_record(input.reshape(1), dim=0, descending=bool(descending))
@@ -99,7 +119,7 @@ def topk(input: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool =
     size = input.shape[axis] if input.shape else 1
     if not same_structure(count, size) and (count < 0 or count > size):
         raise RuntimeError(f"selected index k out of range: k={hint(count)}, size {hint(size)}")
-    values, indices = _sorted(input, dim, largest)
-    if input.shape:
-        values, indices = values.narrow(axis, 0, count), indices.narrow(axis, 0, count)
-    return TopkResult(values, indices)
+    if not input.shape:
+        return TopkResult(*_sorted(input, dim, largest))
+    _must_order(input)
+    return TopkResult(*topk_record(input, count=count, dim=axis, largest=bool(largest)))
