@@ -456,4 +456,35 @@ def detached_result_beside_its_source(jit):
     return out
 
 
+def views_whose_base_gets_a_history_later(jit):
+    def repeated(x):
+        y = (x * 2).detach()
+        rows = y[None].expand(2, -1)
+        y[...] = F.mse_loss(x, x * 0.5)
+        return rows
+
+    def row(x):
+        y = x * 2
+        first = y[0]
+        y.mul_(x)
+        return first, y
+
+    def parts(x):
+        y = tj.zeros(3)
+        views = [y[:2], y[1:]]
+        y += x.sin()
+        return views
+
+    out = []
+    for body in (repeated, row, parts):
+        f = jit(body)
+        for shift in (0.0, 1.0, 2.0):
+            x = (tj.arange(3.0) + shift).requires_grad_()
+            found = f(x)
+            rows = found if isinstance(found, (list, tuple)) else [found]
+            sum((t * t).sum() for t in rows).backward()
+            out += [found, x.grad]
+    return out
+
+
 PROGRAMS = programs_in(globals())

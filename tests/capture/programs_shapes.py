@@ -72,4 +72,14 @@ def size_kept_over_a_break(jit):
     return [f(tj.ones(n)) for n in (3, 4, 1)]
 
 
+def writes_to_parts_of_nothing(jit):
+    @jit
+    def f(x):
+        flat = x.reshape(-1)
+        flat[1:] = flat * 2
+        return flat, x
+
+    return [f(tj.zeros(shape)) for shape in ((0, 37, 0, 3), (1, 1), (0,), (2, 0))]
+
+
 PROGRAMS = programs_in(globals())

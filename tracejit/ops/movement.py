@@ -71,6 +71,8 @@ def _reshape_element(emit: Any, index: Sequence[Any], shape: tuple) -> Any:
 def reshaped_index(index: Sequence[Any], shape: Sequence[Any], operand: Sequence[Any]) -> list[Any]:
     """Where the element at `index` of `shape` lies in shape `operand` of as many elements."""
     result: list[Any] = [0] * len(operand)
+    if any(type(size) is int and size == 0 for size in operand):
+        return result  # there is none
     for ours, theirs in _aligned(shape, operand):
         linear: Any = index[ours[0]] if ours else 0
         for d in ours[1:]:

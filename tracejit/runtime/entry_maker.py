@@ -37,7 +37,7 @@ from tracejit.capture.sinks import forget
 from tracejit.capture.sources import Draws, values_of
 from tracejit.capture.state import Place
 from tracejit.eager.nodes import AccumulateGrad
-from tracejit.eager.tape import grad_fn_of
+from tracejit.eager.tape import grad_fn_of, refresh
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Value
@@ -71,6 +71,8 @@ class EntryMaker:
         changed = [*recipes.host.effects(recorder.output, recipes), *changed]
         changed = [*self._shared(recipes), *changed]
         results = recipes.tensors
+        for tensor in results:
+            refresh(tensor)  # its history may be that of a later write to what it is a view of
         self._named()
         self._refuse_unseen(results)
         joint = self._differentiate(results)
