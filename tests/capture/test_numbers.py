@@ -9,10 +9,12 @@ import pickle
 import threading
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 import tracejit as tj
 from tests.capture.number_outcomes import shown
+from tracejit.capture import plain
 from tracejit.capture.scalars import RuntimeNumber
 
 
@@ -345,3 +347,21 @@ def test_long_chains():
     for v in (2.0, 3.0, -5.0):
         assert shown(captured(tj.ones(1), v)) == shown(function(tj.ones(1), v))
     assert captured.report().compiles == 1
+
+
+def test_a_call_that_breaks_looks_for_no_numbers_where_nobody_kept_one(monkeypatch):
+    def searched(*objects):
+        raise AssertionError("all objects of the process are searched")
+
+    monkeypatch.setattr(plain.gc, "get_referrers", searched)
+
+    @tj.script
+    def f(x, scale, shift):
+        total = (x * (scale + 1) + shift).sum()
+        if bool(total > 1):
+            x = tj.from_numpy(np.sort(x.numpy()))
+        return x * scale
+
+    for k in range(3):
+        assert f(tj.ones(2), 0.5 + k, k).tolist() == [0.5 + k] * 2
+    assert f.report().breaks

@@ -133,6 +133,7 @@ class Numbers:
         self.open, self.recorder = False, None
         for number in (*self.shared.values(), *self.roots):
             number.operands, number.source, number.value = (), None, None
+            number.original = None  # not itself: where nobody holds it, it is gone
         for kept in (self.shared, self.questions, self.stored, self.roots):
             kept.clear()
 

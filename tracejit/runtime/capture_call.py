@@ -113,13 +113,14 @@ class CapturedCall:
         target = getattr(self.function, "__func__", self.function)
         if self.watch and isinstance(target, FunctionType):
             self.state.runs(target)
-        values = tuple(self._argument(k, v) for k, v in enumerate(self.arguments))
+        # Nobody here holds on to the numbers: where none is left, none has to be looked for.
+        values = [tuple(self._argument(k, v) for k, v in enumerate(self.arguments))]
         modes = (is_grad_enabled(), get_default_dtype())
         seeded = default_generator.array.copy()
         value = None
         active.recorder = recorder
         try:
-            value = self._user_code(values)
+            value = self._user_code(values.pop())
             settle_lists(recorder.followed)
             if self.watch and modes != (is_grad_enabled(), get_default_dtype()):
                 recorder.note(
