@@ -28,6 +28,7 @@ from tests.capture import (
     programs_dynamic,
     programs_effects,
     programs_found,
+    programs_found_in_flow,
     programs_functions,
     programs_jumps,
     programs_kept_numbers,
@@ -75,7 +76,7 @@ SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
     "mixtures": (programs_mixtures, programs_seams),
     "regions": (programs_trials, programs_region_results, programs_region_numbers,
                 programs_region_sharing, programs_region_layouts),
-    "found": (programs_found,),
+    "found": (programs_found, programs_found_in_flow),
 }
 HEAD = """# Programs that show the same plainly and captured
 

@@ -14,7 +14,7 @@ from typing import Any
 from tracejit.capture.breaks import Refused
 from tracejit.capture.merge import Ending, Given, Merge
 from tracejit.capture.recorder import Recorder
-from tracejit.capture.region import RegionRecorder, own_work, trial
+from tracejit.capture.region import RegionRecorder, own_work, trial, without_breaks
 from tracejit.capture.signals import Return, Signal
 from tracejit.capture.variables import UNBOUND, Variables
 from tracejit.eager.modes import no_grad
@@ -66,11 +66,12 @@ def branch(parent: Recorder, predicate: Tensor, then: Callable[[], Signal],
 def _merged(merge: Merge, one: Side, other: Side, variables: Variables) -> Signal:
     """Make the node and set the variables; how the branch ends."""
     before = variables.values()
-    changed = {name: _merged_variable(merge, name, one, other, name in variables.loose)
-               for name in before
-               if one.after[name] is not before[name] or other.after[name] is not before[name]
-               if name in variables.live or before[name] is not UNBOUND}
-    ending = Ending(merge, one.signal, other.signal)
+    with without_breaks(merge.parent.root):
+        changed = {name: _merged_variable(merge, name, one, other, name in variables.loose)
+                   for name in before
+                   if one.after[name] is not before[name] or other.after[name] is not before[name]
+                   if name in variables.live or before[name] is not UNBOUND}
+        ending = Ending(merge, one.signal, other.signal)
     # A returned value counts where variables that others may read later are all that is left.
     later = [given for name, given in changed.items() if name in variables.loose]
     merge.record([[*changed.values()], [*later, *ending.values]])

@@ -25,7 +25,7 @@ from tracejit.capture.loop_numbers import (
 )
 from tracejit.capture.loop_sharing import LoopSharing
 from tracejit.capture.recorder import Recorder
-from tracejit.capture.region import own_work, region_gradients, trial
+from tracejit.capture.region import own_work, region_gradients, trial, without_breaks
 from tracejit.capture.rolled import extend_by
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.signals import CONTINUE, Decided, Return, Signal
@@ -166,7 +166,8 @@ class LoopNode:
         self.body, self.go = body, go  # `go`: of a loop without a trip count, a tensor
         self.parent, self.region = body.parent, body.region
         self.count: Any = None
-        self.exit = Exit(body, body.before)
+        with without_breaks(self.parent.root):
+            self.exit = Exit(body, body.before)
         self.invariant = [s for s in body.slots if s.is_tensor and s.end is s.start
                           and not self._written(s)]
         self.carried = [self._carried(s) for s in body.slots if s not in self.invariant]

@@ -326,7 +326,7 @@ def trial(region: RegionRecorder) -> Iterator[None]:
 
 @contextmanager
 def without_breaks(root: Recorder) -> Iterator[None]:
-    """What would end the segment raises `Refused`: sizes that were read belong to this one."""
+    """What would end the segment raises `Refused`: what was recorded of a region belongs to it."""
     root.trials += 1
     try:
         yield
