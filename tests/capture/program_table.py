@@ -28,6 +28,7 @@ from tests.capture import (
     programs_dynamic,
     programs_effects,
     programs_found,
+    programs_found_in_blocks,
     programs_found_in_flow,
     programs_functions,
     programs_jumps,
@@ -76,7 +77,7 @@ SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
     "mixtures": (programs_mixtures, programs_seams),
     "regions": (programs_trials, programs_region_results, programs_region_numbers,
                 programs_region_sharing, programs_region_layouts),
-    "found": (programs_found, programs_found_in_flow),
+    "found": (programs_found, programs_found_in_flow, programs_found_in_blocks),
 }
 HEAD = """# Programs that show the same plainly and captured
 

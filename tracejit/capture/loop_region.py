@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from tracejit.capture.aliasing import Memory, Traced
 from tracejit.capture.breaks import Refused
-from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import RegionRecorder
 from tracejit.capture.sources import Draws
 from tracejit.eager.nodes import Node
@@ -40,12 +39,9 @@ class LoopRegion(RegionRecorder):
     def carries(self, tensor: Tensor) -> bool:
         return any(s.start is tensor for s in self.body.slots) or super().carries(tensor)
 
-    def random_state(self, generator: random.Generator) -> tuple[Any, int]:
+    def draws_of(self, generator: random.Generator) -> Draws:
         if self.body.trip is None:
             raise Refused("random numbers are drawn in a loop whose end is decided by a value")
-        return Recorder.random_state(self, generator)
-
-    def draws_of(self, generator: random.Generator) -> Draws:
         draws = self.generators.get(id(generator))
         if draws is None:
             self.parent.draws_of(generator)

@@ -179,7 +179,7 @@ class LoopNode:
             (m, Carried(m.value, inner.input, inner.value)) for m, inner in self.memories
         ]
         self.carried += [c for _, c in self.written]
-        drawing = [d for d in self.region.generators.values() if d.since]
+        drawing = [d for d in self.region.generators.values() if d.any()]
         self.sharing = LoopSharing(body)
         self.flags = [Carried(*flag) for flag in self.sharing.flags]
         self.carried += self.flags
@@ -286,7 +286,7 @@ class LoopNode:
             outer = parent.draws_of(draws.generator)
             state = parent.traced(c.result)
             outer.tensor, outer.since = parent._wrap(state, track=False), 0
-            outer.count = outer.count + body.trip * draws.since
+            outer.count = outer.count + body.trip * draws.count
         values: dict[int, Any] = {id(slot): slot.outer for slot in self.invariant}
         ends: dict[int, Any] = {}  # two variables may hold one tensor
         slots = [(c, c.slot) for c in self.carried if c.slot is not None]

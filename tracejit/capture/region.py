@@ -197,7 +197,7 @@ class RegionRecorder(Recorder):
     def flush(self) -> None:
         raise Refused("a value is needed")
 
-    def random_state(self, generator: random.Generator) -> tuple[Any, int]:
+    def draws_of(self, generator: random.Generator) -> Any:
         raise Refused("random numbers are drawn")
 
     def grad_written(self, tensor: Tensor) -> None:

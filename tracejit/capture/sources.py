@@ -40,6 +40,10 @@ class Draws:
         self.count: Any = 0  # an int, or a size where a loop draws
         self.since = 0
 
+    def any(self) -> bool:
+        """Whether there were any draws; a loop that draws has an iteration at least."""
+        return type(self.count) is not int or self.count > 0
+
     def untouched(self) -> bool:
         """Whether nobody seeded the generator since."""
         return bool((self.generator.array == self.words).all())
