@@ -47,4 +47,25 @@ def loop_in_a_while_draws(jit):
     return _states(body, jit)
 
 
+def while_loops_in_one_another_whose_backward_is_no_part_of_the_graph(jit):
+    def body(x, y, z):
+        t = tj.zeros(())
+        while t < 5:
+            t = t + 1
+            k = 0
+            while k < 2 and y.sum() > x.sum():
+                k += 1
+                y = tj.log1p(y)
+            else:
+                z = z + (x @ z).sum()
+        return z
+
+    f, out = jit(body), []
+    for sign in (-1.0, 1.0, -0.5):
+        x, y, z = [tj.full((3,), v).requires_grad_() for v in (sign, 0.5, 1.0)]
+        f(x, y, z).sum().backward()
+        out += [x.grad, y.grad, z.grad]
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -11,19 +11,16 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-import numpy as np
-
 from tracejit.autodiff.absent import missing
 from tracejit.capture.breaks import Refused
 from tracejit.capture.region import RegionRecorder, trial
 from tracejit.eager.backward import grad_between
 from tracejit.eager.modes import enable_grad, no_grad
 from tracejit.eager.recording import active, settled
-from tracejit.eager.state import of_array
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.uncertain import Uncertain, condition_of, filled, if_true, resolved, sure, under
 from tracejit.ir.graph import Graph, Value
-from tracejit.ir.interpret import InterpretedRegion, at_size, run_tensors
+from tracejit.ir.interpret import at_size, regions_over_tensors
 from tracejit.ops.control import run_over_tensors
 from tracejit.ops.creation import full_of, zeros_of
 from tracejit.ops.record import Op
@@ -131,14 +128,6 @@ class ControlBackward:
         return alike and all(any(k in cover for k in given) for cover in self.covers)
 
 
-class OverTensors(InterpretedRegion):
-    """A region run on tensors, also where the forward loop kept arrays."""
-
-    def __call__(self, *inputs: Any) -> list[Any]:
-        given = [x if isinstance(x, Tensor) else of_array(np.asarray(x)) for x in inputs]
-        return super().__call__(*given)
-
-
 def run_node(op: Op, operands: Sequence[Tensor], attributes: dict, regions: tuple[Graph, ...],
              create_graph: bool) -> Sequence[Tensor]:
     """A node with regions, over tensors: recorded, or run op by op."""
@@ -151,7 +140,7 @@ def run_node(op: Op, operands: Sequence[Tensor], attributes: dict, regions: tupl
         return recorder.control(op, values, attributes, regions)
     scope = regions[0].scope
     sizes = scope.complete(dict(scope.hints))
-    ready = tuple([OverTensors(region, sizes, run_tensors) for region in regions])
+    ready = regions_over_tensors(regions, sizes)
     given = {name: at_size(x, sizes) for name, x in attributes.items()}
     with nullcontext() if create_graph else no_grad():
         return run_over_tensors(op, operands, regions=ready, **given)

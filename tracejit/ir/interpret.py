@@ -101,10 +101,28 @@ class InterpretedRegion:
         return _run(self.graph, inputs, self.run, self.sizes).outputs
 
 
+class RegionOverTensors(InterpretedRegion):
+    """A region run on tensors, also where the forward loop kept arrays."""
+
+    def __call__(self, *inputs: Any) -> list[Any]:
+        from tracejit.eager.state import of_array
+
+        given = [x if isinstance(x, Operators) else of_array(np.asarray(x)) for x in inputs]
+        return super().__call__(*given)
+
+
 def interpreted_regions(node: Node, sizes: Mapping[str, int],
                         run: Runner) -> tuple[InterpretedRegion, ...]:
     """What the `eager` of a node with regions is given for them."""
+    if run is run_tensors:
+        return regions_over_tensors(node.regions, sizes)
     return tuple(InterpretedRegion(region, sizes, run) for region in node.regions)
+
+
+def regions_over_tensors(regions: Sequence[Graph], sizes: Mapping[str, int]
+                         ) -> tuple[InterpretedRegion, ...]:
+    """The same for a node that runs op by op on tensors."""
+    return tuple(RegionOverTensors(region, sizes, run_tensors) for region in regions)
 
 
 def bind_symbols(graph: Graph, inputs: Sequence[Any]) -> dict[str, int]:
