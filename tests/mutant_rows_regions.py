@@ -242,8 +242,8 @@ LOOPS = [
         "loops",
         "a loop's draws are counted once",
         "tracejit/capture/loops.py",
-        "outer.count = outer.count + body.trip * draws.since",
-        "outer.count = outer.count + draws.since",
+        "outer.count = outer.count + body.trip * draws.count",
+        "outer.count = outer.count + draws.count",
         _programs("random_numbers or dropout"),
     ),
     Mutant(
