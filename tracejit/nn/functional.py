@@ -22,6 +22,14 @@ from tracejit.ops.activations import (
 )
 from tracejit.ops.classification import cross_entropy, nll_loss
 from tracejit.ops.composite import scaled_dot_product_attention
+from tracejit.ops.convolution import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
 from tracejit.ops.dropout import (
     alpha_dropout,
     dropout,
