@@ -68,4 +68,47 @@ def while_loops_in_one_another_whose_backward_is_no_part_of_the_graph(jit):
     return out
 
 
+def second_backward_through_blocks_that_keep_nothing(jit):
+    def branch(x, c):
+        if c.sum() > 0:
+            x = x + 1
+        return x.sum()
+
+    def loop(x, c):
+        for row in c:
+            x = x + row
+        return x.sum()
+
+    def open_loop(x, c):
+        n = c.sum()
+        while n < 5:
+            n = n + 1
+            x = x + n
+        return x.sum()
+
+    def keeping(x, c):
+        if c.sum() > 0:
+            x, y = x + 1, x * x
+        else:
+            x, y = x - 1, x * 3
+        for row in c:
+            y = y + row
+        return x.sum(), y.sum()
+
+    out = []
+    for body in (branch, loop, open_loop, keeping):
+        f = jit(body)
+        for n in (1.0, -1.0, 2.0):
+            x = tj.ones(3, requires_grad=True)
+            y = f(x, tj.tensor([n, n, 2 * n]))
+            for z in y if isinstance(y, tuple) else (y, y, y):
+                try:
+                    z.backward(retain_graph=False)
+                    z.backward()
+                except RuntimeError as error:
+                    out.append(str(error)[:40])
+            out.append(x.grad)
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -13,7 +13,7 @@ from typing import Any
 
 from tracejit.autodiff.partition import residuals
 from tracejit.autodiff.pull_back import ControlBackward, Given, pull_back
-from tracejit.autodiff.reach import kept, leaves, reaching
+from tracejit.autodiff.reach import freeing, kept, leaves, reaching
 from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_body import Peel
 from tracejit.capture.loop_exit import RETURNED
@@ -50,6 +50,8 @@ class LoopGradient:
                *(s.origin for s in invariant), *outer]
         self.found = bool(outputs and wrt)
         if self.found:
+            freed = freeing(outputs, self.node.parent.root.first_node)
+            self.freeing = None if any(freed) else freed  # one may become another in an iteration
             self._check_written(outputs)
             self._masks(outputs, wrt, invariant, outer)
             self._plan(outputs, wrt, [*(s.outer for s in invariant), *outer])
@@ -206,7 +208,8 @@ class LoopGradient:
         backward = None
         for plan in reversed(self.plans):  # the first where nobody can tell
             backward = self._backward(plan, kept, types, len(inputs), backward)
-        record_custom("LoopBackward", inputs, results, backward)  # type: ignore[arg-type]
+        record_custom("LoopBackward", inputs, results, backward,  # type: ignore[arg-type]
+                      freeing=self.freeing)
 
     def _backward(self, plan: Plan, kept: Sequence[Tensor], types: list[TensorType], count: int,
                   exact: ControlBackward | None) -> ControlBackward:

@@ -16,10 +16,10 @@ from tracejit.capture.region import Start
 from tracejit.eager.history import CopySlices, Overwrite
 from tracejit.eager.nodes import AccumulateGrad, Node, edge_of
 from tracejit.eager.saved import Saved, SavedOutput
-from tracejit.eager.tape import OpNode
+from tracejit.eager.tape import CustomNode, OpNode
 from tracejit.eager.tensor import Tensor
 
-_BARE = (CopySlices, Overwrite)  # nodes without saved tensors
+_BARE = (CopySlices, Overwrite, Start)  # nodes without saved tensors
 Place = tuple[Node, int]  # a node and the number of its result
 
 
@@ -67,13 +67,17 @@ def groups(outputs: Sequence[Tensor], first_node: int) -> list[list[int]]:
 def freeing(outputs: Sequence[Tensor], first_node: int) -> list[frozenset[int]]:
     """For each output those after whose backward it has none: both lead through a node of the
     call's own that is freed by it."""
-    freed = [{node for node, _ in _walk([x]) if not _ends(node, first_node) and _keeps(node)}
-             for x in outputs]
+    freed = [{part for node, number in _walk([x]) if not _ends(node, first_node)
+              for part in _freed(node, number)} for x in outputs]
     return [frozenset(k for k, other in enumerate(freed) if other & own) for own in freed]
 
 
-def _keeps(node: Node) -> bool:
-    return node.keeps if isinstance(node, OpNode) else not isinstance(node, _BARE)
+def _freed(node: Node, number: int) -> Iterator[Any]:
+    """What of a node a backward through its result `number` frees."""
+    if isinstance(node, CustomNode) and node.freeing is not None:
+        yield from ((node, k) for k in node.freeing[number])
+    elif node.keeps if isinstance(node, OpNode) else not isinstance(node, _BARE):
+        yield node
 
 
 def kept(outputs: Sequence[Tensor], results: bool = False) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tracejit.autodiff.loops import gradient_of
 from tracejit.autodiff.pull_back import ControlBackward, Given, pull_back
-from tracejit.autodiff.reach import leaves, reaching
+from tracejit.autodiff.reach import freeing, leaves, reaching
 from tracejit.capture.region import RegionRecorder, install_region_gradients
 from tracejit.eager.modes import no_grad
 from tracejit.eager.tape import record_custom
@@ -56,6 +56,7 @@ class CondGradient:
                           for mask in masks]
             parent.same_leaves(one, other)
         self.masks = [a | b for a, b in zip(*masks)]
+        self.freeing = [a | b for a, b in zip(*(freeing(outputs, first) for _, outputs in sides))]
         plans = [[SideGradient(region, outputs, wrt, mask, flagged)
                   for (region, outputs), mask in zip(sides, masks)]
                  for flagged in (False, True)[:len(tracked)]]
@@ -93,7 +94,7 @@ class CondGradient:
             backward = ControlBackward(REGISTRY["cond"], {}, regions, operands, self.types, places,
                                        self.masks, arrival, covers, backward)
         record_custom("CondBackward", self.wrt, [results[k] for k in self.tracked],
-                      backward)  # type: ignore[arg-type]
+                      backward, freeing=self.freeing)  # type: ignore[arg-type]
 
 
 class SideGradient:
