@@ -1,6 +1,8 @@
 """Layers and functions give PyTorch's results and gradients, names and text."""
 
 import inspect
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,61 +13,11 @@ from tracejit.nn import functional as F
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
-RNG = np.random.default_rng(1)
-X, SQUARE = RNG.normal(size=(5, 4)), RNG.normal(size=(5, 4)) * 3
-P, CLASSES, BITS = (
-    RNG.uniform(0.05, 0.95, (5, 4)),
-    np.array([0, 3, 1, -100, 2]),
-    (RNG.random((5, 4)) < 0.5) * 1.0,
-)
-W4 = RNG.uniform(0.5, 2, 4)
-
-# name, arguments of the layer, options, inputs of the call
+# Rows of `layers_<family>.py`: name, arguments of the layer, options, inputs of the call.
 LAYERS = [
-    ("Linear", (4, 3), {}, (X,)),
-    ("Linear", (4, 3), {"bias": False}, (X.reshape(5, 1, 4),)),
-    ("Bilinear", (4, 4, 3), {}, (X, SQUARE)),
-    ("Bilinear", (4, 4, 3), {"bias": False}, (X.reshape(1, 5, 4), SQUARE.reshape(1, 5, 4))),
-    ("LayerNorm", (4,), {}, (X,)),
-    ("LayerNorm", ((5, 4),), {"eps": 0.1, "bias": False}, (X,)),
-    ("LayerNorm", (4,), {"elementwise_affine": False}, (X,)),
-    ("Embedding", (6, 3), {}, (np.array([[0, 5], [5, 2]]),)),
-    ("Embedding", (6, 3), {"padding_idx": -1}, (np.array([[0, 5], [5, 2]]),)),
-    ("Dropout", (), {"p": 0.0}, (X,)),
-    ("Identity", (1, 2), {"a": 3}, (X,)),
-    ("Flatten", (), {}, (X.reshape(5, 2, 2),)),
-    ("Flatten", (0, 1), {}, (X.reshape(5, 2, 2),)),
-    ("Unflatten", (1, (2, 2)), {}, (X,)),
-    ("ReLU", (), {}, (SQUARE,)),
-    ("ReLU6", (), {}, (SQUARE,)),
-    ("GELU", (), {}, (SQUARE,)),
-    ("GELU", (), {"approximate": "tanh"}, (SQUARE,)),
-    ("SiLU", (), {}, (SQUARE,)),
-    ("SELU", (), {}, (SQUARE,)),
-    ("ELU", (0.5,), {}, (SQUARE,)),
-    ("LeakyReLU", (0.2,), {}, (SQUARE,)),
-    ("Softplus", (2.0, 3.0), {}, (SQUARE,)),
-    ("Hardtanh", (-0.5, 0.7), {}, (SQUARE,)),
-    ("Sigmoid", (), {}, (SQUARE,)),
-    ("LogSigmoid", (), {}, (SQUARE,)),
-    ("Tanh", (), {}, (SQUARE,)),
-    ("Softmax", (-1,), {}, (SQUARE,)),
-    ("LogSoftmax", (0,), {}, (SQUARE,)),
-    ("CrossEntropyLoss", (), {}, (SQUARE, CLASSES)),
-    (
-        "CrossEntropyLoss",
-        (W4,),
-        {"label_smoothing": 0.2, "ignore_index": 3, "reduction": "sum"},
-        (SQUARE, np.abs(CLASSES % 4)),
-    ),
-    ("CrossEntropyLoss", (), {"reduction": "none"}, (SQUARE, P)),
-    ("NLLLoss", (W4,), {}, (SQUARE, CLASSES)),
-    ("MSELoss", (), {}, (X, SQUARE)),
-    ("L1Loss", (False,), {}, (X, SQUARE)),
-    ("SmoothL1Loss", (), {"beta": 0.5}, (X, SQUARE)),
-    ("HuberLoss", ("none", 0.7), {}, (X, SQUARE)),
-    ("BCELoss", (W4,), {}, (P, BITS)),
-    ("BCEWithLogitsLoss", (), {"weight": W4, "pos_weight": W4}, (X, BITS)),
+    row
+    for path in sorted(Path(__file__).parent.glob("layers_*.py"))
+    for row in import_module(f"tests.nn.{path.stem}").LAYERS
 ]
 
 
@@ -90,11 +42,14 @@ def called(library, layer, inputs):
     return [out.detach().numpy(), *([first.grad.numpy()] if first.requires_grad else []), *grads]
 
 
-@pytest.mark.parametrize(
+each_layer = pytest.mark.parametrize(
     ("name", "args", "options", "inputs"),
     LAYERS,
     ids=[f"{k}-{row[0]}" for k, row in enumerate(LAYERS)],
 )
+
+
+@each_layer
 def test_layer(name, args, options, inputs):
     mine, theirs = made(tracejit, name, args, options), made(torch, name, args, options)
     assert list(mine.state_dict()) == list(theirs.state_dict())
@@ -106,6 +61,29 @@ def test_layer(name, args, options, inputs):
     for a, b in zip(called(tracejit, mine, inputs), called(torch, theirs, inputs), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
     assert repr(mine) == repr(theirs)
+
+
+@each_layer
+def test_captured_layer(name, args, options, inputs):
+    """One program; results and gradients are those of eager mode, in a second call too."""
+    layer = made(tracejit, name, args, options)
+    state = {k: v.clone() for k, v in layer.state_dict().items()}
+
+    def twice(layer):
+        found = []
+        for _ in range(2):
+            layer.zero_grad()
+            tracejit.manual_seed(3)
+            found += called(tracejit, layer, inputs)
+        return found
+
+    eager = twice(layer)
+    layer.load_state_dict(state)
+    compiled = tracejit.script(layer)
+    for a, b in zip(twice(compiled), eager, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+    report = compiled.report()
+    assert (report.cache_misses, report.breaks) == (1, [])
 
 
 def test_every_layer_has_a_row():

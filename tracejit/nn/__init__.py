@@ -24,6 +24,14 @@ from tracejit.nn.containers import (
     ParameterList,
     Sequential,
 )  # fmt: skip
+from tracejit.nn.convolution import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
 from tracejit.nn.embedding import Dropout, Embedding
 from tracejit.nn.linear import Bilinear, Flatten, Identity, Linear, Unflatten
 from tracejit.nn.loss import (
@@ -41,7 +49,8 @@ from tracejit.nn.normalization import LayerNorm
 from tracejit.nn.parameter import Parameter
 
 __all__ = [
-    "ELU", "GELU", "SELU", "BCELoss", "BCEWithLogitsLoss", "Bilinear", "CrossEntropyLoss",
+    "ELU", "GELU", "SELU", "BCELoss", "BCEWithLogitsLoss", "Bilinear", "Conv1d", "Conv2d", "Conv3d",
+    "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss",
     "Dropout", "Embedding", "Flatten", "Hardtanh", "HuberLoss", "Identity", "L1Loss", "LayerNorm",
     "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "Module", "ModuleDict",
     "ModuleList", "NLLLoss", "Parameter", "ParameterDict", "ParameterList", "ReLU", "ReLU6",

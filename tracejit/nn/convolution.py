@@ -1,0 +1,262 @@
+"""Convolution layers in one to three dimensions, and their transposes.
+
+In: (N, C, *spatial) or (C, *spatial). Out: tensors of as many dimensions with `out_channels`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import tracejit
+from tracejit.nn import functional as F
+from tracejit.nn import init
+from tracejit.nn.module import Module
+from tracejit.nn.parameter import Parameter
+
+_PADDING_MODES = {"zeros", "reflect", "replicate", "circular"}
+
+
+def per_dimension(value: Any, count: int) -> tuple:
+    """`value` for each of `count` dimensions, or the values that are given."""
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
+
+
+class _Convolution(Module):
+    """What all convolution layers have: numbers per dimension, a weight, perhaps a bias."""
+
+    dimensions: int
+    transposed = False
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: str | int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        count = self.dimensions
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size = per_dimension(kernel_size, count)
+        self.stride = per_dimension(stride, count)
+        self.padding = padding if isinstance(padding, str) else per_dimension(padding, count)
+        self.dilation = per_dimension(dilation, count)
+        self.output_padding = (0,) * count
+        self.padding_mode = padding_mode
+        self._check()
+        kind = {"device": device, "dtype": dtype}
+        self.weight = Parameter(tracejit.empty(self._weight_shape(), **kind))
+        if bias:
+            self.bias = Parameter(tracejit.empty(out_channels, **kind))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def _check(self) -> None:
+        if self.groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        for name in ("in_channels", "out_channels"):
+            if getattr(self, name) % self.groups:
+                raise ValueError(f"{name} must be divisible by groups")
+        if isinstance(self.padding, str):
+            if self.padding not in ("same", "valid"):
+                raise ValueError(
+                    f"Invalid padding string {self.padding!r}, should be one of "
+                    "{'valid', 'same'}"
+                )
+            if self.padding == "same" and any(s != 1 for s in self.stride):
+                raise ValueError("padding='same' is not supported for strided convolutions")
+        if self.padding_mode not in _PADDING_MODES:
+            known = ", ".join(map(repr, sorted(_PADDING_MODES)))
+            raise ValueError(
+                f"padding_mode must be one of {{{known}}}, but got "
+                f"padding_mode={self.padding_mode!r}"
+            )
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        first, second = self.out_channels, self.in_channels
+        if self.transposed:
+            first, second = second, first
+        return (first, second // self.groups, *self.kernel_size)
+
+    def reset_parameters(self) -> None:
+        """Uniform in +-1 / sqrt(elements of a window)."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            inputs = self.weight.shape[1] * math.prod(self.kernel_size)
+            if inputs != 0:
+                bound = 1 / math.sqrt(inputs)
+                init.uniform_(self.bias, -bound, bound)
+
+    def _amounts(self) -> list[int]:
+        """What a padding mode other than zeros adds before and after, last dimension first."""
+        if self.padding == "valid":
+            return [0, 0] * self.dimensions
+        if self.padding == "same":
+            total = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
+            return [n for t in reversed(total) for n in (t // 2, t - t // 2)]
+        return [p for p in reversed(self.padding) for _ in range(2)]
+
+    def forward(self, input: Any) -> Any:
+        convolve = getattr(F, f"conv{self.dimensions}d")
+        padding: Any = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = F.pad(input, self._amounts(), mode=self.padding_mode), 0
+        return convolve(
+            input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
+        )
+
+    def extra_repr(self) -> str:
+        count = self.dimensions
+        parts = [
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}",
+            f"stride={self.stride}",
+        ]
+        if isinstance(self.padding, str) or any(self.padding):
+            parts.append(f"padding={self.padding}")
+        if self.dilation != (1,) * count:
+            parts.append(f"dilation={self.dilation}")
+        if self.output_padding != (0,) * count:
+            parts.append(f"output_padding={self.output_padding}")
+        if self.groups != 1:
+            parts.append(f"groups={self.groups}")
+        if self.bias is None:
+            parts.append("bias=False")
+        if self.padding_mode != "zeros":
+            parts.append(f"padding_mode={self.padding_mode}")
+        return ", ".join(parts)
+
+
+class Conv1d(_Convolution):
+    """`nn.functional.conv1d` with a weight (out_channels, in_channels / groups, kernel) of its own.
+
+    >>> import tracejit
+    >>> tracejit.nn.Conv1d(2, 4, 3)(tracejit.ones(5, 2, 8)).shape
+    tracejit.Size([5, 4, 6])
+    """
+
+    dimensions = 1
+
+
+class Conv2d(_Convolution):
+    """`nn.functional.conv2d` with a weight (out_channels, in_channels / groups, kH, kW) of its own.
+
+    padding       zeros at both ends, "valid" or "same"
+    padding_mode  "zeros", "reflect", "replicate" or "circular"
+
+    >>> import tracejit
+    >>> tracejit.nn.Conv2d(3, 4, 3, stride=2, padding=1)(tracejit.ones(5, 3, 8, 8)).shape
+    tracejit.Size([5, 4, 4, 4])
+
+    ValueError where channels are not divisible by `groups`, or padding is not one of these.
+    """
+
+    dimensions = 2
+
+
+class Conv3d(_Convolution):
+    """`nn.functional.conv3d` with a weight of its own; see `Conv2d`."""
+
+    dimensions = 3
+
+
+class _Transposed(_Convolution):
+    """A layer whose weight is (in_channels, out_channels / groups, *kernel)."""
+
+    transposed = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | Sequence[int] = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if padding_mode != "zeros":
+            raise ValueError(
+                f'Only "zeros" padding mode is supported for {type(self).__name__}'
+            )
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
+            padding_mode, device, dtype,
+        )  # fmt: skip
+        self.output_padding = per_dimension(output_padding, self.dimensions)
+
+    def _padding_for(self, sizes: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]:
+        """The output padding with which the output has the `wanted` sizes; ValueError if none."""
+        count = self.dimensions
+        if len(wanted) == len(sizes):
+            wanted = wanted[-count:]
+        if len(wanted) != count:
+            kind = type(self).__name__.replace("d", "D")
+            raise ValueError(
+                f"{kind}: for {count + 2}D input, output_size must have {count} or {count + 2} "
+                f"elements (got {len(wanted)})"
+            )
+        spatial = sizes[-count:]
+        least = [
+            (n - 1) * s - 2 * p + d * (k - 1) + 1
+            for n, s, p, d, k in zip(
+                spatial, self.stride, self.padding, self.dilation, self.kernel_size
+            )
+        ]
+        most = [n + s - 1 for n, s in zip(least, self.stride)]
+        if any(not low <= n <= high for low, n, high in zip(least, wanted, most)):
+            raise ValueError(
+                f"requested an output size of {tuple(wanted)}, but valid sizes range from {least} "
+                f"to {most} (for an input of {tracejit.Size(spatial)})"
+            )
+        return tuple(n - low for n, low in zip(wanted, least))
+
+    def forward(self, input: Any, output_size: Sequence[int] | None = None) -> Any:
+        convolve = getattr(F, f"conv_transpose{self.dimensions}d")
+        output_padding = self.output_padding
+        if output_size is not None:
+            output_padding = self._padding_for(input.shape, output_size)
+        return convolve(
+            input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups,
+            self.dilation,
+        )  # fmt: skip
+
+
+class ConvTranspose1d(_Transposed):
+    """`nn.functional.conv_transpose1d` with a weight of its own; see `ConvTranspose2d`."""
+
+    dimensions = 1
+
+
+class ConvTranspose2d(_Transposed):
+    """`nn.functional.conv_transpose2d` with a weight (in_channels, out_channels / groups, kH, kW).
+
+    output_padding  how many elements more the output gets at its end, which strides would skip
+    `forward` takes the wanted `output_size` instead.
+
+    >>> import tracejit
+    >>> tracejit.nn.ConvTranspose2d(3, 2, 2, stride=2)(tracejit.ones(5, 3, 4, 4)).shape
+    tracejit.Size([5, 2, 8, 8])
+    """
+
+    dimensions = 2
+
+
+class ConvTranspose3d(_Transposed):
+    """`nn.functional.conv_transpose3d` with a weight of its own; see `ConvTranspose2d`."""
+
+    dimensions = 3
