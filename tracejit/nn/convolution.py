@@ -99,12 +99,12 @@ class _Convolution(Module):
 
     def _amounts(self) -> list[int]:
         """What a padding mode other than zeros adds before and after, last dimension first."""
+        if not isinstance(self.padding, str):
+            return [p for p in reversed(self.padding) for _ in range(2)]
         if self.padding == "valid":
             return [0, 0] * self.dimensions
-        if self.padding == "same":
-            total = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
-            return [n for t in reversed(total) for n in (t // 2, t - t // 2)]
-        return [p for p in reversed(self.padding) for _ in range(2)]
+        total = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
+        return [n for t in reversed(total) for n in (t // 2, t - t // 2)]
 
     def forward(self, input: Any) -> Any:
         convolve = getattr(F, f"conv{self.dimensions}d")
