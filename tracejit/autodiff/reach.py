@@ -72,6 +72,19 @@ def freeing(outputs: Sequence[Tensor], first_node: int) -> list[frozenset[int]]:
     return [frozenset(k for k, other in enumerate(freed) if other & own) for own in freed]
 
 
+def is_freed(output: Tensor, first_node: int) -> bool:
+    """Whether a backward inside the call freed history of its own that `output` leads through."""
+    return any(_is_over(node, number) for node, number in _walk([output])
+               if not _ends(node, first_node))
+
+
+def _is_over(node: Node, number: int) -> bool:
+    if isinstance(node, CustomNode):
+        freeing = frozenset() if node.freeing is None else node.freeing[number]
+        return node.backward is None or not freeing.isdisjoint(node.over)
+    return isinstance(node, OpNode) and node.keeps and node.operands is None
+
+
 def _freed(node: Node, number: int) -> Iterator[Any]:
     """What of a node a backward through its result `number` frees."""
     if isinstance(node, CustomNode) and node.freeing is not None:

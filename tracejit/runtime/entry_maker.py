@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import tracejit.autodiff.regions  # noqa: F401  installs the gradients of control flow
 from tracejit.autodiff.differentiate import Joint, differentiate
-from tracejit.autodiff.reach import leaves
+from tracejit.autodiff.reach import is_freed, leaves
 from tracejit.capture.aliasing import UNKNOWN, Memory
 from tracejit.capture.guards import Guards, current
 from tracejit.capture.number_reader import reader
@@ -247,6 +247,7 @@ class EntryMaker:
             t
             for t in results
             if t._requires_grad and grad_fn_of(t) is not None and t._traced is not None
+            and not is_freed(t, self.recorder.first_node)
         ]
         wrt = [item.tensor for item in self.recorder.lifted_tensors() if item.tensor._requires_grad]
         ends = [n for n in leaves(tracked, self.recorder.first_node) if type(n) is AccumulateGrad]
