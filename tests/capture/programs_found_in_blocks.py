@@ -111,4 +111,68 @@ def second_backward_through_blocks_that_keep_nothing(jit):
     return out
 
 
+def leaf_chosen_where_no_gradients_are_recorded(jit):
+    def branch(x, y):
+        with tj.no_grad():
+            z = y * 2 if x.sum() > 0 else y
+        return z * 3
+
+    def branch_of_two(x, y):
+        k = y * 2
+        with tj.no_grad():
+            if x.sum() > 0:
+                k = y
+        return k * 3
+
+    def open_loop(x, y):
+        z = y
+        with tj.no_grad():
+            t = x.sum()
+            while t > 0:
+                t = t - 1
+                z = z + 1
+        return z * 3
+
+    def found_in_a_loop(x, y):
+        with tj.no_grad():
+            for row in x:
+                if row.sum() > 1:
+                    break
+                y = y + row
+        return y * 2
+
+    def returned_from_a_loop(x, y):
+        def found():
+            z = y
+            with tj.no_grad():
+                for row in x:
+                    if row.sum() > 1:
+                        return z
+                    z = z + 1
+                return z
+
+        return found() * 2
+
+    def elements_with_a_history(x, y):
+        rows = []
+        with tj.no_grad():
+            for row in x:
+                with tj.enable_grad():
+                    rows.append(y * row)
+        return tj.stack(rows)
+
+    out = []
+    for body in (branch, branch_of_two, open_loop, found_in_a_loop, returned_from_a_loop,
+                 elements_with_a_history):
+        f = jit(body)
+        for sign in (1.0, -1.0, 2.0):
+            x, y = sign * data(3), tj.full((3,), 0.5).requires_grad_()
+            z = f(x, y)
+            out.append(z)
+            if z.requires_grad:
+                z.sum().backward()
+            out.append(y.grad)
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -168,6 +168,8 @@ class LoopNode:
         self.count: Any = None
         with without_breaks(self.parent.root):
             self.exit = Exit(body, body.before)
+        if not is_grad_enabled() and self._gives_history():
+            raise Refused("a tensor may be one that requires grad, where no gradients are recorded")
         self.invariant = [s for s in body.slots if s.is_tensor and s.end is s.start
                           and not self._written(s)]
         self.carried = [self._carried(s) for s in body.slots if s not in self.invariant]
@@ -187,6 +189,14 @@ class LoopNode:
         self.carried += [c for _, c in self.draws]
         self.stacked = [elements[0] for _, elements in body.appended.values()]
         self.stacked += [stored.rows for stored in body.stores]
+
+    def _gives_history(self) -> bool:
+        """Whether a result, as the body or nothing of it leaves it, requires grad."""
+        changing = [s for s in self.body.slots if s.is_tensor and s.end is not s.start]
+        given = [*(s.end for s in changing),
+                 *(x for _, elements in self.body.appended.values() for x in elements),
+                 *(s.outer for s in changing if self.region.may_not_run)]
+        return any(x._requires_grad for x in given)
 
     def _written(self, slot: Slot) -> bool:
         return bool(self.region.traced(slot.start).memory.generation)

@@ -213,7 +213,9 @@ class Merge:
                    if (a._requires_grad or b._requires_grad) and a._dtype.category >= FLOATING]
         outer = [tensor for region in self.sides for tensor in region.outer_tensors()]
         wrt = list({id(t): t for t in outer}.values())
-        if not tracked or not wrt or not is_grad_enabled():
+        if tracked and not is_grad_enabled():
+            raise Refused("a tensor may be one that requires grad, where no gradients are recorded")
+        if not tracked or not wrt:
             return None
         sides = [(region, [rest[k][side] for k in tracked])
                  for side, region in enumerate(self.sides)]
