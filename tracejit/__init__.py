@@ -31,6 +31,9 @@ from tracejit.eager.printing import set_printoptions
 from tracejit.eager.size import Size
 from tracejit.ops.activations import relu, relu_, selu
 from tracejit.ops.contraction import einsum
+from tracejit.ops.convolution import (
+    conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d,
+)  # fmt: skip
 from tracejit.ops.creation import (
     arange, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, zeros, zeros_like,
 )  # fmt: skip
@@ -38,6 +41,7 @@ from tracejit.ops.gather_scatter import (
     gather, index_add, index_copy, index_fill, index_select, scatter, scatter_add, take,
     take_along_dim,
 )  # fmt: skip
+from tracejit.ops.hard_activations import celu, hardshrink, prelu, rrelu, threshold
 from tracejit.ops.indexing import (
     argwhere, index_put, masked_fill, masked_select, nonzero, repeat_interleave,
 )  # fmt: skip

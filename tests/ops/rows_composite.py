@@ -42,6 +42,12 @@ def away(low: float, high: float, *kinks: float) -> Callable:
     return samples
 
 
+def _weighted(rng: np.random.Generator, d: dtype) -> Iterable[Sample]:
+    for shape, count in (((3, 4), 4), ((3, 4, 2), 4), ((5,), 1), ((), 1), ((0, 2), 2)):
+        x = np.asarray(array(rng, d, *shape, low=-2, high=2))
+        yield Sample((np.where(np.abs(x) < 0.05, d.numpy.type(0.1), x), array(rng, d, count)))
+
+
 ACTIVATIONS = [
     row("relu", away(-2, 2, 0)),
     row("relu6", away(-2, 8, 0, 6)),
@@ -55,6 +61,19 @@ ACTIVATIONS = [
         ulp=4, cancel=2, specials=False),
     row("softplus", unary(), ulp=4),
     row("logsigmoid", unary(), ulp=4),
+    # PyTorch's gradient of it is a sixth in float32, whatever the dtype.
+    row("hardsigmoid", away(-5, 5, -3, 3), ulp=4, torch=lambda x: (x + 3).clamp(0, 6) / 6),
+    row("hardswish", away(-5, 5, -3, 3), ulp=4),
+    row("hardshrink", away(-2, 2, -0.5, 0.5)),
+    row("softshrink", away(-2, 2, -0.5, 0.5)),
+    row("celu", away(-2, 2, 0), ulp=4),
+    row("mish", unary(), ulp=6, specials=False),
+    row("softsign", unary()),
+    row("tanhshrink", unary(), ulp=4, cancel=16),
+    row("threshold", lambda rng, d: [Sample((array(rng, d, 3, 5), 0.1, 20.0))]),
+    row("prelu", _weighted),
+    row("glu", lambda rng, d: [Sample((array(rng, d, 4, 6), dim)) for dim in (-1, 0)], ulp=4),
+    row("rrelu", away(-2, 2, 0)),
 ]  # fmt: skip
 
 

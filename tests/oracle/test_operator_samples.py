@@ -53,7 +53,8 @@ CALLS: dict[str, Callable[..., Any]] = {
 
 # Random or undefined: all but the values must agree.
 WITHOUT_VALUES = {
-    "bernoulli", "empty", "empty_like", "multinomial", "new_empty", "normal", "rand_like",
+    "bernoulli", "empty", "empty_like", "multinomial", "new_empty",
+    "nn.functional.rrelu", "normal", "rand_like",
     "randint", "randint_like", "randn", "randn_like",
 }  # fmt: skip
 

@@ -2,21 +2,35 @@
 
 from tracejit.nn import functional, init, utils
 from tracejit.nn.activation import (
+    CELU,
     ELU,
     GELU,
+    GLU,
     SELU,
+    Hardshrink,
+    Hardsigmoid,
+    Hardswish,
     Hardtanh,
     LeakyReLU,
     LogSigmoid,
     LogSoftmax,
+    Mish,
+    PReLU,
     ReLU,
     ReLU6,
+    RReLU,
     Sigmoid,
     SiLU,
     Softmax,
+    Softmax2d,
+    Softmin,
     Softplus,
+    Softshrink,
+    Softsign,
     Tanh,
-)  # fmt: skip
+    Tanhshrink,
+    Threshold,
+)
 from tracejit.nn.containers import (
     ModuleDict,
     ModuleList,
@@ -49,11 +63,13 @@ from tracejit.nn.normalization import LayerNorm
 from tracejit.nn.parameter import Parameter
 
 __all__ = [
-    "ELU", "GELU", "SELU", "BCELoss", "BCEWithLogitsLoss", "Bilinear", "Conv1d", "Conv2d", "Conv3d",
-    "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss",
-    "Dropout", "Embedding", "Flatten", "Hardtanh", "HuberLoss", "Identity", "L1Loss", "LayerNorm",
-    "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "Module", "ModuleDict",
-    "ModuleList", "NLLLoss", "Parameter", "ParameterDict", "ParameterList", "ReLU", "ReLU6",
-    "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softplus", "Tanh", "Unflatten",
+    "BCELoss", "BCEWithLogitsLoss", "Bilinear", "CELU", "Conv1d", "Conv2d", "Conv3d",
+    "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss", "Dropout",
+    "ELU", "Embedding", "Flatten", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish",
+    "Hardtanh", "HuberLoss", "Identity", "L1Loss", "LayerNorm", "LeakyReLU", "Linear",
+    "LogSigmoid", "LogSoftmax", "MSELoss", "Mish", "Module", "ModuleDict", "ModuleList",
+    "NLLLoss", "PReLU", "Parameter", "ParameterDict", "ParameterList", "RReLU", "ReLU", "ReLU6",
+    "SELU", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d", "Softmin",
+    "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold", "Unflatten",
     "functional", "init", "utils",
 ]  # fmt: skip

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import tracejit
 from tracejit.nn import functional as F
+from tracejit.nn.init import constant_
 from tracejit.nn.module import Module
+from tracejit.nn.parameter import Parameter
 
 
 class _Inplace(Module):
@@ -171,3 +174,165 @@ class LogSoftmax(_AlongDim):
 
     def forward(self, input: Any) -> Any:
         return F.log_softmax(input, self.dim)
+
+
+class Hardswish(_Inplace):
+    """x * min(max(x + 3, 0), 6) / 6."""
+
+    def forward(self, input: Any) -> Any:
+        return F.hardswish(input, self.inplace)
+
+
+class Hardsigmoid(_Inplace):
+    """min(max(x + 3, 0), 6) / 6."""
+
+    def forward(self, input: Any) -> Any:
+        return F.hardsigmoid(input, self.inplace)
+
+
+class Mish(_Inplace):
+    """x * tanh(softplus(x))."""
+
+    def forward(self, input: Any) -> Any:
+        return F.mish(input, self.inplace)
+
+
+class CELU(Module):
+    """x where positive, else alpha * (exp(x / alpha) - 1)."""
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha, self.inplace = alpha, inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.celu(input, self.alpha, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
+
+
+class Hardshrink(Module):
+    """x, but 0 in [-lambd, lambd]."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Any) -> Any:
+        return F.hardshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        return f"{self.lambd}"
+
+
+class Softshrink(Hardshrink):
+    """x moved towards 0 by `lambd`."""
+
+    def forward(self, input: Any) -> Any:
+        return F.softshrink(input, self.lambd)
+
+
+class Threshold(Module):
+    """x where it is larger than `threshold`, else `value`."""
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__()
+        self.threshold, self.value, self.inplace = threshold, value, inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.threshold(input, self.threshold, self.value, self.inplace)
+
+    def extra_repr(self) -> str:
+        text = f"threshold={self.threshold}, value={self.value}"
+        return text + (", inplace=True" if self.inplace else "")
+
+
+class Softsign(Module):
+    """x / (1 + |x|)."""
+
+    def forward(self, input: Any) -> Any:
+        return F.softsign(input)
+
+
+class Tanhshrink(Module):
+    """x - tanh(x)."""
+
+    def forward(self, input: Any) -> Any:
+        return F.tanhshrink(input)
+
+
+class GLU(Module):
+    """The first half along `dim` times the sigmoid of the second."""
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Any) -> Any:
+        return F.glu(input, self.dim)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class RReLU(Module):
+    """x where positive, else x times a slope that is drawn from [lower, upper) in training."""
+
+    def __init__(
+        self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
+    ) -> None:
+        super().__init__()
+        self.lower, self.upper, self.inplace = lower, upper, inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        text = f"lower={self.lower}, upper={self.upper}"
+        return text + (", inplace=True" if self.inplace else "")
+
+
+class PReLU(Module):
+    """x where positive, else x times a weight that is learnt: one, or one for each channel."""
+
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = Parameter(tracejit.empty(num_parameters, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """All weights `init`."""
+        constant_(self.weight, self.init)
+
+    def forward(self, input: Any) -> Any:
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
+
+
+class Softmin(Module):
+    """softmax(-x) along `dim`."""
+
+    def __init__(self, dim: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Any) -> Any:
+        return F.softmin(input, self.dim)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class Softmax2d(Module):
+    """softmax over the channels of (N, C, H, W) or (C, H, W)."""
+
+    def forward(self, input: Any) -> Any:
+        if input.dim() not in (3, 4):
+            found = input.dim()
+            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {found}D instead")
+        return F.softmax(input, -3)

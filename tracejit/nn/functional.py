@@ -39,6 +39,20 @@ from tracejit.ops.dropout import (
     feature_alpha_dropout,
 )
 from tracejit.ops.gather_scatter import embedding, one_hot
+from tracejit.ops.hard_activations import (
+    celu,
+    glu,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    mish,
+    prelu,
+    rrelu,
+    softshrink,
+    softsign,
+    tanhshrink,
+    threshold,
+)
 from tracejit.ops.linalg import linear
 from tracejit.ops.losses import (
     binary_cross_entropy,

@@ -38,7 +38,7 @@ _relu = pointwise(
     input=lambda grad, out: where(out <= 0, 0, grad))
 
 
-def _placed(result: Any, input: Any, inplace: bool) -> Any:
+def placed(result: Any, input: Any, inplace: bool) -> Any:
     return input._assign(result) if inplace else result
 
 
@@ -49,7 +49,7 @@ def relu(input: Any, inplace: bool = False) -> Any:
     >>> tracejit.relu(tracejit.tensor([-1., 2.]))
     tensor([0., 2.])
     """
-    return _placed(_relu(input), input, inplace)
+    return placed(_relu(input), input, inplace)
 
 
 def relu_(input: Any) -> Any:
@@ -66,7 +66,7 @@ _leaky_relu = pointwise(
 
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """`input` where positive, else `negative_slope` times it."""
-    return _placed(_leaky_relu(input, negative_slope), input, inplace)
+    return placed(_leaky_relu(input, negative_slope), input, inplace)
 
 
 def _elu_array(xp: Any, input: Any, alpha: Any, scale: Any) -> Any:
@@ -83,12 +83,12 @@ _elu = pointwise(
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """`input` where positive, else alpha * (exp(input) - 1)."""
-    return _placed(_elu(input, alpha, 1.0), input, inplace)
+    return placed(_elu(input, alpha, 1.0), input, inplace)
 
 
 def selu(input: Any, inplace: bool = False) -> Any:
     """The self-normalising exponential unit."""
-    return _placed(_elu(input, 1.6732632423543772, 1.0507009873554805), input, inplace)
+    return placed(_elu(input, 1.6732632423543772, 1.0507009873554805), input, inplace)
 
 
 def relu6(input: Any, inplace: bool = False) -> Any:
@@ -107,7 +107,7 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
     """`input` bounded to [min_val, max_val]; the gradient at the bounds is 0."""
     if input.dtype.category == INTEGER:
         min_val, max_val = int(min_val), int(max_val)
-    return _placed(_hardtanh(input, min_val, max_val), input, inplace)
+    return placed(_hardtanh(input, min_val, max_val), input, inplace)
 
 
 # -- smooth ----------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ _silu = pointwise(
 
 def silu(input: Any, inplace: bool = False) -> Any:
     """input * sigmoid(input)."""
-    return _placed(_silu(input), input, inplace)
+    return placed(_silu(input), input, inplace)
 
 
 _erf_array = special("erf")
