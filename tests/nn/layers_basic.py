@@ -42,7 +42,7 @@ LAYERS = [
     ("Softmax", (-1,), {}, (SQUARE,)),
     ("LogSoftmax", (0,), {}, (SQUARE,)),
     ("Hardswish", (), {}, (SQUARE,)),
-    ("Hardsigmoid", (), {"inplace": False}, (SQUARE * 100,)),
+    ("Hardsigmoid", (), {"inplace": False}, (np.sign(SQUARE) * 9,)),
     ("Mish", (), {}, (SQUARE,)),
     ("CELU", (0.5,), {}, (SQUARE,)),
     ("Hardshrink", (0.3,), {}, (SQUARE,)),
