@@ -47,6 +47,16 @@ from tracejit.nn.convolution import (
     ConvTranspose3d,
 )
 from tracejit.nn.embedding import Dropout, Embedding
+from tracejit.nn.lazy import (
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyLinear,
+)
+from tracejit.nn.lazy_parameter import UninitializedBuffer, UninitializedParameter
 from tracejit.nn.linear import Bilinear, Flatten, Identity, Linear, Unflatten
 from tracejit.nn.loss import (
     BCELoss,
@@ -62,14 +72,18 @@ from tracejit.nn.module import Module
 from tracejit.nn.normalization import LayerNorm
 from tracejit.nn.parameter import Parameter
 
+from tracejit.nn import modules  # isort: skip
+
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "Bilinear", "CELU", "Conv1d", "Conv2d", "Conv3d",
     "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss", "Dropout",
     "ELU", "Embedding", "Flatten", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish",
-    "Hardtanh", "HuberLoss", "Identity", "L1Loss", "LayerNorm", "LeakyReLU", "Linear",
-    "LogSigmoid", "LogSoftmax", "MSELoss", "Mish", "Module", "ModuleDict", "ModuleList",
-    "NLLLoss", "PReLU", "Parameter", "ParameterDict", "ParameterList", "RReLU", "ReLU", "ReLU6",
-    "SELU", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d", "Softmin",
-    "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold", "Unflatten",
-    "functional", "init", "utils",
+    "Hardtanh", "HuberLoss", "Identity", "L1Loss", "LayerNorm", "LazyConv1d", "LazyConv2d",
+    "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
+    "LazyLinear", "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "Mish",
+    "Module", "ModuleDict", "ModuleList", "NLLLoss", "PReLU", "Parameter", "ParameterDict",
+    "ParameterList", "RReLU", "ReLU", "ReLU6", "SELU", "Sequential", "SiLU", "Sigmoid",
+    "SmoothL1Loss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign",
+    "Tanh", "Tanhshrink", "Threshold", "Unflatten", "UninitializedBuffer",
+    "UninitializedParameter", "functional", "init", "modules", "utils",
 ]  # fmt: skip

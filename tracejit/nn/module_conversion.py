@@ -12,6 +12,7 @@ from typing import Any
 from tracejit.eager.modes import no_grad
 from tracejit.eager.type_names import dtype_of_type_name
 from tracejit.memory.devices import as_device, device
+from tracejit.nn.lazy_parameter import is_lazy
 from tracejit.ops.types import bfloat16, dtype, float16, float32, float64
 
 _FLOATING_ONLY = (
@@ -32,7 +33,9 @@ class Conversion:
             if parameter is not None:
                 _convert_parameter(parameter, convert)
         for name, buffer in self._buffers.items():
-            if buffer is not None:
+            if is_lazy(buffer):
+                _convert_parameter(buffer, convert)
+            elif buffer is not None:
                 self._buffers[name] = convert(buffer)
         return self
 
@@ -114,10 +117,11 @@ def clear_gradient(parameter: Any, set_to_none: bool) -> None:
 
 
 def _convert_parameter(parameter: Any, convert: Callable[[Any], Any]) -> None:
+    content = parameter.without_shape() if is_lazy(parameter) else parameter
     with no_grad():
-        converted = convert(parameter)
+        converted = convert(content)
         gradient = None if parameter.grad is None else convert(parameter.grad)
-    if converted is not parameter:
+    if converted is not content:
         # The gradient goes first: a gradient of another dtype may not stay beside the new data.
         parameter.grad = None
         parameter.data = converted

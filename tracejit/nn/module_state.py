@@ -2,17 +2,25 @@
 
 In: a module, or a mapping of tensors. Out: an ordered dict in PyTorch's order, or the module filled
 from one. Loading reports everything that does not fit in one message, PyTorch's, before it raises.
+
+What one module saves and loads itself is `_save_to_state_dict` and `_load_from_state_dict`, which
+subclasses override; `get_extra_state` and `set_extra_state` add whatever else they keep. `_version`
+of the class travels along in `state_dict()._metadata`.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from tracejit.eager.modes import no_grad
+from tracejit.eager.tape import RemovableHandle
 from tracejit.eager.tensor import Tensor
+from tracejit.nn.lazy_parameter import is_lazy
 from tracejit.nn.parameter import Parameter
+
+_EXTRA = "_extra_state"
 
 
 class IncompatibleKeys(NamedTuple):
@@ -33,35 +41,80 @@ class IncompatibleKeys(NamedTuple):
 class StateDict:
     """The part of Module that saves and loads."""
 
+    _version = 1
     _parameters: dict[str, Any]
     _buffers: dict[str, Any]
     _modules: dict[str, Any]
     _non_persistent_buffers_set: set[str]
 
+    # -- out -------------------------------------------------------------------------------------
     def state_dict(
-        self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
-    ) -> OrderedDict[str, Any]:
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> Any:
         """Parameters and persistent buffers by dotted name; they share memory with the module's.
 
-        keep_vars: the parameters themselves instead of detached tensors.
+        keep_vars: the parameters themselves instead of detached tensors. The three may also be
+        given in their places, as older programs do.
         """
-        found = OrderedDict() if destination is None else destination
-        for name, tensor in self._saved():
-            found[prefix + name] = tensor if keep_vars else tensor.detach()
+        given = (*args, *(destination, prefix, keep_vars)[len(args) :])
+        destination, prefix, keep_vars = given
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        metadata = {"version": self._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = metadata
+        for hook in self._hooks_of("_state_dict_pre_hooks"):
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
         for name, child in self._modules.items():
             if child is not None:
-                child.state_dict(destination=found, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
-        return found
+                child.state_dict(
+                    destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
+                )
+        for hook, replaces in self._hooks_of("_state_dict_hooks"):
+            result = hook(self, destination, prefix, metadata)
+            if result is not None:
+                if not replaces:
+                    raise RuntimeError("state_dict post-hook must return None")
+                destination = result
+        return destination
 
-    def _saved(self) -> Iterator[tuple[str, Any]]:
-        """(name, tensor) of what this module itself saves."""
-        for name, parameter in self._parameters.items():
-            if parameter is not None:
-                yield name, parameter
-        for name, buffer in self._buffers.items():
-            if buffer is not None and name not in self._non_persistent_buffers_set:
-                yield name, buffer
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """Put what this module itself holds into `destination`."""
+        for name, tensor in self._own_tensors().items():
+            as_is = keep_vars or is_lazy(tensor)
+            destination[prefix + name] = tensor if as_is else tensor.detach()
+        if self._has_extra_state("get_extra_state"):
+            destination[prefix + _EXTRA] = self.get_extra_state()
 
+    def _own_tensors(self) -> dict[str, Any]:
+        """What this module itself saves, by name."""
+        buffers = {
+            name: buffer
+            for name, buffer in self._buffers.items()
+            if name not in self._non_persistent_buffers_set
+        }
+        return {n: x for n, x in {**self._parameters, **buffers}.items() if x is not None}
+
+    def get_extra_state(self) -> Any:
+        """What else belongs in the state dict; subclasses that override it have such state."""
+        raise RuntimeError(
+            "Reached a code path in Module.get_extra_state() that should never be called. "
+            "Please file an issue."
+        )
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take back what `get_extra_state` gave."""
+        raise RuntimeError(
+            "Reached a code path in Module.set_extra_state() that should never be called. "
+            "Please file an issue."
+        )
+
+    def _has_extra_state(self, method: str) -> bool:
+        return getattr(type(self), method) is not getattr(StateDict, method)
+
+    # -- in --------------------------------------------------------------------------------------
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> IncompatibleKeys:
@@ -74,17 +127,38 @@ class StateDict:
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
-        loading = _Loading(state_dict, assign)
-        loading.module(self, "")
-        missing = loading.missing
-        unexpected = [key for key in state_dict if key not in loading.known]
-        errors = loading.errors
+        versions = getattr(state_dict, "_metadata", None) or {}
+        state = OrderedDict(state_dict)  # hooks may change it
+        missing: list[str] = []
+        unexpected: list[str] = []
+        errors: list[str] = []
+
+        def load(module: Any, prefix: str) -> None:
+            metadata = dict(versions.get(prefix[:-1], {}))
+            if assign:
+                metadata["assign_to_params_buffers"] = True
+            module._load_from_state_dict(
+                state, prefix, metadata, strict, missing, unexpected, errors
+            )
+            for name, child in module._modules.items():
+                if child is not None:
+                    load(child, f"{prefix}{name}.")
+            keys = IncompatibleKeys(missing, unexpected)
+            for hook in module._hooks_of("_load_state_dict_post_hooks"):
+                if hook(module, keys) is not None:
+                    raise AssertionError(
+                        "Hooks registered with ``register_load_state_dict_post_hook`` are not "
+                        "expected to return new values, if incompatible_keys need to be modified, "
+                        "it should be done inplace."
+                    )
+
+        load(self, "")
         if strict:
-            errors = [
+            errors[:0] = [
                 f"{noun} key(s) in state_dict: {_quoted(keys)}. "
                 for noun, keys in (("Missing", missing), ("Unexpected", unexpected))
                 if keys
-            ] + errors
+            ]
         if errors:
             listed = "\n\t".join(errors)
             raise RuntimeError(
@@ -92,53 +166,110 @@ class StateDict:
             )
         return IncompatibleKeys(missing, unexpected)
 
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Take what this module itself holds; say what is missing, unexpected or does not fit.
 
-def _quoted(keys: list[str]) -> str:
-    return ", ".join(f'"{key}"' for key in keys)
-
-
-class _Loading:
-    """One `load_state_dict`: what was found, and what was not."""
-
-    def __init__(self, state: Mapping[str, Any], assign: bool) -> None:
-        self.state, self.assign = state, assign
-        self.missing: list[str] = []
-        self.errors: list[str] = []
-        self.known: set[str] = set()
-
-    def module(self, module: Any, prefix: str) -> None:
-        for name, tensor in list(module._saved()):
+        local_metadata  what `_metadata` has for this module: `version` when it was saved
+        """
+        lists = (missing_keys, unexpected_keys, error_msgs)
+        for hook in self._hooks_of("_load_state_dict_pre_hooks"):
+            hook(self, state_dict, prefix, local_metadata, strict, *lists)
+        assign = local_metadata.get("assign_to_params_buffers", False)
+        own = self._own_tensors()
+        for name, mine in own.items():
             key = prefix + name
-            self.known.add(key)
-            if key in self.state:
-                self.tensor(module, name, key, tensor)
-            else:
-                self.missing.append(key)
-        for name, child in module._modules.items():
-            if child is not None:
-                self.module(child, f"{prefix}{name}.")
+            if key not in state_dict:
+                missing_keys.append(key)
+                continue
+            problem = self._take(name, key, mine, state_dict[key], assign)
+            if problem is not None:
+                error_msgs.append(problem)
+        takes = self._has_extra_state("set_extra_state")
+        if takes and prefix + _EXTRA in state_dict:
+            self.set_extra_state(state_dict[prefix + _EXTRA])
+        elif takes:
+            missing_keys.append(prefix + _EXTRA)
+        elif prefix + _EXTRA in state_dict:
+            unexpected_keys.append(prefix + _EXTRA)
+        for key in state_dict:
+            if key.startswith(prefix):
+                name, dot, _ = key[len(prefix) :].partition(".")
+                if not (name in self._modules if dot else name in own or name == _EXTRA):
+                    unexpected_keys.append(key)
 
-    def tensor(self, module: Any, name: str, key: str, mine: Any) -> None:
-        given = self.state[key]
+    def _take(self, name: str, key: str, mine: Any, given: Any, assign: bool) -> str | None:
+        """Fill one parameter or buffer; what is wrong with what is given."""
         if not isinstance(given, Tensor):
-            self.errors.append(
+            return (
                 f'While copying the parameter named "{key}", expected tracejit.Tensor '
                 f"or Tensor-like object from checkpoint but received {type(given)}"
             )
-        elif tuple(given.shape) != tuple(mine.shape):
-            self.errors.append(
+        if is_lazy(mine) and not is_lazy(given):
+            mine.materialize(given.shape)
+        elif not is_lazy(mine) and not mine.shape and tuple(given.shape) == (1,):
+            given = given[0]  # saved when scalars had a dimension
+        if not is_lazy(mine) and tuple(given.shape) != tuple(mine.shape):
+            return (
                 f"size mismatch for {key}: copying a param with shape {given.shape} from "
                 f"checkpoint, the shape in current model is {mine.shape}."
             )
-        elif self.assign:
-            self.replace(module, name, mine, given)
-        else:
+        if is_lazy(mine):
+            return None
+        if not assign:
             with no_grad():
                 mine.copy_(given)
-
-    def replace(self, module: Any, name: str, mine: Any, given: Any) -> None:
-        if name in module._parameters:
+        elif name in self._parameters:
             same = isinstance(given, Parameter) and given.requires_grad == mine.requires_grad
-            module._parameters[name] = given if same else Parameter(given, mine.requires_grad)
+            self._parameters[name] = given if same else Parameter(given, mine.requires_grad)
         else:
-            module._buffers[name] = given
+            self._buffers[name] = given
+        return None
+
+    # -- hooks -----------------------------------------------------------------------------------
+    def register_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
+        """`hook(module, prefix, keep_vars)` before `state_dict` looks at this module."""
+        return self._hooked("_state_dict_pre_hooks", hook)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
+        """`hook(module, state_dict, prefix, local_metadata)` after this module's part is there."""
+        return self._hooked("_state_dict_hooks", (hook, False))
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """As `register_state_dict_post_hook`; what it returns replaces the state dict."""
+        return self._hooked("_state_dict_hooks", (hook, True))
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
+        """`hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+        error_msgs)` before this module loads; it may change the state dict."""
+        return self._hooked("_load_state_dict_pre_hooks", hook)
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., None], with_module: bool = False
+    ) -> RemovableHandle:
+        """As `register_load_state_dict_pre_hook`; without the module unless `with_module`."""
+        called = hook if with_module else lambda module, *rest: hook(*rest)
+        return self._hooked("_load_state_dict_pre_hooks", called)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
+        """`hook(module, incompatible_keys)` after this module has loaded; it may change the keys
+        in place."""
+        return self._hooked("_load_state_dict_post_hooks", hook)
+
+    def _hooked(self, kind: str, entry: Any) -> RemovableHandle:
+        return RemovableHandle(self.__dict__.setdefault(kind, {}), entry)
+
+    def _hooks_of(self, kind: str) -> list[Any]:
+        return list(self.__dict__.get(kind, {}).values())
+
+
+def _quoted(keys: list[str]) -> str:
+    return ", ".join(f'"{key}"' for key in keys)

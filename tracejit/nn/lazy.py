@@ -1,0 +1,236 @@
+"""Modules that learn the sizes of their parameters from the first input.
+
+In: the first call. Out: the ordinary layer, the same object, with parameters of that input's
+sizes. `LazyModuleMixin` gives this to any Module with uninitialized parameters and a method
+`initialize_parameters`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+from tracejit.eager.modes import no_grad
+from tracejit.nn.convolution import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
+from tracejit.nn.lazy_parameter import UninitializedParameter, is_lazy
+from tracejit.nn.linear import Linear
+
+__all__ = [
+    "LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d",
+    "LazyConvTranspose3d", "LazyLinear", "LazyModuleMixin",
+]  # fmt: skip
+
+
+class LazyModuleMixin:
+    """Before its first call a module gives its parameters their shapes: `initialize_parameters`
+    gets the arguments. It is then an instance of `cls_to_become`, if there is such a class."""
+
+    cls_to_become: type | None = None
+    _parameters: dict[str, Any]
+    _buffers: dict[str, Any]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        me: Any = self
+        self._initialize_hook = me.register_forward_pre_hook(_initialize, with_kwargs=True)
+
+    def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
+        """Materialize all uninitialized parameters and buffers; subclasses define it."""
+        raise NotImplementedError(
+            f"initialize_parameters is not implemented for {type(self).__name__}"
+        )
+
+    def has_uninitialized_params(self) -> bool:
+        """Whether the module has a parameter or buffer without a shape."""
+        return any(map(is_lazy, chain(self._parameters.values(), self._buffers.values())))
+
+
+def _initialize(module: Any, args: tuple, kwargs: dict[str, Any]) -> None:
+    """What runs before the first forward."""
+    module.initialize_parameters(*args, **kwargs)
+    if module.has_uninitialized_params():
+        raise RuntimeError(
+            f"module {type(module).__name__} has not been fully initialized"
+        )
+    module._initialize_hook.remove()
+    del module._initialize_hook
+    if module.cls_to_become is not None:
+        module.__class__ = module.cls_to_become
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """A `Linear` whose `in_features` is the last size of the first input.
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.LazyLinear(2)
+    >>> layer(tracejit.ones(3, 5)).shape
+    tracejit.Size([3, 2])
+    >>> layer
+    Linear(in_features=5, out_features=2, bias=True)
+    """
+
+    cls_to_become = Linear
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(0, 0, False)
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_features = out_features
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """As `Linear`, once there is something to reset."""
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Any) -> None:
+        """Give weight and bias their shapes and first values."""
+        if self.has_uninitialized_params():
+            with no_grad():
+                self.in_features = input.shape[-1]
+                self.weight.materialize((self.out_features, self.in_features))
+                if self.bias is not None:
+                    self.bias.materialize((self.out_features,))
+                self.reset_parameters()
+        if self.in_features == 0:  # loaded
+            self.in_features = self.weight.shape[-1]
+
+
+class _LazyConvolution(LazyModuleMixin):
+    """A convolution whose `in_channels` are those of the first input."""
+
+    dimensions: int
+    transposed: bool
+    weight: Any
+    bias: Any
+
+    def _become_lazy(self, bias: bool, device: Any, dtype: Any, out_channels: int) -> None:
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_channels = out_channels
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """As the layer it becomes, once there is something to reset."""
+        if not self.has_uninitialized_params() and self.in_channels != 0:
+            super().reset_parameters()  # type: ignore[misc]
+
+    def initialize_parameters(self, input: Any, *args: Any, **kwargs: Any) -> None:
+        """Give weight and bias their shapes and first values."""
+        me: Any = self
+        if self.has_uninitialized_params():
+            with no_grad():
+                self.in_channels = self._channels_of(input)
+                if self.in_channels % me.groups:
+                    raise ValueError("in_channels must be divisible by groups")
+                self.weight.materialize(me._weight_shape())
+                if self.bias is not None:
+                    self.bias.materialize((self.out_channels,))
+                self.reset_parameters()
+
+    def _channels_of(self, input: Any) -> int:
+        count = self.dimensions
+        if input.dim() not in (count + 1, count + 2):
+            raise RuntimeError(
+                f"Expected {count + 1}D (unbatched) or {count + 2}D (batched) input to "
+                f"{type(self).__name__}, but got input of size: {input.shape}"
+            )
+        return input.shape[-count - 1]
+
+
+class _LazyPlain(_LazyConvolution):
+    """A lazy convolution."""
+
+    in_channels: int
+
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: str | int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode
+        )
+        self._become_lazy(bias, device, dtype, out_channels)
+
+
+class _LazyTransposed(_LazyConvolution):
+    """A lazy transposed convolution."""
+
+    in_channels: int
+
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | Sequence[int] = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation,
+            padding_mode,
+        )  # fmt: skip
+        self._become_lazy(bias, device, dtype, out_channels)
+
+
+class LazyConv1d(_LazyPlain, Conv1d):
+    """A `Conv1d` whose `in_channels` are those of the first input."""
+
+    cls_to_become = Conv1d
+
+
+class LazyConv2d(_LazyPlain, Conv2d):
+    """A `Conv2d` whose `in_channels` are those of the first input."""
+
+    cls_to_become = Conv2d
+
+
+class LazyConv3d(_LazyPlain, Conv3d):
+    """A `Conv3d` whose `in_channels` are those of the first input."""
+
+    cls_to_become = Conv3d
+
+
+class LazyConvTranspose1d(_LazyTransposed, ConvTranspose1d):
+    """A `ConvTranspose1d` whose `in_channels` are those of the first input."""
+
+    cls_to_become = ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyTransposed, ConvTranspose2d):
+    """A `ConvTranspose2d` whose `in_channels` are those of the first input."""
+
+    cls_to_become = ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyTransposed, ConvTranspose3d):
+    """A `ConvTranspose3d` whose `in_channels` are those of the first input."""
+
+    cls_to_become = ConvTranspose3d

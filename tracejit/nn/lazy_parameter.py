@@ -1,0 +1,104 @@
+"""Parameters and buffers whose shape is not known yet: lazy modules find it when they are called.
+
+In: a dtype and a device. Out: tensors that know nothing else until `materialize(shape)`, which
+turns them, the same objects, into ordinary ones. Called by `lazy.py` and the state dict.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tracejit
+from tracejit.eager.tensor import Tensor
+from tracejit.nn.parameter import Parameter
+
+_NO_SHAPE = (
+    "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+    "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. "
+    "Call `forward` to initialize the parameters before accessing their attributes."
+)
+
+
+class _Uninitialized:
+    """What both kinds share."""
+
+    __slots__ = ()
+    becomes: type
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError(_NO_SHAPE)
+
+    def size(self, dim: int | None = None) -> Any:
+        raise RuntimeError(_NO_SHAPE)
+
+    def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become a tensor of this shape with undefined values, the same object."""
+        kind = {"device": device or self.device, "dtype": dtype or self.dtype}
+        self.__class__ = self.becomes
+        self.data = tracejit.empty(tuple(shape), **kind)
+
+    def without_shape(self: Any) -> Tensor:
+        """An ordinary empty tensor of the same dtype and device."""
+        return tracejit.empty(0, dtype=self.dtype, device=self.device)
+
+    def __deepcopy__(self: Any, memo: dict) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
+        return memo[id(self)]
+
+    def __reduce_ex__(self: Any, protocol: Any) -> tuple:
+        return (type(self), (self.requires_grad, self.device, self.dtype))
+
+
+class UninitializedParameter(_Uninitialized, Parameter):
+    """A parameter without a shape.
+
+    >>> import tracejit
+    >>> tracejit.nn.LazyLinear(2).weight
+    <UninitializedParameter>
+    """
+
+    __slots__ = ()
+    becomes = Parameter
+
+    def __new__(
+        cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
+    ) -> UninitializedParameter:
+        data = tracejit.empty(0, device=device, dtype=dtype)
+        return data.as_subclass(cls).requires_grad_(requires_grad)
+
+    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
+        """Everything is done by `__new__`."""
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        return "<UninitializedParameter>"
+
+
+class UninitializedBuffer(_Uninitialized, Tensor):
+    """A buffer without a shape."""
+
+    __slots__ = ()
+    becomes = Tensor
+
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None
+    ) -> UninitializedBuffer:
+        data = tracejit.empty(0, device=device, dtype=dtype)
+        return data.as_subclass(cls).requires_grad_(requires_grad)
+
+    def __init__(self, requires_grad: bool = False, device: Any = None, dtype: Any = None) -> None:
+        """Everything is done by `__new__`."""
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return "<UninitializedBuffer>"
+
+
+def is_lazy(tensor: Any) -> bool:
+    """Whether a parameter or buffer has no shape yet.
+
+    >>> import tracejit
+    >>> is_lazy(tracejit.ones(2))
+    False
+    """
+    return isinstance(tensor, _Uninitialized)

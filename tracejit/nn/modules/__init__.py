@@ -1,0 +1,37 @@
+"""The layers under the places that PyTorch's own files have: `nn.modules.loss` and so on.
+
+In: `from tracejit.nn.modules.loss import _Loss` and its like. Out: this package's files, which are
+named by what they hold.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tracejit.nn import (
+    activation,
+    containers,
+    convolution,
+    embedding,
+    lazy,
+    linear,
+    loss,
+    module,
+    normalization,
+)
+from tracejit.nn.module import Module  # noqa: F401
+
+PLACES = {
+    "activation": activation,
+    "container": containers,
+    "conv": convolution,
+    "dropout": embedding,
+    "lazy": lazy,
+    "linear": linear,
+    "loss": loss,
+    "module": module,
+    "normalization": normalization,
+    "sparse": embedding,
+}
+for _name, _file in PLACES.items():
+    globals()[_name] = sys.modules[f"{__name__}.{_name}"] = _file
