@@ -175,4 +175,116 @@ def leaf_chosen_where_no_gradients_are_recorded(jit):
     return out
 
 
+def _gradients(bodies, jit):
+    """Gradients, or why there are none, of each `body(x, y)`, which may write `x`."""
+    out = []
+    for body in bodies:
+        f = jit(body)
+        for sign in (1.0, -1.0, 0.5):
+            x, y = sign * data(3), tj.full((3,), 0.5).requires_grad_()
+            try:
+                f(x, y).sum().backward()
+            except RuntimeError as error:
+                out.append(str(error)[:50])
+            out += [x, y.grad]
+    return out
+
+
+def what_branches_and_loops_keep_is_written_later(jit):
+    def both_sides(x, y):
+        z = y * x[0] if x.sum() > 0 else y * x[0] * 2
+        x.div_(2)
+        return z
+
+    def one_side(x, y):
+        z = y * x[0] if x.sum() > 0 else y + 3
+        x.div_(2)
+        return z
+
+    def result_of_one_side(x, y):
+        z = y.exp() if x.sum() > 0 else y.exp() * 1
+        z.mul_(2)
+        return z
+
+    def loop(x, y):
+        z = w = y
+        for row in x:
+            z, w = z * row, w + 1
+        x.div_(2)
+        return z if x.shape[0] > 2 else w
+
+    def another_variable_of_a_loop(x, y):
+        z = w = y
+        for row in x:
+            z, w = z * row, w + 1
+        x.div_(2)
+        return w
+
+    def open_loop(x, y):
+        t = x.sum()
+        while t > 0:
+            t = t - 1
+            y = y * x[0]
+        x.div_(2)
+        return y
+
+    def backward_inside(x, y):
+        x = x * 1
+        z = y * x[0] if x.sum() > 0 else y + 1
+        loss = z.sum()
+        x.div_(2)
+        loss.backward()
+        return z.detach()
+
+    return _gradients([both_sides, one_side, result_of_one_side, loop, another_variable_of_a_loop,
+                       open_loop, backward_inside], jit)
+
+
+def what_inner_blocks_keep_is_written_by_outer_ones(jit):
+    def branch_in_a_loop(x, y):
+        for row in x.clone():
+            x.div_(2)
+            if row.sum() > 0:
+                y = y * x[0]
+            else:
+                y = y * x[0] * 2
+        return y
+
+    def loop_in_a_loop(x, y):
+        for _ in x.clone():
+            x.div_(2)
+            for _ in x.clone():
+                y = y * x[0]
+        return y
+
+    def open_loop_in_an_open_loop(x, y):
+        t = tj.zeros(())
+        while t < 3:
+            t = t + 1
+            x.div_(2)
+            u = x.sum()
+            while u > 0:
+                u = u - 1
+                y = y * x[0]
+        return y
+
+    def written_in_a_branch(x, y):
+        for _ in x.clone():
+            y = y * x[0]
+        if x.sum() > 0:
+            x.div_(2)
+        return y
+
+    def branch_in_a_branch(x, y):
+        if x.sum() > 0:
+            y = y * x[0] if x.sum() > 1 else y * x[0] * 2
+            x.div_(2)
+        else:
+            y = y * 3
+        return y
+
+    return _gradients([branch_in_a_loop, loop_in_a_loop, open_loop_in_an_open_loop,
+                       written_in_a_branch, branch_in_a_branch], jit)
+
+
 PROGRAMS = programs_in(globals())

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tracejit.autodiff.kept_outside import KeptOutside
 from tracejit.autodiff.partition import residuals
 from tracejit.autodiff.pull_back import ControlBackward, Given, pull_back
-from tracejit.autodiff.reach import freeing, kept, leaves, reaching
+from tracejit.autodiff.reach import freeing, kept, leaves, memory_kept, reaching
 from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_body import Peel
 from tracejit.capture.loop_exit import RETURNED
+from tracejit.eager.saved import alias
 from tracejit.eager.tape import record_custom
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.uncertain import either, if_true
@@ -52,6 +54,8 @@ class LoopGradient:
         if self.found:
             freed = freeing(outputs, self.node.parent.root.first_node)
             self.freeing = None if any(freed) else freed  # one may become another in an iteration
+            self.outputs, self.invariant = outputs, invariant
+            self.memories = memory_kept(self.region, outputs)
             self._check_written(outputs)
             self._masks(outputs, wrt, invariant, outer)
             self._plan(outputs, wrt, [*(s.outer for s in invariant), *outer])
@@ -208,8 +212,26 @@ class LoopGradient:
         backward = None
         for plan in reversed(self.plans):  # the first where nobody can tell
             backward = self._backward(plan, kept, types, len(inputs), backward)
+        backward.kept = self._kept(results)  # type: ignore[union-attr]
         record_custom("LoopBackward", inputs, results, backward,  # type: ignore[arg-type]
                       freeing=self.freeing)
+
+    def _kept(self, results: list[Tensor]) -> KeptOutside:
+        """What iterations keep of what is outside."""
+        body, region = self.body, self.region
+        pairs = [*((x, alias(r)) for x, r in zip(self.outputs, results)),
+                 *((c.slot.start, c.slot.outer) for c in self.slots),
+                 *((s.start, s.outer) for s in self.invariant),
+                 *((s.item, s.source) for s in body.scans)]
+        outside = {region.traced(x).memory: other for x, other in pairs}
+        outside |= {item.traced.memory: item.tensor for item in region.lifted.values()}
+        tracked = [k for k, c in enumerate(self.slots) if c.slot.end._requires_grad]
+        found = {}
+        for memory in self.memories.keys() & outside.keys():
+            numbers = self.memories[memory]
+            later = (self.arrives[tracked[k]] for k in numbers if k < len(tracked))
+            found[memory] = numbers.union(*later), outside[memory]
+        return KeptOutside(found, {} if region.may_not_run else found)
 
     def _backward(self, plan: Plan, kept: Sequence[Tensor], types: list[TensorType], count: int,
                   exact: ControlBackward | None) -> ControlBackward:

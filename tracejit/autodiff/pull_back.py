@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from tracejit.autodiff.absent import missing
+from tracejit.autodiff.kept_outside import KeptOutside
 from tracejit.capture.breaks import Refused
 from tracejit.capture.region import RegionRecorder, trial
 from tracejit.eager.backward import grad_between
@@ -80,6 +81,7 @@ class ControlBackward:
               when its gradient does (bools and Conditions)
     covers    for each tangent those that run its history as well: with one of them zeros do
     exact     what runs where zeros for tangents that do not arrive could be noticed
+    kept      what must not have been written since
     """
 
     holds_tensors = takes_uncertain = True
@@ -94,9 +96,16 @@ class ControlBackward:
         self.operands, self.types, self.places = operands, types, places
         self.reached, self.arrival = reached, arrival
         self.covers, self.exact = covers, exact
+        self.kept: KeptOutside | None = None
+
+    def intact(self) -> bool:
+        return self.kept is None or self.kept.intact()
 
     def __call__(self, uncertain: tuple, create_graph: bool) -> list[Any]:
         conditions, grads = [condition_of(g) for g in uncertain], filled(uncertain)
+        if self.kept is not None:
+            self.kept.check([k for k, c in enumerate(conditions) if c is not False],
+                            self.operands[0])
         if self.exact is not None and not self._covered(conditions):
             return self.exact(uncertain, create_graph)
         operands: list[Any] = []

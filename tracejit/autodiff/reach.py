@@ -12,7 +12,9 @@ import gc
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tracejit.capture.region import Start
+from tracejit.autodiff.kept_outside import KeptOutside
+from tracejit.capture.aliasing import Memory
+from tracejit.capture.region import RegionRecorder, Start
 from tracejit.eager.history import CopySlices, Overwrite
 from tracejit.eager.nodes import AccumulateGrad, Node, edge_of
 from tracejit.eager.saved import Saved, SavedOutput
@@ -93,14 +95,16 @@ def _freed(node: Node, number: int) -> Iterator[Any]:
         yield node
 
 
-def kept(outputs: Sequence[Tensor], results: bool = False) -> Iterator[Any]:
-    """The tensors that the history of outputs keeps, its own `results` as well: they must not
-    change before a backward."""
-    nodes = {node for node, _ in _walk(outputs)}
+def kept(outputs: Sequence[Tensor], results: bool = False, first_node: int = 0) -> Iterator[Any]:
+    """The tensors that the history of outputs since `first_node` keeps: they must not change before
+    a backward. `results`: its own as well, and what is kept only if the program goes one way."""
+    nodes = {node for node, _ in _walk(outputs) if node.sequence >= first_node}
     stack: list[Any] = list(nodes)
     while stack:
         for x in gc.get_referents(stack.pop()):
-            if type(x) is Saved:
+            if type(x) is KeptOutside:
+                yield from (saved.tensor for saved in x.saved(always=not results))
+            elif type(x) is Saved:
                 yield x.tensor
             elif type(x) is SavedOutput and results:
                 yield x.tensor
@@ -108,6 +112,18 @@ def kept(outputs: Sequence[Tensor], results: bool = False) -> Iterator[Any]:
                 yield x
             elif type(x) in (tuple, list) or hasattr(type(x), "holds_tensors"):
                 stack.append(x)
+
+
+def memory_kept(region: RegionRecorder, outputs: Sequence[Tensor]) -> dict[Memory, set[int]]:
+    """The memory that history within a region keeps -> the numbers of the outputs that need it."""
+    found: dict[Memory, set[int]] = {}
+    for number, output in enumerate(outputs):
+        for x in kept([output], True, region.first_node):
+            item = region.lifted.get(id(x))
+            traced = x._traced if item is None else item.traced
+            if traced is not None:
+                found.setdefault(traced.memory, set()).add(number)
+    return found
 
 
 def _own(outputs: Sequence[Tensor], first_node: int) -> set[Node]:

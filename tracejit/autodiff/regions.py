@@ -8,13 +8,17 @@ of it is kept. Installed into `capture.region`, as is the gradient of loops (`lo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
+from tracejit.autodiff.kept_outside import KeptOutside, Way
 from tracejit.autodiff.loops import gradient_of
 from tracejit.autodiff.pull_back import ControlBackward, Given, pull_back
-from tracejit.autodiff.reach import freeing, leaves, reaching
+from tracejit.autodiff.reach import freeing, leaves, memory_kept, reaching
+from tracejit.capture.aliasing import Memory
 from tracejit.capture.region import RegionRecorder, install_region_gradients
 from tracejit.eager.modes import no_grad
+from tracejit.eager.saved import alias
 from tracejit.eager.tape import record_custom
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.uncertain import both, either, if_false, if_true
@@ -56,6 +60,7 @@ class CondGradient:
                           for mask in masks]
             parent.same_leaves(one, other)
         self.masks = [a | b for a, b in zip(*masks)]
+        self.sides, self.memories = sides, [memory_kept(*side) for side in sides]
         self.freeing = [a | b for a, b in zip(*(freeing(outputs, first) for _, outputs in sides))]
         plans = [[SideGradient(region, outputs, wrt, mask, flagged)
                   for (region, outputs), mask in zip(sides, masks)]
@@ -93,8 +98,21 @@ class CondGradient:
             operands = [self.flag, *numbers, *(Given(k) for k in numbers if flagged), *held]
             backward = ControlBackward(REGISTRY["cond"], {}, regions, operands, self.types, places,
                                        self.masks, arrival, covers, backward)
+        ways = map(self._kept, self.sides, self.memories, repeat(results))
+        backward.kept = KeptOutside(*ways)  # type: ignore[union-attr]
         record_custom("CondBackward", self.wrt, [results[k] for k in self.tracked],
                       backward, freeing=self.freeing)  # type: ignore[arg-type]
+
+    def _kept(self, side: tuple[RegionRecorder, list[Tensor]], memories: dict[Memory, set[int]],
+              results: list[Tensor]) -> Way:
+        """What a side keeps of what is outside."""
+        region, outputs = side
+        outside = {region.traced(x).memory: alias(results[k])
+                   for k, x in zip(self.tracked, outputs)}
+        outside |= {item.traced.memory: item.tensor  # type: ignore[union-attr]
+                    for item in region.lifted.values()}
+        return {memory: (numbers, outside[memory]) for memory, numbers in memories.items()
+                if memory in outside}
 
 
 class SideGradient:

@@ -183,7 +183,9 @@ class CustomNode(Node):
         return self.apply(grads)
 
     def indifferent(self) -> bool:
-        return self.extras is None and hasattr(type(self.backward), "takes_uncertain")
+        backward: Any = self.backward
+        return (self.extras is None and hasattr(type(backward), "takes_uncertain")
+                and backward.intact())
 
     def release(self) -> None:
         self.over |= self.arrived
