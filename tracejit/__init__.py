@@ -22,13 +22,17 @@ from tracejit.ops.types import (
 )  # fmt: skip
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.construction import as_tensor, asarray, from_dlpack, from_numpy, tensor
-from tracejit.eager.metadata import layout, strided
+from tracejit.eager.metadata import (
+    channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format,
+    strided,
+)  # fmt: skip
 from tracejit.eager.modes import (
     enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
     set_grad_enabled,
 )  # fmt: skip
 from tracejit.eager.printing import set_printoptions
 from tracejit.eager.size import Size
+from tracejit.eager.tensor_types import CPU_TYPES as _CPU_TYPES
 from tracejit.ops.activations import relu, relu_, selu
 from tracejit.ops.contraction import einsum
 from tracejit.ops.convolution import (
@@ -46,8 +50,8 @@ from tracejit.ops.indexing import (
     argwhere, index_put, masked_fill, masked_select, nonzero, repeat_interleave,
 )  # fmt: skip
 from tracejit.ops.joining import (
-    cat, chunk, concat, concatenate, hstack, split, split_with_sizes, stack, tensor_split, unbind,
-    vstack,
+    cat, chunk, concat, concatenate, hstack, meshgrid, split, split_with_sizes, stack,
+    tensor_split, unbind, vstack,
 )  # fmt: skip
 from tracejit.ops.linalg import addmm, baddbmm, bmm, dot, inner, matmul, mm, mv, outer
 from tracejit.ops.movement import (
@@ -58,10 +62,10 @@ from tracejit.ops.normalization import layer_norm
 from tracejit.ops.pointwise import (
     abs, absolute, acos, add, addcdiv, addcmul, allclose, asin, atan, atan2, bitwise_and,
     bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, ceil, clamp,
-    clamp_max, clamp_min, clip, clone, cos, cosh, div, divide, eq, erf, erfc, exp, exp2, expm1,
-    float_power, floor, floor_divide, fmod, frac, ge, greater, greater_equal, gt, hypot, isclose,
-    isfinite, isinf,
-    isnan, le, lerp, less, less_equal, log, log1p, log2, log10, logical_and, logical_not,
+    clamp_max, clamp_min, clip, clone, cos, cosh, div, divide, eq, equal, erf, erfc, exp,
+    exp2, expm1, float_power, floor, floor_divide, fmod, frac, ge, greater, greater_equal, gt,
+    hypot, isclose, isfinite, isinf, isnan,
+    le, lerp, less, less_equal, log, log1p, log2, log10, logical_and, logical_not,
     logical_or, logical_xor, lt, maximum, minimum, mul, multiply, nan_to_num, ne, neg, negative,
     not_equal, pow, reciprocal, remainder, resolve_conj, resolve_neg, round, rsqrt, rsub,
     sgn, sigmoid, sign, sin, sinh, sqrt,
@@ -85,8 +89,9 @@ from tracejit.ops.slicing import (
 )  # fmt: skip
 from tracejit.ops.softmax import log_softmax, logsumexp, softmax
 from tracejit.ops.sorting import argsort, sort, topk
+from tracejit.ops.type_limits import finfo, iinfo
 from tracejit.ops.unique import bincount, histc, unique, unique_consecutive
-from tracejit import autograd, backends, cuda, nn, optim, random
+from tracejit import accelerator, autograd, backends, cuda, nn, optim, random
 from tracejit.ops import inplace as _inplace
 
 bool = bool_
@@ -94,6 +99,7 @@ half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
 newaxis = None
+globals().update(_CPU_TYPES)
 
 arccos, arcsin, arctan, arctan2 = acos, asin, atan, atan2
 
@@ -132,6 +138,12 @@ def is_tensor(obj: Any) -> Any:
     (True, False)
     """
     return isinstance(obj, Tensor)
+
+
+def _assert(condition: Any, message: str) -> None:
+    """AssertionError with the message where the condition is false."""
+    if not condition:
+        raise AssertionError(message)
 
 
 def is_floating_point(input: Tensor) -> Any:

@@ -21,6 +21,7 @@ def _blas() -> str:
 
 cpu = SimpleNamespace(is_available=lambda: True, blas=_blas)
 cuda = SimpleNamespace(is_available=_cuda.is_available, is_built=lambda: True)
+mps = SimpleNamespace(is_available=lambda: False, is_built=lambda: False)
 # Scripts ask before they set its switches; there is no cuDNN here, so the answer is no.
 cudnn = SimpleNamespace(
     is_available=lambda: False,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 from typing import Any
 
+from tracejit.eager.tensor_types import CUDA_TYPES
 from tracejit.memory.devices import DeviceUnavailable, array_module, as_device
 from tracejit.memory.devices import device as Device
 from tracejit.ops.generators import manual_seed as _manual_seed
@@ -98,3 +99,4 @@ def manual_seed(seed: int) -> None:
 
 
 manual_seed_all = manual_seed
+globals().update(CUDA_TYPES)

@@ -23,6 +23,20 @@ from tracejit.capture.number_places import Path, changed_numbers
 from tracejit.capture.script import rewritten
 from tracejit.capture.signature import Signature
 from tracejit.capture.state import Place
+from tracejit.capture.torchscript import (  # type: ignore[assignment]  # noqa: F401
+    Attribute,
+    Final,
+    _overload,
+    _overload_method,
+    annotate,
+    annotations,
+    export,
+    ignore,
+    interface,
+    is_scripting,
+    is_tracing,
+    unused,
+)
 from tracejit.config import flags
 from tracejit.debug.report import Recompile, Report, Statistics
 from tracejit.eager.recording import active

@@ -60,6 +60,8 @@ class Conversion(TensorState):
         if isinstance(dtype, str):
             kind, place = dtype_of_type_name(dtype)
             return self.to(place, kind)
+        if hasattr(dtype, "dtype"):  # a name such as FloatTensor
+            return self.to(dtype.device, dtype.dtype)
         return self.to(dtype)
 
     def type_as(self, other: Any) -> Any:

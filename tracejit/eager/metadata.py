@@ -44,6 +44,29 @@ class layout:
 strided = layout("strided")
 
 
+class memory_format:
+    """An order of elements in memory, as PyTorch names them; here they lie in row-major order
+    whichever is asked for.
+
+    >>> import tracejit
+    >>> tracejit.channels_last
+    tracejit.channels_last
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"tracejit.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+contiguous_format, preserve_format = map(memory_format, ("contiguous_format", "preserve_format"))
+channels_last, channels_last_3d = map(memory_format, ("channels_last", "channels_last_3d"))
+
+
 class Metadata(TensorState):
     """Shape, dtype, device, strides and the like."""
 

@@ -238,3 +238,39 @@ def unbind(input: Any, dim: int = 0) -> tuple:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     k = normalize_dim(dim, len(input.shape))
     return tuple(select(input, k, i) for i in range(int(input.shape[k])))
+
+
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
+    """Grids of coordinates: each of the 1-d (or 0-d) tensors repeated along the dimensions of the
+    others, as views. `indexing` "ij" (the default) or "xy", which swaps the first two dimensions.
+
+    >>> import tracejit
+    >>> x, y = tracejit.meshgrid(tracejit.arange(2), tracejit.arange(3), indexing="ij")
+    >>> x.tolist(), y.tolist()
+    ([[0, 0, 0], [1, 1, 1]], [[0, 1, 2], [0, 1, 2]])
+
+    RuntimeError for tensors of more dimensions or of different dtypes.
+    """
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for x in tensors:
+        if len(x.shape) > 1:
+            raise RuntimeError("tracejit.meshgrid: Expected 0D or 1D tensor in the tensor list "
+                               f"but got: {x}")
+        if x.dtype is not tensors[0].dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError('tracejit.meshgrid: indexing must be one of "xy" or "ij", but received: '
+                           f"{indexing}")
+    swapped = indexing == "xy" and len(tensors) > 1
+    rows = [x.reshape((-1,)) for x in tensors]
+    if swapped:
+        rows[0], rows[1] = rows[1], rows[0]
+    shape = tuple(x.shape[0] for x in rows)
+    grids = [x.reshape((*(1,) * k, -1, *(1,) * (len(rows) - k - 1))).expand(shape)
+             for k, x in enumerate(rows)]
+    if swapped:
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)

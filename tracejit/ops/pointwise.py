@@ -11,7 +11,8 @@ from tracejit.ops.pointwise_arithmetic import (
 )  # fmt: skip
 from tracejit.ops.pointwise_logic import (
     allclose, bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift,
-    bitwise_xor, clamp, clamp_max, clamp_min, clip, eq, ge, greater, greater_equal, gt, isclose,
+    bitwise_xor, clamp, clamp_max, clamp_min, clip, eq, equal, ge,
+    greater, greater_equal, gt, isclose,
     isfinite, isinf, isnan, le, less, less_equal, logical_and, logical_not, logical_or, logical_xor,
     lt, maximum, minimum, nan_to_num, ne, not_equal, where,
 )  # fmt: skip

@@ -319,8 +319,20 @@ def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
-for _function in (isinf, isfinite, bitwise_not, bitwise_left_shift, bitwise_right_shift, clamp,
-                  clip, nan_to_num, isclose, allclose):
+def equal(input: Any, other: Any) -> bool:
+    """Whether two tensors have the same sizes and elements; nan equals nothing.
+
+    >>> import tracejit
+    >>> tracejit.equal(tracejit.ones(2), tracejit.ones(2))
+    True
+    """
+    if not shapes.same_shape(tuple(input.shape), tuple(other.shape)):
+        return False
+    return bool((input == other).all())
+
+
+for _function in (equal, isinf, isfinite, bitwise_not, bitwise_left_shift,
+                  bitwise_right_shift, clamp, clip, nan_to_num, isclose, allclose):
     method()(_function)
 method("where")(_method_where)
 method("__invert__")(bitwise_not)

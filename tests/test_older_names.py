@@ -1,0 +1,101 @@
+"""Names that older PyTorch programs use mean what they mean there."""
+
+import pytest
+
+import tracejit
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.oracle
+
+EXPRESSIONS = """
+m.FloatTensor([1, 2]).tolist()
+m.FloatTensor([[1, 2], [3, 4]]).dtype
+m.LongTensor([1.5, -1.5]).tolist()
+m.ByteTensor([1, 0]).dtype
+tuple(m.FloatTensor(2, 3).shape)
+tuple(m.LongTensor().shape)
+tuple(m.IntTensor(m.Size([2])).shape)
+m.FloatTensor(m.ones(2)).tolist()
+m.FloatTensor(m.ones(2).double())
+m.FloatTensor('a')
+m.FloatTensor(2.5)
+isinstance(m.ones(1), m.FloatTensor)
+isinstance(m.ones(1).double(), m.FloatTensor)
+isinstance(m.nn.Parameter(m.ones(1)), m.FloatTensor)
+isinstance(m.ones(1) > 0, m.BoolTensor)
+isinstance(m.ones(1), m.cuda.FloatTensor)
+m.ones(2).type(m.LongTensor).dtype
+m.ones(2).type(m.DoubleTensor).tolist()
+m.finfo(m.float32)
+m.finfo(m.float16)
+m.finfo(m.bfloat16)
+m.finfo(m.float64)
+m.finfo(m.complex64)
+m.finfo().eps
+m.finfo(m.float16).resolution
+(m.finfo(m.float32).bits, m.finfo(m.float32).dtype, m.finfo(m.float32).tiny)
+m.iinfo(m.int8)
+m.iinfo(m.int64).max
+m.iinfo(m.uint8).bits
+m.finfo(m.int8)
+m.iinfo(m.float32)
+m.finfo(m.float32) == m.finfo(m.float32)
+m._assert(True, 'x')
+m._assert(False, 'x')
+m.equal(m.ones(2), m.ones(2))
+m.equal(m.ones(2), m.ones(3))
+m.equal(m.tensor([float('nan')]), m.tensor([float('nan')]))
+m.ones(2).equal(m.zeros(2))
+m.jit.is_scripting()
+m.jit.is_tracing()
+m.jit.annotate(int, 3)
+m.jit.annotations.List
+m.jit.ignore(f) is f
+m.jit.unused(f) is f
+m.jit.export(f) is f
+m.accelerator.is_available()
+m.accelerator.device_count()
+m.accelerator.current_accelerator()
+m.backends.mps.is_available()
+(m.channels_last, m.preserve_format, m.contiguous_format)
+m.ones(2, 3, 4, 5).contiguous(memory_format=m.channels_last).tolist()
+[x.tolist() for x in m.meshgrid(m.arange(2), m.arange(3), indexing='ij')]
+[x.tolist() for x in m.meshgrid([m.arange(2), m.arange(3), m.arange(2)], indexing='xy')]
+[x.tolist() for x in m.meshgrid(m.tensor(1), m.arange(2), indexing='ij')]
+m.meshgrid(m.arange(2), m.arange(3), indexing='xy')[0].stride()
+m.meshgrid(m.arange(2), m.arange(3), indexing='ij')[1].stride()
+m.meshgrid(m.ones(2), m.ones(2).double(), indexing='ij')
+m.meshgrid(indexing='ij')
+m.meshgrid(m.ones(2), indexing='a')
+""".strip().splitlines()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_it_is_what_pytorch_has(expression):
+    def found(library):
+        try:
+            text = str(eval(expression, {"m": library, "f": lambda x: x}))
+        except Exception as error:
+            long = "TensorOptions" in str(error) or "expected tracejit" in str(error)
+            text = f"{type(error).__name__} {'' if long else error}"
+        for word in ("torch.", "tracejit.", "typing."):
+            text = text.replace(word, "")
+        return text.replace("<class 'list'>", "List")
+
+    assert found(tracejit) == found(torch)
+
+
+def test_grids_are_views_that_programs_capture():
+    def grids(x, y):
+        a, b = tracejit.meshgrid(x, y, indexing="ij")
+        return a * b, a
+
+    captured = tracejit.script(grids)
+    for n in (2, 3, 1):
+        x, y = tracejit.rand(n, requires_grad=True), tracejit.rand(4)
+        product, rows = captured(x, y)
+        assert tracejit.equal(product, x[:, None] * y) and rows._base is not None
+        (product.sum() + rows.sum()).backward()
+        assert tracejit.allclose(x.grad, (y.sum() + 4).expand(n))
+    assert captured.report().cache_misses == 1

@@ -1,0 +1,71 @@
+"""Names of TorchScript that programs still carry; here they mark nothing, or say no.
+
+In: functions and classes to be marked. Out: the same ones. Reached as `tracejit.jit.ignore` and so
+on: capture reads plain Python and needs no marks.
+"""
+
+import typing
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, Final
+
+__all__ = [
+    "Attribute", "Final", "annotate", "annotations", "export", "ignore", "interface",
+    "is_scripting", "is_tracing", "unused",
+]  # fmt: skip
+
+annotations = SimpleNamespace(
+    List=list, Dict=dict, Tuple=tuple, Optional=typing.Optional
+)
+
+
+def is_scripting() -> bool:
+    """Whether TorchScript compiles this code: never."""
+    return False
+
+
+def is_tracing() -> bool:
+    """Whether TorchScript traces this code: never."""
+    return False
+
+
+def annotate(the_type: Any, the_value: Any) -> Any:
+    """The value.
+
+    >>> annotate(int, 3)
+    3
+    """
+    return the_value
+
+
+def Attribute(value: Any, type: Any) -> Any:
+    """The value of an attribute."""
+    return value
+
+
+def ignore(drop: Any = False, **kwargs: Any) -> Any:
+    """Marks nothing; as `@ignore` or `@ignore(drop=True)`."""
+    return drop if callable(drop) else lambda function: function
+
+
+def unused(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks nothing."""
+    return fn
+
+
+def export(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks nothing."""
+    return fn
+
+
+def interface(obj: type) -> type:
+    """Marks nothing."""
+    return obj
+
+
+def _overload(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks nothing: the last definition of a name is the one that counts."""
+    return func
+
+
+_overload_method = _overload

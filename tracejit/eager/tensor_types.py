@@ -1,0 +1,78 @@
+"""The older names of tensors by element type: `FloatTensor`, `cuda.LongTensor`.
+
+In: sizes or data, as in `FloatTensor(2, 3)` and `LongTensor([1, 2])`. Out: tensors of that type;
+`isinstance` asks for dtype and device, `tensor.type(LongTensor)` converts. Programs written for
+early PyTorch use them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.eager.construction import tensor
+from tracejit.eager.tensor import Tensor
+from tracejit.ops.creation import empty
+from tracejit.ops.types import SCALAR_NAMES, dtype
+
+
+class TensorType(type):
+    """The class of such a name."""
+
+    dtype: dtype
+    device: str
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return (
+            isinstance(instance, Tensor)
+            and instance.dtype is cls.dtype
+            and instance.device.type == cls.device
+        )
+
+    def __call__(cls, *args: Any) -> Any:
+        """Undefined elements for sizes, copies for data.
+
+        TypeError for a tensor of another type, or for what is neither sizes nor a sequence.
+        """
+        kind: dict[str, Any] = {"dtype": cls.dtype, "device": cls.device}
+        if all(isinstance(x, (int, np.integer)) for x in args):
+            return empty(*args or (0,), **kind)
+        if len(args) != 1:
+            raise TypeError(f"{cls.__name__}(): expected sizes or one sequence of data")
+        (data,) = args
+        if isinstance(data, Tensor):
+            if not isinstance(data, cls):
+                raise TypeError(f"expected {cls.dtype} on {cls.device}, got {data.dtype} on "
+                                f"{data.device}")  # fmt: skip
+            return data.detach()
+        if type(data).__name__ == "Size":
+            return empty(*data, **kind)
+        if isinstance(data, str):
+            raise TypeError("new(): invalid data type 'str'")
+        if not hasattr(data, "__len__"):
+            raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
+        integers = cls.dtype.name.startswith(("int", "uint"))
+        array = np.asarray(data) if integers else data
+        if integers and array.dtype.kind == "f":  # towards zero, as the constructors always did
+            array = array.astype(np.int64)
+        return tensor(array, **kind)
+
+    def __repr__(cls) -> str:
+        return f"<class '{cls.__module__}.{cls.__name__}'>"
+
+
+def _named(place: str) -> dict[str, TensorType]:
+    """All types on a device, by name."""
+    module = "tracejit" if place == "cpu" else f"tracejit.{place}"
+    return {
+        f"{scalar}Tensor": TensorType(
+            f"{scalar}Tensor", (),
+            {"dtype": dtype._by_name[name], "device": place, "__module__": module},
+        )
+        for name, scalar in SCALAR_NAMES.items()
+        if not name.startswith("complex")
+    }  # fmt: skip
+
+
+CPU_TYPES, CUDA_TYPES = _named("cpu"), _named("cuda")
