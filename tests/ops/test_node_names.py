@@ -23,6 +23,9 @@ m.div(x, y, rounding_mode='floor')  m.div(x, y, rounding_mode='trunc')  x.sort()
 m.atan2(x, y)  m.hypot(x, y)  x + y  x - y  x * y  x / y  -x  x ** 2  x.exp()  x.log1p()
 x.sqrt()  x.tanh()  x.sigmoid()  x.abs()  x.sign()  x.floor()  x.clamp(0, 1)  m.where(x > 0, x, y)
 x[0]  x[1:]  x[t]  x.view(12)  x.permute(1, 0)  x.unsqueeze(0)  x.expand(2, 3, 4)  x.flip(0)
+F.max_pool2d(x[None, None], 2)  F.max_pool3d(x[None, None, None], 1)
+F.avg_pool2d(x[None, None], 2)  F.avg_pool3d(x[None, None, None], 1)
+F.adaptive_avg_pool2d(x[None, None], 2)  F.adaptive_max_pool2d(x[None, None], 2)
 x.tril()  x.clone()  m.cat([x, y])  x.gather(0, t[None])  x.scatter_add(0, t[None], y)
 """
 CALLS = [call for line in SAME.splitlines() for call in line.split("  ") if call]

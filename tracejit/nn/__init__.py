@@ -71,19 +71,35 @@ from tracejit.nn.loss import (
 from tracejit.nn.module import Module
 from tracejit.nn.normalization import LayerNorm
 from tracejit.nn.parameter import Parameter
+from tracejit.nn.pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
+)
 
 from tracejit.nn import modules  # isort: skip
 
 __all__ = [
-    "BCELoss", "BCEWithLogitsLoss", "Bilinear", "CELU", "Conv1d", "Conv2d", "Conv3d",
-    "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss", "Dropout",
-    "ELU", "Embedding", "Flatten", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish",
-    "Hardtanh", "HuberLoss", "Identity", "L1Loss", "LayerNorm", "LazyConv1d", "LazyConv2d",
-    "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
-    "LazyLinear", "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "Mish",
-    "Module", "ModuleDict", "ModuleList", "NLLLoss", "PReLU", "Parameter", "ParameterDict",
-    "ParameterList", "RReLU", "ReLU", "ReLU6", "SELU", "Sequential", "SiLU", "Sigmoid",
-    "SmoothL1Loss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign",
-    "Tanh", "Tanhshrink", "Threshold", "Unflatten", "UninitializedBuffer",
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BCELoss",
+    "BCEWithLogitsLoss", "Bilinear", "CELU", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d",
+    "ConvTranspose2d", "ConvTranspose3d", "CrossEntropyLoss", "Dropout", "ELU", "Embedding",
+    "Flatten", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "HuberLoss",
+    "Identity", "L1Loss", "LayerNorm", "LazyConv1d", "LazyConv2d", "LazyConv3d",
+    "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyLinear",
+    "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "MaxPool1d", "MaxPool2d",
+    "MaxPool3d", "Mish", "Module", "ModuleDict", "ModuleList", "NLLLoss", "PReLU", "Parameter",
+    "ParameterDict", "ParameterList", "RReLU", "ReLU", "ReLU6", "SELU", "Sequential", "SiLU",
+    "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink",
+    "Softsign", "Tanh", "Tanhshrink", "Threshold", "Unflatten", "UninitializedBuffer",
     "UninitializedParameter", "functional", "init", "modules", "utils",
 ]  # fmt: skip

@@ -20,6 +20,14 @@ from tracejit.ops.activations import (
     silu,
     softplus,
 )
+from tracejit.ops.adaptive_pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+)
 from tracejit.ops.classification import cross_entropy, nll_loss
 from tracejit.ops.composite import scaled_dot_product_attention
 from tracejit.ops.convolution import (
@@ -65,5 +73,13 @@ from tracejit.ops.losses import (
 )
 from tracejit.ops.normalization import layer_norm, normalize
 from tracejit.ops.pointwise import sigmoid, tanh
+from tracejit.ops.pooling import (
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
 from tracejit.ops.rearranging import pad
 from tracejit.ops.softmax import log_softmax, softmax, softmin

@@ -18,6 +18,7 @@ from tracejit.nn import (
     loss,
     module,
     normalization,
+    pooling,
 )
 from tracejit.nn.module import Module  # noqa: F401
 
@@ -31,6 +32,7 @@ PLACES = {
     "loss": loss,
     "module": module,
     "normalization": normalization,
+    "pooling": pooling,
     "sparse": embedding,
 }
 for _name, _file in PLACES.items():

@@ -1,0 +1,91 @@
+"""Poolings: PyTorch's errors and indices; one program for all batch sizes."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import tracejit
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.oracle
+OURS = SimpleNamespace(library=tracejit, F=tracejit.nn.functional, nn=tracejit.nn)
+THEIRS = SimpleNamespace(library=torch, F=torch.nn.functional, nn=torch.nn)
+
+# function, shape, dtype, arguments: each is refused
+REFUSED = [
+    *((f"{kind}_pool{n}d", (2, 3, *(6,) * n), "float32", args)
+      for n in (1, 2, 3)
+      for kind, further in (("max", [(2, 2, 0, 0), (2, 2, 0, (1,) * (n + 1))]), ("avg", []))
+      for args in [((2,) * (n + 1),), (2, (2,) * (n + 1)), (2, 2, (0,) * (n + 1)), (0,), (2, 0),
+                   (2, 2, -1), (2, 2, 2), (7,), ("a",), (2.5,), *further]),
+    *((f"{kind}_pool{n}d", shape, "float32", (2,))
+      for n in (1, 2, 3) for kind in ("max", "avg", "adaptive_max", "adaptive_avg")
+      for shape in ((4,) * n, (4,) * (n + 3), (2, 3, *(0,) * n))),
+    *((f"{kind}_pool{n}d", (2, 3, *(6,) * n), dtype, (2,))
+      for n in (1, 2, 3) for kind, dtype in (("max", "bool"), ("avg", "bool"), ("avg", "uint8"),
+                                             ("adaptive_max", "int64"), ("adaptive_avg", "int64"))),
+    *((f"adaptive_{kind}_pool{n}d", (2, 3, *(6,) * n), "float32", (size,))
+      for n in (1, 2, 3) for kind in ("max", "avg") for size in ((2,) * (n + 1), -1)),
+    ("max_pool1d", (2, 3, 6), "int64", (2,)),
+    ("max_pool1d", (2, 3, 6), "float32", (3, 1, 2, 2)),
+    ("max_pool2d", (2, 3, 6, 6), "float32", (3, 1, 2, 2)),
+    ("max_pool2d", (2, 0, 6, 6), "float32", (2,)),
+    ("max_pool3d", (2, 3, 6, 6, 6), "float32", (3, 1, (0, 1, 2), 2)),
+    ("avg_pool2d", (2, 3, 6, 6), "float32", (2, 2, 0, False, True, 0)),
+    ("avg_pool3d", (2, 3, 6, 6, 6), "float32", (2, 2, 0, False, True, 0)),
+    ("adaptive_avg_pool1d", (2, 3, 6), "float32", ((None,),)),
+    ("adaptive_max_pool2d", (2, 0, 6, 6), "float32", (2,)),
+    ("adaptive_avg_pool3d", (2, 0, 6, 6, 6), "float32", (2,)),
+]  # fmt: skip
+
+
+def refusal(to, name, shape, dtype, args):
+    x = to.library.zeros(shape).to(getattr(to.library, dtype))
+    with pytest.raises((RuntimeError, TypeError, IndexError)) as caught:
+        getattr(to.F, name)(x, *args)
+    return type(caught.value), str(caught.value).partition("\nException raised")[0]
+
+
+@pytest.mark.parametrize("call", REFUSED, ids=lambda call: f"{call[0]}-{call[3]}")
+def test_errors_are_pytorchs(call):
+    assert refusal(OURS, *call) == refusal(THEIRS, *call)
+
+
+@pytest.mark.parametrize("layer, shape", [
+    (lambda nn: nn.MaxPool1d(3, 2, 1, return_indices=True), (2, 3, 8)),
+    (lambda nn: nn.MaxPool2d((2, 3), 1, ceil_mode=True, return_indices=True), (2, 3, 5, 6)),
+    (lambda nn: nn.MaxPool3d(2, return_indices=True), (3, 4, 5, 3)),
+    (lambda nn: nn.AdaptiveMaxPool1d(3, True), (3, 8)),
+    (lambda nn: nn.AdaptiveMaxPool2d((3, None), True), (2, 3, 5, 6)),
+    (lambda nn: nn.AdaptiveMaxPool3d(2, True), (2, 3, 4, 5, 3)),
+])  # fmt: skip
+@pytest.mark.parametrize("kind", ["distinct", "equal", "nan"])
+def test_indices_are_pytorchs(layer, shape, kind):
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=shape) if kind == "distinct" else rng.integers(0, 3, shape) * 1.0
+    if kind == "nan":
+        x.flat[::7] = np.nan
+    for a, b in zip(layer(OURS.nn)(tracejit.tensor(x)), layer(THEIRS.nn)(torch.tensor(x))):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+@pytest.mark.parametrize("mode", ["graph", "compiled"])
+def test_a_program_serves_all_batch_sizes(mode):
+    def pooled(x):
+        y = tracejit.nn.functional.max_pool2d(x, 3, 2, 1)
+        y = tracejit.nn.functional.avg_pool2d(y, 2, ceil_mode=True)
+        y = tracejit.nn.functional.adaptive_max_pool2d(y, (2, 1))
+        return tracejit.nn.functional.adaptive_avg_pool2d(y, 1)
+
+    compiled = tracejit.script(pooled, mode=mode)
+    for batch in (2, 5, 1, 3, 0):
+        grads = []
+        for function in (compiled, pooled):
+            x = tracejit.arange(batch * 3 * 81.0).reshape(batch, 3, 9, 9).sin().requires_grad_()
+            y = function(x)
+            (y * y).sum().backward()
+            grads += [y.detach().numpy(), x.grad.numpy()]
+        np.testing.assert_allclose(grads[0], grads[2], rtol=1e-6)
+        np.testing.assert_allclose(grads[1], grads[3], rtol=1e-6)
+    assert (compiled.report().cache_misses, compiled.report().breaks) == (1, [])

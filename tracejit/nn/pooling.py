@@ -1,0 +1,195 @@
+"""Pooling layers in one to three dimensions.
+
+In: (N, C, *spatial) or (C, *spatial). Out: tensors of as many dimensions. Each calls the function
+of `nn.functional` of its name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.nn import functional as F
+from tracejit.nn.module import Module
+
+
+class _MaxPool(Module):
+    """The options of maxima of windows."""
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+                 return_indices: bool = False, ceil_mode: bool = False) -> None:  # fmt: skip
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = kernel_size if stride is None else stride
+        self.padding, self.dilation = padding, dilation
+        self.return_indices, self.ceil_mode = return_indices, ceil_mode
+
+    def extra_repr(self) -> str:
+        return (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+                f"dilation={self.dilation}, ceil_mode={self.ceil_mode}")
+
+
+class MaxPool1d(_MaxPool):
+    """The largest element of each window of (N, C, L): see `MaxPool2d`."""
+
+    def forward(self, input: Any) -> Any:
+        return F.max_pool1d(input, self.kernel_size, self.stride, self.padding, self.dilation,
+                            self.ceil_mode, self.return_indices)  # fmt: skip
+
+
+class MaxPool2d(_MaxPool):
+    """The largest element of each window of (N, C, H, W).
+
+    return_indices  also where in H * W they are; the rest as in `nn.functional.max_pool2d`
+
+    >>> import tracejit
+    >>> tracejit.nn.MaxPool2d(3, stride=2)(tracejit.ones(1, 2, 7, 7)).shape
+    tracejit.Size([1, 2, 3, 3])
+    """
+
+    def forward(self, input: Any) -> Any:
+        return F.max_pool2d(input, self.kernel_size, self.stride, self.padding, self.dilation,
+                            self.ceil_mode, self.return_indices)  # fmt: skip
+
+
+class MaxPool3d(_MaxPool):
+    """The largest element of each window of (N, C, D, H, W): see `MaxPool2d`."""
+
+    def forward(self, input: Any) -> Any:
+        return F.max_pool3d(input, self.kernel_size, self.stride, self.padding, self.dilation,
+                            self.ceil_mode, self.return_indices)  # fmt: skip
+
+
+class AvgPool1d(Module):
+    """The mean of each window of (N, C, L): see `AvgPool2d`."""
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0,
+                 ceil_mode: bool = False, count_include_pad: bool = True) -> None:  # fmt: skip
+        super().__init__()
+        self.kernel_size = _single(kernel_size)
+        self.stride = self.kernel_size if stride is None else _single(stride)
+        self.padding = _single(padding)
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+
+    def forward(self, input: Any) -> Any:
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                            self.count_include_pad)  # fmt: skip
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+def _single(value: Any) -> tuple:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+class _AvgPool(Module):
+    """The options of means of windows."""
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0,
+                 ceil_mode: bool = False, count_include_pad: bool = True,
+                 divisor_override: int | None = None) -> None:  # fmt: skip
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = kernel_size if stride is None else stride
+        self.padding, self.ceil_mode = padding, ceil_mode
+        self.count_include_pad, self.divisor_override = count_include_pad, divisor_override
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool2d(_AvgPool):
+    """The mean of each window of (N, C, H, W); options as in `nn.functional.avg_pool2d`.
+
+    >>> import tracejit
+    >>> tracejit.nn.AvgPool2d(2)(tracejit.ones(1, 2, 6, 8)).shape
+    tracejit.Size([1, 2, 3, 4])
+    """
+
+    def forward(self, input: Any) -> Any:
+        return F.avg_pool2d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                            self.count_include_pad, self.divisor_override)  # fmt: skip
+
+
+class AvgPool3d(_AvgPool):
+    """The mean of each window of (N, C, D, H, W): see `AvgPool2d`."""
+
+    def forward(self, input: Any) -> Any:
+        return F.avg_pool3d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                            self.count_include_pad, self.divisor_override)  # fmt: skip
+
+
+class _AdaptiveAvgPool(Module):
+    """Means of as many windows as are asked for."""
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+    """(N, C, L) to (N, C, *output_size), as means of windows: see `AdaptiveAvgPool2d`."""
+
+    def forward(self, input: Any) -> Any:
+        return F.adaptive_avg_pool1d(input, self.output_size)
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+    """(N, C, H, W) to (N, C, *output_size), as means of windows; None keeps a size.
+
+    >>> import tracejit
+    >>> tracejit.nn.AdaptiveAvgPool2d((3, None))(tracejit.ones(1, 2, 7, 5)).shape
+    tracejit.Size([1, 2, 3, 5])
+    """
+
+    def forward(self, input: Any) -> Any:
+        return F.adaptive_avg_pool2d(input, self.output_size)
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+    """(N, C, D, H, W) to (N, C, *output_size), as means of windows: see `AdaptiveAvgPool2d`."""
+
+    def forward(self, input: Any) -> Any:
+        return F.adaptive_avg_pool3d(input, self.output_size)
+
+
+class _AdaptiveMaxPool(Module):
+    """Maxima of as many windows as are asked for."""
+
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__()
+        self.output_size, self.return_indices = output_size, return_indices
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+    """(N, C, L) to (N, C, *output_size), as maxima of windows: see `AdaptiveMaxPool2d`."""
+
+    def forward(self, input: Any) -> Any:
+        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+    """(N, C, H, W) to (N, C, *output_size), as maxima of windows; None keeps a size.
+
+    return_indices  also where in H * W they are
+
+    >>> import tracejit
+    >>> tracejit.nn.AdaptiveMaxPool2d(3)(tracejit.ones(1, 2, 7, 5)).shape
+    tracejit.Size([1, 2, 3, 3])
+    """
+
+    def forward(self, input: Any) -> Any:
+        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+    """(N, C, D, H, W) to (N, C, *output_size), as maxima of windows: see `AdaptiveMaxPool2d`."""
+
+    def forward(self, input: Any) -> Any:
+        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)

@@ -1,0 +1,111 @@
+"""Sums along spatial dimensions, one dimension after the other: average pooling and interpolation.
+
+In: (N, C, *spatial), the sizes of the result, and `how` for each dimension: a kind of taps and its
+details. Out: (N, C, *out). Each record is linear, and its gradient is its transpose, a record of
+its own, whose gradient is the first one again. Called by `pooling.py` and `interpolation.py`.
+
+Programs call the array library. Halves are computed in float32 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.ops.record import Op
+from tracejit.ops.resampling_taps import Tap, taps_of
+from tracejit.ops.types import TensorType, bfloat16, float16
+
+_HALVES = (float16.numpy, bfloat16.numpy)
+
+
+# -- on arrays -------------------------------------------------------------------------------------
+def _at(axis: int, place: Any) -> tuple:
+    return (*(slice(None),) * axis, place)
+
+
+def _weighted(xp: Any, part: Any, weight: np.ndarray | None, axis: int) -> Any:
+    if weight is None:
+        return part
+    return part * xp.asarray(weight, part.dtype).reshape(-1, *(1,) * (part.ndim - 1 - axis))
+
+
+def _gathered(xp: Any, x: Any, axis: int, out: int, taps: list[Tap]) -> Any:
+    y = xp.zeros((*x.shape[:axis], out, *x.shape[axis + 1:]), x.dtype)
+    for tap in taps:
+        y[_at(axis, tap.target)] += _weighted(xp, x[_at(axis, tap.source)], tap.weight, axis)
+    return y
+
+
+def _spread(xp: Any, y: Any, axis: int, size: int, taps: list[Tap]) -> Any:
+    """The transpose of `_gathered`."""
+    x = xp.zeros((*y.shape[:axis], size, *y.shape[axis + 1:]), y.dtype)
+    for tap in taps:
+        part, source = _weighted(xp, y[_at(axis, tap.target)], tap.weight, axis), tap.source
+        if not isinstance(source, slice) and len(source):
+            first = np.flatnonzero(np.diff(source, prepend=-1))  # of the outputs of one element
+            if len(first) < len(source):
+                part, source = xp.add.reduceat(part, xp.asarray(first), axis), source[first]
+        x[_at(axis, source)] += part
+    return x
+
+
+def _divided(xp: Any, x: Any, counts: Sequence[np.ndarray | None]) -> Any:
+    total: Any = 1
+    for k, each in enumerate(counts):
+        if each is None:
+            return x
+        same = len(each) and (each == each[0]).all()
+        total = total * (each[0] if same else each.reshape(-1, *(1,) * (len(counts) - 1 - k)))
+    total = xp.asarray(total, x.dtype)
+    return x / total if x.dtype.kind == "f" else xp.sign(x) * (abs(x) // total)
+
+
+def _forward(xp: Any, x: Any, out: tuple, how: tuple) -> Any:
+    result, lead = x.dtype, x.ndim - len(out)
+    x = x.astype(np.float32) if result in _HALVES else x
+    found = [taps_of(n, o, x.dtype, *each) for n, o, each in zip(x.shape[lead:], out, how)]
+    for k, each in enumerate(found):
+        x = _gathered(xp, x, lead + k, out[k], each.taps)
+    return _divided(xp, x, [each.counts for each in found]).astype(result, copy=False)
+
+
+def _backward(xp: Any, grad: Any, sizes: tuple, how: tuple) -> Any:
+    result, lead = grad.dtype, grad.ndim - len(sizes)
+    grad = grad.astype(np.float32) if result in _HALVES else grad
+    out = grad.shape[lead:]
+    found = [taps_of(n, o, grad.dtype, *each) for n, o, each in zip(sizes, out, how)]
+    grad = _divided(xp, grad, [each.counts for each in found])
+    for k, each in enumerate(found):
+        grad = _spread(xp, grad, lead + k, sizes[k], each.taps)
+    return grad.astype(result, copy=False)
+
+
+# -- records ---------------------------------------------------------------------------------------
+def _resized(input: Any, sizes: tuple) -> TensorType:
+    return TensorType(input.dtype, (*input.shape[:2], *sizes), input.device)
+
+
+def resampling(name: str, node_name: str) -> Op:
+    """The record of one linear function of (N, C, *spatial), and that of its transpose."""
+    transpose = Op(
+        f"{name}_backward", "extern", ("grad",),
+        infer=lambda grad, sizes, how: _resized(grad, sizes), eager=_backward,
+        rules={"grad": lambda grad, grad_type, how: forward(
+            grad, out=tuple(grad_type.shape[2:]), how=how)},
+    )  # fmt: skip
+    forward = Op(
+        name, "extern", ("input",),
+        infer=lambda input, out, how: _resized(input, out), eager=_forward, node_name=node_name,
+        rules={"input": lambda grad, input_type, how: transpose(
+            grad, sizes=tuple(input_type.shape[2:]), how=how)},
+    )  # fmt: skip
+    return forward
+
+
+avg_pool_records = {n: resampling(f"avg_pool{n}d", f"AvgPool{n}DBackward0") for n in (1, 2, 3)}
+adaptive_avg_pool_records = {
+    n: resampling(f"adaptive_avg_pool{n}d", f"AdaptiveAvgPool{n}DBackward0") for n in (1, 2, 3)
+}
