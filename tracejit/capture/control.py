@@ -39,6 +39,7 @@ from tracejit.capture.loops import counted_loop, open_loop
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.sharing import are_one
 from tracejit.capture.signals import BREAK, CONTINUE, Decided, Return, Signal
+from tracejit.capture.unwatched import unwatched
 from tracejit.capture.variables import Variables
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
@@ -356,7 +357,7 @@ def _returning(signal: Decided) -> Return:
 def _others(items: Iterator[Any]) -> Iterator[Any] | None:
     """What an iterator will give, without taking it; None where that cannot be, or is much."""
     if type(items) in _COPIED and operator.length_hint(items) < NESTED:
-        return copy.copy(items)
+        return unwatched(copy.copy, items)
     return None
 
 
