@@ -41,4 +41,40 @@ def one_result_of_which_a_backward_inside_frees_the_history(jit):
     return out
 
 
+def continue_in_the_else_of_an_inner_loop(jit):
+    def counted(x, y):
+        for _ in range(3):
+            for _ in range(2):
+                pass
+            else:
+                if x.sum() < 0.5:
+                    continue
+                x = x - y
+            x = x * 2
+        return x
+
+    def decided(x, y):
+        left = tj.tensor(3)
+        while left > 0:
+            left = left - 1
+            for row in y:
+                if row > 3:
+                    break
+            else:
+                if x.sum() < 1:
+                    x = x + 5
+                    continue
+                elif x.sum() > 20:
+                    break
+            x = x - y.sum()
+        return x
+
+    out = []
+    for body in (counted, decided):
+        f = jit(body)
+        out += [f(tj.ones(3) * k, tj.arange(n) - 1.0) for k, n in ((2, 3), (0, 3), (9, 3), (3, 3))]
+        out += [f(tj.ones(6), tj.arange(6.0))]
+    return out
+
+
 PROGRAMS = programs_in(globals())

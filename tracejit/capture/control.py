@@ -214,8 +214,8 @@ def _unless(before: Decided, test: Callable[[], Any]) -> Any:
 
 
 class After:
-    """What follows a loop: its else part, then the rest of the block. Called with how it ended:
-    BREAK, Return, None at its end, or Decided."""
+    """What follows a loop: its else part, which takes the rest of the block along, or that rest
+    alone. Called with how it ended: BREAK, Return, None at its end, or Decided."""
 
     def __init__(self, orelse: Body | None, rest: Body | None, *described: Sequence[str]):
         self.orelse, self.rest = orelse, rest
@@ -225,7 +225,7 @@ class After:
         if isinstance(signal, Return):
             return signal
         if not isinstance(signal, Decided):
-            return self._then(self._ended(signal))
+            return self._left(signal is BREAK)
         broke = signal.broke
         if signal.returned is False:
             return self._left(broke)
@@ -234,27 +234,12 @@ class After:
 
     def _left(self, broke: Any) -> Signal:
         """After a loop that was left by a `break` if `broke` holds."""
-        if self.orelse is None or broke is False:
-            return self._then(self._ended(None))
-        return self._then(self._branched(broke, lambda: None, lambda: self._ended(None)))
+        if self.orelse is None or broke is True:
+            return self._then()
+        return self.orelse() if broke is False else self._branched(broke, self._then, self.orelse)
 
-    def _ended(self, signal: Signal) -> Signal:
-        return self.orelse() if signal is None and self.orelse is not None else None
-
-    def _then(self, signal: Signal) -> Signal:
-        """The rest, unless the else part jumped."""
-        if self.rest is None:
-            return signal
-        if not isinstance(signal, Decided):
-            return self.rest() if signal is None else signal
-        if signal.returned is False:
-            return self._unless_broken(signal.broke, self.rest)
-        rest = self.rest
-        return self._branched(signal.returned, lambda: _returning(signal),
-                              lambda: self._unless_broken(signal.broke, rest))
-
-    def _unless_broken(self, broke: Any, rest: Body) -> Signal:
-        return rest() if broke is False else self._branched(broke, lambda: BREAK, rest)
+    def _then(self) -> Signal:
+        return None if self.rest is None else self.rest()
 
     def _branched(self, flag: Any, body: Body, orelse: Body) -> Signal:
         return _branched(flag, body, orelse, self.variables)

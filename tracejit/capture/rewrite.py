@@ -266,7 +266,7 @@ class _Rewriter:
         none = ast.Constant(None)
         over, head = self.loop_head(node, names)
         self.pending.append(head)
-        orelse = self.part("else", node.orelse, None, names, node) if node.orelse else none
+        orelse = self.part("else", node.orelse, following, names, node) if node.orelse else none
         rest = load(following.function) if following else none
         kind, at = ("for_", node.iter) if isinstance(node, ast.For) else ("while_", node.test)
         return ask(kind, [over, load(head.name), orelse, rest, *described], at)
