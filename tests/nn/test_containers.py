@@ -82,3 +82,22 @@ def test_parameter_containers():
     )
     with pytest.raises(RuntimeError, match="ParameterList should not be called."):
         holder.listed(1)
+
+
+@pytest.mark.oracle
+def test_lists_print_what_is_alike_once():
+    torch = pytest.importorskip("torch")
+
+    def text(library):
+        linear = library.nn.Linear
+        inner = library.nn.ModuleList([library.nn.ReLU()] * 2)
+        lists = [
+            [],
+            [linear(1, 2)],
+            [linear(1, 2)] * 2,
+            [linear(1, 2)] * 3 + [linear(2, 2)] * 2,
+            [linear(1, 2), inner, linear(1, 2)],
+        ]
+        return [repr(library.nn.ModuleList(modules)) for modules in lists]
+
+    assert text(tracejit) == text(torch)

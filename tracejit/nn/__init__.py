@@ -31,6 +31,7 @@ from tracejit.nn.activation import (
     Tanhshrink,
     Threshold,
 )
+from tracejit.nn.attention import MultiheadAttention
 from tracejit.nn.containers import (
     ModuleDict,
     ModuleList,
@@ -85,6 +86,13 @@ from tracejit.nn.pooling import (
     MaxPool2d,
     MaxPool3d,
 )
+from tracejit.nn.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 
 from tracejit.nn import modules  # isort: skip
 
@@ -97,9 +105,11 @@ __all__ = [
     "Identity", "L1Loss", "LayerNorm", "LazyConv1d", "LazyConv2d", "LazyConv3d",
     "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyLinear",
     "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "MaxPool1d", "MaxPool2d",
-    "MaxPool3d", "Mish", "Module", "ModuleDict", "ModuleList", "NLLLoss", "PReLU", "Parameter",
-    "ParameterDict", "ParameterList", "RReLU", "ReLU", "ReLU6", "SELU", "Sequential", "SiLU",
-    "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink",
-    "Softsign", "Tanh", "Tanhshrink", "Threshold", "Unflatten", "UninitializedBuffer",
-    "UninitializedParameter", "functional", "init", "modules", "utils",
+    "MaxPool3d", "Mish", "Module", "ModuleDict", "ModuleList", "MultiheadAttention", "NLLLoss",
+    "PReLU", "Parameter", "ParameterDict", "ParameterList", "RReLU", "ReLU", "ReLU6", "SELU",
+    "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d", "Softmin",
+    "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold", "Transformer",
+    "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+    "TransformerEncoderLayer", "Unflatten", "UninitializedBuffer", "UninitializedParameter",
+    "functional", "init", "modules", "utils",
 ]  # fmt: skip

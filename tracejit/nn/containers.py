@@ -6,6 +6,7 @@ hold.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
@@ -133,6 +134,19 @@ class ModuleList(_Numbered):
 
     def __iadd__(self, other: Iterable[Module]) -> ModuleList:
         return self.extend(other)
+
+    def __repr__(self) -> str:
+        """As of any module; modules in a row that print alike are printed once."""
+        rows, first = [], 0
+        for text, alike in itertools.groupby(map(repr, self)):
+            count = len(list(alike))
+            last = first + count - 1
+            if count == 1:
+                rows.append((f"({first})", text))
+            else:
+                rows.append((f"({first}-{last})", f"{count} x {text}"))
+            first = last + 1
+        return module_text(self._get_name(), self.extra_repr(), rows)
 
 
 class ModuleDict(Module):

@@ -41,8 +41,8 @@ def _checked(input: Any, p: float, applies: bool) -> None:
 
 def _dropped(input: Any, shape: tuple, p: float, inplace: bool) -> Any:
     """The input times a mask of `shape`, which broadcasts to it."""
-    mask = coin(shape, 1 - p, input.device)
-    result = masked_scale(input, mask, 0.0 if p == 1 else 1 / (1 - p))
+    keep = float(1 - p)  # a plain number for both: kernels draw with a constant
+    result = masked_scale(input, coin(shape, keep, input.device), 1 / keep if keep else 0.0)
     return input._assign(result) if inplace else result
 
 

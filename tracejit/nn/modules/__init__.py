@@ -19,6 +19,7 @@ from tracejit.nn import (
     module,
     normalization,
     pooling,
+    transformer,
 )
 from tracejit.nn.module import Module  # noqa: F401
 
@@ -34,6 +35,7 @@ PLACES = {
     "normalization": normalization,
     "pooling": pooling,
     "sparse": embedding,
+    "transformer": transformer,
 }
 for _name, _file in PLACES.items():
     globals()[_name] = sys.modules[f"{__name__}.{_name}"] = _file

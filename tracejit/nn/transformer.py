@@ -1,0 +1,311 @@
+"""Transformers: layers of attention and of two linear maps, stacked.
+
+In: (S, N, E) and (T, N, E), or with the batch first, or without one; masks as attention takes
+them. Out: tensors of the shape of the first input.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+import tracejit
+from tracejit.nn import functional as F
+from tracejit.nn.attention import MultiheadAttention
+from tracejit.nn.containers import ModuleList
+from tracejit.nn.embedding import Dropout
+from tracejit.nn.init import xavier_uniform_
+from tracejit.nn.linear import Linear
+from tracejit.nn.module import Module
+from tracejit.nn.normalization import LayerNorm
+
+
+def _function(activation: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
+    if not isinstance(activation, str):
+        return activation
+    if activation not in ("relu", "gelu"):
+        raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+    return getattr(F, activation)
+
+
+class _Layer(Module):
+    """What both kinds of layers have: two linear maps with an activation between."""
+
+    def _build(
+        self, d_model: int, dim_feedforward: int, dropout: float,
+        activation: str | Callable[[Any], Any], norms: int, eps: float, norm_first: bool,
+        bias: bool, kind: dict[str, Any],
+    ) -> None:  # fmt: skip
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **kind)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **kind)
+        self.norm_first = norm_first
+        for k in range(1, norms + 1):
+            setattr(self, f"norm{k}", LayerNorm(d_model, eps=eps, bias=bias, **kind))
+        for k in range(1, norms + 1):
+            setattr(self, f"dropout{k}", Dropout(dropout))
+        self.activation = _function(activation)
+
+    def _residual(self, number: int, x: Any, part: Callable[[Any], Any]) -> Any:
+        """x plus a part of the layer, normalised before the part or after the sum."""
+        norm, dropout = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
+        if self.norm_first:
+            return x + dropout(part(norm(x)))
+        return norm(x + dropout(part(x)))
+
+    def _feed_forward(self, x: Any) -> Any:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+
+class TransformerEncoderLayer(_Layer):
+    """Self-attention, then two linear maps; both with dropout, residual and norm.
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    >>> layer(tracejit.rand(3, 5, 8)).shape
+    tracejit.Size([3, 5, 8])
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Any], Any] = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        kind = {"device": device, "dtype": dtype}
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **kind
+        )
+        self._build(
+            d_model, dim_feedforward, dropout, activation, 2, layer_norm_eps, norm_first, bias,
+            kind,
+        )  # fmt: skip
+
+    def forward(
+        self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None,
+        is_causal: bool = False,
+    ) -> Any:  # fmt: skip
+        def attend(x: Any) -> Any:
+            return self.self_attn(
+                x, x, x, attn_mask=src_mask, key_padding_mask=src_key_padding_mask,
+                need_weights=False, is_causal=is_causal,
+            )[0]  # fmt: skip
+
+        x = self._residual(1, src, attend)
+        return self._residual(2, x, self._feed_forward)
+
+
+class TransformerDecoderLayer(_Layer):
+    """Self-attention, attention to a memory, then two linear maps."""
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Any], Any] = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        kind = {"device": device, "dtype": dtype}
+        for name in ("self_attn", "multihead_attn"):
+            attention = MultiheadAttention(
+                d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **kind
+            )
+            setattr(self, name, attention)
+        self._build(
+            d_model, dim_feedforward, dropout, activation, 3, layer_norm_eps, norm_first, bias,
+            kind,
+        )  # fmt: skip
+
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Any:
+        def attend(x: Any) -> Any:
+            return self.self_attn(
+                x, x, x, attn_mask=tgt_mask, key_padding_mask=tgt_key_padding_mask,
+                is_causal=tgt_is_causal, need_weights=False,
+            )[0]  # fmt: skip
+
+        def look(x: Any) -> Any:
+            return self.multihead_attn(
+                x, memory, memory, attn_mask=memory_mask,
+                key_padding_mask=memory_key_padding_mask, is_causal=memory_is_causal,
+                need_weights=False,
+            )[0]  # fmt: skip
+
+        x = self._residual(1, tgt, attend)
+        x = self._residual(2, x, look)
+        return self._residual(3, x, self._feed_forward)
+
+
+def _copies(layer: Module, count: int) -> ModuleList:
+    return ModuleList([copy.deepcopy(layer) for _ in range(count)])
+
+
+class TransformerEncoder(Module):
+    """`num_layers` copies of an encoder layer, one after the other, and a last norm."""
+
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
+        super().__init__()
+        self.layers = _copies(encoder_layer, num_layers)
+        self.num_layers, self.norm = num_layers, norm
+        self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
+
+    def forward(
+        self, src: Any, mask: Any = None, src_key_padding_mask: Any = None,
+        is_causal: bool | None = None,
+    ) -> Any:  # fmt: skip
+        for layer in self.layers:
+            src = layer(
+                src, src_mask=mask, src_key_padding_mask=src_key_padding_mask,
+                is_causal=bool(is_causal),
+            )  # fmt: skip
+        return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoder(Module):
+    """`num_layers` copies of a decoder layer, one after the other, and a last norm."""
+
+    def __init__(
+        self, decoder_layer: Module, num_layers: int, norm: Module | None = None
+    ) -> None:
+        super().__init__()
+        self.layers = _copies(decoder_layer, num_layers)
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Any:
+        for layer in self.layers:
+            tgt = layer(
+                tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+                tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask,
+                tgt_is_causal=bool(tgt_is_causal), memory_is_causal=memory_is_causal,
+            )  # fmt: skip
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """An encoder and a decoder, as in "Attention Is All You Need" (Vaswani et al., 2017).
+
+    >>> import tracejit
+    >>> model = tracejit.nn.Transformer(8, 2, 1, 1, 16)
+    >>> model(tracejit.rand(5, 3, 8), tracejit.rand(4, 3, 8)).shape
+    tracejit.Size([4, 3, 8])
+    """
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Any], Any] = F.relu,
+        custom_encoder: Any = None,
+        custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        kind = {"device": device, "dtype": dtype}
+        options = (
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
+            norm_first, bias,
+        )  # fmt: skip
+
+        def norm() -> LayerNorm:
+            return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **kind)
+
+        self.encoder = custom_encoder or TransformerEncoder(
+            TransformerEncoderLayer(*options, **kind), num_encoder_layers, norm()
+        )
+        self.decoder = custom_decoder or TransformerDecoder(
+            TransformerDecoderLayer(*options, **kind), num_decoder_layers, norm()
+        )
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                xavier_uniform_(parameter)
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+
+    def forward(
+        self,
+        src: Any,
+        tgt: Any,
+        src_mask: Any = None,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        src_key_padding_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Any:
+        batch = 0 if self.batch_first else 1
+        if src.dim() == 3 and src.shape[batch] != tgt.shape[batch]:
+            raise RuntimeError("the batch number of src and tgt must be equal")
+        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            raise RuntimeError("the feature number of src and tgt must be equal to d_model")
+        memory = self.encoder(
+            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
+        )
+        return self.decoder(
+            tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )  # fmt: skip
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Any:
+        """(sz, sz), -inf above the diagonal: no position attends to a later one."""
+        whole = tracejit.full((sz, sz), -math.inf, device=device, dtype=dtype)
+        return tracejit.triu(whole, diagonal=1)
