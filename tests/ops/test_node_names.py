@@ -26,6 +26,11 @@ x[0]  x[1:]  x[t]  x.view(12)  x.permute(1, 0)  x.unsqueeze(0)  x.expand(2, 3, 4
 F.max_pool2d(x[None, None], 2)  F.max_pool3d(x[None, None, None], 1)
 F.avg_pool2d(x[None, None], 2)  F.avg_pool3d(x[None, None, None], 1)
 F.adaptive_avg_pool2d(x[None, None], 2)  F.adaptive_max_pool2d(x[None, None], 2)
+F.interpolate(x[None], size=3)  F.interpolate(x[None], size=3, mode='linear')
+F.interpolate(x[None, None], size=3, mode='bilinear', antialias=True)
+F.interpolate(x[None, None], size=3, mode='bicubic')
+F.interpolate(x[None, None], size=3, mode='nearest-exact')
+F.interpolate(x[None, None, None], size=3, mode='trilinear')
 x.tril()  x.clone()  m.cat([x, y])  x.gather(0, t[None])  x.scatter_add(0, t[None], y)
 """
 CALLS = [call for line in SAME.splitlines() for call in line.split("  ") if call]

@@ -93,6 +93,11 @@ from tracejit.nn.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from tracejit.nn.upsampling import (
+    Upsample,
+    UpsamplingBilinear2d,
+    UpsamplingNearest2d,
+)
 
 from tracejit.nn import modules  # isort: skip
 
@@ -111,5 +116,6 @@ __all__ = [
     "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold", "Transformer",
     "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
     "TransformerEncoderLayer", "Unflatten", "UninitializedBuffer", "UninitializedParameter",
-    "functional", "init", "modules", "utils",
+    "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "functional", "init", "modules",
+    "utils",
 ]  # fmt: skip

@@ -61,6 +61,12 @@ from tracejit.ops.hard_activations import (
     tanhshrink,
     threshold,
 )
+from tracejit.ops.interpolation import (
+    interpolate,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
 from tracejit.ops.linalg import linear
 from tracejit.ops.losses import (
     binary_cross_entropy,

@@ -20,6 +20,7 @@ from tracejit.nn import (
     normalization,
     pooling,
     transformer,
+    upsampling,
 )
 from tracejit.nn.module import Module  # noqa: F401
 
@@ -36,6 +37,7 @@ PLACES = {
     "pooling": pooling,
     "sparse": embedding,
     "transformer": transformer,
+    "upsampling": upsampling,
 }
 for _name, _file in PLACES.items():
     globals()[_name] = sys.modules[f"{__name__}.{_name}"] = _file
