@@ -292,6 +292,7 @@ def _is(number: Any, value: int) -> bool:
 
 def _sum_body(input: Any, left: Any, right: Any, beta: Any, alpha: Any) -> Any:
     result = product(left, right)
+    shapes.check_expands(input.shape, result.shape)
     if not _is(alpha, 1):
         result = result * alpha
     if _is(beta, 0):
