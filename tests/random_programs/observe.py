@@ -10,6 +10,7 @@ Numbers are arrays here, so that they are compared as elements are; their types 
 from __future__ import annotations
 
 import linecache
+import re
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -104,13 +105,30 @@ class Caller:
             with self.noise, tj.no_grad() if call.no_grad else nullcontext():
                 result = self.function(*arguments.values())
         except Exception as e:
-            seen.append(("exception", f"{type(e).__name__}: {e}"))
+            seen.append(("exception", self._text(e)))
         return self._after(seen, result, arguments, before)
 
     def _version(self, name: str) -> int:
         """How often memory was written; of a program with loops, which count once, whether."""
         version = self.memories[name]._version
         return version != self.versions[name] if self.program.is_flow else version
+
+    def _text(self, error: Exception) -> str:
+        """An error's type and message; not how often memory was written, as above."""
+        text = f"{type(error).__name__}: {error}"
+        if not self.program.is_flow:
+            return text
+        return re.sub(r"is at version \d+; expected version \d+", "is at another version", text)
+
+    def _backward(self, outputs: list[Any]) -> Observed:
+        tracked = [x for x in outputs if x.requires_grad]
+        if not tracked:
+            return []
+        try:
+            sum([(x * x).sum() * (k + 1) for k, x in enumerate(tracked)], tj.zeros(())).backward()
+        except Exception as e:
+            return [("backward", self._text(e))]
+        return []
 
     def _after(
         self, seen: Observed, result: Any, arguments: dict[str, Any], before: dict[str, Any]
@@ -124,7 +142,7 @@ class Caller:
         seen += [found for n in ("G0",) for found in look.at(n, self.globals.get(n))]
         if self.program.backward == "outside":
             with self.noise:
-                seen += _backward(look.outputs)
+                seen += self._backward(look.outputs)
         failed = any("Trying to backward" in str(x) for _, x in seen)
         for name, x in self.memories.items():
             if failed and x.is_leaf:  # which gradients had arrived by then is not promised
@@ -198,14 +216,3 @@ def _as_array(x: float) -> Any:
     if isinstance(x, int) and not -(2**63) <= x < 2**63:
         return repr(int(x))
     return np.array(x, np.int64 if isinstance(x, int) else np.float64)
-
-
-def _backward(outputs: list[Any]) -> Observed:
-    tracked = [x for x in outputs if x.requires_grad]
-    if not tracked:
-        return []
-    try:
-        sum([(x * x).sum() * (k + 1) for k, x in enumerate(tracked)], tj.zeros(())).backward()
-    except Exception as e:
-        return [("backward", f"{type(e).__name__}: {e}")]
-    return []
