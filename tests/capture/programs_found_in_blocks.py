@@ -287,4 +287,24 @@ def what_inner_blocks_keep_is_written_by_outer_ones(jit):
                        written_in_a_branch, branch_in_a_branch], jit)
 
 
+def variable_that_was_found_to_be_another_one_is_asked_again(jit):
+    @jit
+    def f(x, bound, seen):
+        y, k = x, 0
+        while k < 4 and x is y:
+            k += 1
+            seen.append(k)
+            if not (x > bound).any():
+                y = y + 1
+        return k, y
+
+    out = []
+    for bound in (0.0, 2.0, 0.5):
+        seen = []
+        x = tj.ones(2)
+        k, y = f(x, bound, seen)
+        out += [k, y, y is x, seen]
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -112,6 +112,7 @@ class Sharing:
 
     def identify(self, new: Tensor, other: Tensor, flag: Tensor) -> None:
         """A tensor made just now is the very tensor `other` if `flag` holds."""
+        other = same_tensor(other, self.recorder.root.found_same)
         if other._traced is not None and other._requires_grad and grad_fn_of(other) is None:
             self.leaves.append(other)
         with no_grad():
