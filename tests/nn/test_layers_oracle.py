@@ -177,3 +177,14 @@ def test_embedding_padding_and_pretrained():
     assert not frozen.weight.requires_grad and frozen(tracejit.tensor([2])).tolist() == [[1.0, 1.0]]
     with pytest.raises(ValueError, match="Padding_idx must be within num_embeddings"):
         nn.Embedding(3, 2, padding_idx=3)
+
+
+def test_variances_must_not_be_negative():
+    """Also in a program, which checks them when it runs."""
+    captured = tracejit.script(F.gaussian_nll_loss)
+    x, good, bad = tracejit.rand(3), tracejit.ones(3), tracejit.tensor([1.0, -1.0, 1.0])
+    for loss in (F.gaussian_nll_loss, captured, captured):
+        assert tracejit.allclose(loss(x, x, good), tracejit.tensor(0.0))
+        with pytest.raises(ValueError, match="var has negative entry/entries"):
+            loss(x, x, bad)
+    assert captured.report().cache_misses == 1

@@ -85,9 +85,10 @@ def too_large(made: Any) -> bool:
 
 
 def _is_decisive(op: Op, value: Any) -> bool:
-    """Whether what a value holds decides if the op fails: positions do, and weights of host ops."""
+    """Whether what a value holds decides if the op fails: positions and predicates do, and weights
+    of host ops."""
     return isinstance(value, Value) and (
-        op.kind == "extern" or value.type.dtype.category == INTEGER
+        op.kind == "extern" or value.type.dtype.category <= INTEGER
     )
 
 

@@ -77,6 +77,18 @@ from tracejit.ops.losses import (
     mse_loss,
     smooth_l1_loss,
 )
+from tracejit.ops.margin_losses import (
+    cosine_embedding_loss,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    multi_margin_loss,
+    multilabel_soft_margin_loss,
+    poisson_nll_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
 from tracejit.ops.normalization import layer_norm, normalize
 from tracejit.ops.pointwise import sigmoid, tanh
 from tracejit.ops.pooling import (

@@ -1,0 +1,187 @@
+"""Losses of pairs, triples and labels with a margin, and of distributions' parameters.
+
+In: predictions and targets; `size_average` and `reduce` are the older spelling of `reduction`. Out:
+the mean or sum of the losses, or (`reduction="none"`) each of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tracejit.ops.activations import logsigmoid
+from tracejit.ops.control import ErrorOf, raise_if_record
+from tracejit.ops.losses import legacy, reduced
+from tracejit.ops.moments import norm
+from tracejit.ops.pointwise_logic import clamp_min, where
+from tracejit.ops.pointwise_math import exp, log, log1p
+from tracejit.ops.shapes import hint, shape_text
+
+
+def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0,
+                        size_average: bool | None = None, reduce: bool | None = None,
+                        reduction: str = "mean") -> Any:  # fmt: skip
+    """max(0, -target * (input1 - input2) + margin), `target` being 1 or -1."""
+    dims = [len(x.shape) for x in (input1, input2, target)]
+    if len(set(dims)) > 1:
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {shape_text(input1.shape)}, input2: {shape_text(input2.shape)}, target: "
+            f"{shape_text(target.shape)} "
+        )
+    each = clamp_min(-target * (input1 - input2) + margin, 0)
+    return reduced(each, legacy(reduction, size_average, reduce))
+
+
+def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0,
+                         size_average: bool | None = None, reduce: bool | None = None,
+                         reduction: str = "mean") -> Any:  # fmt: skip
+    """`input` where the target is 1, max(0, margin - input) where it is -1."""
+    far = where(target != 1, clamp_min(margin - input, 0), 0)
+    near = where(target != -1, input, 0)
+    return reduced(far + near, legacy(reduction, size_average, reduce))
+
+
+def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0,
+                          size_average: bool | None = None, reduce: bool | None = None,
+                          reduction: str = "mean") -> Any:  # fmt: skip
+    """1 - cos where the target is 1, max(0, cos - margin) where it is -1; rows are the last
+    dimension."""
+    if len(target.shape) not in (0, 1):
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    epsilon = 1e-12
+    products = (input1 * input2).sum(-1)
+    squares = ((input1 * input1).sum(-1) + epsilon) * ((input2 * input2).sum(-1) + epsilon)
+    cosine = products / squares.sqrt()
+    near = where(target == 1, 1 - cosine, 0)
+    far = where(target == -1, clamp_min(cosine - margin, 0), 0)
+    return reduced(near + far, legacy(reduction, size_average, reduce))
+
+
+def soft_margin_loss(input: Any, target: Any, size_average: bool | None = None,
+                     reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
+    """log(1 + exp(-target * input)), `target` being 1 or -1."""
+    return reduced(log1p(exp(-target * input)), legacy(reduction, size_average, reduce))
+
+
+def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None,
+                                size_average: bool | None = None, reduce: bool | None = None,
+                                reduction: str = "mean") -> Any:  # fmt: skip
+    """Cross entropy of each class by itself, averaged over the classes (the last dimension)."""
+    each = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    each = each if weight is None else each * weight
+    return reduced(each.mean(-1), legacy(reduction, size_average, reduce))
+
+
+def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0,
+                      weight: Any = None, size_average: bool | None = None,
+                      reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
+    """Mean over the classes i other than the target y of max(0, margin - input[y] + input[i])^p,
+    times `weight[y]`; `input` (N, C) or (C,), `target` (N,) or ()."""
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and len(weight.shape) != 1:
+        raise ValueError("weight must be one-dimensional")
+    rows = input if len(input.shape) == 2 else input.reshape((1, -1))
+    labels = target.reshape((-1,))
+    right = rows.gather(1, labels.unsqueeze(1))
+    short = clamp_min(margin - right + rows, 0)
+    each = short * short if p == 2 else short
+    each = each if weight is None else each * weight[labels].unsqueeze(1)
+    each = each.scatter(1, labels.unsqueeze(1), 0)
+    result = each.sum(1) / rows.shape[1]
+    result = result if target.shape else result.squeeze(0)
+    return reduced(result, legacy(reduction, size_average, reduce))
+
+
+def _distance(one: Any, other: Any, p: float, eps: float) -> Any:
+    return norm(one - other + eps, p, -1)
+
+
+def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0,
+                        p: float = 2, eps: float = 1e-6, swap: bool = False,
+                        size_average: bool | None = None, reduce: bool | None = None,
+                        reduction: str = "mean") -> Any:  # fmt: skip
+    """max(0, margin + |anchor - positive| - |anchor - negative|) with the p-norm of the last
+    dimension; `swap`: the distance of positive and negative counts where it is smaller."""
+    return _triplets(
+        anchor, positive, negative, lambda a, b: _distance(a, b, p, eps), margin, swap,
+        legacy(reduction, size_average, reduce), "triplet_margin_loss",
+    )  # fmt: skip
+
+
+def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any, *,
+                                      distance_function: Callable[[Any, Any], Any] | None = None,
+                                      margin: float = 1.0, swap: bool = False,
+                                      reduction: str = "mean") -> Any:  # fmt: skip
+    """As `triplet_margin_loss` with a distance of one's own; None: the Euclidean one."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    distance = distance_function or (lambda a, b: _distance(a, b, 2, 1e-6))
+    return _triplets(
+        anchor, positive, negative, distance, margin, swap, reduction,
+        "triplet_margin_with_distance_loss",
+    )  # fmt: skip
+
+
+def _triplets(anchor: Any, positive: Any, negative: Any, distance: Callable[[Any, Any], Any],
+              margin: float, swap: bool, reduction: str, name: str) -> Any:  # fmt: skip
+    dims = [len(x.shape) for x in (anchor, positive, negative)]
+    if len(set(dims)) > 1:
+        raise RuntimeError(
+            f"The anchor, positive, and negative tensors are expected to have the same number of "
+            f"dimensions, but got: anchor {dims[0]}D, positive {dims[1]}D, and negative "
+            f"{dims[2]}D inputs"
+        )
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        other = distance(positive, negative)
+        far = where(other < far, other, far)
+    return reduced(clamp_min(margin + near - far, 0), reduction)
+
+
+def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool = False,
+                     size_average: bool | None = None, eps: float = 1e-8,
+                     reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
+    """Negative log likelihood of counts under a Poisson rate, or its log; `full`: with Stirling's
+    approximation of log(target!)."""
+    reduction = legacy(reduction, size_average, reduce)
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    each = exp(input) - target * input if log_input else input - target * log(input + eps)
+    if full:
+        stirling = target * log(target) - target + log(target * (2 * math.pi)) * 0.5
+        each = each + where(target > 1, stirling, 0)
+    return reduced(each, reduction)
+
+
+def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6,
+                      reduction: str = "mean") -> Any:  # fmt: skip
+    """Negative log likelihood of targets under a Gaussian of mean `input` and variance `var`, which
+    is at least `eps`; `full`: with the constant log(2 pi) / 2.
+
+    ValueError where `var` is of no fitting size or has a negative element.
+    """
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = input * 0 + var
+    else:
+        negative = ErrorOf(ValueError, ("var has negative entry/entries",))
+        raise_if_record((var < 0).any(), error=negative)
+    shape, found = input.shape, var.shape
+    if len(found) == len(shape) - 1 and tuple(map(hint, found)) == tuple(map(hint, shape[:-1])):
+        var = var.unsqueeze(-1)
+    elif len(found) != len(shape) or any(
+        hint(n) not in (1, hint(m)) for n, m in zip(found[-1:], shape[-1:])
+    ):
+        raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not valid")
+    held = var.detach().clamp(min=eps)
+    var = var + (held - var.detach())  # the bound counts as a constant for gradients
+    each = (log(var) + (input - target) ** 2 / var) * 0.5
+    if full:
+        each = each + 0.5 * math.log(2 * math.pi)
+    return reduced(each, reduction)
