@@ -28,6 +28,7 @@ from tracejit.ops.adaptive_pooling import (
     adaptive_max_pool2d,
     adaptive_max_pool3d,
 )
+from tracejit.ops.batch_norm import batch_norm, instance_norm
 from tracejit.ops.classification import cross_entropy, nll_loss
 from tracejit.ops.composite import scaled_dot_product_attention
 from tracejit.ops.convolution import (
@@ -89,7 +90,13 @@ from tracejit.ops.margin_losses import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from tracejit.ops.normalization import layer_norm, normalize
+from tracejit.ops.normalization import (
+    group_norm,
+    layer_norm,
+    local_response_norm,
+    normalize,
+    rms_norm,
+)
 from tracejit.ops.pointwise import sigmoid, tanh
 from tracejit.ops.pooling import (
     avg_pool1d,

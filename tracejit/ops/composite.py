@@ -14,7 +14,7 @@ from typing import Any
 
 from tracejit.ops.pointwise_record import convert
 from tracejit.ops.record import Op
-from tracejit.ops.types import FLOATING, TensorType, bool_, dtype, float32
+from tracejit.ops.types import FLOATING, SCALAR_NAMES, TensorType, bool_, dtype, float32
 
 
 def composite(name: str, operands: Sequence[str], body: Callable[..., Any], *,
@@ -43,8 +43,7 @@ def widened(x: Any) -> Any:
 def must_float(name: str, d: dtype) -> None:
     """NotImplementedError unless `d` is a floating point dtype."""
     if d.category != FLOATING:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{d.name}': expected a floating "
-                                  "point dtype")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{SCALAR_NAMES[d.name]}'")
 
 
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None,

@@ -10,6 +10,7 @@ import sys
 
 from tracejit.nn import (
     activation,
+    batch_norm,
     containers,
     convolution,
     embedding,
@@ -26,9 +27,11 @@ from tracejit.nn.module import Module  # noqa: F401
 
 PLACES = {
     "activation": activation,
+    "batchnorm": batch_norm,
     "container": containers,
     "conv": convolution,
     "dropout": embedding,
+    "instancenorm": batch_norm,
     "lazy": lazy,
     "linear": linear,
     "loss": loss,

@@ -1,0 +1,257 @@
+"""Layers that normalise each channel, over a batch or each of its elements, and may keep running
+statistics.
+
+In: tensors (N, C, ...); instance norms take (C, ...) too. Out: tensors of the same shape.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import tracejit
+from tracejit.nn import functional as F
+from tracejit.nn import init
+from tracejit.nn.module import Module
+from tracejit.nn.parameter import Parameter
+
+
+class _ChannelNorm(Module):
+    """Parameters and running statistics, one element for each channel."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        kind = {"device": device, "dtype": dtype}
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            made = Parameter(tracejit.empty(num_features, **kind)) if wanted else None
+            self.register_parameter(name, made)
+        kept = track_running_stats
+        self.register_buffer("running_mean", tracejit.zeros(num_features, **kind) if kept else None)
+        self.register_buffer("running_var", tracejit.ones(num_features, **kind) if kept else None)
+        count = tracejit.tensor(0, dtype=tracejit.int64, device=device) if kept else None
+        self.register_buffer("num_batches_tracked", count)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Mean zero, variance one, no batches."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Weight one, bias zero, running statistics as at the start."""
+        self.reset_running_stats()
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+            f"affine={self.affine}, bias={self.bias is not None}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class _BatchNorm(_ChannelNorm):
+    def _check_input_dim(self, input: Any) -> None:
+        raise NotImplementedError
+
+    def forward(self, input: Any) -> Any:
+        self._check_input_dim(input)
+        momentum: Any = 0.0 if self.momentum is None else self.momentum
+        keeps = self.training and self.track_running_stats
+        if keeps and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:  # the mean over all batches
+                momentum = 1.0 / self.num_batches_tracked.to(tracejit.float64)
+        statistics = (
+            (self.running_mean, self.running_var) if keeps or not self.training else (None, None)
+        )
+        by_batch = self.training or self.running_mean is None and self.running_var is None
+        return F.batch_norm(
+            input, *statistics, self.weight, self.bias, by_batch, momentum, self.eps
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """`F.batch_norm` of (N, C) or (N, C, L): by the batch in training, by running statistics in
+    evaluation.
+
+    momentum  None: the running statistics are the means over all batches
+    affine    with a weight and, unless `bias` is False, a bias
+    track_running_stats  False: by the batch in evaluation too
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.BatchNorm1d(2)
+    >>> layer(tracejit.tensor([[0.0, 0.0], [2.0, 4.0]])).round().tolist()
+    [[-1.0, -1.0], [1.0, 1.0]]
+    >>> layer.running_mean
+    tensor([0.1000, 0.2000])
+
+    ValueError for inputs of other dimensions, and in training for one value per channel.
+    """
+
+    def _check_input_dim(self, input: Any) -> None:
+        _check_dimensions(input, 2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """`BatchNorm1d` of (N, C, H, W).
+
+    >>> import tracejit
+    >>> tracejit.nn.BatchNorm2d(3)(tracejit.randn(2, 3, 4, 5)).shape
+    tracejit.Size([2, 3, 4, 5])
+    """
+
+    def _check_input_dim(self, input: Any) -> None:
+        _check_dimensions(input, 4)
+
+
+class BatchNorm3d(_BatchNorm):
+    """`BatchNorm1d` of (N, C, D, H, W).
+
+    >>> import tracejit
+    >>> tracejit.nn.BatchNorm3d(3)(tracejit.randn(2, 3, 4, 5, 6)).shape
+    tracejit.Size([2, 3, 4, 5, 6])
+    """
+
+    def _check_input_dim(self, input: Any) -> None:
+        _check_dimensions(input, 5)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """`BatchNorm1d` of (N, C, ...); there is one process, so there is nobody to agree with.
+
+    >>> import tracejit
+    >>> tracejit.nn.SyncBatchNorm(3)(tracejit.randn(2, 3)).shape
+    tracejit.Size([2, 3])
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Any) -> None:
+        if len(input.shape) < 2:
+            raise ValueError(f"expected at least 2D input (got {len(input.shape)}D input)")
+
+
+class _InstanceNorm(_ChannelNorm):
+    _dimensions: int  # of an input without a batch
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
+
+    def forward(self, input: Any) -> Any:
+        _check_dimensions(input, self._dimensions, self._dimensions + 1)
+        self._check_channels(input)
+        alone = len(input.shape) == self._dimensions
+        out = F.instance_norm(
+            input.unsqueeze(0) if alone else input,
+            self.running_mean, self.running_var, self.weight, self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum, self.eps,
+        )  # fmt: skip
+        return out.squeeze(0) if alone else out
+
+    def _check_channels(self, input: Any) -> None:
+        dim = len(input.shape) - self._dimensions
+        found = input.shape[dim]
+        if found == self.num_features:
+            return
+        if self.affine:
+            raise ValueError(
+                f"expected input's size at dim={dim} to match num_features "
+                f"({self.num_features}), but got: {found}."
+            )
+        warnings.warn(
+            f"input's size at dim={dim} does not match num_features. You can silence this warning "
+            "by not passing in num_features, which is not used because affine=False",
+            stacklevel=3,
+        )
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """`F.instance_norm` of (N, C, L) or (C, L).
+
+    track_running_stats  evaluation goes by running statistics
+
+    >>> import tracejit
+    >>> tracejit.nn.InstanceNorm1d(1)(tracejit.tensor([[[0.0, 4.0]]])).round().tolist()
+    [[[-1.0, 1.0]]]
+
+    ValueError for inputs of other dimensions, and for one element per channel in training.
+    """
+
+    _dimensions = 2
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """`InstanceNorm1d` of (N, C, H, W) or (C, H, W).
+
+    >>> import tracejit
+    >>> tracejit.nn.InstanceNorm2d(3)(tracejit.randn(2, 3, 4, 5)).shape
+    tracejit.Size([2, 3, 4, 5])
+    """
+
+    _dimensions = 3
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """`InstanceNorm1d` of (N, C, D, H, W) or (C, D, H, W).
+
+    >>> import tracejit
+    >>> tracejit.nn.InstanceNorm3d(3)(tracejit.randn(3, 4, 5, 6)).shape
+    tracejit.Size([3, 4, 5, 6])
+    """
+
+    _dimensions = 4
+
+
+def _check_dimensions(input: Any, *allowed: int) -> None:
+    if len(input.shape) not in allowed:
+        wanted = " or ".join(f"{n}D" for n in allowed)
+        raise ValueError(f"expected {wanted} input (got {len(input.shape)}D input)")
