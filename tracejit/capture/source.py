@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
-from tracejit.capture.location import is_own
+from tracejit.capture.location import RECURRENCE, is_own
 from tracejit.capture.rewrite import rewrite_function
 from tracejit.capture.rewrite_expressions import BOUND, RUNTIME
 from tracejit.capture.rewrite_names import Function
@@ -60,8 +60,9 @@ def convert(function: Any, runtime: object) -> Any:
     """The function with its control flow handed to `runtime`, or `function` itself.
 
     Shares globals, closure cells, defaults and attributes with `function`. Builtins, classes,
-    tracejit's own and the standard library's functions, generators, coroutines, functions that
-    look at their frame (`locals()`) and those without dependable source come back as they are.
+    tracejit's own (but for loops over time) and the standard library's functions, generators,
+    coroutines, functions that look at their frame (`locals()`) and those without dependable source
+    come back as they are.
 
     >>> convert(len, None) is len
     True
@@ -140,7 +141,7 @@ def _converted_code(function: FunctionType) -> CodeType | None:
 
 
 def _left_alone(code: CodeType) -> bool:
-    if is_own(code) or is_converted(code):
+    if is_own(code) and code.co_filename != RECURRENCE or is_converted(code):
         return True
     installed = "site-packages" in code.co_filename or "dist-packages" in code.co_filename
     return code.co_filename.startswith(_LIBRARY) and not installed

@@ -20,6 +20,7 @@ from tracejit.nn import (
     module,
     normalization,
     pooling,
+    recurrent,
     transformer,
     upsampling,
 )
@@ -38,6 +39,7 @@ PLACES = {
     "module": module,
     "normalization": normalization,
     "pooling": pooling,
+    "rnn": recurrent,
     "sparse": embedding,
     "transformer": transformer,
     "upsampling": upsampling,

@@ -1,0 +1,91 @@
+"""Loops over time: one step of a recurrent layer after the other, and the steps.
+
+In: what the inputs give the gates, (T, N, gates * H), the states before the first step, the weights
+of one layer in one direction. Out: what each step gives, (T, N, H), and the states after the last.
+Called by recurrent layers; the steps by cells too. A recording takes the loop functions as it takes
+the user's: their loop is one node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tracejit.eager.recording import active
+from tracejit.nn import functional as F
+from tracejit.ops.joining import stack
+from tracejit.ops.pointwise_logic import where
+
+State = tuple[Any, ...]  # h, and c of an LSTM
+Weights = tuple[Any, Any, Any, Any, Any]  # of inputs, of states, their biases, of the projection
+
+
+def _gates(x: Any, count: int) -> tuple[Any, ...]:
+    return x.unflatten(-1, (count, -1)).unbind(-2)
+
+
+def tanh_step(x: Any, state: State, weights: Weights) -> State:
+    """h of a plain recurrent layer."""
+    return (F.tanh(x + F.linear(state[0], weights[1], weights[3])),)
+
+
+def relu_step(x: Any, state: State, weights: Weights) -> State:
+    """h of a plain recurrent layer with relu."""
+    return (F.relu(x + F.linear(state[0], weights[1], weights[3])),)
+
+
+def lstm_step(x: Any, state: State, weights: Weights) -> State:
+    """h and c of an LSTM; gates: input, forget, cell, output."""
+    h, c = state
+    i, f, g, o = _gates(x + F.linear(h, weights[1], weights[3]), 4)
+    c = F.sigmoid(f) * c + F.sigmoid(i) * F.tanh(g)
+    h = F.sigmoid(o) * F.tanh(c)
+    return h if weights[4] is None else F.linear(h, weights[4]), c
+
+
+def gru_step(x: Any, state: State, weights: Weights) -> State:
+    """h of a GRU; gates: reset, update, new."""
+    (h,) = state
+    xr, xz, xn = _gates(x, 3)
+    hr, hz, hn = _gates(F.linear(h, weights[1], weights[3]), 3)
+    n = F.tanh(xn + F.sigmoid(xr + hr) * hn)
+    return (n + F.sigmoid(xz + hz) * (h - n),)
+
+
+def _loop(step: Callable, inputs: Any, state: State, weights: Weights) -> tuple[Any, State]:
+    outputs = []
+    for x in inputs:
+        state = step(x, state, weights)
+        outputs.append(state[0])
+    return stack(outputs), state
+
+
+def _loop_where(
+    step: Callable, inputs: Any, state: State, weights: Weights, present: Any
+) -> tuple[Any, State]:
+    outputs = []
+    for x, takes_part in zip(inputs, present):
+        after = step(x, state, weights)
+        state = tuple([where(takes_part, new, old) for new, old in zip(after, state)])
+        outputs.append(state[0])
+    return stack(outputs), state
+
+
+def over_time(
+    step: Callable, input: Any, state: State, weights: Weights, backward: bool, present: Any
+) -> tuple[Any, State]:
+    """(outputs, last state) of `step` over (T, N, features), from the last on if `backward`.
+
+    present  (T, N, 1), None for all: which elements of the batch a step is for; the others keep
+    their state
+    """
+    inputs = F.linear(input, weights[0], weights[2])
+    if backward:
+        inputs, present = inputs.flip(0), None if present is None else present.flip(0)
+    rest = () if present is None else (present,)
+    loop: Callable = _loop if present is None else _loop_where
+    recorder = active.recorder
+    if recorder is not None:
+        loop = recorder.adapted(loop)
+    outputs, state = loop(step, inputs, state, weights, *rest)
+    return outputs.flip(0) if backward else outputs, state
