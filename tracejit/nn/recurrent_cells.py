@@ -1,0 +1,177 @@
+"""One step of a recurrent layer as a layer: RNNCell, LSTMCell, GRUCell.
+
+In: (N, input_size) or (input_size,), the states before the step. Out: the states after it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tracejit
+from tracejit.nn import functional as F
+from tracejit.nn import init
+from tracejit.nn.module import Module
+from tracejit.nn.parameter import Parameter
+from tracejit.nn.recurrence import State, gru_step, lstm_step, relu_step, tanh_step
+
+
+class RNNCellBase(Module):
+    """Weights and biases of `num_chunks` gates."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        kind = {"device": device, "dtype": dtype}
+        rows = num_chunks * hidden_size
+        self.weight_ih = Parameter(tracejit.empty((rows, input_size), **kind))
+        self.weight_hh = Parameter(tracejit.empty((rows, hidden_size), **kind))
+        for name in ("bias_ih", "bias_hh"):
+            made = Parameter(tracejit.empty(rows, **kind)) if bias else None
+            self.register_parameter(name, made)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Uniform in +-1 / sqrt(hidden_size)."""
+        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def extra_repr(self) -> str:
+        shown = f"{self.input_size}, {self.hidden_size}"
+        if self.bias is not True:
+            shown += f", bias={self.bias}"
+        if getattr(self, "nonlinearity", "tanh") != "tanh":
+            shown += f", nonlinearity={self.nonlinearity}"
+        return shown
+
+    def _after(self, step: Any, input: Any, states: State | None, names: tuple[str, ...]) -> State:
+        """The states after a step; zeros are before it if there are none."""
+        self._check_dimensions(input, "input")
+        for x, name in zip(states or (), names):
+            self._check_dimensions(x, name)
+        alone = len(input.shape) == 1
+        x = input.unsqueeze(0) if alone else input
+        if states is None:
+            zeros = tracejit.zeros(
+                (x.shape[0], self.hidden_size), dtype=x.dtype, device=x.device
+            )
+            states = (zeros,) * len(names)
+        elif alone:
+            states = tuple(s.unsqueeze(0) for s in states)
+        self._check_sizes(x, states)
+        weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh, None)
+        after = step(F.linear(x, weights[0], weights[2]), states, weights)
+        return tuple(s.squeeze(0) for s in after) if alone else after
+
+    def _check_dimensions(self, x: Any, name: str) -> None:
+        if len(x.shape) not in (1, 2):
+            raise ValueError(
+                f"{type(self).__name__}: Expected {name} to be 1D or 2D, got {len(x.shape)}D "
+                "instead"
+            )
+
+    def _check_sizes(self, input: Any, states: State) -> None:
+        if input.shape[1] != self.input_size:
+            raise RuntimeError(
+                f"input has inconsistent input_size: got {input.shape[1]} expected "
+                f"{self.input_size}"
+            )
+        for k, x in enumerate(states):
+            if x.shape[0] != input.shape[0]:
+                raise RuntimeError(
+                    f"Input batch size {input.shape[0]} doesn't match hidden{k} batch size "
+                    f"{x.shape[0]}"
+                )
+            if x.shape[1] != self.hidden_size:
+                raise RuntimeError(
+                    f"hidden{k} has inconsistent hidden_size: got {x.shape[1]}, expected "
+                    f"{self.hidden_size}"
+                )
+
+
+class RNNCell(RNNCellBase):
+    """h' = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh).
+
+    nonlinearity  "tanh" or "relu"
+
+    >>> import tracejit
+    >>> tracejit.nn.RNNCell(3, 4)(tracejit.zeros(2, 3)).shape
+    tracejit.Size([2, 4])
+
+    ValueError for inputs of more dimensions, RuntimeError for other sizes.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        steps = {"tanh": tanh_step, "relu": relu_step}
+        if self.nonlinearity not in steps:
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        states = None if hx is None else (hx,)
+        return self._after(steps[self.nonlinearity], input, states, ("hidden",))[0]
+
+
+class LSTMCell(RNNCellBase):
+    """One step of an LSTM: (h, c) from an input and (h, c).
+
+    >>> import tracejit
+    >>> h, c = tracejit.nn.LSTMCell(3, 4)(tracejit.zeros(2, 3))
+    >>> h.shape, c.shape
+    (tracejit.Size([2, 4]), tracejit.Size([2, 4]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        states = None if hx is None else (hx[0], hx[1])
+        h, c = self._after(lstm_step, input, states, ("hx[0]", "hx[1]"))
+        return h, c
+
+
+class GRUCell(RNNCellBase):
+    """One step of a GRU: h from an input and h.
+
+    >>> import tracejit
+    >>> tracejit.nn.GRUCell(3, 4)(tracejit.zeros(3)).shape
+    tracejit.Size([4])
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        return self._after(gru_step, input, None if hx is None else (hx,), ("hidden",))[0]
