@@ -111,23 +111,25 @@ _COMPILING = {
     "CaptureError": "tracejit.capture.recorder",
     "compare": "tracejit.debug.compare",
 }
-_SUBMODULES = ("config", "debug", "jit", "logs")
+_SAVING = dict.fromkeys(("load", "save"), "tracejit.serialization")
+_LATER = {**_COMPILING, **_SAVING}
+_SUBMODULES = ("config", "debug", "jit", "logs", "serialization", "utils")
 
 
 def __getattr__(name: str) -> Any:
-    """What compiles, on first use: it brings in capture and the runtime."""
+    """What compiles, saves or loads data, on first use: it brings in capture and the runtime."""
     import importlib
 
     if name in _SUBMODULES:
         return importlib.import_module(f"tracejit.{name}")
-    if name in _COMPILING:
-        found = globals()[name] = getattr(importlib.import_module(_COMPILING[name]), name)
+    if name in _LATER:
+        found = globals()[name] = getattr(importlib.import_module(_LATER[name]), name)
         return found
     raise AttributeError(f"module 'tracejit' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_COMPILING) | set(_SUBMODULES))
+    return sorted(set(globals()) | set(_LATER) | set(_SUBMODULES))
 
 
 def is_tensor(obj: Any) -> Any:

@@ -190,7 +190,7 @@ def _is_internal(cls: type) -> bool:
     module = str(cls.__module__)
     if not module.startswith("tracejit.") or issubclass(cls, Tensor):
         return False
-    return not module.startswith(("tracejit.nn", "tracejit.optim"))
+    return not module.startswith(_USERS_STATE)
 
 
 def _is_ours(cls: type, name: str) -> bool:
@@ -330,9 +330,7 @@ class State:
             ):
                 self._child(place, "attr", name, own[name], f"{place.text}.{name}")
             return
-        if module.startswith("tracejit.") and not module.startswith(
-            ("tracejit.nn", "tracejit.optim")
-        ):
+        if module.startswith("tracejit.") and not module.startswith(_USERS_STATE):
             if isinstance(
                 own.get("function"), FunctionType
             ):  # a captured function: its own code counts
@@ -483,6 +481,8 @@ class State:
 
 
 _SLOT = MemberDescriptorType
+# Modules of ours whose objects hold what the user put into them.
+_USERS_STATE = ("tracejit.nn", "tracejit.optim", "tracejit.utils")
 _QUIET = (type(object.__init__), type(object.__new__), type(int.real), type(str.join))
 _WITH_ATTRIBUTES = ("object", "module", "identity", "tensor", "function")
 

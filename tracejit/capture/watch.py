@@ -36,6 +36,7 @@ _INSTALLED = (
 _LIBRARY = (
     PACKAGE + "nn",
     PACKAGE + "optim",
+    PACKAGE + "utils",
 )  # own code that reads the user's state like user code does
 _RUNTIME = PACKAGE + "capture/control.py"  # does what the user's code says
 _UNWATCHED = (PACKAGE + "nn/module", PACKAGE + "optim/state.py")
@@ -213,7 +214,7 @@ _silent: dict[int, CodeType] = {}
 
 
 def is_watched(code: CodeType) -> bool:
-    """User code, and tracejit's layers and optimizers, which read the user's state."""
+    """User code, and tracejit's layers, optimizers and datasets, which read the user's state."""
     if not is_own(code):
         return True
     name = code.co_filename

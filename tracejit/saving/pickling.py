@@ -1,0 +1,123 @@
+"""An object as a pickle that names what PyTorch names, with the elements of its tensors beside it.
+
+In: an object. Out: the pickle's bytes and the storages it refers to by number. Tensors over the
+same storage refer to the same number. Objects of the user's are pickled as Python pickles them.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import pickle
+from collections import OrderedDict
+from typing import Any
+
+from tracejit.eager.metadata import layout
+from tracejit.eager.size import Size
+from tracejit.eager.state import TensorState, strides_of
+from tracejit.eager.tensor import Tensor
+from tracejit.memory import Storage, device
+from tracejit.nn.parameter import Parameter
+from tracejit.ops.types import dtype
+from tracejit.saving import names
+from tracejit.saving.names import TorchName
+
+MIXED = (
+    "Cannot save multiple tensors or storages that view the same data as different types"
+)
+
+
+class _Reference:
+    """A storage, as a pickle refers to it."""
+
+    __slots__ = ("storage", "kind")
+
+    def __init__(self, storage: Storage, kind: dtype) -> None:
+        self.storage, self.kind = storage, kind
+
+
+# Python's own pickler in Python: the one in C writes no name that it cannot import.
+_PythonPickler: Any = pickle._Pickler
+
+
+class Pickler(_PythonPickler):
+    """One pickle; `storages` are its tensors' in the order of their numbers."""
+
+    dispatch = dict(_PythonPickler.dispatch)
+
+    def __init__(self, file: Any, protocol: int) -> None:
+        super().__init__(file, protocol)
+        self.storages: list[Storage] = []
+        self._known: dict[int, tuple[str, dtype]] = {}
+
+    def persistent_id(self, obj: Any) -> Any:
+        """What stands for a storage: its type, number, place and number of elements."""
+        if type(obj) is not _Reference:
+            return None
+        storage, kind = obj.storage, obj.kind
+        if id(storage) not in self._known:
+            self._known[id(storage)] = str(len(self.storages)), kind
+            self.storages.append(storage)
+        key, known = self._known[id(storage)]
+        if known is not kind:
+            raise RuntimeError(MIXED)
+        name, count = names.STORAGE_NAMES[kind], storage.nbytes // kind.itemsize
+        return "storage", name, key, str(storage.device), count
+
+    def reducer_override(self, obj: Any) -> Any:
+        """How to make the object again, by PyTorch's names; NotImplemented for what has none."""
+        kind = type(obj)
+        if issubclass(kind, TensorState):
+            return _tensor(obj)
+        if kind is dtype:
+            return NotImplemented
+        if kind is device:
+            return names.DEVICE, (obj.type,) if obj.index is None else (obj.type, obj.index)
+        if kind is Size:
+            return names.SIZE, (tuple(obj),)
+        if kind is bytes and not obj and self.proto < 3:
+            return codecs.encode, ("", "latin1")  # Python's `bytes()` is not allowed by PyTorch
+        if kind is layout:
+            return names.LAYOUT, (repr(obj).replace("tracejit", "torch"),)
+        return NotImplemented
+
+    def save_name(self, obj: TorchName) -> None:
+        """A name, though nothing of that name can be imported."""
+        if self.proto >= 4:
+            self.save(obj.module)
+            self.save(obj.name)
+            self.write(pickle.STACK_GLOBAL)
+        else:
+            self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
+        self.memoize(obj)
+
+    def save_dtype(self, obj: dtype) -> None:
+        """A dtype is its name."""
+        self.save(names.DTYPE_NAMES[obj])
+
+    dispatch[TorchName] = save_name
+    dispatch[dtype] = save_dtype
+
+
+def _tensor(x: Any) -> tuple:
+    """How to make a tensor again."""
+    x.array  # noqa: B018 - names the leak of a deferred tensor
+    if type(x) is Parameter:
+        data, state = x.detach(), x.__dict__
+        if state:
+            return names.PARAMETER_WITH_STATE, (data, x.requires_grad, OrderedDict(), dict(state))
+        return names.PARAMETER, (data, x.requires_grad, OrderedDict())
+    parts: tuple = (_Reference(x._storage, x._dtype), x._offset, tuple(x._shape), strides_of(x),
+             x.requires_grad, OrderedDict())
+    if type(x) is Tensor and not x.__dict__:
+        return names.TENSOR, parts
+    cls = names.TENSOR_CLASS if type(x) is Tensor else type(x)
+    return names.TYPED, (names.TENSOR, cls, parts, dict(x.__dict__))
+
+
+def pickled(obj: Any, protocol: int) -> tuple[bytes, list[Storage]]:
+    """An object's pickle, and the storages it refers to."""
+    file = io.BytesIO()
+    pickler = Pickler(file, protocol)
+    pickler.dump(obj)
+    return file.getvalue(), pickler.storages

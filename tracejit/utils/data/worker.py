@@ -1,0 +1,182 @@
+"""What a worker process of the loader does: it fetches batches that the loader asks for.
+
+In: tasks from a queue: what to fetch, `RESUME` at the start of another pass, None at the end. Out:
+one message for each but the last, over a pipe of the worker's own, so that they arrive in the order
+of the tasks. A worker ends when the loader does, or its process.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import random
+import sys
+import traceback
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import numpy as np
+
+from tracejit.memory import set_num_threads
+from tracejit.ops.generators import MASK, manual_seed
+
+RESUME = "resume"
+BATCH, ERROR, ENDED, RESUMED = range(4)
+PARENT_CHECK = 5.0  # seconds between looks at whether the loader's process is still there
+# The loader's ends of all pipes: a forked worker has copies, which would keep pipes from breaking.
+loader_ends: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+
+@dataclass(frozen=True)
+class WorkerInfo:
+    """What `get_worker_info` says to code that runs in a worker process.
+
+    seed     what Python's and tracejit's generators were seeded with here
+    dataset  this process's copy
+    """
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+
+
+_info: WorkerInfo | None = None
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """Which worker process this is; None in any other process.
+
+    >>> get_worker_info() is None
+    True
+    """
+    return _info
+
+
+class RaisedInWorker:
+    """An exception on its way to the loader's process, with the text of its traceback."""
+
+    def __init__(self, error: BaseException, worker: int) -> None:
+        self.kind: Any = type(error)
+        text = "".join(traceback.format_exception(error))
+        self.text = f"Caught {self.kind.__name__} in DataLoader worker process {worker}.\n" \
+                    f"Original {text}"
+
+    def raise_again(self) -> None:
+        """Raise an exception of the same type, or RuntimeError where it takes other arguments."""
+        if self.kind is KeyError:
+            raise KeyError(_Verbatim(self.text))
+        try:
+            error = self.kind(self.text)
+        except Exception:
+            error = RuntimeError(self.text)
+        raise error
+
+
+class _Verbatim(str):
+    """A text that KeyError shows as it is, in lines."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass
+class Assignment:
+    """What a worker is told when it starts."""
+
+    worker: int
+    workers: int
+    dataset: Any
+    fetcher: Callable[[Any], Any]  # makes a fetcher of the dataset
+    seed: int
+    init: Callable[[int], Any] | None
+    parent: int
+
+
+def run(assignment: Assignment, tasks: Any, results: Connection) -> None:
+    """The worker process: its main function."""
+    for connection in list(loader_ends):
+        connection.close()
+    try:
+        _serve(assignment, tasks, results)
+    except (KeyboardInterrupt, BrokenPipeError, ConnectionResetError):
+        pass  # the loader's process is told itself, or wants no more
+    finally:
+        tasks.cancel_join_thread()
+        results.close()
+
+
+def _serve(assignment: Assignment, tasks: Any, results: Connection) -> None:
+    failed: RaisedInWorker | None = None
+    fetcher = None
+    try:
+        _prepare(assignment)
+        fetcher = assignment.fetcher(assignment.dataset)
+    except Exception as error:
+        failed = RaisedInWorker(error, assignment.worker)
+    while (task := _next_task(tasks, assignment.parent)) is not None:
+        message: tuple[int, Any]
+        try:
+            if failed is not None:
+                message, failed = (ERROR, failed), None
+            elif task[0] == RESUME:
+                fetcher = assignment.fetcher(assignment.dataset)
+                message = RESUMED, None
+            elif fetcher is None:
+                message = ENDED, None
+            else:
+                message = BATCH, fetcher.fetch(task[1])
+        except StopIteration:
+            message = ENDED, None
+        except Exception as error:
+            message = ERROR, RaisedInWorker(error, assignment.worker)
+        results.send_bytes(_packed(message, assignment.worker))
+
+
+def _prepare(assignment: Assignment) -> None:
+    global _info
+    set_num_threads(1)
+    seed = assignment.seed + assignment.worker
+    random.seed(seed)
+    manual_seed(seed & MASK)
+    words = np.random.SeedSequence([assignment.seed, assignment.worker]).generate_state(4)
+    np.random.seed(words)
+    _info = WorkerInfo(assignment.worker, assignment.workers, seed, assignment.dataset)
+    if assignment.init is not None:
+        assignment.init(assignment.worker)
+
+
+def _next_task(tasks: Any, parent: int) -> Any:
+    while True:
+        try:
+            return tasks.get(timeout=PARENT_CHECK)
+        except queue.Empty:
+            if os.getppid() != parent:
+                return None
+
+
+def _packed(message: tuple[int, Any], worker: int) -> Any:
+    """A message as bytes; what cannot be pickled is an error of the worker's."""
+    try:
+        return ForkingPickler.dumps(message)
+    except Exception as error:
+        raised = RaisedInWorker(error, worker)
+        if message[0] == ERROR:  # an exception whose type is known here only
+            raised.text = message[1].text
+            raised.kind = RuntimeError
+        elif not _can_be_named(raised.kind):
+            raised.kind = RuntimeError
+        return ForkingPickler.dumps((ERROR, raised))
+
+
+def _can_be_named(kind: type) -> bool:
+    try:
+        pickle.dumps(kind)
+    except Exception:
+        return False
+    return sys.modules.get(kind.__module__) is not None
