@@ -307,4 +307,37 @@ def variable_that_was_found_to_be_another_one_is_asked_again(jit):
     return out
 
 
+def loop_over_an_iterator_that_is_left_and_used_again(jit):
+    def body(x):
+        items = iter([1.0, 2.0, 3.0, 4.0])
+        for k in items:
+            x = x + k
+            if x.sum() > 5:
+                break
+        return x, list(items)
+
+    class Steps:
+        def __init__(self):
+            self.left = iter([1.0, 2.0, 3.0, 4.0])
+
+        def __iter__(self):
+            return self.left
+
+    @jit
+    def held(x, steps):
+        for k in steps:
+            x = x + k
+            if x.sum() > 5:
+                break
+        return x
+
+    f, out = jit(body), []
+    for start in (0.0, 4.0):
+        steps = Steps()
+        out += [held(tj.full((2,), start), steps), list(steps)]
+    for start in (0.0, 4.0, -9.0):
+        out += f(tj.full((2,), start))
+    return out
+
+
 PROGRAMS = programs_in(globals())

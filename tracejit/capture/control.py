@@ -26,7 +26,7 @@ from tracejit.capture.host_effects import (
     deferred_repr,
     deferred_str,
 )
-from tracejit.capture.location import user_location
+from tracejit.capture.location import is_own, user_location
 from tracejit.capture.loop_body import Peel
 from tracejit.capture.loop_items import (
     Rolled,
@@ -295,7 +295,11 @@ def _iterations(iterable: Any, body: Callable[[Any], Signal], variables: Variabl
         before = signal if isinstance(signal, Decided) else None
         rolled, peeled = rolled.rest(), True
     left = settled(before)
-    return left if left is not None else _unrolled(iter(iterated(iterable)), body, variables)
+    if left is not None:
+        return left
+    container = iterated(iterable)
+    items = iter(container)
+    return _unrolled(items, body, variables, nested=_is_fresh(items, container))
 
 
 def _unrolled(items: Iterator[Any], body: Callable[[Any], Signal], variables: Variables,
@@ -317,6 +321,12 @@ def _unrolled(items: Iterator[Any], body: Callable[[Any], Signal], variables: Va
         if isinstance(signal, Return) or signal is BREAK:
             return signal
     return None
+
+
+def _is_fresh(items: Iterator[Any], container: Any) -> bool:
+    """Whether nobody else has an iterator, to see how much of it was taken."""
+    code = getattr(getattr(type(container), "__iter__", None), "__code__", None)
+    return items is not container and (code is None or is_own(code))
 
 
 def _nested(signal: Decided, others: Iterator[Any], body: Callable[[Any], Signal],
