@@ -60,8 +60,8 @@ JUMPS = [
         "jumps",
         "the else part runs after a break",
         "tracejit/capture/control.py",
-        "self._branched(broke, lambda: None, lambda: self._ended(None))",
-        "self._branched(broke, lambda: self._ended(None), lambda: self._ended(None))",
+        "self._branched(broke, self._then, self.orelse)",
+        "self._branched(broke, self.orelse, self.orelse)",
         _programs("else or either_way"),
     ),
     Mutant(
