@@ -169,7 +169,7 @@ READS = [
         "checks",
         "positions are not looked at before an op that may fail",
         "tracejit/capture/value_checks.py",
-        'op.kind == "extern" or value.type.dtype.category == INTEGER',
+        'op.kind == "extern" or value.type.dtype.category <= INTEGER',
         'op.kind == "extern"',
         _FAILURES,
     ),
