@@ -15,6 +15,10 @@ CASES = [
     (optim.RAdam, {"lr": 0.01, "betas": (0.9, 0.99)}),
     (optim.RMSprop, {"lr": 0.01, "momentum": 0.5, "centered": True}),
     (optim.Adagrad, {"lr": 0.1, "lr_decay": 0.1}),
+    (optim.Adadelta, {"lr": 0.5, "weight_decay": 0.01}),
+    (optim.Adamax, {"lr": 0.01}),
+    (optim.NAdam, {"lr": 0.01, "weight_decay": 0.01}),
+    (optim.Rprop, {"lr": 0.01}),
 ]
 
 

@@ -80,12 +80,12 @@ class _BatchNorm(_ChannelNorm):
             self.num_batches_tracked.add_(1)
             if self.momentum is None:  # the mean over all batches
                 momentum = 1.0 / self.num_batches_tracked.to(tracejit.float64)
-        statistics = (
-            (self.running_mean, self.running_var) if keeps or not self.training else (None, None)
-        )
+        mean, variance = self.running_mean, self.running_var
+        if self.training and not keeps:
+            mean = variance = None
         by_batch = self.training or self.running_mean is None and self.running_var is None
         return F.batch_norm(
-            input, *statistics, self.weight, self.bias, by_batch, momentum, self.eps
+            input, mean, variance, self.weight, self.bias, by_batch, momentum, self.eps
         )
 
 

@@ -1,0 +1,144 @@
+"""Adamax and NAdam: Adam with the largest gradient instead of the mean square, and with Nesterov's
+momentum.
+
+In: parameters with gradients. Out: parameters and running means written in place. Formulas: Kingma
+and Ba (2015), section 7.1, and Dozat (2016), as PyTorch writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import tracejit
+from tracejit.capture.scalars import read_number
+from tracejit.optim.optimizer import Optimizer, require
+
+
+def _check(lr: float, betas: tuple[float, float], eps: float, weight_decay: float) -> None:
+    require(lr >= 0, "learning rate", lr)
+    require(eps >= 0, "epsilon value", eps)
+    require(0 <= betas[0] < 1, "beta parameter at index 0", betas[0])
+    require(0 <= betas[1] < 1, "beta parameter at index 1", betas[1])
+    require(weight_decay >= 0, "weight_decay value", weight_decay)
+
+
+class Adamax(Optimizer):
+    """p <- p - lr / (1 - beta1^step) * mean / largest, `largest` being a decaying maximum of
+    |gradient| + eps.
+
+    Raises ValueError for options out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        _check(lr, betas, eps, weight_decay)
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "capturable": capturable,
+            },
+        )
+
+    def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        step = tracejit.zeros((), dtype=tracejit.float32, device=p.device)
+        return {"step": step, **{n: tracejit.zeros_like(p) for n in ("exp_avg", "exp_inf")}}
+
+    def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
+        beta1, beta2 = read_number(group, "betas")
+        if group["weight_decay"] != 0:
+            grad = grad + p * group["weight_decay"]
+        step, mean, largest = state["step"], state["exp_avg"], state["exp_inf"]
+        step.copy_(step + 1)
+        mean.copy_(mean + (grad - mean) * (1 - beta1))
+        largest.copy_(tracejit.maximum(largest * beta2, grad.abs() + group["eps"]))
+        rate = read_number(group, "lr") / (1 - beta1 ** step.double())
+        p.copy_(p - mean / largest * rate)
+
+
+class NAdam(Optimizer):
+    """Adam that looks ahead: the step mixes the gradient and the mean by momenta that grow with
+    `momentum_decay`.
+
+    Raises ValueError for options out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        _check(lr, betas, eps, weight_decay)
+        require(momentum_decay >= 0, "momentum_decay value", momentum_decay)
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "momentum_decay": momentum_decay,
+                "decoupled_weight_decay": decoupled_weight_decay,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "differentiable": differentiable,
+            },
+        )
+
+    def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        made = {
+            "step": tracejit.zeros((), dtype=tracejit.float32, device=p.device),
+            "mu_product": tracejit.ones((), dtype=tracejit.float32, device=p.device),
+        }
+        return {**made, **{n: tracejit.zeros_like(p) for n in ("exp_avg", "exp_avg_sq")}}
+
+    def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
+        lr, decay = read_number(group, "lr"), group["weight_decay"]
+        beta1, beta2 = read_number(group, "betas")
+        moved = p
+        if decay != 0 and group["decoupled_weight_decay"]:
+            moved = p * (1 - lr * decay)
+        elif decay != 0:
+            grad = grad + p * decay
+        step, product = state["step"], state["mu_product"]
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        step.copy_(step + 1)
+        count, fading = step.double(), group["momentum_decay"]
+        now = beta1 * (1 - 0.5 * 0.96 ** (count * fading))
+        following = beta1 * (1 - 0.5 * 0.96 ** ((count + 1) * fading))
+        product.copy_(product * now.float())
+        mean.copy_(mean + (grad - mean) * (1 - beta1))
+        square.copy_(square * beta2 + grad * grad * (1 - beta2))
+        denominator = (square / (1 - beta2**count)).sqrt() + group["eps"]
+        whole = product.double()
+        moved = moved - grad / denominator * (lr * (1 - now) / (1 - whole))
+        p.copy_(moved - mean / denominator * (lr * following / (1 - whole * following)))
