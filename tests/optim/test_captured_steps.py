@@ -18,7 +18,6 @@ CASES = [
     (optim.Adadelta, {"lr": 0.5, "weight_decay": 0.01}),
     (optim.Adamax, {"lr": 0.01}),
     (optim.NAdam, {"lr": 0.01, "weight_decay": 0.01}),
-    (optim.Rprop, {"lr": 0.01}),
 ]
 
 
@@ -210,3 +209,25 @@ def test_schedules_change_numbers(name, inside, kind):
 
     report = both(16, kind, options, schedule, inside)
     assert report.compiles <= (5 if inside else 1) and not report.breaks, report
+
+
+def test_rprop_starts_from_its_rate():
+    """Its state is made from the rate, on which the first program depends; the second is the last."""
+
+    def trained(capture):
+        weight = nn.Parameter(tracejit.ones(3, dtype=tracejit.float64))
+        optimizer = optim.Rprop([weight], lr=0.01)
+        schedule = optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+
+        def step(x):
+            optimizer.zero_grad()
+            ((weight * x - 2) ** 2).mean().backward()
+            optimizer.step()
+
+        run = tracejit.script(step) if capture else step
+        for k in range(10):
+            run(tracejit.tensor([1.0, -2.0, 0.5 * k], dtype=tracejit.float64))
+            schedule.step()
+        return weight.tolist(), run.report().cache_misses if capture else 2
+
+    assert trained(True) == trained(False)
