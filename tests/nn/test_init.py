@@ -97,3 +97,33 @@ def test_empty_tensors_warn():
         init.kaiming_uniform_(tracejit.empty(0, 3))
     with pytest.warns(UserWarning, match="mean is more than 2 std"):
         init.trunc_normal_(tracejit.empty(3), mean=9.0)
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (3, 4), (3, 2, 2), (1, 1), (0, 3)])
+def test_orthogonal_rows_or_columns(shape):
+    weight = init.orthogonal_(tracejit.empty(*shape, dtype=tracejit.float64), gain=2)
+    matrix = weight.numpy().reshape(shape[0], math.prod(shape[1:])) / 2
+    square = matrix @ matrix.T if matrix.shape[0] <= matrix.shape[1] else matrix.T @ matrix
+    np.testing.assert_allclose(square, np.eye(len(square)), atol=1e-12)
+    with pytest.raises(ValueError, match="2 or more dimensions"):
+        init.orthogonal_(tracejit.empty(3))
+
+
+def test_sparse_columns():
+    weight = init.sparse_(tracejit.empty(10, 4), 0.35, std=1.0).numpy()
+    assert ((weight == 0).sum(0) == 4).all() and 0.3 < weight.std() < 1.5
+
+
+@pytest.mark.oracle
+def test_dirac_and_older_names():
+    torch = pytest.importorskip("torch")
+    for shape, groups in (((4, 2, 3), 2), ((2, 3, 2, 3), 1), ((3, 3, 1, 2, 3), 3)):
+        mine = init.dirac_(tracejit.empty(*shape), groups)
+        assert mine.tolist() == torch.nn.init.dirac_(torch.empty(*shape), groups).tolist()
+    for library in (torch, tracejit):
+        with pytest.warns(FutureWarning, match="deprecated in favor of `nn.init.constant_`"):
+            assert library.nn.init.constant(library.empty(2), 3).tolist() == [3, 3]
+        with pytest.raises(ValueError, match="dim 0 must be divisible by groups"):
+            library.nn.init.dirac_(library.empty(3, 3, 3), 2)
+    older = {n for n in dir(torch.nn.init) if hasattr(torch.nn.init, n + "_")}
+    assert older <= set(dir(init))

@@ -212,7 +212,7 @@ def test_schedules_change_numbers(name, inside, kind):
 
 
 def test_rprop_starts_from_its_rate():
-    """Its state is made from the rate, on which the first program depends; the second is the last."""
+    """Its state is made from the rate: the first program depends on it, the second does not."""
 
     def trained(capture):
         weight = nn.Parameter(tracejit.ones(3, dtype=tracejit.float64))

@@ -6,9 +6,13 @@ given one. Layers call these in `reset_parameters`, users after that.
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 import tracejit
 from tracejit.eager.modes import no_grad
@@ -164,3 +168,78 @@ def kaiming_normal_(
         return tensor
     spread = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
     return normal_(tensor, 0.0, spread, generator)
+
+
+def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
+    """Fill with `gain` times a random matrix whose rows or columns (the fewer) are orthonormal; all
+    dimensions but the first are columns. From the QR decomposition of a normal matrix, its signs
+    made unique (Saxe et al., 2013). ValueError for fewer than two dimensions.
+    """
+    if tensor.dim() < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0:
+        return tensor
+    rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
+    with no_grad():
+        drawn = normal_(tracejit.empty(rows, columns, dtype=tracejit.float64), generator=generator)
+        matrix = drawn.numpy() if rows >= columns else drawn.numpy().T
+        q, r = np.linalg.qr(matrix)
+        q = q * np.sign(np.diag(r))
+        made = tracejit.from_numpy(np.ascontiguousarray(q if rows >= columns else q.T))
+        return tensor.copy_((made * gain).reshape(tensor.shape))
+
+
+def dirac_(tensor: Any, groups: int = 1) -> Any:
+    """Fill convolution weights (O, I, *kernel) so that channels pass unchanged, as many as there
+    are in each group. ValueError for other than 3 to 5 dimensions."""
+    if tensor.dim() not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if tensor.shape[0] % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+    outputs, centre = tensor.shape[0] // groups, [n // 2 for n in tensor.shape[2:]]
+    with no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(outputs, tensor.shape[1])):
+                tensor[(group * outputs + channel, channel, *centre)] = 1
+    return tensor
+
+
+def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
+    """Normal with deviation `std`, and the fraction `sparsity` of each column zero. ValueError for
+    other than two dimensions."""
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = tensor.shape
+    absent = math.ceil(sparsity * rows)
+    with no_grad():
+        normal_(tensor, 0.0, std, generator)
+        for column in range(columns):
+            order = tracejit.randperm(rows, generator=generator)
+            tensor[order[:absent], column] = 0
+    return tensor
+
+
+def _older(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The name without the underscore, which warns."""
+    new = function.__name__
+    old = new.removesuffix("_")
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(
+            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return function(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = old
+    return call
+
+
+uniform, normal, constant = _older(uniform_), _older(normal_), _older(constant_)
+eye, dirac = _older(eye_), _older(dirac_)
+xavier_uniform, xavier_normal = _older(xavier_uniform_), _older(xavier_normal_)
+kaiming_uniform, kaiming_normal = _older(kaiming_uniform_), _older(kaiming_normal_)
+orthogonal, sparse = _older(orthogonal_), _older(sparse_)
