@@ -77,4 +77,76 @@ def continue_in_the_else_of_an_inner_loop(jit):
     return out
 
 
+def continue_out_of_a_statement_that_is_python(jit):
+    """The iteration does not go on behind it."""
+    def guarded(x):
+        for _ in range(3):
+            with tj.no_grad():
+                if x.sum() < 0.5:
+                    continue
+                x = x * 2
+            x = x - 1
+        return x
+
+    def cleaned(x):
+        left = tj.tensor(3)
+        while left > 0:
+            left = left - 1
+            try:
+                if x.sum() > 4:
+                    if x.sum() > 20:
+                        break
+                    continue
+                x = x + 3
+            finally:
+                x = x + 0.5
+            x = x - 1
+        return x
+
+    def within(x):
+        for t in range(18):
+            with tj.no_grad():
+                if t % 2:
+                    with tj.no_grad():
+                        if x.sum() < 1:
+                            x = x + 2
+                            continue
+                else:
+                    for row in x:
+                        if row > 2:
+                            continue
+                        x = x + row
+                    else:
+                        if x.sum() < 3:
+                            continue
+            x = x - 1
+        return x
+
+    def matched(x):
+        for t in range(3):
+            match t:
+                case 1:
+                    if x.sum() < 0.5:
+                        continue
+                case _:
+                    x = x + 1
+            x = x * 0.5
+        return x
+
+    def ending(x):
+        for _ in range(20):
+            x = x - 1
+            with tj.no_grad():
+                if x.sum() < 0.5:
+                    continue
+                x = x * 0.5
+        return x
+
+    out = []
+    for body in (guarded, cleaned, within, matched, ending):
+        f = jit(body)
+        out += [f(tj.ones(2) * k) for k in (5, -1, 0.3, 2, -6, 0.7)]
+    return out
+
+
 PROGRAMS = programs_in(globals())

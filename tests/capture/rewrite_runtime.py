@@ -137,11 +137,12 @@ def runtime(**others):
         "inplace": inplace,
         "update_item": update_item,
         "fresh": itself,
-        "settled": itself,
+        "settled": lambda signal, within=False: signal,
         "value": value,
         "Return": Return,
         "BREAK": BREAK,
         "CONTINUE": CONTINUE,
+        "SKIP": CONTINUE,
     }
     return SimpleNamespace(**{**meanings, **others})
 

@@ -38,7 +38,7 @@ from tracejit.capture.loop_items import (
 from tracejit.capture.loops import counted_loop, open_loop
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.sharing import are_one
-from tracejit.capture.signals import BREAK, CONTINUE, Decided, Return, Signal
+from tracejit.capture.signals import BREAK, CONTINUE, SKIP, Decided, Return, Signal
 from tracejit.capture.unwatched import unwatched
 from tracejit.capture.variables import Variables
 from tracejit.eager.recording import active
@@ -48,9 +48,10 @@ from tracejit.ops.indexing import update_through_mask
 from tracejit.ops.types import bool_
 
 __all__ = [
-    "BREAK", "CONTINUE", "Return", "and_", "assert_", "both", "call", "effect", "either", "for_",
-    "formatted", "fresh", "get_item", "if_", "inplace", "is_", "iterate", "iterated", "not_", "or_",
-    "percent", "set_item", "settled", "ternary", "text", "update_item", "value", "while_",
+    "BREAK", "CONTINUE", "SKIP", "Return", "and_", "assert_", "both", "call", "effect", "either",
+    "for_", "formatted", "fresh", "get_item", "if_", "inplace", "is_", "iterate", "iterated",
+    "not_", "or_", "percent", "set_item", "settled", "ternary", "text", "update_item", "value",
+    "while_",
 ]  # fmt: skip
 
 Body = Callable[[], Signal]
@@ -169,10 +170,11 @@ def value(signal: Signal) -> Any:
     return signal.value if isinstance(signal, Return) else None
 
 
-def settled(signal: Signal) -> Signal:
-    """How a statement ended, where that must be known now: no Decided."""
+def settled(signal: Signal, within: bool = False) -> Signal:
+    """How a statement ended, where that must be known now: no Decided. `within`: of a function
+    within a `with` or `try`."""
     if not isinstance(signal, Decided):
-        return signal
+        return CONTINUE if signal is SKIP and not within else signal
     if signal.returned is not False and _decide(signal.returned, "one side returns a value"):
         return Return(signal.value)
     if signal.broke is not False and _decide(signal.broke, "it ends a loop"):

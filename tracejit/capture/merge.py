@@ -21,7 +21,7 @@ from tracejit.capture.loop_numbers import (
 )
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import RegionRecorder, region_gradients, trial
-from tracejit.capture.signals import BREAK, CONTINUE, Decided, Return, Signal
+from tracejit.capture.signals import BREAK, CONTINUE, SKIP, Decided, Return, Signal
 from tracejit.capture.structure import (
     Structure,
     difference,
@@ -245,6 +245,8 @@ class Ending:
     def __init__(self, merge: Merge, one: Signal, other: Signal):
         self.merge, self.signals = merge, (one, other)
         self.same = one is other or {one, other} <= {None, CONTINUE}
+        if not self.same and SKIP in self.signals:
+            raise Refused("a `continue` leaves a `with` or `try` in one case only")
         self.returns = isinstance(one, Return) and isinstance(other, Return)
         if not self.same:
             self.broke = self._flag("broke")

@@ -67,6 +67,7 @@ class Block:
     start: Callable[[], list[ast.stmt]] = list
     parameters: tuple[str, ...] = ()
     binds: frozenset[str] = frozenset()  # by `start`
+    within: bool = False  # a native statement, as `with`, behind which the iteration goes on
 
 
 def rewrite_function(node: Function, in_class: bool) -> Function:
@@ -90,6 +91,9 @@ class _Rewriter:
         self.pending: list[Block] = []
         self.count = 0
         self.loops = 0
+        self.within = False  # this place, as `Block.within`
+        self.leaving = False  # the function at work
+        self.ends = False  # with the statement at work the iteration ends
 
     def nested(self, node: ast.Lambda) -> ast.expr:
         return rewrite_function(node, self.in_class)  # type: ignore[return-value]
@@ -124,6 +128,7 @@ class _Rewriter:
 
     def inner_function(self, block: Block) -> ast.FunctionDef:
         self.loops, self.expressions.inner = block.loops, 1
+        self.within = self.leaving = block.within
         outer = sorted((bound_names(block.statements) | block.binds) & self.scope.globals)
         body: list[ast.stmt] = [ast.Nonlocal([*block.names])] if block.names else []
         body += [ast.Global(outer)] if outer else []
@@ -148,6 +153,7 @@ class _Rewriter:
         done: list[ast.stmt] = []
         for place, statement in enumerate(statements, 1):
             rest = statements[place:]
+            self.ends = not (self.within or rest or after)
             if self.takes_rest(statement, tail):
                 return done + self.with_rest(statement, rest, after, tail)
             done += self.statement(statement)
@@ -199,12 +205,12 @@ class _Rewriter:
         counts = reads(statements) + (after.reads if after else Counter())
         found = Rest(self.name("rest"), frozenset(bound), counts)
         place = (self.shared(bound), self.loops, statements[0])
-        self.pending.append(Block(found.function, statements, after, *place))
+        self.pending.append(Block(found.function, statements, after, *place, within=self.within))
         return found
 
     def passed_on(self, signal: ast.expr) -> list[ast.stmt]:
         """`signal = ...`, and out with it if it is one: now, whatever statement is around."""
-        signal = ask("settled", [signal], signal)
+        signal = ask("settled", [signal, *[ast.Constant(True)] * self.leaving], signal)
         given = ast.Compare(load(SIGNAL), [ast.IsNot()], [ast.Constant(None)])
         out = self.given_back(located(load(SIGNAL), signal))
         found = [ast.Assign([store(SIGNAL)], signal), ast.If(given, [out], [])]
@@ -245,7 +251,8 @@ class _Rewriter:
     ) -> ast.expr:
         """Have an inner function made of a block; the name to call it by."""
         name = self.name(kind)
-        self.pending.append(Block(name, statements, after, names, self.loops, at))
+        self.pending.append(
+            Block(name, statements, after, names, self.loops, at, within=self.within))
         return load(name)
 
     def branches(
@@ -332,7 +339,8 @@ class _Rewriter:
         return [located(ast.Return(member("BREAK", node)), node)]
 
     def at_Continue(self, node: ast.stmt) -> list[ast.stmt]:
-        return [located(ast.Return(member("CONTINUE", node)), node)]
+        signal = "SKIP" if self.leaving else "CONTINUE"
+        return [located(ast.Return(member(signal, node)), node)]
 
     def at_If(self, node: ast.If) -> list[ast.stmt]:
         if self.native(node):
@@ -347,45 +355,50 @@ class _Rewriter:
     at_While = at_For = controlled
 
     def native_if(self, node: ast.If, after: Rest | None, tail: bool) -> list[ast.stmt]:
-        before = self.stores.announce_walrus(node)
+        before, ends = self.stores.announce_walrus(node), self.ends
         node.test = self.expressions.visit(node.test)
-        orelse = self.block(node.orelse, after, tail)
-        node.body, node.orelse = self.inside(node.body, after, tail), orelse
+        orelse = node.orelse and self.inside(node.orelse, after, tail, ends)
+        orelse = orelse or self.block([], after, tail)
+        node.body, node.orelse = self.inside(node.body, after, tail, ends), orelse
         return [*before, node]
 
     def inside(
-        self, statements: list[ast.stmt], after: Rest | None = None, tail: bool = False
+        self, statements: list[ast.stmt], after: Rest | None = None, tail: bool = False,
+        ends: bool = False
     ) -> list[ast.stmt]:
-        """A block of a native statement, which may not be empty."""
+        """A block of a native statement, which may not be empty. `ends`: the iteration ends with
+        it."""
+        around, self.within = self.within, self.within or not (tail or ends)
         done = self.block(statements, after, tail)
+        self.within = around
         return done or [located(ast.Pass(), statements[0])]
 
     def at_With(self, node: ast.With) -> list[ast.stmt]:
         before = self.stores.announce(node.items, node)
         node.items = [self.expressions.visit(item) for item in node.items]
-        node.body = self.inside(node.body)
+        node.body = self.inside(node.body, ends=self.ends)
         return [*before, node]
 
     def at_Try(self, node: ast.Try) -> list[ast.stmt]:
         caught = [ast.ExceptHandler(h.type, h.name, []) for h in node.handlers]
-        before = self.stores.announce(caught, node)
-        node.body = self.inside(node.body)
+        before, ends = self.stores.announce(caught, node), self.ends
+        node.body = self.inside(node.body, ends=ends and not node.orelse)
         for handler in node.handlers:
             handler.type = handler.type and self.expressions.visit(handler.type)
-            handler.body = self.inside(handler.body)
-        node.orelse = node.orelse and self.inside(node.orelse)
-        node.finalbody = node.finalbody and self.inside(node.finalbody)
+            handler.body = self.inside(handler.body, ends=ends)
+        node.orelse = node.orelse and self.inside(node.orelse, ends=ends)
+        node.finalbody = node.finalbody and self.inside(node.finalbody, ends=ends)
         return [*before, node]
 
     at_TryStar = at_Try
 
     def at_Match(self, node: ast.Match) -> list[ast.stmt]:
         headers = [part for case in node.cases for part in (case.pattern, case.guard) if part]
-        before = self.stores.announce([node.subject, *headers], node)
+        before, ends = self.stores.announce([node.subject, *headers], node), self.ends
         node.subject = self.expressions.visit(node.subject)
         for case in node.cases:
             case.guard = case.guard and self.expressions.visit(case.guard)
-            case.body = self.inside(case.body)
+            case.body = self.inside(case.body, ends=ends)
         return [*before, node]
 
     def at_FunctionDef(self, node: ast.FunctionDef) -> list[ast.stmt]:

@@ -1,6 +1,7 @@
 """How a branch or a loop body ends: what rewritten control flow hands to its surroundings.
 
-None: it fell off its end. `BREAK`, `CONTINUE`: jumps of the innermost loop. `Return(value)`: the
+None: it fell off its end. `BREAK`, `CONTINUE`: jumps of the innermost loop; `SKIP`: a `continue`
+on its way out of a `with` or `try`, behind which the iteration would go on. `Return(value)`: the
 function returns. `Decided`: which of these it was is known only when the program runs. Called by
 rewritten functions, `control.py`, `branches.py` and `loops.py`.
 """
@@ -24,6 +25,7 @@ class Jump:
 
 BREAK = Jump("break")
 CONTINUE = Jump("continue")
+SKIP = Jump("continue")
 
 
 @dataclass(eq=False)
@@ -56,4 +58,4 @@ class Decided:
         return self.broke | self.returned
 
 
-Signal = Any  # None | BREAK | CONTINUE | Return | Decided
+Signal = Any  # None | BREAK | CONTINUE | SKIP | Return | Decided
