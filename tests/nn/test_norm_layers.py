@@ -217,3 +217,49 @@ def test_statistics_move_in_place():
     view = mean[:1]
     F.batch_norm(tracejit.ones(4, 3), mean, variance, training=True, momentum=0.5)
     assert mean.tolist() == [0.5] * 3 and view.tolist() == [0.5] and variance.tolist() == [0.5] * 3
+
+
+LAZY = [(f"Lazy{kind}{n}d", options, n)
+        for n in (1, 2, 3) for kind in ("BatchNorm", "InstanceNorm")
+        for options in ({}, {"affine": False}, {"track_running_stats": False}, {"bias": False})
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "options", "n"), LAZY)
+def test_lazy_layers_become_their_own(name, options, n):
+    def told(library, x):
+        layer = getattr(library.nn, name)(**options)
+        before = repr(layer), list(layer.state_dict())
+        x = library.tensor(x, dtype=library.float32)
+        out = layer(x).sum().item() + layer.eval()(x).sum().item()
+        shapes = [(k, tuple(v.shape), v.tolist()) for k, v in layer.state_dict().items()]
+        return before, type(layer).__name__, repr(layer), shapes, out
+
+    x = images(n)
+    mine, theirs = told(tracejit, x), told(torch, x)
+    assert mine[:3] == theirs[:3]
+    for a, b in zip((*mine[3], ("", (), mine[4])), (*theirs[3], ("", (), theirs[4])), strict=True):
+        assert a[:2] == b[:2] and np.allclose(a[2], b[2], rtol=1e-3, atol=1e-4)
+
+
+def test_state_from_before_batches_were_counted():
+    for library in (torch, tracejit):
+        layer = library.nn.BatchNorm1d(3)
+        layer(library.randn(4, 3))
+        state = layer.state_dict()
+        del state["num_batches_tracked"]
+        with pytest.raises(RuntimeError, match="num_batches_tracked"):
+            layer.load_state_dict(state)
+        layer.load_state_dict(dict(state))
+        assert layer.num_batches_tracked.item() == 1
+
+
+def test_conversion_to_synchronised_layers():
+    for library in (torch, tracejit):
+        norm = library.nn.BatchNorm2d(3, momentum=0.2, bias=False).eval()
+        model = library.nn.Sequential(library.nn.Sequential(norm), library.nn.ReLU())
+        model = library.nn.SyncBatchNorm.convert_sync_batchnorm(model)
+        made = model[0][0]
+        assert type(made).__name__ == "SyncBatchNorm" and not made.training
+        assert made.weight is norm.weight and made.running_mean is norm.running_mean
+        assert repr(made).replace("SyncBatchNorm", "BatchNorm2d") == repr(norm)

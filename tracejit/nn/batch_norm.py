@@ -19,6 +19,8 @@ from tracejit.nn.parameter import Parameter
 class _ChannelNorm(Module):
     """Parameters and running statistics, one element for each channel."""
 
+    _version = 2  # since then batches are counted
+
     def __init__(
         self,
         num_features: int,
@@ -59,6 +61,17 @@ class _ChannelNorm(Module):
             init.ones_(self.weight)
         if self.bias is not None:
             init.zeros_(self.bias)
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any],
+        strict: bool, missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str],
+    ) -> None:  # fmt: skip
+        count, key = self._buffers["num_batches_tracked"], f"{prefix}num_batches_tracked"
+        if (local_metadata.get("version") or 1) < 2 and count is not None:
+            state_dict.setdefault(key, count.clone())
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
 
     def extra_repr(self) -> str:
         return (
@@ -160,6 +173,22 @@ class SyncBatchNorm(_BatchNorm):
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
         self.process_group = process_group
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """The module with each batch norm in it replaced by this one, over the same tensors."""
+        made = module
+        if isinstance(module, _BatchNorm):
+            made = cls(
+                module.num_features, module.eps, module.momentum, False, False, process_group
+            )
+            made.affine, made.track_running_stats = module.affine, module.track_running_stats
+            made._parameters.update(module._parameters)
+            made._buffers.update(module._buffers)
+            made.training = module.training
+        for name, child in module.named_children():
+            made.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return made
 
     def _check_input_dim(self, input: Any) -> None:
         if len(input.shape) < 2:

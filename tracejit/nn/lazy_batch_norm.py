@@ -1,0 +1,108 @@
+"""Batch and instance norms that learn the number of channels from the first input.
+
+In: the first call. Out: the ordinary layer, the same object; `lazy.py` says how.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.eager.modes import no_grad
+from tracejit.nn.batch_norm import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+)
+from tracejit.nn.lazy import LazyModuleMixin
+from tracejit.nn.lazy_parameter import UninitializedBuffer, UninitializedParameter, is_lazy
+from tracejit.ops.creation import zeros
+from tracejit.ops.types import int64
+
+
+class _LazyNorm(LazyModuleMixin):
+    num_features: int
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(0, eps, momentum, False, False)
+        self.affine, self.track_running_stats = affine, track_running_stats
+        kind = {"device": device, "dtype": dtype}
+        if affine:
+            self.weight = UninitializedParameter(**kind)
+        if affine and bias:
+            self.bias = UninitializedParameter(**kind)
+        if track_running_stats:
+            self.running_mean = UninitializedBuffer(**kind)
+            self.running_var = UninitializedBuffer(**kind)
+            self.num_batches_tracked = zeros((), dtype=int64, device=device)
+
+    def reset_parameters(self) -> None:
+        """As the layer it becomes, once there is something to reset."""
+        if not self.has_uninitialized_params() and self.num_features != 0:
+            super().reset_parameters()  # type: ignore[misc]
+
+    def initialize_parameters(self, input: Any) -> None:
+        """Give parameters and statistics their sizes and first values."""
+        if not self.has_uninitialized_params():
+            return
+        with no_grad():
+            self.num_features = input.shape[1]
+            for x in (*self._parameters.values(), *self._buffers.values()):
+                if is_lazy(x):
+                    x.materialize((self.num_features,))
+            self.reset_parameters()
+
+
+class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
+    """A `BatchNorm1d` whose `num_features` are those of the first input.
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.LazyBatchNorm1d()
+    >>> layer(tracejit.randn(4, 3)).shape, layer.num_features
+    (tracejit.Size([4, 3]), 3)
+    """
+
+    cls_to_become = BatchNorm1d
+
+
+class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
+    """A `BatchNorm2d` whose `num_features` are those of the first input."""
+
+    cls_to_become = BatchNorm2d
+
+
+class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
+    """A `BatchNorm3d` whose `num_features` are those of the first input."""
+
+    cls_to_become = BatchNorm3d
+
+
+class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
+    """An `InstanceNorm1d`, affine and with running statistics unless told otherwise, whose
+    `num_features` are those of the first input."""
+
+    cls_to_become = InstanceNorm1d
+
+
+class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
+    """An `InstanceNorm2d` as `LazyInstanceNorm1d` is."""
+
+    cls_to_become = InstanceNorm2d
+
+
+class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
+    """An `InstanceNorm3d` as `LazyInstanceNorm1d` is."""
+
+    cls_to_become = InstanceNorm3d
