@@ -1,7 +1,6 @@
-"""Embedding and dropout: layers that pick, and layers that leave out.
+"""Embedding: rows of a weight by index.
 
-In: integer tensors (Embedding), any tensors (Dropout). Out: rows of a weight; tensors with elements
-at zero.
+In: integer tensors. Out: tensors with one dimension more.
 """
 
 from __future__ import annotations
@@ -78,23 +77,3 @@ class Embedding(Module):
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
-
-
-class Dropout(Module):
-    """While training, each element is zero with probability p, the others are scaled by 1 / (1 -
-    p).
-
-    Raises ValueError where p is not in [0, 1].
-    """
-
-    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        super().__init__()
-        if p < 0 or p > 1:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-        self.p, self.inplace = p, inplace
-
-    def forward(self, input: Any) -> Any:
-        return F.dropout(input, self.p, self.training, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"

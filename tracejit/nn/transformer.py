@@ -15,7 +15,7 @@ import tracejit
 from tracejit.nn import functional as F
 from tracejit.nn.attention import MultiheadAttention
 from tracejit.nn.containers import ModuleList
-from tracejit.nn.embedding import Dropout
+from tracejit.nn.dropout import Dropout
 from tracejit.nn.init import xavier_uniform_
 from tracejit.nn.linear import Linear
 from tracejit.nn.module import Module
