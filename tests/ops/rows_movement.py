@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.opinfo import ANY, HALVES, NUMERIC, OpInfo, Sample, array
-from tracejit.ops import joining, rearranging
+from tracejit.ops import joining, padding
 
 
 def on(*shapes, **keywords):
@@ -99,17 +99,17 @@ ROWS = [
     row("tril", lambda x: x.tril(), on((3, 4), (2, 3, 3), (0, 3))),
     row("tril.diagonal", lambda x: x.tril(-1), on((3, 4))),
     row("triu", lambda x: x.triu(1), on((3, 4), (2, 3, 3))),
-    row("pad", rearranging.pad, PADS, torch=torch_pad),
+    row("pad", padding.pad, PADS, torch=torch_pad),
     row(
         "pad.value",
-        lambda x: rearranging.pad(x, (1, 1), value=2),
+        lambda x: padding.pad(x, (1, 1), value=2),
         on((2, 3)),
         torch=lambda x: torch_pad(x, (1, 1), value=2),
     ),
     *(
         row(
             f"pad.{mode}",
-            rearranging.pad,
+            padding.pad,
             padded(((2, 3, 4), (1, 2), mode), ((2, 2, 4), (2, 0), mode)),
             torch=torch_pad,
             **FLOATING_ONLY,

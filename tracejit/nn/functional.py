@@ -97,6 +97,9 @@ from tracejit.ops.normalization import (
     normalize,
     rms_norm,
 )
+from tracejit.ops.padding import (
+    pad,
+)
 from tracejit.ops.pointwise import sigmoid, tanh
 from tracejit.ops.pooling import (
     avg_pool1d,
@@ -106,5 +109,4 @@ from tracejit.ops.pooling import (
     max_pool2d,
     max_pool3d,
 )
-from tracejit.ops.rearranging import pad
 from tracejit.ops.softmax import log_softmax, softmax, softmin

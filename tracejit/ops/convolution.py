@@ -16,7 +16,7 @@ from tracejit.ops.convolution_record import (
     conv_record,
 )
 from tracejit.ops.movement import as_size
-from tracejit.ops.rearranging import pad
+from tracejit.ops.padding import pad
 from tracejit.ops.record import apply
 from tracejit.ops.types import SCALAR_NAMES
 

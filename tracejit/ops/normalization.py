@@ -17,10 +17,10 @@ from tracejit.ops import shapes
 from tracejit.ops.batch_norm import check_channel_types
 from tracejit.ops.composite import composite, must_float, widened
 from tracejit.ops.moments import norm
+from tracejit.ops.padding import pad
 from tracejit.ops.pointwise_logic import clamp_min
 from tracejit.ops.pointwise_math import abs, rsqrt, sqrt
 from tracejit.ops.pointwise_record import convert
-from tracejit.ops.rearranging import pad
 from tracejit.ops.record import apply
 from tracejit.ops.types import FLOATING
 

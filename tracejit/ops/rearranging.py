@@ -1,4 +1,4 @@
-"""Copies in another order: flip, roll, triangles, padding, repeating.
+"""Copies in another order: flip, roll, triangles, repeating.
 
 In: tensors and static positions. Out: new contiguous tensors. Called by users, by gradient
 rules, by `nn`.
@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.ops import creation
 from tracejit.ops.movement import as_size, expand, given, movedim, typed
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import clone
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import hint, is_one, normalize_dim, normalize_dims
+from tracejit.ops.shapes import is_one, normalize_dim, normalize_dims
 from tracejit.ops.types import TensorType
 
 
@@ -152,113 +151,6 @@ def tril(input: Any, diagonal: int = 0) -> Any:
 def triu(input: Any, diagonal: int = 0) -> Any:
     """The upper triangle of the last two dimensions, zeros below diagonal number `diagonal`."""
     return triu_record(_matrices(input, "triu"), diagonal=as_size(diagonal))
-
-
-# -- padding --------------------------------------------------------------------------------------
-
-
-def _pad_type(input: Any, pads: tuple, value: Any) -> TensorType:
-    sizes = []
-    for d, (size, (before, after)) in enumerate(zip(input.shape, pads)):
-        total = size + before + after
-        if (hint(before) < 0 or hint(after) < 0) and total < 0:
-            raise RuntimeError(f"The input size {hint(size)}, plus negative padding {hint(before)} "
-                               f"and {hint(after)}, resulted in a negative output size, which is "
-                               f"invalid. Check dimension {d} of your input.")
-        sizes.append(total)
-    return typed(input, sizes)
-
-
-def _pad_element(emit: Any, index: Sequence[Any], pads: tuple, value: Any) -> Any:
-    shape = emit.shape(0)
-    inside = None
-    for i, size, (before, after) in zip(index, shape, pads):
-        for needed, condition in ((hint(before) > 0, i >= before),
-                                  (hint(after) > 0, i < size + before)):
-            if needed:
-                inside = condition if inside is None else inside & condition
-    source = [i - before for i, (before, _) in zip(index, pads)]
-    if inside is None:
-        return emit.operand(0, source)
-    return emit.where(inside, lambda: emit.operand(0, source), lambda: emit.number(value))
-
-
-def _pad_eager(xp: Any, x: Any, pads: tuple, value: Any) -> Any:
-    sizes = tuple(n + before + after for n, (before, after) in zip(x.shape, pads))
-    whole = xp.full(sizes, value, x.dtype)
-    ours = tuple(slice(max(b, 0), max(b, 0) + max(n + min(b, 0) + min(a, 0), 0))
-                 for n, (b, a) in zip(x.shape, pads))
-    theirs = tuple(slice(max(-b, 0), max(n - max(-a, 0), max(-b, 0)))
-                   for n, (b, a) in zip(x.shape, pads))
-    whole[ours] = x[theirs]
-    return whole
-
-
-pad_record: Op = Op(
-    "constant_pad", "movement", ("input",),
-    infer=_pad_type,
-    eager=_pad_eager,
-    element=_pad_element,
-    node_name="ConstantPadNdBackward0",
-    rules={"input": lambda grad, pads: pad_record(
-        grad, pads=tuple((-before, -after) for before, after in pads), value=0)},
-)  # fmt: skip
-
-_SOURCES = {
-    "replicate": lambda place, size: place.clamp(0, size - 1),
-    "reflect": lambda place, size: (size - 1) - ((size - 1) - place.abs()).abs(),
-    "circular": lambda place, size: place.remainder(size),
-}
-
-
-def pad(input: Any, pad: Sequence[Any], mode: str = "constant", value: float | None = None) -> Any:
-    """Elements added (or, for negative numbers, removed) at both ends of the last dimensions.
-
-    `pad` is (before, after) of the last dimension, then of the one before it, and so on.
-    mode: "constant" (of `value`), "reflect", "replicate" or "circular".
-
-    >>> import tracejit
-    >>> tracejit.nn.functional.pad(tracejit.ones(2), (1, 0)).tolist()
-    [0.0, 1.0, 1.0]
-    """
-    ndim = len(input.shape)
-    amounts = tuple(map(as_size, pad))
-    if len(amounts) % 2:
-        raise RuntimeError("Padding length must be divisible by 2")
-    if len(amounts) > 2 * ndim:
-        raise RuntimeError(f"Padding length should be less than or equal to two times the input "
-                           f"dimension but got padding length {len(amounts)} and input of "
-                           f"dimension {ndim}")
-    pairs = tuple(zip(amounts[::2], amounts[1::2]))
-    pads = (*((0, 0),) * (ndim - len(pairs)), *reversed(pairs))
-    if mode == "constant":
-        if value is not None and getattr(value, "is_weak", False):  # part of the program
-            value = float(value)
-        return pad_record(input, pads=pads, value=0 if value is None else value)
-    if mode not in _SOURCES:
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
-    for dim, (before, after) in enumerate(pads):
-        if type(before) is not int or type(after) is not int or before or after:
-            input = _padded_from_itself(input, dim, before, after, mode)
-    return input
-
-
-def _padded_from_itself(input: Any, dim: int, before: Any, after: Any, mode: str) -> Any:
-    size = input.shape[dim]
-    limit = size - 1 if mode == "reflect" else size
-    if mode != "replicate" and (before > limit or after > limit):
-        bound = "less than" if mode == "reflect" else "less than or equal to"
-        raise RuntimeError(f"Padding size should be {bound} the corresponding input dimension, "
-                           f"but got: padding "
-                           f"({hint(before)}, {hint(after)}) at dimension {dim} of input of size "
-                           f"{hint(size)}")
-    if mode == "circular" and (before < 0 or after < 0):
-        first, end = (-before if before < 0 else 0), (size + after if after < 0 else size)
-        input = input.narrow(dim, first, end - first)
-        before, after = (0 if n < 0 else n for n in (before, after))
-        size = input.shape[dim]
-    place = creation.iota(size + before + after, input) - before
-    return input.index_select(dim, _SOURCES[mode](place, size))
 
 
 # -- repeating ------------------------------------------------------------------------------------
