@@ -39,6 +39,10 @@ from tracejit.ops.convolution import (
     conv_transpose2d,
     conv_transpose3d,
 )
+from tracejit.ops.distances import (
+    cosine_similarity,
+    pairwise_distance,
+)
 from tracejit.ops.dropout import (
     alpha_dropout,
     dropout,
@@ -90,6 +94,14 @@ from tracejit.ops.margin_losses import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
+from tracejit.ops.norm_pooling import (
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
 from tracejit.ops.normalization import (
     group_norm,
     layer_norm,
@@ -99,6 +111,11 @@ from tracejit.ops.normalization import (
 )
 from tracejit.ops.padding import (
     pad,
+)
+from tracejit.ops.pixel_shuffle import (
+    channel_shuffle,
+    pixel_shuffle,
+    pixel_unshuffle,
 )
 from tracejit.ops.pointwise import sigmoid, tanh
 from tracejit.ops.pooling import (
@@ -110,3 +127,7 @@ from tracejit.ops.pooling import (
     max_pool3d,
 )
 from tracejit.ops.softmax import log_softmax, softmax, softmin
+from tracejit.ops.windows import (
+    fold,
+    unfold,
+)

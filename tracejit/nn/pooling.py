@@ -193,3 +193,89 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+
+
+class _LPPool(Module):
+    """The options of norms of windows."""
+
+    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None,
+                 ceil_mode: bool = False) -> None:  # fmt: skip
+        super().__init__()
+        self.norm_type, self.kernel_size = norm_type, kernel_size
+        self.stride, self.ceil_mode = stride, ceil_mode
+
+    def extra_repr(self) -> str:
+        return (f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, "
+                f"stride={self.stride}, ceil_mode={self.ceil_mode}")
+
+
+class LPPool1d(_LPPool):
+    """The norm of each window of (N, C, L); options as in `nn.functional.lp_pool1d`."""
+
+    def forward(self, input: Any) -> Any:
+        return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride,
+                           self.ceil_mode)  # fmt: skip
+
+
+class LPPool2d(_LPPool):
+    """The norm of each window of (N, C, H, W); options as in `nn.functional.lp_pool2d`."""
+
+    def forward(self, input: Any) -> Any:
+        return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride,
+                           self.ceil_mode)  # fmt: skip
+
+
+class LPPool3d(_LPPool):
+    """The norm of each window of (N, C, D, H, W); options as in `nn.functional.lp_pool3d`."""
+
+    def forward(self, input: Any) -> Any:
+        return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride,
+                           self.ceil_mode)  # fmt: skip
+
+
+class _MaxUnpool(Module):
+    """The windows that maxima are of."""
+
+    dimensions: int
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+        self.kernel_size = self._each(kernel_size)
+        self.stride = self._each(kernel_size if stride is None else stride)
+        self.padding = self._each(padding)
+
+    def _each(self, value: Any) -> tuple:
+        return tuple(value) if isinstance(value, (tuple, list)) else (value,) * self.dimensions
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """The maxima of windows of (N, C, L) put back where they were, among zeros."""
+
+    dimensions = 1
+
+    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+        return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding,
+                              output_size)  # fmt: skip
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """The maxima of windows of (N, C, H, W) put back where they were, among zeros."""
+
+    dimensions = 2
+
+    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+        return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding,
+                              output_size)  # fmt: skip
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """The maxima of windows of (N, C, D, H, W) put back where they were, among zeros."""
+
+    dimensions = 3
+
+    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+        return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding,
+                              output_size)  # fmt: skip

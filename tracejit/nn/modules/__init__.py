@@ -13,6 +13,7 @@ from tracejit.nn import (
     batch_norm,
     containers,
     convolution,
+    distance,
     dropout,
     embedding,
     lazy,
@@ -21,10 +22,12 @@ from tracejit.nn import (
     module,
     normalization,
     padding,
+    pixel_shuffle,
     pooling,
     recurrent,
     transformer,
     upsampling,
+    windows,
 )
 from tracejit.nn.module import Module  # noqa: F401
 
@@ -33,7 +36,9 @@ PLACES = {
     "batchnorm": batch_norm,
     "container": containers,
     "conv": convolution,
+    "distance": distance,
     "dropout": dropout,
+    "fold": windows,
     "instancenorm": batch_norm,
     "lazy": lazy,
     "linear": linear,
@@ -41,6 +46,7 @@ PLACES = {
     "module": module,
     "normalization": normalization,
     "padding": padding,
+    "pixelshuffle": pixel_shuffle,
     "pooling": pooling,
     "rnn": recurrent,
     "sparse": embedding,
