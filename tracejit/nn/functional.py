@@ -52,6 +52,10 @@ from tracejit.ops.dropout import (
     feature_alpha_dropout,
 )
 from tracejit.ops.gather_scatter import embedding, one_hot
+from tracejit.ops.grid_sampling import (
+    affine_grid,
+    grid_sample,
+)
 from tracejit.ops.hard_activations import (
     celu,
     glu,
