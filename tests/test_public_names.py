@@ -36,6 +36,7 @@ OWN = {
     "ops",
     "passes",
     "runtime",
+    "safetensors",
     "saving",
 }
 HEAVY = ("numba", "llvmlite", "scipy", "matplotlib", "cupy", "torch", "sklearn")

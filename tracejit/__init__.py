@@ -113,7 +113,7 @@ _COMPILING = {
 }
 _SAVING = dict.fromkeys(("load", "save"), "tracejit.serialization")
 _LATER = {**_COMPILING, **_SAVING}
-_SUBMODULES = ("config", "debug", "jit", "logs", "serialization", "utils")
+_SUBMODULES = ("config", "debug", "jit", "logs", "safetensors", "serialization", "utils")
 
 
 def __getattr__(name: str) -> Any:

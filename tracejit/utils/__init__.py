@@ -1,3 +1,3 @@
-"""What surrounds training; PyTorch's `torch.utils`: data loading."""
+"""What surrounds training; PyTorch's `torch.utils`: data loading, trees, logs."""
 
-from tracejit.utils import data  # noqa: F401
+from tracejit.utils import _pytree, data  # noqa: F401

@@ -1,0 +1,55 @@
+"""Logs for TensorBoard: `SummaryWriter`, which the tensorboardX package writes.
+
+In: numbers, arrays and tensors. Out: event files. ImportError says what to install where that
+package, which comes with `pip install tracejit[tensorboard]`, is missing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.eager.tensor import Tensor
+from tracejit.utils._pytree import tree_map_only
+
+
+def _plain(values: Any) -> Any:
+    """Arguments with NumPy arrays for tensors, which the package knows."""
+    return tree_map_only(Tensor, lambda x: x.detach().cpu().numpy(), values)
+
+
+def _writer_class() -> type:
+    try:
+        import tensorboardX
+    except ImportError as error:
+        raise ImportError("tracejit.utils.tensorboard needs the tensorboardX package, which is not "
+                          f"installed ({error}): pip install tracejit[tensorboard]") from error
+
+    class SummaryWriter(tensorboardX.SummaryWriter):
+        """Writes what is added to it to event files in `log_dir`; tensorboardX's, for tensors.
+
+        Arguments may be tensors, alone or in lists and dicts; `add_graph` has no meaning here.
+        """
+
+        def __getattribute__(self, name: str) -> Any:
+            found = super().__getattribute__(name)
+            if not name.startswith("add_"):
+                return found
+
+            def add(*args: Any, **kwargs: Any) -> Any:
+                return found(*_plain(args), **_plain(kwargs))
+
+            return add
+
+        def add_graph(self, model: Any, input_to_model: Any = None, *args: Any) -> None:
+            raise NotImplementedError("SummaryWriter.add_graph needs PyTorch's tracer; print "
+                                      "tracejit.script(model).graph instead")
+
+    return SummaryWriter
+
+
+def __getattr__(name: str) -> Any:
+    """The class, when it is asked for: `import` of it raises where the package is missing."""
+    if name != "SummaryWriter":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = _writer_class()
+    return found
