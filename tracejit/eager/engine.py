@@ -87,8 +87,8 @@ class Task:
             buffer[number] = grad if held is None else held + grad
 
     def run(self) -> None:
-        before = active.grad_enabled
-        active.grad_enabled = self.create_graph
+        before = active.grad_enabled, active.partial
+        active.grad_enabled, active.partial = self.create_graph, self.targets is not None
         try:
             while self.ready:
                 node = heapq.heappop(self.ready)[1]
@@ -97,7 +97,7 @@ class Task:
                     grads = [None] * node.output_count
                 self._visit(node, grads)
         finally:
-            active.grad_enabled = before
+            active.grad_enabled, active.partial = before
 
     def _visit(self, node: Node, grads: list) -> None:
         if any(type(g) is Uncertain for g in grads):

@@ -63,6 +63,8 @@ class Active(threading.local):
     inference: bool = False
     anomaly: bool = False
     anomaly_check_nan: bool = True
+    partial: bool = False  # a backward that was asked for some gradients only
+    packer: Callable[[Any], Any] | None = None  # what nodes keep instead of a tensor
 
 
 active = Active()

@@ -48,6 +48,9 @@ def alias(x: TensorState) -> Any:
     return t
 
 
+PACKED = -1  # the version of what is kept by whoever packed it: see `utils/checkpoint.py`
+
+
 class Saved:
     """An operand kept for backward, with the version it had."""
 
@@ -63,14 +66,19 @@ class Saved:
                                "a clone to get a normal tensor and use it in autograd, or use "
                                "`tracejit.no_grad()` "
                                "instead of `tracejit.inference_mode()`.")
+        if active.packer is not None:
+            self.tensor, self.version = active.packer(tensor), PACKED
+            return
         self.tensor, self.version = tensor, version_of(tensor)
         if active.recorder is not None:
             active.recorder.keeps(self)
 
     def intact(self) -> bool:
-        return version_of(self.tensor) == self.version
+        return self.version != PACKED and version_of(self.tensor) == self.version
 
     def unpack(self) -> Any:
+        if self.version == PACKED:
+            return self.tensor.unpack()
         check_version(self.tensor, self.version, grad_fn_of(self.tensor), self.tensor._output_nr)
         return self.tensor
 
@@ -85,18 +93,25 @@ class SavedOutput:
     def __init__(self, output: TensorState, node: Node, number: int):
         self.tensor, self.version, self.number = alias(output), version_of(output), number
         self.node = weakref.ref(node)
+        if active.packer is not None:
+            self.tensor, self.version = active.packer(self.tensor), PACKED
+            return
         if active.recorder is not None:
             active.recorder.keeps(self)
 
     def intact(self) -> bool:
-        return version_of(self.tensor) == self.version
+        return self.version != PACKED and version_of(self.tensor) == self.version
 
     def unpack(self) -> Any:
         node = self.node()
-        check_version(self.tensor, self.version, node, self.number)
+        if self.version == PACKED:
+            tensor = self.tensor.unpack()
+        else:
+            tensor = self.tensor
+            check_version(tensor, self.version, node, self.number)
         if not active.grad_enabled or node is None:
-            return self.tensor
-        t = alias(self.tensor)
+            return tensor
+        t = alias(tensor)
         t._node, t._output_nr, t._requires_grad = node, self.number, True
         return t
 

@@ -1,3 +1,3 @@
-"""What surrounds training; PyTorch's `torch.utils`: data loading, trees, logs."""
+"""What surrounds training; PyTorch's `torch.utils`: data loading, checkpointing, trees, logs."""
 
-from tracejit.utils import _pytree, data  # noqa: F401
+from tracejit.utils import _pytree, checkpoint, data  # noqa: F401

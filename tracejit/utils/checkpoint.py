@@ -1,0 +1,304 @@
+"""Checkpointing: what backward needs of a function is computed again instead of kept.
+
+In: a function and its arguments. Out: its results. With `use_reentrant=True` one node stands for
+the whole function, whose backward runs it again with a graph; otherwise the function's own nodes
+keep places instead of tensors, and the first that is asked for runs it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tracejit.eager.backward import backward as run_backward
+from tracejit.eager.function import Function
+from tracejit.eager.modes import enable_grad
+from tracejit.eager.nodes import grad_fn_of
+from tracejit.eager.recording import active
+from tracejit.eager.saved import alias
+from tracejit.eager.tensor import Tensor
+from tracejit.nn.containers import Sequential
+from tracejit.ops.generators import get_rng_state
+from tracejit.random import fork_rng, set_rng_state
+
+_EXPLICIT = (
+    "{}: the use_reentrant parameter should be passed explicitly. use_reentrant=False is "
+    "recommended, but if you need to preserve the current default behavior, you can pass "
+    "use_reentrant=True."
+)
+_PARTIAL = (
+    "When use_reentrant=True, tracejit.utils.checkpoint is incompatible with .grad() or passing an "
+    "`inputs` parameter to .backward(). To resolve this error, you can either set "
+    "use_reentrant=False, or call .backward() without passing the `inputs` argument."
+)
+_stop_early = True
+
+
+class CheckpointError(RuntimeError):
+    """A function did something else when it was run again."""
+
+
+class set_checkpoint_early_stop:
+    """Whether running a function again stops when all that backward needs is there.
+
+    >>> with set_checkpoint_early_stop(False):
+    ...     pass
+    """
+
+    def __init__(self, enable: bool) -> None:
+        self.enable = enable
+
+    def __enter__(self) -> None:
+        global _stop_early
+        self._before, _stop_early = _stop_early, self.enable
+
+    def __exit__(self, *exc: object) -> None:
+        global _stop_early
+        _stop_early = self._before
+
+
+def noop_context_fn() -> tuple[Any, Any]:
+    """Contexts that do nothing, for the first run and for the next ones."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """`function(*args, **kwargs)`, of which little is kept for backward, which runs it again.
+
+    use_reentrant      True: one node; backward must not be asked for some gradients only, and an
+                       argument must require grad. False: the function's own nodes
+    preserve_rng_state  draw the same random numbers again (default True)
+    context_fn         makes two contexts, for the first run and for the next ones
+    determinism_check  "none": shapes and dtypes may differ when it is run again
+    early_stop         stop when all that is needed is there
+    Raises ValueError for unknown arguments, CheckpointError where the function does something else
+    when it is run again. A captured function that checkpoints is co-executed.
+
+    >>> import tracejit
+    >>> x = tracejit.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = checkpoint(lambda x: (x * x).sum(), x, use_reentrant=False)
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    if use_reentrant is None:
+        warnings.warn(_EXPLICIT.format("tracejit.utils.checkpoint"), stacklevel=2)
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when "
+                             "use_reentrant=False.")
+    elif determinism_check not in ("default", "none"):
+        raise ValueError("determinism_check should be one of ['default', 'none'], got "
+                         f"{determinism_check}")
+    if active.recorder is not None:
+        active.recorder.need(None, "checkpoint is called inside the captured function",
+                             "a captured function keeps what it needs as it likes: call the "
+                             "function itself")
+    if use_reentrant:
+        return CheckpointFunction.apply(function, preserve, *args)
+    if not active.grad_enabled:
+        return function(*args, **kwargs)
+    first, again = context_fn()
+    run = _Run(function, args, kwargs, preserve, again)
+    run.compares, run.stops = determinism_check != "none", early_stop and _stop_early
+    with first, _packing(run.keep):
+        return function(*args, **kwargs)
+
+
+def checkpoint_sequential(functions: Any, segments: int, input: Any,
+                          use_reentrant: bool | None = None, **kwargs: Any) -> Any:
+    """Run a list of functions, or a Sequential, in segments of which all but the last are
+    checkpointed.
+
+    Raises ValueError for unknown arguments.
+
+    >>> import tracejit
+    >>> x = tracejit.tensor([1.0], requires_grad=True)
+    >>> checkpoint_sequential([tracejit.square, tracejit.neg], 2, x, use_reentrant=False).tolist()
+    [-1.0]
+    """
+    if use_reentrant is None:
+        warnings.warn(_EXPLICIT.format("tracejit.utils.checkpoint.checkpoint_sequential"),
+                      stacklevel=2)
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    if isinstance(functions, Sequential):
+        functions = list(functions.children())
+
+    def segment(part: list[Any]) -> Callable[[Any], Any]:
+        def run(x: Any) -> Any:
+            for function in part:
+                x = function(x)
+            return x
+
+        return run
+
+    size = len(functions) // segments
+    for start in range(0, size * (segments - 1), size or 1):
+        input = checkpoint(segment(functions[start : start + size]), input,
+                           use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return segment(functions[size * (segments - 1) :])(input)
+
+
+# -- one node -------------------------------------------------------------------------------------
+
+
+class CheckpointFunction(Function):
+    """The whole function as one op."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Callable[..., Any], preserve: bool, *args: Any) -> Any:
+        tensors = [x for x in args if isinstance(x, Tensor)]
+        if not any(x.requires_grad for x in tensors):
+            warnings.warn("None of the inputs have requires_grad=True. Gradients will be None",
+                          stacklevel=2)
+        ctx.called, ctx.state = function, get_rng_state() if preserve else None
+        ctx.others = [None if isinstance(x, Tensor) else (x,) for x in args]
+        ctx.save_for_backward(*tensors)
+        return function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        if active.partial:
+            raise RuntimeError(_PARTIAL)
+        saved = iter(ctx.saved_tensors)
+        args = [_leaf(next(saved)) if other is None else other[0] for other in ctx.others]
+        with _random_state(ctx.state), enable_grad():
+            found = ctx.called(*args)
+        outputs = found if isinstance(found, tuple) else (found,)
+        chosen = [(y, grad) for y, grad in zip(outputs, grads)
+                  if isinstance(y, Tensor) and y.requires_grad]
+        if not chosen:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not "
+                               "necessary")
+        run_backward([y for y, _ in chosen], [grad for _, grad in chosen])
+        return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in args))
+
+
+def _leaf(x: Any) -> Any:
+    return x.detach().requires_grad_(x.requires_grad)
+
+
+@contextlib.contextmanager
+def _random_state(state: Any) -> Iterator[None]:
+    """Draws inside go on from a state, if there is one, and leave the generator as it was."""
+    with fork_rng(enabled=state is not None):
+        if state is not None:
+            set_rng_state(state)
+        yield
+
+
+# -- places ---------------------------------------------------------------------------------------
+
+
+class _AllThere(BaseException):
+    """What ends running a function again, once nothing of it is missing."""
+
+
+class _Run:
+    """One call: what it kept places for, and their tensors once it was run again."""
+
+    compares = stops = True
+
+    def __init__(self, function: Callable[..., Any], args: tuple, kwargs: dict, preserve: bool,
+                 again: Any) -> None:
+        self.function, self.args, self.kwargs, self.again = function, args, kwargs, again
+        self.state = get_rng_state() if preserve else None
+        self.types: list[tuple] = []
+        self.values: dict[int, Any] = {}
+
+    def keep(self, tensor: Any) -> _Place:
+        """A place for a tensor."""
+        self.types.append(_type_of(tensor))
+        return _Place(self, len(self.types) - 1, tensor)
+
+    def value(self, number: int) -> Any:
+        """The tensor of a place, which is given out once each time the function is run."""
+        if number not in self.values:
+            self._run_again()
+        return self.values.pop(number)
+
+    def _run_again(self) -> None:
+        found: list[Any] = []
+
+        def collect(tensor: Any) -> Any:
+            if len(found) < len(self.types):
+                found.append(alias(tensor))
+                if self.stops and len(found) == len(self.types):
+                    raise _AllThere
+            else:
+                found.append(None)
+            return _Place(self, len(found) - 1, tensor)
+
+        with contextlib.suppress(_AllThere), _random_state(self.state), enable_grad():
+            with self.again, _packing(collect):
+                self.function(*self.args, **self.kwargs)
+        if len(found) != len(self.types):
+            raise CheckpointError(
+                "tracejit.utils.checkpoint: A different number of tensors was saved during the "
+                "original forward and recomputation.\nNumber of tensors saved during forward: "
+                f"{len(self.types)}\nNumber of tensors saved during recomputation: {len(found)}.")
+        for k, (expected, x) in enumerate(zip(self.types, found)):
+            if self.compares and _type_of(x) != expected:
+                raise CheckpointError(
+                    "tracejit.utils.checkpoint: Recomputed values for the following tensors have "
+                    "different metadata than during the forward pass.\ntensor at position "
+                    f"{k}:\nsaved metadata: {_shown(expected)}\nrecomputed metadata: "
+                    f"{_shown(_type_of(x))}\n.")
+        self.values = dict(enumerate(found))
+
+
+class _Place:
+    """What a node keeps instead of a tensor."""
+
+    __slots__ = ("run", "number", "node", "output", "leaf")
+
+    def __init__(self, run: _Run, number: int, tensor: Any) -> None:
+        self.run, self.number = run, number
+        self.node, self.output = grad_fn_of(tensor), tensor._output_nr
+        self.leaf = tensor if self.node is None and tensor.requires_grad else None
+
+    def unpack(self) -> Any:
+        """The tensor, with the history that it had."""
+        value = self.run.value(self.number)
+        if self.leaf is not None:
+            return self.leaf
+        found = alias(value)
+        if self.node is not None:
+            found._node, found._output_nr, found._requires_grad = self.node, self.output, True
+        return found
+
+
+def _type_of(x: Any) -> tuple:
+    return x.shape, x.dtype, x.device
+
+
+def _shown(kind: tuple) -> str:
+    shape, dtype, device = kind
+    return f"{{'shape': {shape}, 'dtype': {dtype}, 'device': {device!r}}}"
+
+
+@contextlib.contextmanager
+def _packing(packer: Callable[[Any], Any]) -> Iterator[None]:
+    before, active.packer = active.packer, packer
+    try:
+        yield
+    finally:
+        active.packer = before
