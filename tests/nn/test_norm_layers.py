@@ -139,6 +139,16 @@ def of_vectors(name, *sizes, **options):
     return call
 
 
+def of_leaf(which, **options):
+    """A call with a running statistic that requires grad."""
+    def call(library):
+        running = [library.ones(3), library.ones(3)]
+        running[which].requires_grad_()
+        return library.nn.functional.batch_norm(library.ones(2, 3), *running, **options)
+
+    return call
+
+
 def of(name, shape, *args, dtype="float32", training=True, **options):
     """A call of a layer, made with these arguments, on ones."""
     def call(library):
@@ -157,6 +167,7 @@ def functional(name, shape, *args, dtype="float32", **options):
 
 
 ERRORS = [
+    *(of_leaf(which, training=training) for which in (0, 1) for training in (True, False)),
     *(of_vectors("batch_norm", *sizes, training=training)
       for training in (True, False)
       for sizes in ((4, 3), (3, 4), (3, None), (None, 3), (3, 3, 4), (3, 3, 3, 2), ((3, 1), 3))),

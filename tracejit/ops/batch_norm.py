@@ -142,9 +142,22 @@ def _per_channel(x: Any, like: Any) -> Any:
     return None if x is None else x.reshape((-1, *(1,) * (len(like.shape) - 2)))
 
 
-def _take_in(running: Any, of_batch: Any, momentum: Any) -> None:
-    """Move a running statistic towards that of a batch."""
-    running._assign(of_batch * momentum + running * (1 - momentum))
+def _check_constant(mean: Any, variance: Any) -> None:
+    """No gradient goes to what is computed from running statistics."""
+    for name, x in (("running_mean", mean), ("running_var", variance)):
+        if x.requires_grad:
+            raise RuntimeError(
+                "The function 'native_batch_norm' is not differentiable with respect to argument "
+                f"'{name}'. This input cannot have requires_grad True."
+            )
+
+
+def _take_in(running: tuple[Any, Any], of_batch: tuple[Any, Any], momentum: Any) -> None:
+    """Move running statistics towards those of a batch."""
+    moved = [new * momentum + old * (1 - momentum) for old, new in zip(running, of_batch)]
+    _check_constant(*moved)
+    for old, new in zip(running, moved):
+        old._assign(new)
 
 
 def _normalised(input: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any,
@@ -159,8 +172,8 @@ def _normalised(input: Any, running_mean: Any, running_var: Any, weight: Any, bi
     if running_mean is not None and count > 1:
         others = (0, *range(2, len(input.shape)))
         unbiased = variance.detach() * count / (count - 1)
-        _take_in(running_mean, center.detach().mean(others), momentum)
-        _take_in(running_var, unbiased.mean(others), momentum)
+        of_batch = center.detach().mean(others), unbiased.mean(others)
+        _take_in((running_mean, running_var), of_batch, momentum)
     return out
 
 
@@ -205,7 +218,8 @@ def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = No
 
 
 def _by_running(input: Any, vectors: tuple[Any, ...], eps: float) -> Any:
-    of_channels = (_per_channel(x, input) for x in vectors)
+    of_channels = [_per_channel(x, input) for x in vectors]
+    _check_constant(*of_channels[:2])
     return apply(fixed_norm_record, (input, *of_channels), {"eps": eps})
 
 
