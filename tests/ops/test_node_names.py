@@ -15,6 +15,7 @@ F.mse_loss(x, y)  F.mse_loss(x, y, reduction='sum')  F.mse_loss(x, y, reduction=
 F.l1_loss(x, y)  F.smooth_l1_loss(x, y)  F.huber_loss(x, y)  F.kl_div(x, y)
 F.binary_cross_entropy(x, y)  F.binary_cross_entropy_with_logits(x, y)
 F.cross_entropy(x, t)  F.nll_loss(x, t)  F.layer_norm(x, (4,), b, b)
+F.batch_norm(x, None, None, b, b, True)  F.batch_norm(x, c, c)  F.group_norm(x, 2)
 F.gelu(x)  F.gelu(x, approximate='tanh')  F.silu(x)  F.relu(x)  F.elu(x)  F.leaky_relu(x)
 F.softplus(x)  F.hardtanh(x)  F.logsigmoid(x)  F.linear(x, w, b)  F.embedding(t, x)
 F.pad(x, (1,1))  x @ w  m.mm(x, w)  m.mv(w, b)  m.dot(b, b)  m.addmm(x, x, w)
@@ -41,6 +42,7 @@ def name_in(library, functional, tensor, call):
     x, y, w, b = (tensor(rng.uniform(0.2, 0.9, shape).astype("f4")).requires_grad_()
                   for shape in ((3, 4), (3, 4), (4, 4), (4,)))
     names = {"m": library, "F": functional, "x": x, "y": y, "w": w, "b": b,
+             "c": b.detach(),
              "t": tensor(np.array([1, 0, 2]))}
     return eval(call, names).grad_fn.name()
 
