@@ -59,6 +59,7 @@ from tracejit.ops.movement import (
     t, transpose, unflatten, unsqueeze,
 )  # fmt: skip
 from tracejit.ops.normalization import layer_norm
+from tracejit.ops.order_statistics import kthvalue, median, nanmedian
 from tracejit.ops.pointwise import (
     abs, absolute, acos, add, addcdiv, addcmul, allclose, asin, atan, atan2, bitwise_and,
     bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, ceil, clamp,

@@ -1,4 +1,4 @@
-"""Rows of sort, argsort and topk."""
+"""Rows of sort, argsort, topk, and of the elements at a place in the order."""
 
 from __future__ import annotations
 
@@ -36,6 +36,15 @@ FIRST = on(
     ((5,), {"k": 0}),
     ((), {"k": 1}),
 )
+ORDERED = on(
+    ((3, 4), {"dim": 1}),
+    ((3, 5), {"dim": 0, "keepdim": True}),
+    ((2, 3, 2), {"dim": -2}),
+    ((4,), {}),
+    ((3, 3), {}),
+    ((), {"dim": 0}),
+)
+KTH = on(((3, 4), {"k": 2}), ((3, 4), {"k": 3, "dim": 0, "keepdim": True}), ((), {"k": 1}))
 
 ROWS = [
     OpInfo("sort", PLACES, function=lambda x, **k: tuple(x.sort(**k)), specials=False, **EXACT),
@@ -63,5 +72,17 @@ ROWS = [
         specials=False,
         **EXACT,
     ),
+    *(
+        OpInfo(
+            name,
+            ORDERED,
+            function=lambda x, name=name, **k: getattr(x, name)(**k),
+            specials=False,
+            **EXACT,
+        )
+        for name in ("median", "nanmedian")
+    ),
+    OpInfo("kthvalue", KTH, function=lambda x, *a, **k: tuple(x.kthvalue(*a, **k)), specials=False,
+           **EXACT),
     OpInfo("topk", FIRST, function=lambda x, **k: tuple(x.topk(**k)), specials=False, **EXACT),
 ]
