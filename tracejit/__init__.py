@@ -54,12 +54,15 @@ from tracejit.ops.joining import (
     tensor_split, unbind, vstack,
 )  # fmt: skip
 from tracejit.ops.linalg import addmm, baddbmm, bmm, dot, inner, matmul, mm, mv, outer
+from tracejit.ops.adaptive_pooling import adaptive_avg_pool1d
+from tracejit.ops.distances import cosine_similarity, pairwise_distance
 from tracejit.ops.movement import (
     broadcast_to, flatten, movedim, moveaxis, permute, ravel, reshape, squeeze, swapaxes, swapdims,
     t, transpose, unflatten, unsqueeze,
 )  # fmt: skip
 from tracejit.ops.normalization import layer_norm
 from tracejit.ops.order_statistics import kthvalue, median, nanmedian
+from tracejit.ops.pixel_shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from tracejit.ops.pointwise import (
     abs, absolute, acos, add, addcdiv, addcmul, allclose, asin, atan, atan2, bitwise_and,
     bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, ceil, clamp,
@@ -73,6 +76,7 @@ from tracejit.ops.pointwise import (
     square, sub, subtract, tan, tanh, true_divide, trunc, where,
 )  # fmt: skip
 from tracejit.ops.moments import mean, norm, std, std_mean, var, var_mean
+from tracejit.ops.pooling import avg_pool1d, max_pool1d, max_pool2d, max_pool3d
 from tracejit.ops.random import (
     Generator, bernoulli, default_generator, get_rng_state, initial_seed, manual_seed,
     normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm, seed,

@@ -89,3 +89,11 @@ def test_a_program_serves_all_batch_sizes(mode):
         np.testing.assert_allclose(grads[0], grads[2], rtol=1e-6)
         np.testing.assert_allclose(grads[1], grads[3], rtol=1e-6)
     assert (compiled.report().cache_misses, compiled.report().breaks) == (1, [])
+
+
+def test_names_beside_the_functional_ones():
+    for name in ("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "adaptive_avg_pool1d",
+                 "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "cosine_similarity",
+                 "pairwise_distance"):  # fmt: skip
+        assert hasattr(torch, name)
+        assert getattr(tracejit, name) is getattr(tracejit.nn.functional, name)
