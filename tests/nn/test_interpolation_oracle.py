@@ -74,3 +74,14 @@ def test_scaled_sizes_stay_symbolic_for_whole_factors():
     for size in (3, 5, 8):
         assert compiled(tracejit.ones(1, 1, size, 2)).shape == (1, 1, 2 * size, 4)
     assert compiled.report().cache_misses == 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+def test_the_nearest_place_is_rounded_as_in_pytorch(mode, dtype):
+    for size, out in ((2, 41), (2, 49), (4, 49), (4, 82), (18, 66), (21, 77), (26, 46), (30, 22)):
+        found = []
+        for library in (tracejit, torch):
+            x = library.arange(size, dtype=getattr(library, dtype)).reshape(1, 1, size)
+            found.append(library.nn.functional.interpolate(x, size=out, mode=mode).tolist())
+        assert found[0] == found[1], (size, out)

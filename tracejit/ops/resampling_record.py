@@ -32,6 +32,30 @@ def _weighted(xp: Any, part: Any, weight: np.ndarray | None, axis: int) -> Any:
     return part * xp.asarray(weight, part.dtype).reshape(-1, *(1,) * (part.ndim - 1 - axis))
 
 
+def _apart(tap: Tap) -> list[Tap]:
+    """`tap` as taps none of which reads an element twice; slices where a slice will do."""
+    if isinstance(tap.source, slice) or not len(tap.source):
+        return [tap]
+    source = np.asarray(tap.source)
+    target = np.arange(len(source)) if isinstance(tap.target, slice) else tap.target
+    new = np.diff(source, prepend=-1) != 0
+    first = np.maximum.accumulate(np.where(new, np.arange(len(source)), 0))
+    turn = np.arange(len(source)) - first  # how often the element was read before
+    found = []
+    for k in range(int(turn.max()) + 1):
+        (chosen,) = np.nonzero(turn == k)
+        weight = None if tap.weight is None else tap.weight[chosen]
+        found.append(Tap(_as_slice(target[chosen]), _as_slice(source[chosen]), weight))
+    return found
+
+
+def _as_slice(places: np.ndarray) -> Any:
+    step = int(places[1] - places[0]) if len(places) > 1 else 1
+    if (np.diff(places) == step).all():
+        return slice(int(places[0]), int(places[-1]) + 1, step)
+    return places
+
+
 def _gathered(xp: Any, x: Any, axis: int, out: int, taps: list[Tap]) -> Any:
     y = xp.zeros((*x.shape[:axis], out, *x.shape[axis + 1:]), x.dtype)
     for tap in taps:
@@ -42,14 +66,18 @@ def _gathered(xp: Any, x: Any, axis: int, out: int, taps: list[Tap]) -> Any:
 def _spread(xp: Any, y: Any, axis: int, size: int, taps: list[Tap]) -> Any:
     """The transpose of `_gathered`."""
     x = xp.zeros((*y.shape[:axis], size, *y.shape[axis + 1:]), y.dtype)
-    for tap in taps:
-        part, source = _weighted(xp, y[_at(axis, tap.target)], tap.weight, axis), tap.source
-        if not isinstance(source, slice) and len(source):
-            first = np.flatnonzero(np.diff(source, prepend=-1))  # of the outputs of one element
-            if len(first) < len(source):
-                part, source = xp.add.reduceat(part, xp.asarray(first), axis), source[first]
-        x[_at(axis, source)] += part
+    for tap in (part for whole in taps for part in _apart(whole)):
+        x[_at(axis, tap.source)] += _weighted(xp, y[_at(axis, tap.target)], tap.weight, axis)
     return x
+
+
+def _along(xp: Any, function: Any, x: Any, axis: int, size: int, taps: list[Tap]) -> Any:
+    """`function` along `axis`; lists of places are read faster where rows are taken whole."""
+    if axis < x.ndim - 1 or all(isinstance(tap.source, slice) for tap in taps):
+        return function(xp, x, axis, size, taps)
+    turned = xp.ascontiguousarray(x.swapaxes(axis - 1, axis))
+    found = function(xp, turned, axis - 1, size, taps)
+    return xp.ascontiguousarray(found.swapaxes(axis - 1, axis))
 
 
 def _divided(xp: Any, x: Any, counts: Sequence[np.ndarray | None]) -> Any:
@@ -68,7 +96,7 @@ def _forward(xp: Any, x: Any, out: tuple, how: tuple) -> Any:
     x = x.astype(np.float32) if result in _HALVES else x
     found = [taps_of(n, o, x.dtype, *each) for n, o, each in zip(x.shape[lead:], out, how)]
     for k, each in enumerate(found):
-        x = _gathered(xp, x, lead + k, out[k], each.taps)
+        x = _along(xp, _gathered, x, lead + k, out[k], each.taps)
     return _divided(xp, x, [each.counts for each in found]).astype(result, copy=False)
 
 
@@ -79,7 +107,7 @@ def _backward(xp: Any, grad: Any, sizes: tuple, how: tuple) -> Any:
     found = [taps_of(n, o, grad.dtype, *each) for n, o, each in zip(sizes, out, how)]
     grad = _divided(xp, grad, [each.counts for each in found])
     for k, each in enumerate(found):
-        grad = _spread(xp, grad, lead + k, sizes[k], each.taps)
+        grad = _along(xp, _spread, grad, lead + k, sizes[k], each.taps)
     return grad.astype(result, copy=False)
 
 

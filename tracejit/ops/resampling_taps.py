@@ -72,10 +72,11 @@ def _wide(dtype: np.dtype) -> np.dtype:
 
 def _nearest(size: int, out: int, dtype: np.dtype, factor: float | None, centre: float) -> Taps:
     dtype = _wide(dtype)
-    place = (np.arange(out).astype(dtype) + dtype.type(centre)) * _scale(
-        size, out, dtype, False, factor
-    )
-    return Taps([Tap(ALL, np.minimum(np.floor(place).astype(np.int64), size - 1))])
+    number, half = np.arange(out).astype(dtype), dtype.type(centre)
+    wide = np.multiply(_scale(size, out, dtype, False, factor), number + half, dtype=np.float64)
+    place = (wide - half).astype(dtype) + half  # rounded once, as processors multiply and add
+    source = np.floor(place.astype(np.float32)).astype(np.int64)
+    return Taps([Tap(ALL, np.minimum(source, size - 1))])
 
 
 def _places(
