@@ -168,6 +168,27 @@ def test_a_persistent_pass_begins_anew():
     assert list(parts) == list(parts)
 
 
+def test_tensors_arrive_as_they_were_sent():
+    base = tracejit.arange(12.0).reshape(3, 4)
+    sent = {"view": base.t()[1:], "base": base, "empty": tracejit.zeros(0, 2), "none": None,
+            "half": tracejit.ones(2).bfloat16(), "array": np.arange(3), "flags": base > 5,
+            "leaf": tracejit.nn.Parameter(tracejit.ones(1)), "expanded": base[:1].expand(5, 4)}
+
+    class Fixed(Numbers):
+        def __getitem__(self, index):
+            return sent
+
+    (found,) = DataLoader(Fixed(1), None, num_workers=1, collate_fn=lambda x: x)
+    for name, x in sent.items():
+        y = found[name]
+        assert type(y) is type(x)
+        if x is not None:
+            assert y.tolist() == x.tolist() and y.dtype == x.dtype and y.shape == x.shape
+    assert found["view"].stride() == sent["view"].stride() and found["leaf"].requires_grad
+    found["base"].fill_(7)
+    assert set(found["view"].reshape(-1).tolist()) == {7.0} and base[0, 1].item() == 1
+
+
 def test_errors_carry_the_text_of_the_traceback():
     class Custom(Exception):
         def __init__(self, one, two):

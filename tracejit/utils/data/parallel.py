@@ -10,7 +10,6 @@ import functools
 import itertools
 import multiprocessing.connection
 import os
-import pickle
 import weakref
 from collections import deque
 from typing import Any, NamedTuple, NoReturn
@@ -89,11 +88,10 @@ class Pool:
         try:
             if not each.answers.poll():  # the process ended, and left nothing
                 raise EOFError
-            answer = each.answers.recv_bytes()
+            return worker.received(each.answers)
         except (EOFError, OSError):
             each.process.join(_PATIENCE)
             self._fail(f"DataLoader worker (pid(s) {each.process.pid}) exited unexpectedly")
-        return pickle.loads(answer)
 
     def _fail(self, message: str) -> NoReturn:
         self.asked.clear()

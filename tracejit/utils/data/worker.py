@@ -7,6 +7,7 @@ of the tasks. A worker ends when the loader does, or its process.
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 import queue
@@ -17,12 +18,11 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import numpy as np
 
-from tracejit.memory import set_num_threads
+from tracejit.memory import Storage, set_num_threads, storage_of_array
 from tracejit.ops.generators import MASK, manual_seed
 
 RESUME = "resume"
@@ -135,7 +135,8 @@ def _serve(assignment: Assignment, tasks: Any, results: Connection) -> None:
             message = ENDED, None
         except Exception as error:
             message = ERROR, RaisedInWorker(error, assignment.worker)
-        results.send_bytes(_packed(message, assignment.worker))
+        for part in _packed(message, assignment.worker):
+            results.send_bytes(part)
 
 
 def _prepare(assignment: Assignment) -> None:
@@ -160,10 +161,10 @@ def _next_task(tasks: Any, parent: int) -> Any:
                 return None
 
 
-def _packed(message: tuple[int, Any], worker: int) -> Any:
-    """A message as bytes; what cannot be pickled is an error of the worker's."""
+def _packed(message: tuple[int, Any], worker: int) -> list[Any]:
+    """A message in parts; what cannot be pickled is an error of the worker's."""
     try:
-        return ForkingPickler.dumps(message)
+        return in_parts(message)
     except Exception as error:
         raised = RaisedInWorker(error, worker)
         if message[0] == ERROR:  # an exception whose type is known here only
@@ -171,7 +172,39 @@ def _packed(message: tuple[int, Any], worker: int) -> Any:
             raised.kind = RuntimeError
         elif not _can_be_named(raised.kind):
             raised.kind = RuntimeError
-        return ForkingPickler.dumps((ERROR, raised))
+        return in_parts((ERROR, raised))
+
+
+class _Pickler(pickle.Pickler):
+    """Leaves the bytes of storages beside the pickle."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, Storage) and obj.device.type == "cpu":
+            block: Any = np.ascontiguousarray(obj.block[: obj.nbytes])
+            return _storage_over, (pickle.PickleBuffer(block),)
+        return NotImplemented
+
+
+def _storage_over(data: Any) -> Storage:
+    return storage_of_array(np.frombuffer(data, np.uint8))
+
+
+def in_parts(message: Any) -> list[Any]:
+    """The sizes of the buffers that belong to a pickle, the pickle, and these buffers."""
+    buffers: list[pickle.PickleBuffer] = []
+    file = io.BytesIO()
+    _Pickler(file, 5, buffer_callback=buffers.append).dump(message)
+    raw = [buffer.raw() for buffer in buffers]
+    return [np.array([r.nbytes for r in raw], np.int64).tobytes(), file.getvalue(), *raw]
+
+
+def received(answers: Connection) -> Any:
+    """A message out of its parts, as they come through a pipe."""
+    sizes, data = np.frombuffer(answers.recv_bytes(), np.int64), answers.recv_bytes()
+    buffers = [bytearray(size) for size in sizes.tolist()]
+    for buffer in buffers:
+        answers.recv_bytes_into(buffer)
+    return pickle.loads(data, buffers=buffers)
 
 
 def _can_be_named(kind: type) -> bool:
