@@ -69,6 +69,19 @@ def test_what_distances_refuse(name):
         assert call(tracejit, *args) == call(torch, *args), args
 
 
+@pytest.mark.parametrize("vector", [[0.03, 0.04], [0.0, 0.0], [0.3, 0.4]])
+def test_the_cosine_of_short_vectors(vector):
+    found = []
+    for library in (tracejit, torch):
+        x, y = (library.tensor([v], dtype=library.float64).requires_grad_()
+                for v in (vector, [1.0, 2.0]))  # fmt: skip
+        cosine = library.nn.functional.cosine_similarity(x, y, eps=0.1)
+        cosine.sum().backward()
+        found.append([a.detach().numpy() for a in (cosine, x.grad, y.grad)])
+    for ours, theirs in zip(*found):
+        np.testing.assert_allclose(ours, theirs, atol=1e-14)
+
+
 def windows_written(library, x):
     view = x.unfold(1, 2, 2)
     view[:, 1] = 7.0

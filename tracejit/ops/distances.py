@@ -31,8 +31,13 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
                            f"{SCALAR_NAMES[common.name]}")
     shape = broadcast(x1.shape, x2.shape)
     x1, x2 = (convert(x, common).expand(shape) for x in (x1, x2))
-    unit = [x / x.norm(2, dim, True).clamp(min=eps) for x in (x1, x2)]
+    unit = [x / _at_least(x.norm(2, dim, True), eps) for x in (x1, x2)]
     return (unit[0] * unit[1]).sum(dim)
+
+
+def _at_least(norm: Any, eps: float) -> Any:
+    """`norm`, at least `eps`; gradients go back as if it had not been limited, as in PyTorch."""
+    return norm + (norm.clamp(min=eps) - norm).detach()
 
 
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6,
