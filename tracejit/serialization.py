@@ -15,9 +15,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tracejit import cuda
 from tracejit.eager.recording import active
-from tracejit.memory import Storage, allocate, device
+from tracejit.memory import (
+    DeviceUnavailable,
+    Storage,
+    allocate,
+    array_module,
+    as_device,
+    device,
+)
 from tracejit.saving import archive, legacy
 from tracejit.saving.names import StorageType
 from tracejit.saving.pickling import pickled
@@ -260,18 +266,17 @@ def _moved(storage: Storage, place: str) -> Storage:
     where = device(place)
     if where.type == "cpu":
         return storage
-    if not cuda.is_available():
+    try:
+        library, where = array_module(where), as_device(where)
+    except DeviceUnavailable as error:
         raise RuntimeError(
             "Attempting to deserialize object on a CUDA device but "
             "tracejit.cuda.is_available() is False. If you are running on a CPU-only machine, "
             "please use tracejit.load with map_location=tracejit.device('cpu') to map your "
-            "storages to the CPU.")
-    from tracejit.memory import array_module, as_device
-
-    where = as_device(where)
+            "storages to the CPU.") from error
     made = allocate(storage.nbytes, where)
     source = storage.block[: storage.nbytes]
-    made.block[: storage.nbytes] = array_module(where).asarray(source)
+    made.block[: storage.nbytes] = library.asarray(source)
     return made
 
 

@@ -311,6 +311,11 @@ def test_where_tensors_go():
     assert seen == [(24, "cuda:3")]
     with pytest.raises(TypeError, match="map_location"):
         load(3)
+    with pytest.raises(ZeroDivisionError):  # the caller's own error is no damage
+        load(lambda s, place: 1 / 0)
+    if not tracejit.cuda.is_available():
+        with pytest.raises(RuntimeError, match="Attempting to deserialize object on a CUDA device"):
+            load(None)
 
 
 def test_a_captured_function_that_loads_is_not_replayed(tmp_path):

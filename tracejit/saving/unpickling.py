@@ -56,6 +56,7 @@ class Unpickler:
         self.trusted = {id(x) for x in allowed.values()}
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
+        self.outside: Exception | None = None  # raised by who knows storages
 
     def load(self) -> Any:
         """The object; UnpicklingError for what is damaged or not allowed."""
@@ -69,6 +70,8 @@ class Unpickler:
         except (UnpicklingError, MemoryError):
             raise
         except Exception as error:
+            if error is self.outside:
+                raise
             raise UnpicklingError(
                 f"the pickle is damaged: {type(error).__name__}: {error}") from error
 
@@ -104,6 +107,14 @@ class Unpickler:
         if full in KNOWN:
             return KNOWN[full]
         raise UnpicklingError(unsupported(full))
+
+    def refer(self) -> None:
+        given = self.pop()
+        try:
+            self.push(self.storage(given))
+        except Exception as error:
+            self.outside = error
+            raise
 
     def call(self) -> None:
         arguments, function = self.pop(), self.pop()
@@ -266,7 +277,7 @@ _OPCODES: dict[bytes, Callable[[Unpickler], Any]] = {
     pickle.LONG_BINGET: lambda u: u.recall(u.number("<I")),
     pickle.GLOBAL: lambda u: u.push(u.find(u.reader.line(), u.reader.line())),
     pickle.STACK_GLOBAL: Unpickler.stack_global,
-    pickle.BINPERSID: _simple(lambda u: u.storage(u.pop())),
+    pickle.BINPERSID: Unpickler.refer,
     pickle.REDUCE: lambda u: u.call(),
     pickle.NEWOBJ: lambda u: u.new(),
     pickle.BUILD: lambda u: u.build(),
