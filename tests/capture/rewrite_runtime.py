@@ -40,10 +40,9 @@ def if_(test, body, orelse, names, live, loose):
 
 
 def _after(broke, orelse, rest):
-    signal = orelse() if orelse is not None and not broke else None
-    if signal is None and rest is not None:
-        signal = rest()
-    return signal
+    if orelse is not None and not broke:  # which takes the rest along
+        return orelse()
+    return None if rest is None else rest()
 
 
 def _loop(steps, orelse, rest):
