@@ -84,7 +84,7 @@ JUMPS = [
         "jumps",
         "a jump out of a with statement leaves what follows it",
         "tracejit/capture/rewrite.py",
-        'signal = ask("settled", [signal], signal)\n',
+        'signal = ask("settled", [signal, *[ast.Constant(True)] * self.leaving], signal)\n',
         "pass\n",
         _programs("within_no_grad"),
     ),
