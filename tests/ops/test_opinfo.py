@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
+from zlib import crc32
 
 import ml_dtypes
 import numpy as np
@@ -328,8 +329,18 @@ def test_inputs_are_left_alone(row: OpInfo) -> None:
 # -- compiled --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", MODES)
-@every(lambda row: row.compiled)
+def _compiled_cases() -> list[Any]:
+    """Every row in every mode; of those in Python a sample, the rest in the full run."""
+    return [
+        pytest.param(
+            row, mode, id=f"{row}-{mode}",
+            marks=[pytest.mark.full] if mode == "python" and crc32(row.name.encode()) % 3 else [],
+        )
+        for row in ROWS if row.compiled for mode in MODES
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("row, mode", _compiled_cases())
 def test_compiled_agrees_with_eager(row: OpInfo, mode: str) -> None:
     called = ours(row)
 
