@@ -22,8 +22,8 @@ _HALVES = (float16.numpy, bfloat16.numpy)
 
 
 # -- on arrays -------------------------------------------------------------------------------------
-def _at(axis: int, place: Any) -> tuple:
-    return (*(slice(None),) * axis, place)
+def _at(xp: Any, axis: int, place: Any) -> tuple:
+    return (*(slice(None),) * axis, place if isinstance(place, slice) else xp.asarray(place))
 
 
 def _weighted(xp: Any, part: Any, weight: np.ndarray | None, axis: int) -> Any:
@@ -59,7 +59,8 @@ def _as_slice(places: np.ndarray) -> Any:
 def _gathered(xp: Any, x: Any, axis: int, out: int, taps: list[Tap]) -> Any:
     y = xp.zeros((*x.shape[:axis], out, *x.shape[axis + 1:]), x.dtype)
     for tap in taps:
-        y[_at(axis, tap.target)] += _weighted(xp, x[_at(axis, tap.source)], tap.weight, axis)
+        read = x[_at(xp, axis, tap.source)]
+        y[_at(xp, axis, tap.target)] += _weighted(xp, read, tap.weight, axis)
     return y
 
 
@@ -67,7 +68,8 @@ def _spread(xp: Any, y: Any, axis: int, size: int, taps: list[Tap]) -> Any:
     """The transpose of `_gathered`."""
     x = xp.zeros((*y.shape[:axis], size, *y.shape[axis + 1:]), y.dtype)
     for tap in (part for whole in taps for part in _apart(whole)):
-        x[_at(axis, tap.source)] += _weighted(xp, y[_at(axis, tap.target)], tap.weight, axis)
+        read = y[_at(xp, axis, tap.target)]
+        x[_at(xp, axis, tap.source)] += _weighted(xp, read, tap.weight, axis)
     return x
 
 
