@@ -95,8 +95,9 @@ from tracejit.ops.slicing import (
 from tracejit.ops.softmax import log_softmax, logsumexp, softmax
 from tracejit.ops.sorting import argsort, sort, topk
 from tracejit.ops.type_limits import finfo, iinfo
+from tracejit.ops import windows as _windows
 from tracejit.ops.unique import bincount, histc, unique, unique_consecutive
-from tracejit import accelerator, autograd, backends, cuda, nn, optim, random
+from tracejit import accelerator, autograd, backends, cuda, random
 from tracejit.ops import inplace as _inplace
 
 bool = bool_
@@ -118,7 +119,9 @@ _COMPILING = {
 }
 _SAVING = dict.fromkeys(("load", "save"), "tracejit.serialization")
 _LATER = {**_COMPILING, **_SAVING}
-_SUBMODULES = ("config", "debug", "jit", "logs", "safetensors", "serialization", "utils")
+_SUBMODULES = (
+    "config", "debug", "jit", "logs", "nn", "optim", "safetensors", "serialization", "utils",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
