@@ -31,20 +31,39 @@ def _function(activation: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 class _Layer(Module):
-    """What both kinds of layers have: two linear maps with an activation between."""
+    """What both kinds of layers have: attention, and two linear maps with an activation between."""
 
-    def _build(
-        self, d_model: int, dim_feedforward: int, dropout: float,
-        activation: str | Callable[[Any], Any], norms: int, eps: float, norm_first: bool,
-        bias: bool, kind: dict[str, Any],
-    ) -> None:  # fmt: skip
+    attentions: tuple[str, ...]
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Any], Any] = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        kind = {"device": device, "dtype": dtype}
+        for name in self.attentions:
+            attention = MultiheadAttention(
+                d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **kind
+            )
+            setattr(self, name, attention)
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **kind)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **kind)
         self.norm_first = norm_first
-        for k in range(1, norms + 1):
-            setattr(self, f"norm{k}", LayerNorm(d_model, eps=eps, bias=bias, **kind))
-        for k in range(1, norms + 1):
+        parts = range(1, len(self.attentions) + 2)  # the two linear maps are one
+        for k in parts:
+            setattr(self, f"norm{k}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **kind))
+        for k in parts:
             setattr(self, f"dropout{k}", Dropout(dropout))
         self.activation = _function(activation)
 
@@ -68,29 +87,7 @@ class TransformerEncoderLayer(_Layer):
     tracejit.Size([3, 5, 8])
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str | Callable[[Any], Any] = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        kind = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **kind
-        )
-        self._build(
-            d_model, dim_feedforward, dropout, activation, 2, layer_norm_eps, norm_first, bias,
-            kind,
-        )  # fmt: skip
+    attentions = ("self_attn",)
 
     def forward(
         self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None,
@@ -109,31 +106,7 @@ class TransformerEncoderLayer(_Layer):
 class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to a memory, then two linear maps."""
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str | Callable[[Any], Any] = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        kind = {"device": device, "dtype": dtype}
-        for name in ("self_attn", "multihead_attn"):
-            attention = MultiheadAttention(
-                d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **kind
-            )
-            setattr(self, name, attention)
-        self._build(
-            d_model, dim_feedforward, dropout, activation, 3, layer_norm_eps, norm_first, bias,
-            kind,
-        )  # fmt: skip
+    attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,
