@@ -12,15 +12,7 @@ from typing import Any
 
 import tracejit
 from tracejit.capture.scalars import read_number
-from tracejit.optim.optimizer import Optimizer, require
-
-
-def _check(lr: float, betas: tuple[float, float], eps: float, weight_decay: float) -> None:
-    require(lr >= 0, "learning rate", lr)
-    require(eps >= 0, "epsilon value", eps)
-    require(0 <= betas[0] < 1, "beta parameter at index 0", betas[0])
-    require(0 <= betas[1] < 1, "beta parameter at index 1", betas[1])
-    require(weight_decay >= 0, "weight_decay value", weight_decay)
+from tracejit.optim.optimizer import Optimizer, require, require_means
 
 
 class Adamax(Optimizer):
@@ -43,7 +35,7 @@ class Adamax(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        _check(lr, betas, eps, weight_decay)
+        require_means(lr, betas, eps, weight_decay)
         super().__init__(
             params,
             {
@@ -96,7 +88,7 @@ class NAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        _check(lr, betas, eps, weight_decay)
+        require_means(lr, betas, eps, weight_decay)
         require(momentum_decay >= 0, "momentum_decay value", momentum_decay)
         super().__init__(
             params,

@@ -198,3 +198,14 @@ def require(holds: bool, text: str, value: Any) -> None:
     """ValueError "Invalid <text>: <value>" for an option out of its range."""
     if not holds:
         raise ValueError(f"Invalid {text}: {value}")
+
+
+def require_means(
+    lr: float, betas: tuple[float, float], eps: float, weight_decay: float
+) -> None:
+    """ValueError for options out of range, of optimizers with two running means: Adam's family."""
+    require(lr >= 0, "learning rate", lr)
+    require(eps >= 0, "epsilon value", eps)
+    require(0 <= betas[0] < 1, "beta parameter at index 0", betas[0])
+    require(0 <= betas[1] < 1, "beta parameter at index 1", betas[1])
+    require(weight_decay >= 0, "weight_decay value", weight_decay)

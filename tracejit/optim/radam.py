@@ -12,7 +12,7 @@ from typing import Any
 
 import tracejit
 from tracejit.capture.scalars import read_number
-from tracejit.optim.optimizer import Optimizer, require
+from tracejit.optim.optimizer import Optimizer, require_means
 
 
 class RAdam(Optimizer):
@@ -50,11 +50,7 @@ class RAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        require(lr >= 0, "learning rate", lr)
-        require(eps >= 0, "epsilon value", eps)
-        require(0 <= betas[0] < 1, "beta parameter at index 0", betas[0])
-        require(0 <= betas[1] < 1, "beta parameter at index 1", betas[1])
-        require(weight_decay >= 0, "weight_decay value", weight_decay)
+        require_means(lr, betas, eps, weight_decay)
         super().__init__(
             params,
             {
