@@ -1,5 +1,6 @@
 """Groups that are merged while their operands are placed, and groups that stay apart."""
 
+import numpy as np
 import pytest
 
 import tracejit as tj
@@ -56,3 +57,15 @@ def test_reductions_of_rows_read_by_columns_of_a_square(f, size):
     with config.override(verify_passes=True):  # what cannot be compiled raises
         got = g(x)
     assert all(tj.allclose(a.double(), b.double()) for a, b in zip(got, f(x)))
+
+
+def test_sums_over_several_dimensions_round_like_short_ones():
+    """One accumulator for all 2,516 elements was off by 1e-6 and more."""
+    x = tj.rand(1, 17, 4, generator=tj.Generator().manual_seed(5)).expand(37, 17, 4)
+
+    @tj.script
+    def spread(x):
+        return tj.var(x)
+
+    exact = np.asarray(x).astype(np.float64).var(ddof=1)
+    assert abs(spread(x).item() / exact - 1) < 3e-7

@@ -15,6 +15,7 @@ from typing import Any
 
 from tracejit.ir.graph import Location
 from tracejit.ir.sizes import SizeLike
+from tracejit.lowering.accumulate import ACCUMULATORS
 from tracejit.lowering.columns import INDENT, Block, ColumnPrinting
 from tracejit.lowering.index import (
     Condition,
@@ -185,8 +186,9 @@ class Printer(ColumnPrinting):
         return known.name
 
     # -- loops ---------------------------------------------------------------------------------
-    def _loop(self, variables: Sequence[Variable], body: Any, ranges: Any = None) -> None:
-        """Nested loops over `variables`, `body()` innermost, appended to the block on top."""
+    def _loop(self, variables: Sequence[Variable], body: Any, counted: bool = True) -> None:
+        """Nested loops over `variables`, `body()` innermost, appended to the block on top.
+        `counted`: as a nest of its own."""
         depth = len(self.stack)
         heads = []
         for v in variables:
@@ -200,7 +202,7 @@ class Printer(ColumnPrinting):
             del self.variables[v.name]
             self.stack[-1].lines += [f"for {head}:", *(INDENT + line for line in lines)]
         assert len(self.stack) == depth
-        self.loops += 1
+        self.loops += counted
 
     def _fresh(self) -> str:
         used = set(self.variables.values())
@@ -239,32 +241,52 @@ class Printer(ColumnPrinting):
                 self.folds(together)
 
     def folds(self, folds: Sequence[Scalar]) -> None:
-        """One loop for reductions over the same variables."""
+        """One loop nest for reductions over the same variables."""
         block = self.stack[-1]
-        totals, places = [], []
-        for fold in folds:
-            total = self._temporary()
-            kind = fold.args[0].dtype
-            first = self.names.number(fold.data.identity, kind)
-            if first == "0" or kind == "int64":
-                first = f"{self.names.imported('numpy', 'int64')}({first})"
-            block.lines.append(f"{total} = {first}")
-            place = ""
-            if fold.data.place is not None:
-                place = self._temporary()
-                block.lines.append(f"{place} = 0")
-            totals.append(total)
-            places.append(place)
+        accumulators = [self._accumulator(fold) for fold in folds]
+        self._accumulate(folds, accumulators, folds[0].data.loops)
+        for fold, (total, place) in zip(folds, accumulators):
+            block.known[fold.number] = place or total
+
+    def _accumulate(
+        self, folds: Sequence[Scalar], so_far: Sequence[tuple[str, str]], loops: Sequence[Variable]
+    ) -> None:
+        """Loops that add to `so_far`. Sums of floats get an accumulator at each depth, as one
+        would round a long sum too often."""
+        deeper = loops[1:]
+        if not any(_rounds(fold) for fold in folds):
+            loops, deeper = [*loops], []
 
         def body() -> None:
-            for fold, total, place in zip(folds, totals, places):
-                value = self.place(fold.args[0])
-                self._step(fold, total, place, value)
-            self._keep()
+            if not deeper:
+                for fold, (total, place) in zip(folds, so_far):
+                    self._step(fold, total, place, self.place(fold.args[0]))
+                self._keep()
+                return
+            inner = [
+                (self._accumulator(fold)[0], "") if _rounds(fold) else known
+                for fold, known in zip(folds, so_far)
+            ]
+            self._accumulate(folds, inner, deeper)
+            for fold, (total, _), (partial, _) in zip(folds, so_far, inner):
+                if _rounds(fold):
+                    self._step(fold, total, "", partial)
 
-        self._loop(folds[0].data.loops, body)
-        for fold, total, place in zip(folds, totals, places):
-            block.known[fold.number] = place or total
+        self._loop(loops[:1] if deeper else loops, body, counted=not deeper)
+
+    def _accumulator(self, fold: Scalar) -> tuple[str, str]:
+        """What a reduction has found so far and where, before it began."""
+        lines, kind = self.stack[-1].lines, fold.args[0].dtype
+        total = self._temporary()
+        first = self.names.number(fold.data.identity, kind)
+        if first == "0" or kind == "int64":
+            first = f"{self.names.imported('numpy', 'int64')}({first})"
+        lines.append(f"{total} = {first}")
+        place = ""
+        if fold.data.place is not None:
+            place = self._temporary()
+            lines.append(f"{place} = 0")
+        return total, place
 
     def _keep(self) -> None:
         """Leave expensive values of this loop where a later loop over the same row finds them."""
@@ -431,3 +453,8 @@ class Printer(ColumnPrinting):
             return self.place(atom.scalar)
         assert isinstance(atom, Quotient)
         return f"(({self.index(atom.whole)}) {atom.sign} {self.names.size(atom.divisor)})"
+
+
+def _rounds(fold: Scalar) -> bool:
+    """Whether this reduction is a sum of floats."""
+    return ACCUMULATORS.get(fold.data.combine) == "add" and "float" in fold.args[0].dtype
