@@ -20,6 +20,7 @@ OWN = {
     "RecompileError",
     "compare",
     "config",
+    "datasets",
     "debug",
     "jit",
     "logs",

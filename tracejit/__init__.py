@@ -120,7 +120,8 @@ _COMPILING = {
 _SAVING = dict.fromkeys(("load", "save"), "tracejit.serialization")
 _LATER = {**_COMPILING, **_SAVING}
 _SUBMODULES = (
-    "config", "debug", "jit", "logs", "nn", "optim", "safetensors", "serialization", "utils",
+    "config", "datasets", "debug", "jit", "logs", "nn", "optim", "safetensors", "serialization",
+    "utils",
 )  # fmt: skip
 
 
