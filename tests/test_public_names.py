@@ -66,8 +66,12 @@ def test_importing_brings_in_nothing_heavy():
     assert [r for r in ("jit", "lowering", "passes", "runtime") if f"tracejit.{r}" in rooms] == []
 
 
-def test_importing_takes_less_than_a_third_of_a_second():
+def test_importing_takes_less_than_a_third_of_a_second(tmp_path, monkeypatch):
+    """With bytecode, as every import but the first has it."""
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path))
     code = "import time; t = time.process_time(); import tracejit; print(time.process_time() - t)"
+    run_python(code)
     assert min(float(run_python(code)) for _ in range(3)) < 0.3
 
 
