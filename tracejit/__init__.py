@@ -55,6 +55,7 @@ from tracejit.ops.joining import (
 )  # fmt: skip
 from tracejit.ops.linalg import addmm, baddbmm, bmm, dot, inner, matmul, mm, mv, outer
 from tracejit.ops.adaptive_pooling import adaptive_avg_pool1d
+from tracejit.ops.bessel_functions import i0
 from tracejit.ops.distances import cosine_similarity, pairwise_distance
 from tracejit.ops.movement import (
     broadcast_to, flatten, movedim, moveaxis, permute, ravel, reshape, squeeze, swapaxes, swapdims,
@@ -83,6 +84,9 @@ from tracejit.ops.random import (
     set_rng_state,
 )  # fmt: skip
 from tracejit.ops.dropout import alpha_dropout, dropout, feature_alpha_dropout, feature_dropout
+from tracejit.ops.error_functions import erfinv
+from tracejit.ops.gamma_functions import digamma, igamma, igammac, lgamma, mvlgamma, polygamma
+from tracejit.ops.logarithms import logaddexp, logaddexp2, logit, sinc, xlogy
 from tracejit.ops.sampling import binomial, multinomial, poisson
 from tracejit.ops.rearranging import flip, roll, tile, tril, triu
 from tracejit.ops.reduction import (
@@ -121,7 +125,7 @@ _SAVING = dict.fromkeys(("load", "save"), "tracejit.serialization")
 _LATER = {**_COMPILING, **_SAVING}
 _SUBMODULES = (
     "config", "datasets", "debug", "jit", "logs", "nn", "optim", "safetensors", "serialization",
-    "utils",
+    "special", "utils",
 )  # fmt: skip
 
 

@@ -11,7 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.ops import gather_scatter, indexing, linalg, pointwise, rearranging, scan
+from tracejit.ops import (
+    bessel_functions,
+    error_functions,
+    gamma_functions,
+    gather_scatter,
+    indexing,
+    linalg,
+    logarithms,
+    pointwise,
+    rearranging,
+    scan,
+)
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_record import is_number
 
@@ -34,7 +45,10 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     gather_scatter.index_copy, gather_scatter.index_fill, gather_scatter.scatter,
     gather_scatter.scatter_add, indexing.index_put, indexing.masked_fill, linalg.addmm,
     linalg.baddbmm,
-    rearranging.tril, rearranging.triu, scan.cumsum,
+    rearranging.tril, rearranging.triu, scan.cumsum, bessel_functions.i0, error_functions.erfinv,
+    gamma_functions.digamma, gamma_functions.igamma, gamma_functions.igammac,
+    gamma_functions.lgamma, gamma_functions.mvlgamma, gamma_functions.polygamma_method,
+    logarithms.logit, logarithms.sinc, logarithms.xlogy,
 )  # fmt: skip
 
 _OPERATORS: dict[str, Callable[..., Any]] = {

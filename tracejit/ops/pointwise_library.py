@@ -1,8 +1,9 @@
-"""Elementwise functions of two variables that kernels have no expression for: atan2, hypot,
-float_power.
+"""Elementwise functions that kernels have no expression for: the helper that makes their records,
+atan2, hypot and float_power.
 
 In: tensors and numbers, promoted and broadcast like those of other elementwise functions. Out: a
-tensor. Records of kind "extern": programs call the array library here. Called by users.
+tensor. Records of kind "extern": programs call the array library here. Called by users, and by the
+files of special functions.
 """
 
 from __future__ import annotations
@@ -21,40 +22,73 @@ from tracejit.ops.pointwise_record import (
     promote_float,
 )
 from tracejit.ops.record import Op
-from tracejit.ops.types import COMPLEX, FLOATING, float64
+from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, dtype, float64
+
+Prepare = Callable[[Sequence[Any]], tuple]
 
 
-def _library(name: str, function: str, prepare: Callable[[Sequence[Any]], tuple],
-             **rules: Callable[..., Any]) -> Op:
-    """The record of a NumPy function of two arrays, and the method of its name."""
-    def front(operands: tuple, attributes: dict) -> tuple[tuple, dict]:
+def library(name: str, function: str | Callable[..., Any], prepare: Prepare = promote_float,
+            operands: Sequence[str] = ("input",), *, methods: Sequence[str] | None = None,
+            result: dtype | None = None, node_name: str | None = None,
+            **rules: Callable[..., Any]) -> Op:
+    """The record of an elementwise function of arrays, and the methods that call it.
+
+    function  name of a NumPy function, or (xp, *arrays) -> array; halves come as float32
+    prepare   promotes the operands, or refuses them
+    methods   names of methods; None: the op's own name
+    result    dtype of the result, where it is not the operands'
+    rules     operand name -> gradient rule
+    """
+    def front(given: tuple, attributes: dict) -> tuple[tuple, dict]:
         if attributes:
-            operands = (*operands, *(attributes.pop(n) for n in ("other",) if n in attributes))
-        if attributes or len(operands) != 2:
-            raise TypeError(f"{name}() takes 2 arguments (input, other)")
-        return prepare(operands), attributes
+            given = (*given, *(attributes.pop(n) for n in operands[len(given):] if n in attributes))
+        if attributes or len(given) != len(operands):
+            raise TypeError(f"{name}() takes {len(operands)} argument"
+                            f"{'s' * (len(operands) > 1)} ({', '.join(operands)})")
+        return prepare(given), {}
 
-    op = Op(name, "extern", ("input", "other"), infer=elementwise_type(None),
-            eager=in_float32(function, None), rules=rules, front=front)
-    method()(op)
+    op = Op(name, "extern", tuple(operands), infer=elementwise_type(result),
+            eager=in_float32(function, result), rules=rules, node_name=node_name, front=front)
+    for spelling in (name,) if methods is None else methods:
+        method(spelling)(op)
     return op
 
 
-def _floating(operands: Sequence[Any]) -> tuple:
-    operands = promote(operands)
-    kind = next(x.dtype for x in operands if is_tensor(x))
-    if kind.category < FLOATING:
-        raise NotImplementedError(f"\"hypot_cpu\" not implemented for '{kind.name}'")
-    return operands
+def only(refuse: Callable[[dtype], bool], text: str, prepare: Prepare = promote) -> Prepare:
+    """`prepare`, and NotImplementedError for dtypes that PyTorch's function `text` is not for."""
+    def prepared(operands: Sequence[Any]) -> tuple:
+        operands = prepare(operands)
+        kind = next(x.dtype for x in operands if is_tensor(x))
+        if refuse(kind):
+            raise NotImplementedError(
+                f"\"{text}\" not implemented for '{SCALAR_NAMES[kind.name]}'")
+        return tuple(operands)
+
+    return prepared
 
 
-atan2 = _library(
-    "atan2", "arctan2", promote_float,
+def floating(text: str) -> Prepare:
+    """Promotes operands, which must be floating."""
+    return only(lambda kind: kind.category != FLOATING, text)
+
+
+def undifferentiable(what: str) -> Callable[..., Any]:
+    """The rule of an operand that PyTorch has no derivative for."""
+    def rule(grad: Any) -> Any:
+        raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
+
+    return rule
+
+
+BOTH = ("input", "other")
+
+atan2 = library(
+    "atan2", "arctan2", promote_float, BOTH, methods=("atan2", "arctan2"),
     input=lambda grad, input, other: grad * (other / (input * input + other * other)),
     other=lambda grad, input, other: grad * -(input / (input * input + other * other)))
 
-hypot = _library(
-    "hypot", "hypot", _floating,
+hypot = library(
+    "hypot", "hypot", floating("hypot_cpu"), BOTH,
     input=lambda grad, input, out: grad * (input / out),
     other=lambda grad, other, out: grad * (other / out))
 

@@ -23,9 +23,10 @@ _LN2, _LN10, _ERF = math.log(2), math.log(10), 2 / math.sqrt(math.pi)
 
 def special(name: str) -> Any:
     """A function of scipy.special, or of CuPy's copy of it; imported when first used."""
-    def call(xp: Any, input: Any) -> Any:
+    def call(xp: Any, *inputs: Any) -> Any:
         module = "scipy.special" if xp is np else "cupyx.scipy.special"
-        return getattr(import_module(module), name)(input)
+        result = getattr(import_module(module), name)(*inputs)
+        return result.astype(next(x.dtype for x in inputs if hasattr(x, "dtype")), copy=False)
 
     return call
 
