@@ -69,3 +69,17 @@ def test_sums_over_several_dimensions_round_like_short_ones():
 
     exact = np.asarray(x).astype(np.float64).var(ddof=1)
     assert abs(spread(x).item() / exact - 1) < 3e-7
+
+
+def test_scattering_nothing_reads_no_index():
+    """Its elements are known to be none, so where they would lie is not: memory of others."""
+
+    @tj.script
+    def first_half(x, index):
+        return tj.chunk(tj.gather(x, 0, index) - x, 2, 2)[0]
+
+    for shape in ((0, 0), (3, 4)):
+        x = tj.rand(*shape, 1).requires_grad_()
+        y = first_half(x, tj.zeros(*shape, 0, dtype=tj.int64))
+        y.sum().backward()
+        assert tuple(y.shape) == (*shape, 0) and x.grad.eq(0).all()

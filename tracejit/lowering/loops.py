@@ -62,8 +62,12 @@ class Nest:
     misplaced: set[Value] = field(default_factory=set)  # reductions that loops would repeat
 
     def filled(self) -> list[Store]:
-        """Stores of at least one element, as far as is known."""
-        return [s for s in self.stores if not is_zero(count(s.leaf))]
+        """Stores of at least one element, as far as is known: no others may read anything."""
+        return [
+            s
+            for s in self.stores
+            if not is_zero(count(s.leaf)) and not any(is_zero(v.extent) for v in s.inner)
+        ]
 
     def roots(self) -> list[Scalar]:
         return [s.scalar for s in self.filled()]
