@@ -1,0 +1,187 @@
+"""Distributions beside PyTorch's: densities, moments, gradients, shapes, samples, divergences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tracejit
+from tests.distributions.cases import CASES, Case
+from tracejit import distributions
+from tracejit.ops.gamma_sampling import _derivative
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.oracle
+
+
+def made(library, case: Case):
+    """The distribution, and its parameters as leaves."""
+    tensors = {
+        name: library.tensor(v, requires_grad=True) if isinstance(v, np.ndarray) else v
+        for name, v in case.arguments.items()
+    }
+    return getattr(library.distributions, case.name)(**tensors), [
+        t for t in tensors.values() if isinstance(t, library.Tensor)
+    ]
+
+
+def values_and_gradients(library, case: Case) -> dict[str, np.ndarray]:
+    """What each method gives, and the gradients of its sum."""
+    found = {}
+    for name in ("log_prob", *case.methods):
+        d, leaves = made(library, case)
+        value = library.tensor(case.values, requires_grad=True)
+        if name == "icdf":
+            result = d.icdf(d.cdf(value.detach()).detach())
+        elif name in ("log_prob", "cdf"):
+            result = getattr(d, name)(value)
+        else:
+            result = getattr(d, name)
+            result = result() if callable(result) else result
+        found[name] = result.detach().numpy()
+        if result.requires_grad:
+            wanted = [*leaves, value]
+            grads = library.autograd.grad(result.sum(), wanted, allow_unused=True)
+            for k, g in enumerate(grads):
+                if g is not None and not (k == len(leaves) and case.name in DISCRETE):
+                    found[f"{name}.grad{k}"] = g.numpy()
+    return found
+
+
+DISCRETE = {"Bernoulli", "Geometric", "Poisson", "Binomial", "Categorical", "OneHotCategorical",
+            "OneHotCategoricalStraightThrough", "Multinomial"}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_values_and_gradients(case):
+    mine, theirs = (values_and_gradients(library, case) for library in (tracejit, torch))
+    assert mine.keys() == theirs.keys()
+    for name, expected in theirs.items():
+        assert mine[name].dtype == expected.dtype, name
+        np.testing.assert_allclose(mine[name], expected, rtol=1e-7, atol=1e-9, err_msg=name)
+
+
+def described(library, d) -> list:
+    texts = [repr(d), d.batch_shape, d.event_shape, d.support, d.has_rsample,
+             d.has_enumerate_support, d.support.is_discrete, d.support.event_dim,
+             dict(d.arg_constraints)]  # fmt: skip
+    return [str(x).replace(f"{library.__name__}.", "") for x in texts]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_shapes_expansion_and_texts(case):
+    mine, theirs = made(tracejit, case)[0], made(torch, case)[0]
+    assert described(tracejit, mine) == described(torch, theirs)
+    lead = (4, 1, *tuple(theirs.batch_shape))
+    wide, their_wide = mine.expand(lead), theirs.expand(torch.Size(lead))
+    assert described(tracejit, wide) == described(torch, their_wide)
+    for shape in ((), (5,), (2, 3)):
+        for one, other in ((mine, theirs), (wide, their_wide)):
+            a, b = one.sample(shape), other.sample(shape)
+            assert tuple(a.shape) == tuple(b.shape), shape
+            assert str(a.dtype).split(".")[1] == str(b.dtype).split(".")[1]
+            assert not a.requires_grad
+            one.log_prob(a)
+    value = tracejit.tensor(case.values)
+    np.testing.assert_allclose(
+        wide.log_prob(value).detach().numpy(),
+        their_wide.log_prob(torch.tensor(case.values)).detach().numpy(), rtol=1e-7, atol=1e-9)
+    if theirs.has_enumerate_support:
+        for expand in (True, False):
+            np.testing.assert_array_equal(mine.enumerate_support(expand).numpy(),
+                                          theirs.enumerate_support(expand).numpy())
+
+
+HEAVY = {"Cauchy", "HalfCauchy", "Categorical"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_samples_follow_their_distribution(case):
+    tracejit.manual_seed(0)
+    d = made(tracejit, case)[0]
+    n = 20_000
+    drawn = d.sample((n,)).numpy()
+    assert (distributions.Independent(d, 0).support.check(tracejit.tensor(drawn))).all()
+    if case.name in HEAVY:
+        expected = np.stack([d.log_prob(tracejit.tensor(float(k))).exp().detach().numpy()
+                             for k in range(3)]) if case.name == "Categorical" else None
+        if expected is not None:
+            found = np.stack([(drawn == k).mean(0) for k in range(3)])
+            np.testing.assert_allclose(found, expected, atol=0.02)
+        else:
+            below = d.cdf(tracejit.tensor(drawn)).detach().numpy()
+            np.testing.assert_allclose(below.mean(0), 0.5, atol=0.01)
+            np.testing.assert_allclose(below.var(0), 1 / 12, atol=0.005)
+        return
+    mean, deviation = d.mean.detach().numpy(), np.sqrt(d.variance.detach().numpy())
+    finite = np.isfinite(deviation)
+    error = np.abs(drawn.mean(0) - mean)[finite]
+    assert (error <= 5 * deviation[finite] / np.sqrt(n) + 1e-12).all()
+
+
+def cases(*names: str) -> list[Case]:
+    return [case for case in CASES if case.name in names]
+
+
+QUANTILES = cases("Normal", "LogNormal", "HalfNormal", "Cauchy", "Laplace", "Gumbel", "Uniform",
+                  "Exponential")  # fmt: skip
+
+
+@pytest.mark.parametrize("case", QUANTILES, ids=lambda case: case.id)
+def test_samples_move_as_their_quantiles_do(case):
+    d, leaves = made(tracejit, case)
+    x = d.rsample((50,))
+    through = tracejit.autograd.grad(x.sum(), leaves)
+    fixed = x.detach().requires_grad_()
+    below = d.cdf(fixed)
+    density = tracejit.autograd.grad(below.sum(), fixed)[0]
+    moved = tracejit.autograd.grad((d.cdf(fixed) / density).sum(), leaves)
+    for a, b in zip(through, moved):
+        np.testing.assert_allclose(a.numpy(), -b.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("case", cases("Gamma", "Beta", "Dirichlet", "StudentT"),
+                         ids=lambda case: case.id)  # fmt: skip
+def test_gradients_of_samples_are_those_of_expectations(case):
+    """d E[sin x] / d parameter, through samples and through their log density."""
+    tracejit.manual_seed(0)
+    d, leaves = made(tracejit, case)
+    x = d.rsample((60_000,))
+    through = tracejit.autograd.grad(x.sin().sum(-1).mean(), leaves)
+    weight, x = d.log_prob(x.detach()), x.detach()
+    weight = weight.unsqueeze(-1) if weight.dim() < x.dim() else weight
+    scored = tracejit.autograd.grad((weight * x.sin()).sum(-1).mean(), leaves)
+    for a, b in zip(through, scored):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), atol=0.03)
+
+
+@pytest.mark.parametrize("shape", [1e-3, 0.05, 1.0, 2.5, 30.0, 199.0, 250.0, 1e5])
+def test_the_derivative_of_gamma_samples(shape):
+    special = pytest.importorskip("scipy.special")
+    a = np.full(500, shape)
+    x = np.maximum(np.random.default_rng(0).standard_gamma(a), 1e-300)
+    a, x = a[x > 1e-250], x[x > 1e-250]
+    below, beyond, step = special.gammainc(a, x), special.gammaincc(a, x), a * 1e-5
+    ends = [
+        np.where(below < 0.5, special.gammaincinv(a + h, below),
+                 special.gammainccinv(a + h, beyond)) for h in (step, -step)
+    ]  # fmt: skip
+    np.testing.assert_allclose(_derivative(a, x), (ends[0] - ends[1]) / (2 * step), rtol=2e-5)
+
+
+def divergence(library, p, q):
+    try:
+        return library.distributions.kl_divergence(made(library, p)[0], made(library, q)[0])
+    except NotImplementedError:
+        return None
+
+
+@pytest.mark.parametrize("p", CASES, ids=lambda case: case.id)
+def test_divergences(p):
+    for q in CASES:
+        mine, theirs = divergence(tracejit, p, q), divergence(torch, p, q)
+        assert (mine is None) == (theirs is None), (p.name, q.name)
+        if theirs is None:
+            continue
+        np.testing.assert_allclose(mine.detach().numpy(), theirs.detach().numpy(), rtol=1e-6,
+                                   atol=1e-8, err_msg=f"{p.name} {q.name}")

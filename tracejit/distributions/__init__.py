@@ -1,0 +1,62 @@
+"""Probability distributions: samples, densities, moments; PyTorch's `torch.distributions`.
+
+Random numbers are those of tracejit's generators, the same eagerly and captured.
+"""
+
+from tracejit.distributions import constraints, kl_cross_formulas, kl_formulas, transforms
+from tracejit.distributions.bernoulli import Bernoulli
+from tracejit.distributions.beta import Beta
+from tracejit.distributions.binomial import Binomial
+from tracejit.distributions.categorical import Categorical
+from tracejit.distributions.cauchy import Cauchy
+from tracejit.distributions.constraint_registry import biject_to, transform_to
+from tracejit.distributions.dirichlet import Dirichlet
+from tracejit.distributions.distribution import Distribution
+from tracejit.distributions.exponential import Exponential
+from tracejit.distributions.gamma import Chi2, Gamma
+from tracejit.distributions.geometric import Geometric
+from tracejit.distributions.gumbel import Gumbel
+from tracejit.distributions.half_cauchy import HalfCauchy
+from tracejit.distributions.half_normal import HalfNormal
+from tracejit.distributions.independent import Independent
+from tracejit.distributions.kl import kl_divergence, register_kl
+from tracejit.distributions.laplace import Laplace
+from tracejit.distributions.log_normal import LogNormal
+from tracejit.distributions.multinomial import Multinomial
+from tracejit.distributions.normal import Normal
+from tracejit.distributions.one_hot_categorical import (
+    OneHotCategorical,
+    OneHotCategoricalStraightThrough,
+)
+from tracejit.distributions.poisson import Poisson
+from tracejit.distributions.student_t import StudentT
+from tracejit.distributions.transformed_distribution import TransformedDistribution
+from tracejit.distributions.transforms import (
+    AbsTransform,
+    AffineTransform,
+    ComposeTransform,
+    ExpTransform,
+    IndependentTransform,
+    PowerTransform,
+    ReshapeTransform,
+    SigmoidTransform,
+    SoftmaxTransform,
+    SoftplusTransform,
+    StickBreakingTransform,
+    TanhTransform,
+    Transform,
+    identity_transform,
+)
+from tracejit.distributions.uniform import Uniform
+
+__all__ = [
+    "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy",
+    "Chi2", "ComposeTransform", "Dirichlet", "Distribution", "ExpTransform", "Exponential",
+    "Gamma", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent",
+    "IndependentTransform", "Laplace", "LogNormal", "Multinomial", "Normal", "OneHotCategorical",
+    "OneHotCategoricalStraightThrough", "Poisson", "PowerTransform", "ReshapeTransform",
+    "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StickBreakingTransform",
+    "StudentT", "TanhTransform", "Transform", "TransformedDistribution", "Uniform", "biject_to",
+    "constraints", "identity_transform", "kl_cross_formulas", "kl_divergence", "kl_formulas",
+    "register_kl", "transform_to", "transforms",
+]  # fmt: skip

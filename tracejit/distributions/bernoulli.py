@@ -1,0 +1,102 @@
+"""The Bernoulli distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tracejit
+from tracejit.distributions import constraints
+from tracejit.distributions.distribution import Distribution
+from tracejit.distributions.instances import expanded
+from tracejit.distributions.utils import (
+    broadcast_all,
+    given_one,
+    logits_to_probs,
+    probs_to_logits,
+)
+from tracejit.distributions.validation import Derived
+from tracejit.eager.modes import no_grad
+from tracejit.eager.size import Size
+from tracejit.ops.losses import binary_cross_entropy_with_logits
+
+
+class Bernoulli(Distribution):
+    """1 with probability `probs`, or sigmoid(`logits`), else 0.
+
+    >>> import tracejit
+    >>> d = Bernoulli(tracejit.tensor([0.5]))
+    >>> d.log_prob(tracejit.ones(1)), d.enumerate_support()
+    (tensor([-0.6931]), tensor([[0.],
+            [1.]]))
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.boolean
+    has_enumerate_support = True
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        given_one(probs, logits)
+        if probs is not None:
+            self._given = "probs"
+            (self.probs,) = broadcast_all(probs)
+        else:
+            self._given = "logits"
+            (self.logits,) = broadcast_all(logits)
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    @Derived
+    def logits(self) -> Any:
+        """log(probs / (1 - probs))."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @Derived
+    def probs(self) -> Any:
+        """sigmoid(logits)."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def _param(self) -> Any:
+        return self.probs if self._given == "probs" else self.logits
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        given = {self._given: self._param.expand(batch_shape)}
+        return expanded(self, Bernoulli, _instance, batch_shape, _given=self._given, **given)
+
+    @property
+    def param_shape(self) -> Size:
+        """The shape of the parameter."""
+        return Size(self._param.shape)
+
+    @property
+    def mean(self) -> Any:
+        return self.probs
+
+    @property
+    def mode(self) -> Any:
+        probs = self.probs
+        mode = (probs >= 0.5).to(probs.dtype)
+        return mode.masked_fill(probs == 0.5, tracejit.nan)
+
+    @property
+    def variance(self) -> Any:
+        probs = self.probs
+        return probs * (1 - probs)
+
+    def sample(self, sample_shape: Any = Size()) -> Any:
+        with no_grad():
+            return tracejit.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        return -binary_cross_entropy_with_logits(logits, value, reduction="none")
+
+    def entropy(self) -> Any:
+        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        like = self._param
+        values = tracejit.arange(2, dtype=like.dtype, device=like.device)
+        values = values.view((-1, *(1,) * len(self._batch_shape)))
+        return values.expand((-1, *self._batch_shape)) if expand else values

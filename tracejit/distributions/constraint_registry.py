@@ -1,0 +1,106 @@
+"""Transformations from unconstrained vectors to what a constraint allows.
+
+In: a constraint. Out: a transformation whose codomain satisfies it. Called by users as
+`transform_to(constraint)` and `biject_to(constraint)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tracejit.distributions import constraints, transforms
+from tracejit.distributions.constraints import Constraint
+from tracejit.ops.pointwise_record import is_number
+
+
+class ConstraintRegistry:
+    """Factories of transformations by the type of a constraint.
+
+    >>> import tracejit
+    >>> transform_to(constraints.simplex)
+    SoftmaxTransform()
+    """
+
+    def __init__(self) -> None:
+        self._registry: dict[type, Callable[[Any], Any]] = {}
+
+    def register(self, constraint: Any, factory: Callable[[Any], Any] | None = None) -> Any:
+        """Register a factory for a constraint's type; without a factory, as a decorator.
+
+        TypeError for what is no constraint.
+        """
+        if factory is None:
+            return lambda factory: self.register(constraint, factory)
+        kind = type(constraint) if isinstance(constraint, Constraint) else constraint
+        if not isinstance(kind, type) or not issubclass(kind, Constraint):
+            raise TypeError("Expected constraint to be either a Constraint subclass or instance, "
+                            f"but got {kind}")
+        self._registry[kind] = factory
+        return factory
+
+    def __call__(self, constraint: Constraint) -> Any:
+        """The transformation; NotImplementedError where none is registered."""
+        factory = self._registry.get(type(constraint))
+        if factory is None:
+            raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
+        return factory(constraint)
+
+
+biject_to = ConstraintRegistry()
+transform_to = ConstraintRegistry()
+
+
+def _both(*kinds: Any) -> Callable[[Any], Any]:
+    def register(factory: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        for kind in kinds:
+            biject_to.register(kind, factory)
+            transform_to.register(kind, factory)
+        return factory
+
+    return register
+
+
+@_both(constraints.real)
+def _to_real(constraint: Any) -> Any:
+    return transforms.identity_transform
+
+
+def _independent(registry: ConstraintRegistry) -> Callable[[Any], Any]:
+    return lambda constraint: transforms.IndependentTransform(
+        registry(constraint.base_constraint), constraint.reinterpreted_batch_ndims)
+
+
+biject_to.register(constraints.independent, _independent(biject_to))
+transform_to.register(constraints.independent, _independent(transform_to))
+
+
+@_both(constraints.greater_than, constraints.greater_than_eq)
+def _to_greater(constraint: Any) -> Any:
+    return transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)])
+
+
+@_both(constraints.less_than)
+def _to_less(constraint: Any) -> Any:
+    return transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)])
+
+
+@_both(constraints.interval, constraints.half_open_interval)
+def _to_interval(constraint: Any) -> Any:
+    low, high = constraint.lower_bound, constraint.upper_bound
+    if is_number(low) and low == 0 and is_number(high) and high == 1:
+        return transforms.SigmoidTransform()
+    return transforms.ComposeTransform(
+        [transforms.SigmoidTransform(), transforms.AffineTransform(low, high - low)])
+
+
+@biject_to.register(constraints.simplex)
+def _onto_simplex(constraint: Any) -> Any:
+    return transforms.StickBreakingTransform()
+
+
+@transform_to.register(constraints.simplex)
+def _to_simplex(constraint: Any) -> Any:
+    return transforms.SoftmaxTransform()

@@ -1,0 +1,95 @@
+"""The geometric distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tracejit
+from tracejit.distributions import constraints
+from tracejit.distributions.distribution import Distribution
+from tracejit.distributions.instances import expanded
+from tracejit.distributions.utils import (
+    broadcast_all,
+    given_one,
+    logits_to_probs,
+    probs_to_logits,
+    uniform,
+)
+from tracejit.distributions.validation import Derived, require
+from tracejit.eager.modes import no_grad
+from tracejit.eager.size import Size
+from tracejit.ops.losses import binary_cross_entropy_with_logits
+
+
+class Geometric(Distribution):
+    """Failures before the first success, 0, 1 ...; each trial succeeds with chance `probs`.
+
+    >>> import tracejit
+    >>> Geometric(tracejit.tensor(0.5)).mean
+    tensor(1.)
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.nonnegative_integer
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        given_one(probs, logits)
+        if probs is not None:
+            self._given = "probs"
+            (self.probs,) = broadcast_all(probs)
+        else:
+            self._given = "logits"
+            (self.logits,) = broadcast_all(logits)
+        param = self.probs if self._given == "probs" else self.logits
+        super().__init__(param.shape, validate_args=validate_args)
+        if self._validate_args and self._given == "probs":
+            value = self.probs
+            require(value > 0, lambda: (
+                f"Expected parameter probs ({type(value).__name__} of shape {tuple(value.shape)}) "
+                f"of distribution {self!r} to be positive but found invalid values:\n"
+                f"{value[value <= 0]}"))
+
+    @Derived
+    def logits(self) -> Any:
+        """log(probs / (1 - probs))."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @Derived
+    def probs(self) -> Any:
+        """sigmoid(logits)."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        param = self.probs if self._given == "probs" else self.logits
+        given = {self._given: param.expand(batch_shape)}
+        return expanded(self, Geometric, _instance, batch_shape, _given=self._given, **given)
+
+    @property
+    def mean(self) -> Any:
+        return 1.0 / self.probs - 1.0
+
+    @property
+    def mode(self) -> Any:
+        return tracejit.zeros_like(self.probs)
+
+    @property
+    def variance(self) -> Any:
+        return (1.0 / self.probs - 1.0) / self.probs
+
+    def sample(self, sample_shape: Any = Size()) -> Any:
+        with no_grad():
+            probs = self.probs
+            tiny = tracejit.finfo(probs.dtype).tiny
+            drawn = uniform(self._extended_shape(sample_shape), probs).clamp(min=tiny)
+            return (drawn.log() / (-probs).log1p()).floor()
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        value, probs = broadcast_all(value, self.probs)
+        failing = probs.masked_fill((probs == 1) & (value == 0), 0)
+        return value * (-failing).log1p() + probs.log()
+
+    def entropy(self) -> Any:
+        probs = self.probs
+        return binary_cross_entropy_with_logits(self.logits, probs, reduction="none") / probs

@@ -1,0 +1,29 @@
+"""Instances of distributions with other batch shapes.
+
+In: a distribution, and its parameters expanded. Out: another one of its class. Called by `expand`.
+The watcher passes over this file: it writes new objects only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.distributions.distribution import Distribution
+from tracejit.eager.size import Size
+
+
+def expanded(distribution: Any, cls: type, _instance: Any, batch_shape: Any, **fields: Any) -> Any:
+    """A distribution like another one, with these attributes.
+
+    NotImplementedError where a subclass with another constructor does not say how.
+    """
+    kind = type(distribution)
+    if _instance is None and kind.__init__ is not cls.__init__:  # type: ignore[misc]
+        raise NotImplementedError(f"Subclass {kind.__name__} of {cls.__name__} that defines a "
+                                  "custom __init__ method must also define a custom .expand() "
+                                  "method.")
+    new = kind.__new__(kind) if _instance is None else _instance
+    vars(new).update(fields)
+    Distribution.__init__(new, Size(batch_shape), distribution.event_shape, validate_args=False)
+    new._checks = distribution._checks
+    return new

@@ -1,0 +1,72 @@
+"""The normal distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tracejit
+from tracejit.distributions import constraints
+from tracejit.distributions.distribution import Distribution
+from tracejit.distributions.instances import expanded
+from tracejit.distributions.utils import broadcast_all, standard_normal
+from tracejit.eager.size import Size
+
+
+class Normal(Distribution):
+    """The normal distribution of mean `loc` and standard deviation `scale`.
+
+    >>> import tracejit
+    >>> d = Normal(tracejit.tensor([0.0]), tracejit.tensor([1.0]))
+    >>> d.log_prob(tracejit.tensor([0.0])), d.cdf(tracejit.tensor([0.0]))
+    (tensor([-0.9189]), tensor([0.5000]))
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        return expanded(self, Normal, _instance, batch_shape, loc=self.loc.expand(batch_shape),
+                        scale=self.scale.expand(batch_shape))
+
+    @property
+    def mean(self) -> Any:
+        return self.loc
+
+    @property
+    def mode(self) -> Any:
+        return self.loc
+
+    @property
+    def stddev(self) -> Any:
+        return self.scale
+
+    @property
+    def variance(self) -> Any:
+        return self.stddev.pow(2)
+
+    def rsample(self, sample_shape: Any = Size()) -> Any:
+        shape = self._extended_shape(sample_shape)
+        return self.loc + standard_normal(shape, self.loc) * self.scale
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        distance = (value - self.loc) ** 2 / (2 * self.scale**2)
+        return -distance - self.scale.log() - 0.5 * math.log(2 * math.pi)
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return 0.5 * (1 + tracejit.erf((value - self.loc) / self.scale / math.sqrt(2)))
+
+    def icdf(self, value: Any) -> Any:
+        return self.loc + self.scale * tracejit.erfinv(2 * value - 1) * math.sqrt(2)
+
+    def entropy(self) -> Any:
+        return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()

@@ -1,0 +1,96 @@
+"""Parameters of distributions: numbers and tensors of one shape, chances and their logits;
+PyTorch's `distributions.utils`.
+
+In: what a constructor is given. Out: tensors that are broadcast to one shape. Called by the
+distributions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tracejit
+from tracejit.distributions.validation import Derived as lazy_property  # noqa: F401
+from tracejit.eager.tensor import Tensor
+from tracejit.ops import shapes
+from tracejit.ops.creation import full
+from tracejit.ops.pointwise_record import is_number
+from tracejit.ops.types import get_default_dtype
+
+EULER = 0.57721566490153286060
+
+
+def broadcast_all(*values: Any) -> tuple[Any, ...]:
+    """Tensors of one shape; a number gets the dtype and the device of the first tensor.
+
+    >>> import tracejit
+    >>> [x.tolist() for x in broadcast_all(tracejit.zeros(2), 1.0)]
+    [[0.0, 0.0], [1.0, 1.0]]
+
+    ValueError for what is neither.
+    """
+    if not all(isinstance(v, Tensor) or is_number(v) for v in values):
+        raise ValueError("Input arguments must all be instances of Number, torch.Tensor or objects "
+                         "implementing __torch_function__.")
+    first = next((v for v in values if isinstance(v, Tensor)), None)
+    dtype = get_default_dtype() if first is None else first.dtype
+    device = None if first is None else first.device
+    tensors = [v if isinstance(v, Tensor) else full((), v, dtype=dtype, device=device)
+               for v in values]
+    shape = shapes.broadcast(*[tuple(t.shape) for t in tensors])
+    return tuple(t if shapes.known_same_shape(tuple(t.shape), shape) else t.expand(shape)
+                 for t in tensors)
+
+
+def given_one(probs: Any, logits: Any) -> None:
+    """ValueError unless exactly one of both is given."""
+    if (probs is None) == (logits is None):
+        raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+
+
+def clamp_probs(probs: Any) -> Any:
+    """Chances kept from 0 and 1 by the dtype's eps, so that their logarithms are finite."""
+    eps = tracejit.finfo(probs.dtype).eps
+    return probs.clamp(min=eps, max=1 - eps)
+
+
+def probs_to_logits(probs: Any, is_binary: bool = False) -> Any:
+    """log(p), or log(p / (1 - p)) for chances of one event.
+
+    >>> import tracejit
+    >>> probs_to_logits(tracejit.tensor([0.5]), is_binary=True)
+    tensor([0.])
+    """
+    kept = clamp_probs(probs)
+    return kept.log() - (-kept).log1p() if is_binary else kept.log()
+
+
+def logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
+    """softmax(logits), or sigmoid(logits) for one event.
+
+    >>> import tracejit
+    >>> logits_to_probs(tracejit.zeros(2))
+    tensor([0.5000, 0.5000])
+    """
+    return logits.sigmoid() if is_binary else tracejit.softmax(logits, -1)
+
+
+def sum_rightmost(value: Any, dims: int) -> Any:
+    """The sum over the last `dims` dimensions.
+
+    >>> import tracejit
+    >>> sum_rightmost(tracejit.ones(2, 3), 1)
+    tensor([3., 3.])
+    """
+    return value if dims == 0 else value.sum(tuple(range(-dims, 0)))
+
+
+def standard_normal(shape: Any, like: Any) -> Any:
+    """Normal numbers in the dtype and on the device of a tensor."""
+    return tracejit.randn(tuple(shape), dtype=like.dtype, device=like.device)
+
+
+def uniform(shape: Any, like: Any) -> Any:
+    """Uniform numbers in [0, 1) in the dtype and on the device of a tensor."""
+    return tracejit.rand(tuple(shape), dtype=like.dtype, device=like.device)
+

@@ -1,0 +1,81 @@
+"""Checks of parameters and samples, made as the plain function makes them and captured with it.
+
+In: a bool tensor that says which elements are valid, and a message; a new distribution. Out:
+nothing, or ValueError. Called by `Distribution` and transforms. While a function is recorded the
+check becomes a node of the program; where it fails, the plain function runs and raises the error
+with its message. The watcher passes over this file: what it reads by name was just stored.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from tracejit.distributions import constraints
+from tracejit.eager.recording import active
+from tracejit.ops.control import ErrorOf, raise_if_record
+
+_INVALID = ErrorOf(ValueError, ("invalid values",))
+
+
+class Derived:
+    """A parameter that instances have, or that is computed from another one each time it is asked.
+
+    >>> class Odds:
+    ...     probs = Derived(lambda self: self.odds / (1 + self.odds))
+    >>> odds = Odds()
+    >>> odds.odds = 1.0
+    >>> odds.probs
+    0.5
+    """
+
+    def __init__(self, function: Callable[[Any], Any]):
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else self.function(instance)
+
+
+def require(valid: Any, message: Callable[[], str]) -> None:
+    """ValueError with the message unless all elements are true.
+
+    >>> import tracejit
+    >>> require(tracejit.tensor([True, True]), lambda: "negative")
+    """
+    holds = valid.all()
+    if active.recorder is None:
+        if not holds:
+            raise ValueError(message())
+        return
+    try:
+        raise_if_record(holds.logical_not(), error=_INVALID)
+    except ValueError as error:
+        if error.args != _INVALID.arguments:
+            raise
+        raise ValueError(message()) from None
+
+
+def check_parameters(distribution: Any) -> None:
+    """ValueError unless the parameters that were given satisfy their constraints."""
+    try:
+        declared = distribution.arg_constraints
+    except NotImplementedError:
+        warnings.warn(f"{type(distribution)} does not define `arg_constraints`. Please set "
+                      "`arg_constraints = {}` or initialize the distribution with "
+                      "`validate_args=False` to turn off validation.", stacklevel=4)
+        return
+    for name, constraint in declared.items():
+        computed = isinstance(getattr(type(distribution), name, None), (property, Derived))
+        given = not computed or getattr(distribution, "_given", None) == name
+        if given and not constraints.is_dependent(constraint):
+            _check_parameter(distribution, name, constraint)
+
+
+def _check_parameter(distribution: Any, name: str, constraint: Any) -> None:
+    value = getattr(distribution, name)
+    require(constraint.check(value), lambda: (
+        f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of "
+        f"distribution {distribution!r} to satisfy the constraint {constraint!r}, but found "
+        f"invalid values:\n{value}"))
