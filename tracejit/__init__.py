@@ -54,6 +54,14 @@ from tracejit.ops.joining import (
     tensor_split, unbind, vstack,
 )  # fmt: skip
 from tracejit.ops.linalg import addmm, baddbmm, bmm, dot, inner, matmul, mm, mv, outer
+from tracejit.ops.linalg_determinants import det, logdet, slogdet
+from tracejit.ops.linalg_factors import (
+    lu_unpack, old_cholesky as cholesky, old_lu as lu, old_lu_solve as lu_solve, old_qr as qr,
+)  # fmt: skip
+from tracejit.ops.linalg_solvers import (
+    cholesky_inverse, cholesky_solve, inverse, triangular_solve,
+)  # fmt: skip
+from tracejit.ops.linalg_spectra import svd_with_v as svd
 from tracejit.ops.adaptive_pooling import adaptive_avg_pool1d
 from tracejit.ops.bessel_functions import i0
 from tracejit.ops.distances import cosine_similarity, pairwise_distance
@@ -124,7 +132,8 @@ _COMPILING = {
 _SAVING = dict.fromkeys(("load", "save"), "tracejit.serialization")
 _LATER = {**_COMPILING, **_SAVING}
 _SUBMODULES = (
-    "config", "datasets", "debug", "distributions", "jit", "logs", "nn", "optim", "safetensors",
+    "config", "datasets", "debug", "distributions", "jit", "linalg", "logs", "nn", "optim",
+    "safetensors", "serialization", "special", "utils",
     "serialization", "special", "utils",
 )  # fmt: skip
 

@@ -195,6 +195,9 @@ SCHEDULES = {
     "ExponentialLR": {"gamma": 0.8},
     "CosineAnnealingLR": {"T_max": 7, "eta_min": 0.001},
     "OneCycleLR": {"max_lr": 0.05, "total_steps": 20},
+    "PolynomialLR": {"total_iters": 9, "power": 2.0},
+    "CyclicLR": {"base_lr": 0.01, "max_lr": 0.05, "step_size_up": 4},
+    "CosineAnnealingWarmRestarts": {"T_0": 5},
 }
 
 
@@ -231,3 +234,38 @@ def test_rprop_starts_from_its_rate():
         return weight.tolist(), run.report().cache_misses if capture else 2
 
     assert trained(True) == trained(False)
+
+
+def written(groups, rates):
+    for group, rate in zip(groups, rates):
+        group["lr"] = rate
+
+
+def halved(optimizer):
+    written(optimizer.param_groups, [group["lr"] * 0.5 for group in optimizer.param_groups])
+
+
+def read(optimizer):
+    return optimizer.param_groups[0]["lr"]
+
+
+@pytest.mark.parametrize("use", [read, halved])
+def test_a_rate_that_is_used_beside_the_optimizer(use):
+    """By code that is found when the optimizer has read the rate."""
+    weight = nn.Parameter(tracejit.ones(1))
+    optimizer = optim.SGD([weight], lr=1.0)
+
+    @tracejit.script
+    def step(x):
+        optimizer.zero_grad()
+        (weight * x).sum().backward()
+        optimizer.step()
+        return x * (use(optimizer) or 1)
+
+    seen = []
+    for _ in range(3):
+        seen.append(step(tracejit.ones(1)).item())
+        if use is read:
+            halved(optimizer)
+    assert seen == ([1.0, 0.5, 0.25] if use is read else [1.0, 1.0, 1.0])
+    assert (read(optimizer), step.report().compiles) == (0.125, 1)

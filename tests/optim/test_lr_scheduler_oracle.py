@@ -27,6 +27,27 @@ SCHEDULES = [
         "OneCycleLR",
         {"max_lr": 0.5, "total_steps": 20, "anneal_strategy": "linear", "cycle_momentum": False},
     ),
+    ("MultiplicativeLR", {"lr_lambda": lambda epoch: 1 - 1 / (2 + epoch)}),
+    ("PolynomialLR", {"total_iters": 7}),
+    ("PolynomialLR", {"total_iters": 30, "power": 2.5}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 3, "T_mult": 2, "eta_min": 0.01}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 4}),
+    ("CyclicLR", {"base_lr": 0.1, "max_lr": [0.5, 0.7], "step_size_up": 3, "step_size_down": 4}),
+    ("CyclicLR", {"base_lr": 0.1, "max_lr": 0.5, "step_size_up": 3, "mode": "triangular2"}),
+    (
+        "CyclicLR",
+        {"base_lr": 0.1, "max_lr": 0.5, "step_size_up": 2, "mode": "exp_range", "gamma": 0.9},
+    ),
+    (
+        "CyclicLR",
+        {
+            "base_lr": [0.1, 0.2],
+            "max_lr": 0.5,
+            "step_size_up": 3,
+            "scale_fn": lambda x: 1 / x,
+            "base_momentum": [0.7, 0.8],
+        },
+    ),
 ]
 METRICS = [5, 4, 4, 4, 4, 3.9999, 4, 4, 3, 3, 3, 3, 3, 2.5, 2.5, 2.5, 2.5, 2.5, 2.5]
 
@@ -51,25 +72,43 @@ def flat(rows):
     ]
 
 
-def rates(library, kind, name, options, count=19):
+def rates(library, kind, name, options, count=30):
+    """The numbers of each step, and what the schedule says of itself."""
     optimizer = optimizer_of(library, kind)
     if kind == "SGD":
         for group in optimizer.param_groups:
             group["momentum"] = 0.9
     scheduler = getattr(library.optim.lr_scheduler, name)(optimizer, **options)
-    seen = [numbers(optimizer)]
-    for _ in range(count):
+    seen, states = [numbers(optimizer)], [shown(scheduler)]
+    for _ in range(19 if name == "OneCycleLR" else count):
         optimizer.step()
         scheduler.step()
         seen.append(numbers(optimizer))
+        states.append(shown(scheduler))
     assert scheduler.get_last_lr() == [g["lr"] for g in optimizer.param_groups]
-    return seen
+    return seen, states
+
+
+def shown(scheduler):
+    """The state dict, numbers rounded."""
+    return {key: rounded(value) for key, value in scheduler.state_dict().items()}
+
+
+def rounded(value):
+    if isinstance(value, float):
+        return float(f"{value:.10g}")
+    if isinstance(value, dict):
+        return {k: rounded(v) for k, v in value.items()}
+    return [rounded(v) for v in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam"])
 @pytest.mark.parametrize(("name", "options"), SCHEDULES, ids=lambda x: str(x)[:40])
 def test_rates(kind, name, options):
-    mine, theirs = (rates(library, kind, name, options) for library in (tracejit, torch))
+    (mine, states), (theirs, expected) = (
+        rates(library, kind, name, options) for library in (tracejit, torch)
+    )
+    assert states == expected
     assert flat(mine) == pytest.approx(flat(theirs), rel=1e-12, abs=1e-15)
     assert len(set(flat(mine))) > 2
 
@@ -85,7 +124,7 @@ def test_rates(kind, name, options):
     ],
 )
 def test_plateau(options):
-    seen = []
+    seen, states = [], []
     for library in (tracejit, torch):
         optimizer = optimizer_of(library, "SGD")
         scheduler = library.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **options)
@@ -93,7 +132,9 @@ def test_plateau(options):
         for metric in METRICS:
             scheduler.step(metric)
             rows.append(numbers(optimizer))
+        states.append(shown(scheduler))
         seen.append(flat(rows))
+    assert states[0] == states[1]
     assert seen[0] == pytest.approx(seen[1], rel=1e-12)
     assert len(set(seen[0])) > 2
 

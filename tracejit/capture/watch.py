@@ -124,7 +124,7 @@ class Names:
     dynamic: bool  # attribute names may be computed: everything reachable counts as read
     nested: frozenset[CodeType]  # code of the functions it defines
     rebound: frozenset[str]  # globals and closure variables that are assigned
-    subscripts: frozenset  # literals, where entries of containers are assigned
+    subscripts: frozenset  # literals, where entries of containers change
     identities: bool  # it may depend on which objects are one: `x is y`, `x in seen`, `id(x)`
     uncertain: frozenset[str]  # attributes that it asks for in ways that allow them to be missing
     doubtful: bool  # it handles that an attribute is missing, here or in what it calls
@@ -151,6 +151,7 @@ def _scan(code: CodeType) -> Names:
     before = None  # the instruction
     uncertain: set[str] = set()
     by_position = False  # a class pattern takes the class's `__match_args__`
+    reading = False  # a number that may change: read_number(container, literal)
     for instruction in dis.get_instructions(code):
         constant = before is not None and before.opname == "LOAD_CONST"
         identities |= instruction.opname in _COMPARES and not constant
@@ -159,12 +160,16 @@ def _scan(code: CodeType) -> Names:
             uncertain |= set(before.argval)  # the attributes that a class pattern names
             by_position |= bool(instruction.arg)
         before = instruction
+        if reading and instruction.opname == "LOAD_CONST":
+            subscripts.add(instruction.argval)
+            reading = False
         if instruction.opname in _READS:
             attributes.add(instruction.argval)
             if instruction.opname in ("STORE_ATTR", "DELETE_ATTR"):
                 stored.add(instruction.argval)
         elif instruction.opname in _GLOBALS:
             global_names.add(instruction.argval)
+            reading = instruction.argval == "read_number"
         elif instruction.opname == "STORE_SUBSCR":
             subscripts |= {c for c in code.co_consts if type(c) in (str, int)}
         if instruction.opname in _REBINDS:

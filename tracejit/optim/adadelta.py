@@ -108,7 +108,7 @@ class Rprop(Optimizer):
         return {
             "step": tracejit.zeros((), dtype=tracejit.float32, device=p.device),
             "prev": tracejit.zeros_like(p),
-            "step_size": tracejit.zeros_like(p) + read_number(group, "lr"),
+            "step_size": tracejit.full_like(p, float(group["lr"])),
         }
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@ batch.
 
 In: an optimizer. Out: new numbers in `optimizer.param_groups`; compiled steps take them as inputs,
 so a schedule never recompiles. PyTorch's formulas, which build on the present rate where they can:
-schedules chain.
+schedules chain. `step(epoch)` takes the closed forms.
 """
 
 from __future__ import annotations
@@ -14,46 +14,81 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.capture.scalars import applied
+from tracejit.optim.combined_schedules import ChainedScheduler, SequentialLR
+from tracejit.optim.cyclic import CosineAnnealingWarmRestarts, CyclicLR
 from tracejit.optim.one_cycle import OneCycleLR
 from tracejit.optim.plateau import ReduceLROnPlateau
-from tracejit.optim.scheduler import LRScheduler
+from tracejit.optim.scheduler import FunctionLR, LRScheduler, _LRScheduler
 
 __all__ = [
+    "ChainedScheduler",
     "ConstantLR",
     "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
     "ExponentialLR",
     "LRScheduler",
     "LambdaLR",
     "LinearLR",
     "MultiStepLR",
+    "MultiplicativeLR",
     "OneCycleLR",
+    "PolynomialLR",
     "ReduceLROnPlateau",
+    "SequentialLR",
     "StepLR",
+    "_LRScheduler",
 ]
 
 
-class LambdaLR(LRScheduler):
-    """The initial rate times `lr_lambda(epoch)`: one function, or one for each group."""
+class LambdaLR(FunctionLR):
+    """The initial rate times `lr_lambda(epoch)`: one function, or one for each group.
+
+    Raises ValueError for another number of functions than groups.
+    """
 
     def __init__(
         self,
         optimizer: Any,
-        lr_lambda: Callable[[int], float] | Sequence[Callable],
+        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
         last_epoch: int = -1,
     ) -> None:
-        count = len(optimizer.param_groups)
-        self.lr_lambdas = [lr_lambda] * count if callable(lr_lambda) else list(lr_lambda)
-        if len(self.lr_lambdas) != count:
-            raise ValueError(f"Expected {count} lr_lambdas, but got {len(self.lr_lambdas)}")
-        super().__init__(optimizer, last_epoch)
+        super().__init__(optimizer, lr_lambda, last_epoch)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
+        self._asked()
         return [base * f(self.last_epoch) for f, base in zip(self.lr_lambdas, self.base_lrs)]
 
-    def state_dict(self) -> dict[str, Any]:
-        state = super().state_dict()
-        del state["lr_lambdas"]
-        return state
+
+class MultiplicativeLR(FunctionLR):
+    """Times `lr_lambda(epoch)` in each epoch: one function, or one for each group.
+
+    >>> import tracejit
+    >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
+    >>> schedule = tracejit.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     schedule.step()
+    >>> schedule.get_last_lr()
+    [0.125]
+
+    Raises ValueError for another number of functions than groups.
+    """
+
+    def __init__(
+        self,
+        optimizer: Any,
+        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+        last_epoch: int = -1,
+    ) -> None:
+        super().__init__(optimizer, lr_lambda, last_epoch)
+
+    def get_lr(self) -> list[Any]:
+        self._asked()
+        if self._is_initial:
+            return self._unchanged()
+        pairs = zip(self.lr_lambdas, self._groups)
+        return [group["lr"] * f(self.last_epoch) for f, group in pairs]
 
 
 class StepLR(LRScheduler):
@@ -65,9 +100,14 @@ class StepLR(LRScheduler):
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
-        due = self.last_epoch > 0 and self.last_epoch % self.step_size == 0
-        return [group["lr"] * self.gamma if due else group["lr"] for group in self._groups]
+    def get_lr(self) -> list[Any]:
+        self._asked()
+        if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
+            return self._unchanged()
+        return self._times(self.gamma)
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
 
 
 class MultiStepLR(LRScheduler):
@@ -79,14 +119,22 @@ class MultiStepLR(LRScheduler):
         self.milestones, self.gamma = Counter(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
+        self._asked()
         # Compared one by one: a captured step then depends on the answers, not on the epoch.
         times = next((n for at, n in self.milestones.items() if at == self.last_epoch), 0)
-        return [group["lr"] * self.gamma**times for group in self._groups]
+        return self._times(self.gamma**times) if times else self._unchanged()
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        times = sum(n for at, n in self.milestones.items() if at <= self.last_epoch)
+        return [base * self.gamma**times for base in self.base_lrs]
 
 
 class ConstantLR(LRScheduler):
-    """Times `factor` for the first `total_iters` epochs, then the initial rate."""
+    """Times `factor` for the first `total_iters` epochs, then the initial rate.
+
+    Raises ValueError for a factor not between 0 and 1.
+    """
 
     def __init__(
         self, optimizer: Any, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1
@@ -96,17 +144,24 @@ class ConstantLR(LRScheduler):
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
-        times = 1.0
-        if self.last_epoch == self.total_iters:
-            times = 1 / self.factor
-        elif self.last_epoch == 0:
-            times = self.factor
-        return [group["lr"] * times for group in self._groups]
+    def get_lr(self) -> list[Any]:
+        self._asked()
+        if self.last_epoch == 0:
+            return self._times(self.factor)
+        if self.last_epoch != self.total_iters:
+            return self._unchanged()
+        return self._times(1.0 / self.factor)
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        factor = self.factor if self.last_epoch < self.total_iters else 1
+        return [base * factor for base in self.base_lrs]
 
 
 class LinearLR(LRScheduler):
-    """From `start_factor` to `end_factor` times the initial rate, in `total_iters` equal steps."""
+    """From `start_factor` to `end_factor` times the initial rate, in `total_iters` equal steps.
+
+    Raises ValueError for factors that are not between 0 and 1, or a start at 0.
+    """
 
     def __init__(
         self,
@@ -126,14 +181,52 @@ class LinearLR(LRScheduler):
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
+        self._asked()
         if self.last_epoch == 0:
-            return [group["lr"] * self.start_factor for group in self._groups]
-        if self.last_epoch > self.total_iters:
-            return [group["lr"] for group in self._groups]
+            return self._times(self.start_factor)
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return self._unchanged()
         gap = self.end_factor - self.start_factor
         before = self.total_iters * self.start_factor + (self.last_epoch - 1) * gap
-        return [group["lr"] * (1.0 + gap / before) for group in self._groups]
+        return self._times(1.0 + gap / before)
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        gap = self.end_factor - self.start_factor
+        part = min(self.total_iters, self.last_epoch) / self.total_iters
+        return [base * (self.start_factor + gap * part) for base in self.base_lrs]
+
+
+class PolynomialLR(LRScheduler):
+    """Down to zero in `total_iters` epochs: the initial rate times
+    (1 - epoch / total_iters) ** power.
+
+    >>> import tracejit
+    >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
+    >>> schedule = tracejit.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=2)
+    >>> optimizer.step()
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.5]
+    """
+
+    def __init__(
+        self, optimizer: Any, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
+    ) -> None:
+        self.total_iters, self.power = total_iters, power
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[Any]:
+        self._asked()
+        if self._is_initial or self.last_epoch == 0 or self.last_epoch > self.total_iters:
+            return self._unchanged()
+        now = 1.0 - self.last_epoch / self.total_iters
+        before = 1.0 - (self.last_epoch - 1) / self.total_iters
+        return self._times((now / before) ** self.power)
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        part = min(self.total_iters, self.last_epoch) / self.total_iters
+        return [base * (1.0 - part) ** self.power for base in self.base_lrs]
 
 
 class ExponentialLR(LRScheduler):
@@ -143,8 +236,14 @@ class ExponentialLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
-        return [group["lr"] * (self.gamma if self.last_epoch else 1) for group in self._groups]
+    def get_lr(self) -> list[Any]:
+        self._asked()
+        if self._is_initial or self.last_epoch == 0:
+            return self._unchanged()
+        return self._times(self.gamma)
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -156,14 +255,10 @@ class CosineAnnealingLR(LRScheduler):
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
-        if self.last_epoch == 0:
-            return [group["lr"] for group in self._groups]
-        if self._step_count == 1:
-            return [
-                self.eta_min + (base - self.eta_min) * self._height(self.last_epoch) / 2
-                for base in self.base_lrs
-            ]
+    def get_lr(self) -> list[Any]:
+        self._asked()
+        if self._is_initial or self.last_epoch == 0:
+            return self._unchanged()
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
             return [
                 group["lr"] + (base - self.eta_min) * (1 - applied("cos", math.pi / self.T_max)) / 2
@@ -171,6 +266,10 @@ class CosineAnnealingLR(LRScheduler):
             ]
         ratio = self._height(self.last_epoch) / self._height(self.last_epoch - 1)
         return [ratio * (group["lr"] - self.eta_min) + self.eta_min for group in self._groups]
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        height = self._height(self.last_epoch)
+        return [self.eta_min + (base - self.eta_min) * height / 2 for base in self.base_lrs]
 
     def _height(self, epoch: int) -> float:
         return 1 + applied("cos", math.pi * epoch / self.T_max)

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.capture.scalars import applied
-from tracejit.optim.scheduler import LRScheduler
+from tracejit.optim.cyclic import moves_beta, set_momentum
+from tracejit.optim.scheduler import LRScheduler, check_optimizer, for_each_group
 
 
 class OneCycleLR(LRScheduler):
@@ -20,8 +21,8 @@ class OneCycleLR(LRScheduler):
     batch.
 
     With `cycle_momentum`, momentum (or the first beta) moves the other way, from max_momentum to
-    base_momentum. Raises ValueError for an unknown `anneal_strategy`, or no way to know the number
-    of steps.
+    base_momentum. Raises TypeError for what is no Optimizer; ValueError for an unknown
+    `anneal_strategy`, options out of range, or no way to know the number of steps.
     """
 
     def __init__(
@@ -34,75 +35,93 @@ class OneCycleLR(LRScheduler):
         pct_start: float = 0.3,
         anneal_strategy: str = "cos",
         cycle_momentum: bool = True,
-        base_momentum: float = 0.85,
-        max_momentum: float = 0.95,
+        base_momentum: float | Sequence[float] = 0.85,
+        max_momentum: float | Sequence[float] = 0.95,
         div_factor: float = 25.0,
         final_div_factor: float = 1e4,
         three_phase: bool = False,
         last_epoch: int = -1,
     ) -> None:
-        if total_steps is None:
-            if epochs is None or steps_per_epoch is None:
-                raise ValueError(
-                    "You must define either total_steps OR (epochs AND steps_per_epoch)"
-                )
-            total_steps = epochs * steps_per_epoch
+        check_optimizer(optimizer)
+        self.optimizer = optimizer
+        if total_steps is not None:
+            _require_positive("total_steps", total_steps)
+            self.total_steps = total_steps
+        elif epochs is not None and steps_per_epoch is not None:
+            _require_positive("epochs", epochs)
+            _require_positive("steps_per_epoch", steps_per_epoch)
+            self.total_steps = epochs * steps_per_epoch
+        else:
+            raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
+        self._schedule_phases = _phases(self.total_steps, pct_start, three_phase)
+        if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
+            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(
                 f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
             )
-        self.total_steps = total_steps
-        self.anneal_strategy, self.cycle_momentum = anneal_strategy, cycle_momentum
-        self.phases = _one_cycle_phases(self.total_steps, pct_start, three_phase)
-        peaks = (
-            max_lr if isinstance(max_lr, (list, tuple)) else [max_lr] * len(optimizer.param_groups)
-        )
+        self._anneal_func_type = anneal_strategy
+        peaks = for_each_group(optimizer, "max_lr", max_lr)
         if last_epoch == -1:
             for group, peak in zip(optimizer.param_groups, peaks):
                 start = peak / div_factor
                 group.update(initial_lr=start, max_lr=peak, min_lr=start / final_div_factor)
-                if cycle_momentum:
-                    group.update(max_momentum=max_momentum, base_momentum=base_momentum)
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            self.use_beta1 = moves_beta(optimizer)
+            most = for_each_group(optimizer, "max_momentum", max_momentum)
+            least = for_each_group(optimizer, "base_momentum", base_momentum)
+            if last_epoch == -1:
+                for group, high, low in zip(optimizer.param_groups, most, least):
+                    set_momentum(group, high, self.use_beta1)
+                    group.update(max_momentum=high, base_momentum=low)
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
+        self._asked()
         if self.last_epoch > self.total_steps:
             raise ValueError(
                 f"Tried to step {self.last_epoch} times. The specified number of total steps "
                 f"is {self.total_steps}"
             )
-        ends = [end for end, _, _ in self.phases]
+        ends = [phase["end_step"] for phase in self._schedule_phases]
         k = min(bisect_left(ends, self.last_epoch), len(ends) - 1)
         begin = ends[k - 1] if k else 0.0
         part = (self.last_epoch - begin) / (ends[k] - begin)
-        _, lrs, momenta = self.phases[k]
+        phase = self._schedule_phases[k]
         if self.cycle_momentum:
             for group in self._groups:
-                _set_momentum(group, self._between(group[momenta[0]], group[momenta[1]], part))
-        return [self._between(group[lrs[0]], group[lrs[1]], part) for group in self._groups]
-
-    def _between(self, start: float, end: float, part: float) -> float:
-        if self.anneal_strategy == "linear":
-            return (end - start) * part + start
-        return end + (start - end) / 2.0 * (applied("cos", math.pi * part) + 1)
-
-
-def _one_cycle_phases(steps: int, rise: float, three: bool) -> list[tuple[float, tuple, tuple]]:
-    """(last step, rates between which, momenta between which) of each phase."""
-    up = (("initial_lr", "max_lr"), ("max_momentum", "base_momentum"))
-    down = (("max_lr", "initial_lr"), ("base_momentum", "max_momentum"))
-    if three:
-        rest = (("initial_lr", "min_lr"), ("max_momentum", "max_momentum"))
+                first, last = group[phase["start_momentum"]], group[phase["end_momentum"]]
+                set_momentum(group, self._anneal_func(first, last, part), self.use_beta1)
         return [
-            (float(rise * steps) - 1, *up),
-            (float(2 * rise * steps) - 2, *down),
-            (steps - 1, *rest),
+            self._anneal_func(group[phase["start_lr"]], group[phase["end_lr"]], part)
+            for group in self._groups
         ]
-    return [(float(rise * steps) - 1, *up), (steps - 1, ("max_lr", "min_lr"), down[1])]
+
+    def _anneal_func(self, start: float, end: float, pct: float) -> float:
+        if self._anneal_func_type == "linear":
+            return (end - start) * pct + start
+        return end + (start - end) / 2.0 * (applied("cos", math.pi * pct) + 1)
 
 
-def _set_momentum(group: dict[str, Any], momentum: float) -> None:
-    if "betas" in group:
-        group["betas"] = (momentum, *group["betas"][1:])
-    else:
-        group["momentum"] = momentum
+def _phases(steps: int, rise: float, three: bool) -> list[dict[str, Any]]:
+    """The last step of each phase, and between which rates and momenta it goes."""
+    up = _phase(float(rise * steps) - 1, "initial_lr", "max_lr", "max_momentum", "base_momentum")
+    if not three:
+        return [up, _phase(steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+    middle = float(2 * rise * steps) - 2
+    return [
+        up,
+        _phase(middle, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
+        _phase(steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
+    ]
+
+
+def _phase(end: float, *names: str) -> dict[str, Any]:
+    keys = ("start_lr", "end_lr", "start_momentum", "end_momentum")
+    return {"end_step": end, **dict(zip(keys, names))}
+
+
+def _require_positive(name: str, value: Any) -> None:
+    if not isinstance(value, int) or value <= 0:
+        raise ValueError(f"Expected positive integer {name}, but got {value}")

@@ -7,11 +7,19 @@ PyTorch's formulas. Users reach it through `optim.lr_scheduler`.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from tracejit.optim.scheduler import (
+    EPOCH_DEPRECATION_WARNING,
+    LRScheduler,
+    check_optimizer,
+    set_rate,
+)
 
-class ReduceLROnPlateau:
+
+class ReduceLROnPlateau(LRScheduler):
     """Times `factor` when the metric given to `step` has not improved for more than `patience`
     epochs.
 
@@ -36,57 +44,80 @@ class ReduceLROnPlateau:
     ) -> None:
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
+        self.factor = factor
+        check_optimizer(optimizer)
+        self.optimizer = optimizer
+        count = len(optimizer.param_groups)
+        if isinstance(min_lr, (list, tuple)):
+            if len(min_lr) != count:
+                raise ValueError(f"expected {count} min_lrs, got {len(min_lr)}")
+            self.default_min_lr: float | None = None
+            self.min_lrs = list(min_lr)
+        else:
+            self.default_min_lr = min_lr
+            self.min_lrs = [min_lr] * count
+        self.patience, self.cooldown, self.eps = patience, cooldown, eps
+        self.last_epoch = 0
+        self._last_lr = self._unchanged()
         if mode not in ("min", "max"):
             raise ValueError(f"mode {mode} is unknown!")
         if threshold_mode not in ("rel", "abs"):
             raise ValueError(f"threshold mode {threshold_mode} is unknown!")
-        count = len(optimizer.param_groups)
-        self.min_lrs = list(min_lr) if isinstance(min_lr, (list, tuple)) else [min_lr] * count
-        self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
-        self.threshold, self.threshold_mode = threshold, threshold_mode
-        self.cooldown, self.eps = cooldown, eps
-        self.best = math.inf if mode == "min" else -math.inf
-        self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
-        self._last_lr = [group["lr"] for group in optimizer.param_groups]
+        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
+        self._reset()
 
-    def step(self, metrics: Any) -> None:
+    def _reset(self) -> None:
+        """Forget the metrics seen."""
+        self.best = self.mode_worse
+        self.cooldown_counter = self.num_bad_epochs = 0
+
+    @property
+    def in_cooldown(self) -> bool:
+        """Whether nothing is counted, since the rate was reduced a short while ago."""
+        return self.cooldown_counter > 0
+
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Take note of this epoch's metric, a number or a 0-dim tensor."""
         current = float(metrics)
-        self.last_epoch += 1
-        if self._improves(current):
+        if epoch is None:
+            epoch = self.last_epoch + 1
+        else:
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+        self.last_epoch = epoch
+        if self._is_better(current, self.best):
             self.best, self.num_bad_epochs = current, 0
         else:
             self.num_bad_epochs += 1
-        if self.cooldown_counter > 0:
+        if self.in_cooldown:
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            self._reduce()
+            self._reduce_lr()
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+        self._last_lr = self._unchanged()
 
-    def _improves(self, current: float) -> bool:
+    def _is_better(self, a: float, best: float) -> bool:
         sign = 1 if self.mode == "max" else -1
         if self.threshold_mode == "rel":
-            limit = self.best * (1 + sign * self.threshold)
+            limit = best * (1 + sign * self.threshold)
         else:
-            limit = self.best + sign * self.threshold
-        return current > limit if sign > 0 else current < limit
+            limit = best + sign * self.threshold
+        return a > limit if sign > 0 else a < limit
 
-    def _reduce(self) -> None:
-        for group, least in zip(self.optimizer.param_groups, self.min_lrs):
-            lr = max(group["lr"] * self.factor, least)
-            if group["lr"] - lr > self.eps:
-                group["lr"] = lr
-
-    def get_last_lr(self) -> list[float]:
-        """The rates set last."""
-        return self._last_lr
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer."""
-        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue from a `state_dict()`."""
-        self.__dict__.update(state_dict)
+    def _reduce_lr(self) -> None:
+        if len(self._groups) != len(self.min_lrs):
+            if self.default_min_lr is None:
+                raise RuntimeError(
+                    "The number of param groups in the `optimizer` "
+                    f"({len(self._groups)}) differs from when `ReduceLROnPlateau` was initialized "
+                    f"({len(self.min_lrs)}), usually due to a new param group being added to the "
+                    "optimizer. Please modify the `min_lrs` field to match the length of the "
+                    "`optimizer` param groups."
+                )
+            self.min_lrs = [self.default_min_lr] * len(self._groups)
+        for group, least in zip(self._groups, self.min_lrs):
+            before = float(group["lr"])
+            rate = max(before * self.factor, least)
+            if before - rate > self.eps:
+                set_rate(group, rate)

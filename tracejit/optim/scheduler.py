@@ -6,58 +6,203 @@ says. Users reach it through `optim.lr_scheduler`.
 
 from __future__ import annotations
 
+import types
+import warnings
+from collections.abc import Callable
 from typing import Any
+
+from tracejit.eager.tensor import Tensor
+from tracejit.optim.optimizer import Optimizer
+from tracejit.optim.state import forget_steps, warn_of_order
+
+EPOCH_DEPRECATION_WARNING = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
+    "possible. Please use `scheduler.step()` to step the scheduler. During the deprecation, if "
+    "epoch is different from None, the closed form is used instead of the new chainable form, "
+    "where available."
+)
 
 
 class LRScheduler:
     """The common part of schedules; a subclass defines `get_lr()`.
 
     last_epoch  -1: starts anew; else continues after that epoch, from the groups' `initial_lr`
+
+    Raises TypeError for what is no Optimizer, KeyError where no initial rates are known.
+
+    >>> import tracejit
+    >>> class Halving(tracejit.optim.lr_scheduler.LRScheduler):
+    ...     def get_lr(self):
+    ...         return [base * 0.5**self.last_epoch for base in self.base_lrs]
+    >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
+    >>> schedule = Halving(optimizer)
+    >>> optimizer.step()
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.5]
     """
 
+    _get_lr_called_within_step = False
+    _is_initial = False
+
     def __init__(self, optimizer: Any, last_epoch: int = -1) -> None:
+        check_optimizer(optimizer)
         self.optimizer = optimizer
         for k, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", group["lr"])
+                group.setdefault("initial_lr", copied(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
-                    "param 'initial_lr' is not specified in "
-                    f"param_groups[{k}] when resuming an optimizer"
+                    f"param 'initial_lr' is not specified in param_groups[{k}] when resuming "
+                    "scheduler with last_epoch >= 0.\n"
+                    "This typically happens when:\n"
+                    "1. You're trying to resume training from a checkpoint but haven't properly "
+                    "loaded the optimizer state\n"
+                    "2. You're using last_epoch >= 0 for a fresh training run (not recommended)"
                 )
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.base_lrs = [copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
+        forget_steps(optimizer)
+        self._initial_step()
+
+    def _initial_step(self) -> None:
         self._step_count = 0
-        self.step()
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
 
     @property
     def _groups(self) -> list[dict[str, Any]]:
         return self.optimizer.param_groups
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
         """The rates of epoch `last_epoch`, one for each group."""
         raise NotImplementedError
 
-    def get_last_lr(self) -> list[float]:
+    def get_last_lr(self) -> list[Any]:
         """The rates set last."""
         return self._last_lr
 
-    def step(self) -> None:
-        """Go on by one epoch."""
+    def step(self, epoch: int | None = None) -> None:
+        """Go on by one epoch, after the optimizer's step; or (deprecated) to `epoch`."""
+        warn_of_order(self)
         self._step_count += 1
-        self.last_epoch += 1
-        for group, lr in zip(self._groups, self.get_lr()):
-            group["lr"] = lr
-        self._last_lr = [group["lr"] for group in self._groups]
+        if epoch is not None:
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        self._get_lr_called_within_step = True
+        try:
+            if epoch is None:
+                self.last_epoch += 1
+                rates = self.get_lr()
+            else:
+                self.last_epoch = epoch
+                closed = getattr(self, "_get_closed_form_lr", None)
+                rates = self.get_lr() if closed is None else closed()
+        finally:
+            self._get_lr_called_within_step = False
+        self._set(rates)
+
+    def _set(self, rates: list[Any]) -> None:
+        """Write the rates to the groups; a rate that is a tensor is written in place."""
+        for group, rate in zip(self._groups, rates, strict=True):
+            set_rate(group, rate)
+        self._last_lr = [copied(group["lr"]) for group in self._groups]
+
+    def _asked(self) -> None:
+        """`get_lr` was called: a warning where it was not `step` that called it."""
+        if not self._get_lr_called_within_step:
+            warnings.warn(
+                "To get the last learning rate computed by the scheduler, please use "
+                "`get_last_lr()`.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _unchanged(self) -> list[Any]:
+        return [copied(group["lr"]) for group in self._groups]
+
+    def _times(self, factor: float) -> list[Any]:
+        return [group["lr"] * factor for group in self._groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer; functions are left out too."""
-        return {
-            key: value
-            for key, value in self.__dict__.items()
-            if key != "optimizer" and not callable(value)
-        }
+        """Everything but the optimizer."""
+        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from a `state_dict()`."""
         self.__dict__.update(state_dict)
+
+
+class _LRScheduler(LRScheduler):
+    """The older name of `LRScheduler`."""
+
+
+def check_optimizer(optimizer: Any) -> None:
+    """TypeError for what is no Optimizer."""
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+
+
+def copied(rate: Any) -> Any:
+    """A rate that no one else writes to."""
+    return rate.clone() if isinstance(rate, Tensor) else rate
+
+
+def set_rate(group: dict[str, Any], rate: Any) -> None:
+    """Set a group's rate; one that is a tensor is written in place."""
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(rate)
+    else:
+        group["lr"] = rate
+
+
+def for_each_group(optimizer: Any, name: str, value: Any) -> list[Any]:
+    """`value` for each group, or a list of them; ValueError for one of another length."""
+    count = len(optimizer.param_groups)
+    if not isinstance(value, (list, tuple)):
+        return [copied(value) for _ in range(count)]
+    if len(value) != count:
+        raise ValueError(
+            f"{name} must have the same length as optimizer.param_groups. {name} has "
+            f"{len(value)} values, param_groups has {count}."
+        )
+    return [copied(v) for v in value]
+
+
+class FunctionLR(LRScheduler):
+    """What schedules with functions share: one for all groups or one for each, left out of the
+    state dict unless they are objects with a state of their own."""
+
+    def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1) -> None:
+        count = len(optimizer.param_groups)
+        self.lr_lambdas: list[Callable[[int], float]]
+        if isinstance(lr_lambda, (list, tuple)):
+            if len(lr_lambda) != count:
+                raise ValueError(f"Expected {count} lr_lambdas, but got {len(lr_lambda)}")
+            self.lr_lambdas = list(lr_lambda)
+        else:
+            self.lr_lambdas = [lr_lambda] * count
+        super().__init__(optimizer, last_epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer and functions; of other callables, their attributes."""
+        state = super().state_dict()
+        del state["lr_lambdas"]
+        state["lr_lambdas"] = [
+            None if isinstance(f, types.FunctionType) else f.__dict__.copy()
+            for f in self.lr_lambdas
+        ]
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue from a `state_dict()`."""
+        kept = {key: value for key, value in state_dict.items() if key != "lr_lambdas"}
+        self.__dict__.update(kept)
+        for function, attributes in zip(self.lr_lambdas, state_dict["lr_lambdas"]):
+            if attributes is not None:
+                function.__dict__.update(attributes)

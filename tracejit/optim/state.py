@@ -9,6 +9,7 @@ not watch this file.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -29,6 +30,7 @@ def unrecorded() -> Iterator[None]:
 
 def create_states(optimizer: Any) -> None:
     """Make the state of each parameter that has a gradient and no state yet."""
+    optimizer._has_stepped = True
     for group in optimizer.param_groups:
         for p in group["params"]:
             if p.grad is None or optimizer.state.get(p):
@@ -43,3 +45,45 @@ def create_states(optimizer: Any) -> None:
                 optimizer.state[p] = made
                 if p._storage is not None and active.recorder is not None:
                     active.recorder.settled(optimizer.state)
+
+
+def forget_steps(optimizer: Any) -> None:
+    """The first schedule of an optimizer looks from now on whether it steps, and by which
+    function."""
+    if not hasattr(optimizer, "_step_before_schedules"):
+        optimizer._step_before_schedules = _function(optimizer.step)
+
+
+def warn_of_order(schedule: Any) -> None:
+    """A warning where a schedule's second step comes before the optimizer's first.
+
+    This is not part of a captured program: the optimizer's first step is not either.
+    """
+    count = schedule.__dict__["_step_count"]
+    if getattr(count, "hint", count) != 1:
+        return
+    optimizer = schedule.optimizer
+    see = (
+        "See more details at "
+        "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+    )
+    if _function(optimizer.step) is not getattr(optimizer, "_step_before_schedules", None):
+        text = (
+            "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
+            "initialization. Please, make sure to call `optimizer.step()` before "
+            f"`lr_scheduler.step()`. {see}"
+        )
+    elif not optimizer.__dict__.get("_has_stepped", False):
+        text = (
+            "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 "
+            "and later, you should call them in the opposite order: `optimizer.step()` before "
+            "`lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping the first "
+            f"value of the learning rate schedule. {see}"
+        )
+    else:
+        return
+    warnings.warn(text, UserWarning, stacklevel=3)
+
+
+def _function(method: Any) -> Any:
+    return getattr(method, "__func__", method)

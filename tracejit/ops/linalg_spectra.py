@@ -1,0 +1,268 @@
+"""Singular values, and the eigenvalues of symmetric matrices.
+
+In: matrices (..., m, n), float32 or float64. Out: vectors and values. Called by users as
+`linalg.svd`, `linalg.eigh` ..., by `linalg_norms.py` and `linalg_least_squares.py`. Programs call
+LAPACK. Derivatives: M. Giles, "Collected matrix derivative results" (2008), section 3; of vectors
+J. Townsend, "Differentiating the singular value decomposition" (2016). Where values are equal their
+vectors have no derivative: nothing goes back through these if nothing comes, else inf or nan.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+
+from tracejit.ops.creation import eye_of
+from tracejit.ops.linalg import matmul
+from tracejit.ops.linalg_checks import (
+    LinAlgError,
+    must_be_float,
+    must_be_matrix,
+    must_be_square,
+    must_have_kernel,
+)
+from tracejit.ops.linalg_solvers import turned
+from tracejit.ops.operators import method
+from tracejit.ops.pointwise_logic import where
+from tracejit.ops.record import Op
+from tracejit.ops.shapes import same_structure
+from tracejit.ops.types import TensorType, bool_
+
+SvdResult = namedtuple("linalg_svd", ["U", "S", "Vh"])  # type: ignore[name-match]
+OldSvdResult = namedtuple("svd", ["U", "S", "V"])  # type: ignore[name-match]
+EighResult = namedtuple("linalg_eigh", ["eigenvalues", "eigenvectors"])  # type: ignore[name-match]
+
+
+def smaller(m: Any, n: Any) -> Any:
+    """The smaller of two sizes."""
+    return m if same_structure(m, n) or m <= n else n
+
+
+def diagonals(values: Any) -> Any:
+    """Rows of numbers as rows that scale the columns of matrices."""
+    return values.unsqueeze(-2)
+
+
+def _skew(x: Any) -> Any:
+    return x - turned(x)
+
+
+def _over_gaps(x: Any, values: Any) -> Any:
+    """x_ij / (values_j - values_i); 0 where x is 0 between equal values, and on the diagonal."""
+    gaps = diagonals(values) - values.unsqueeze(-1)
+    none = (gaps == 0) & (x == 0) | eye_of(x, x.shape[-1], x.shape[-1], bool_)
+    return where(none, 0, x) / where(none, 1, gaps)
+
+
+# -- singular values -------------------------------------------------------------------------------
+def _value_type(input: Any) -> TensorType:
+    shape = (*input.shape[:-2], smaller(*input.shape[-2:]))
+    return TensorType(input.dtype, shape, input.device)
+
+
+def _svd_types(input: Any, full_matrices: bool) -> tuple[TensorType, ...]:
+    *batch, m, n = input.shape
+    values = _value_type(input)
+    k = values.shape[-1]
+    return (
+        values._replace(shape=(*batch, m, m if full_matrices else k)),
+        values,
+        values._replace(shape=(*batch, n if full_matrices else k, n)),
+    )
+
+
+def _must_be_finite(xp: Any, a: Any) -> None:
+    bad = ~xp.isfinite(a).all((-2, -1))
+    if not bad.any():
+        return
+    element = f"(Batch element {int(bad.ravel().argmax())}): " if bad.ndim else ""
+    raise LinAlgError(
+        f"linalg.svd: {element}The algorithm failed to converge because the input matrix contained "
+        "non-finite values."
+    )
+
+
+def _svd_array(xp: Any, a: Any, full_matrices: bool) -> tuple:
+    _must_be_finite(xp, a)
+    return tuple(xp.linalg.svd(a, full_matrices=full_matrices))
+
+
+def _values_array(xp: Any, a: Any) -> Any:
+    _must_be_finite(xp, a)
+    return xp.linalg.svd(a, compute_uv=False)
+
+
+def _svd_rule(grad_U: Any, grad_S: Any, grad_Vh: Any, U: Any, S: Any, Vh: Any) -> Any:
+    k = S.shape[-1]
+    U, grad_U = (x.narrow(-1, 0, k) for x in (U, grad_U))  # what is beyond k is not determined
+    Vh, grad_Vh = (x.narrow(-2, 0, k) for x in (Vh, grad_Vh))
+    of_U, of_V = matmul(turned(U), grad_U), matmul(Vh, turned(grad_Vh))
+    plus = diagonals(S) + S.unsqueeze(-1)
+    turning = (_over(_over_gaps(_skew(of_U), S), plus) * diagonals(S)
+               + S.unsqueeze(-1) * _over(_over_gaps(_skew(of_V), S), plus))  # fmt: skip
+    core = turning + eye_of(S, k, k, S.dtype) * diagonals(grad_S)
+    result = matmul(matmul(U, core), Vh)
+    m, n = U.shape[-2], Vh.shape[-1]
+    if not same_structure(m, k):
+        beside = grad_U - matmul(U, of_U)
+        result = result + matmul(_over(beside, diagonals(S)), Vh)
+    if not same_structure(n, k):
+        beside = grad_Vh - matmul(turned(of_V), Vh)
+        result = result + matmul(U, _over(beside, S.unsqueeze(-1)))
+    return result
+
+
+def _over(x: Any, by: Any) -> Any:
+    """x / by, and 0 where x is 0."""
+    none = (x == 0) & (by == 0)
+    return where(none, 0, x) / where(none, 1, by)
+
+
+svd_record = Op(
+    "linalg_svd", "extern", ("input",), outputs=("U", "S", "Vh"), infer=_svd_types,
+    eager=_svd_array, rules={"input": _svd_rule}, may_fail=True,
+)  # fmt: skip
+
+
+def _values_rule(grad: Any, input: Any) -> Any:
+    U, _, Vh = svd_record(input, full_matrices=False)
+    return matmul(U * diagonals(grad), Vh)
+
+
+svdvals_record = Op(
+    "linalg_svdvals", "extern", ("input",), infer=_value_type, eager=_values_array,
+    rules={"input": _values_rule}, may_fail=True, node_name="LinalgSvdBackward0",
+)  # fmt: skip
+
+
+def _check_svd(A: Any, driver: str | None) -> None:
+    must_be_matrix("linalg.svd", A)
+    must_be_float("linalg.svd", A, "linalg_svd_cpu")
+    if driver is not None:
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
+            "cuSOLVER backend."
+        )
+
+
+def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:
+    """(U, S, Vh) with A = U @ diag(S) @ Vh: orthogonal matrices, and values in falling order.
+
+    A (..., m, n); with full_matrices=False of U and Vh only the first min(m, n) vectors.
+
+    >>> import tracejit
+    >>> tracejit.linalg.svd(tracejit.tensor([[3.0, 0.0], [0.0, 4.0]])).S.tolist()
+    [4.0, 3.0]
+
+    LinAlgError for inf and nan, RuntimeError for vectors, and other dtypes than float32, float64.
+    """
+    _check_svd(A, driver)
+    return SvdResult(*svd_record(A, full_matrices=bool(full_matrices)))
+
+
+def svdvals(A: Any, *, driver: str | None = None) -> Any:
+    """The singular values of `svd`."""
+    _check_svd(A, driver)
+    return svdvals_record(A)
+
+
+def svd_with_v(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
+    """(U, S, V) with input = U @ diag(S) @ V.T; `some`: only the first min(m, n) vectors."""
+    if not compute_uv:
+        m, n = input.shape[-2:]
+        values = svdvals(input)
+        zeros = (input.new_zeros((*input.shape[:-2], k, k)) for k in (m, n))
+        return OldSvdResult(next(zeros), values, next(zeros))
+    U, S, Vh = svd(input, not some)
+    return OldSvdResult(U, S, turned(Vh))
+
+
+method("svd")(svd_with_v)
+
+
+# -- eigenvalues of symmetric matrices -------------------------------------------------------------
+def _eigenvalue_type(input: Any, upper: bool) -> TensorType:
+    return TensorType(input.dtype, tuple(input.shape[:-1]), input.device)
+
+
+def _eigh_types(input: Any, upper: bool) -> tuple[TensorType, TensorType]:
+    vectors = TensorType(input.dtype, tuple(input.shape), input.device)
+    return _eigenvalue_type(input, upper), vectors
+
+
+def _finite_or_nan(xp: Any, a: Any) -> Any:
+    """`a` with matrices that have an inf or a nan made all nan."""
+    bad = ~xp.isfinite(a).all((-2, -1), keepdims=True)
+    return xp.where(bad, np.nan, a).astype(a.dtype) if bad.any() else a
+
+
+def _eigh_array(xp: Any, a: Any, upper: bool) -> tuple:
+    a = _finite_or_nan(xp, a)
+    try:
+        return tuple(xp.linalg.eigh(a, "U" if upper else "L"))
+    except np.linalg.LinAlgError:
+        return tuple(_each_eigh(a, upper))
+
+
+def _each_eigh(a: Any, upper: bool) -> tuple[Any, Any]:
+    """nan for what has no answer."""
+    values, vectors = np.full(a.shape[:-1], np.nan, a.dtype), np.full(a.shape, np.nan, a.dtype)
+    for place in np.ndindex(*a.shape[:-2]):
+        if np.isfinite(a[place]).all():
+            values[place], vectors[place] = np.linalg.eigh(a[place], "U" if upper else "L")
+    return values, vectors
+
+
+def _eigh_rule(grad_eigenvalues: Any, grad_eigenvectors: Any, eigenvalues: Any,
+               eigenvectors: Any) -> Any:  # fmt: skip
+    V, n = eigenvectors, eigenvalues.shape[-1]
+    turning = _over_gaps(_skew(matmul(turned(V), grad_eigenvectors)), eigenvalues) / 2
+    core = turning + eye_of(V, n, n, V.dtype) * diagonals(grad_eigenvalues)
+    return matmul(matmul(V, core), turned(V))
+
+
+eigh_record = Op(
+    "linalg_eigh", "extern", ("input",), outputs=("eigenvalues", "eigenvectors"),
+    infer=_eigh_types, eager=_eigh_array, rules={"input": _eigh_rule},
+)  # fmt: skip
+
+
+def _eigenvalues_rule(grad: Any, input: Any, upper: bool) -> Any:
+    _, V = eigh_record(input, upper=upper)
+    return matmul(V * diagonals(grad), turned(V))
+
+
+eigvalsh_record = Op(
+    "linalg_eigvalsh", "extern", ("input",), infer=_eigenvalue_type,
+    eager=lambda xp, a, upper: _eigh_array(xp, a, upper)[0],
+    rules={"input": _eigenvalues_rule}, node_name="LinalgEighBackward0",
+)  # fmt: skip
+
+
+def _is_upper(A: Any, UPLO: str) -> bool:
+    must_be_square("linalg.eigh", A)
+    if UPLO.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    must_have_kernel("linalg.eigh", A, "linalg_eigh_cpu")
+    return UPLO.upper() == "U"
+
+
+def eigh(A: Any, UPLO: str = "L") -> Any:
+    """(eigenvalues in rising order, eigenvectors as columns) of symmetric matrices (..., n, n).
+
+    UPLO  "L" or "U": the triangle that is read
+
+    >>> import tracejit
+    >>> tracejit.linalg.eigh(tracejit.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues.tolist()
+    [1.0, 2.0]
+
+    RuntimeError for other shapes; nan for matrices with inf or nan.
+    """
+    return EighResult(*eigh_record(A, upper=_is_upper(A, UPLO)))
+
+
+def eigvalsh(A: Any, UPLO: str = "L") -> Any:
+    """The eigenvalues of `eigh`."""
+    return eigvalsh_record(A, upper=_is_upper(A, UPLO))
