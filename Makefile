@@ -12,7 +12,7 @@ SPREAD := -n $(JOBS) --dist worksteal
 ONE    := TRACEJIT_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 ARGS   ?=
 
-.PHONY: demo test test-full test-oracle test-cuda test-gpu check bench golden tour clean
+.PHONY: demo examples test test-full test-oracle test-cuda test-gpu check bench golden tour clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := test
 
@@ -34,6 +34,11 @@ TEST_ENV := $(VENV)/.has-dev $(VENV)/.has-examples
 
 demo: $(VENV)/.has-examples
 	$(PY) examples/train_digits.py $(ARGS)
+
+# Every other example, in about four minutes; ARGS=--quick makes it one.
+examples: $(VENV)/.has-examples
+	@set -e; for file in $(filter-out examples/runs.py examples/train_digits.py,$(wildcard examples/*.py)); \
+	    do echo "== $$file"; $(PY) $$file $(ARGS); done
 
 test: $(TEST_ENV)
 	$(ONE) $(PYTEST) -q $(SPREAD) -m "not slow and not full and not gpu" --ignore=tests/gpu $(ARGS)
