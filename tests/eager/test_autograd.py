@@ -18,6 +18,15 @@ def leaf(m, *values):
 
 
 @program
+def a_gradient_that_a_result_has_already_is_not_written(m):
+    result, before = leaf(m, 1.0, 2.0) * 1, m.ones(2)
+    result.retain_grad()
+    result.grad = before
+    (result * 3).sum().backward()
+    return before, result.grad
+
+
+@program
 def polynomial(m):
     x = leaf(m, 1.0, 2.0)
     (x * x * 3 + x).sum().backward()

@@ -34,6 +34,11 @@ OPTIONS = [
     ("NAdam", {"lr": 0.05, "weight_decay": 0.3, "decoupled_weight_decay": True}),
     ("Rprop", {"lr": 0.05}),
     ("Rprop", {"lr": 0.1, "etas": (0.3, 1.5), "step_sizes": (1e-3, 0.5), "maximize": True}),
+    ("ASGD", {"lr": 0.1}),
+    ("ASGD", {"lr": 0.1, "lambd": 0.1, "alpha": 0.5, "t0": 5, "weight_decay": 0.1}),
+    ("Adafactor", {"lr": 0.1}),
+    ("Adafactor", {"lr": 0.3, "beta2_decay": -0.5, "eps": (0.1, 0.5), "weight_decay": 0.1}),
+    ("Adafactor", {"lr": 0.1, "d": 1.5, "maximize": True}),
     ("Adagrad", {"lr": 0.1}),
     (
         "Adagrad",

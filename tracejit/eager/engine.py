@@ -218,6 +218,17 @@ def accumulate(variable: TensorState, grad: Any) -> None:
         assign(held, held + grad)
 
 
+def _retain(result: TensorState, grad: Any) -> None:
+    """Add to the gradient of a result: a gradient that is there already stays as it is, for others
+    may hold it."""
+    if result._grad is None:
+        accumulate(result, grad)
+        return
+    if active.recorder is not None:
+        active.recorder.grad_read(result)
+    result._grad = result._grad + grad
+
+
 def _plain(grad: Any) -> Any:
     """A gradient taken over forgets that it was made as a view of a dead tensor."""
     if grad._view is not None:
@@ -280,7 +291,7 @@ def run_tensor_hooks(node: Node, grads: list) -> None:
     for number, holder in tuple(extras.retained.items()):
         tensor = holder()
         if tensor is not None and grads[number] is not None:
-            accumulate(tensor, grads[number])
+            _retain(tensor, grads[number])
 
 
 def run_prehooks(node: Node, grads: list) -> list:

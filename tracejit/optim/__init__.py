@@ -2,15 +2,19 @@
 
 from tracejit.optim import lr_scheduler
 from tracejit.optim.adadelta import Adadelta, Rprop
+from tracejit.optim.adafactor import Adafactor
 from tracejit.optim.adam import Adam, AdamW
 from tracejit.optim.adamax import Adamax, NAdam
 from tracejit.optim.adaptive import Adagrad, RMSprop
+from tracejit.optim.asgd import ASGD
 from tracejit.optim.lbfgs import LBFGS
+from tracejit.optim.muon import Muon
 from tracejit.optim.optimizer import Optimizer
 from tracejit.optim.radam import RAdam
 from tracejit.optim.sgd import SGD
+from tracejit.optim.sparse_adam import SparseAdam
 
 __all__ = [
-    "LBFGS", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "Optimizer", "RAdam",
-    "RMSprop", "Rprop", "lr_scheduler",
+    "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Muon",
+    "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "SparseAdam", "lr_scheduler",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 
 import tracejit
 from tracejit.capture.scalars import read_number
-from tracejit.optim.optimizer import Optimizer, require
+from tracejit.optim.optimizer import Optimizer, require, require_rate
 
 
 class Adadelta(Optimizer):
@@ -35,7 +35,7 @@ class Adadelta(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        require(lr >= 0, "learning rate", lr)
+        require_rate(lr)
         require(0 <= rho <= 1, "rho value", rho)
         require(eps >= 0, "epsilon value", eps)
         require(weight_decay >= 0, "weight_decay value", weight_decay)
@@ -88,7 +88,7 @@ class Rprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        require(lr >= 0, "learning rate", lr)
+        require_rate(lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
         super().__init__(

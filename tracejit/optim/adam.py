@@ -12,7 +12,7 @@ from typing import Any
 
 import tracejit
 from tracejit.capture.scalars import read_number
-from tracejit.optim.optimizer import Optimizer, require_means
+from tracejit.optim.optimizer import Optimizer, require_means, require_one_element
 
 
 class Adam(Optimizer):
@@ -22,7 +22,7 @@ class Adam(Optimizer):
     lr            learning rate, a number
     betas         how much of the mean, and of the mean of squares, is kept in each step
     eps           added to the denominator
-    weight_decay  times p is added to the gradient
+    weight_decay  times p is added to the gradient (decoupled_weight_decay: shrinks p, as AdamW's)
     amsgrad       divides by the largest mean of squares seen
     maximize      ascends
 
@@ -36,8 +36,6 @@ class Adam(Optimizer):
 
     Raises ValueError for options out of range.
     """
-
-    _decoupled = False
 
     def __init__(
         self,
@@ -53,7 +51,15 @@ class Adam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
         fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
     ) -> None:
+        require_one_element(lr)
+        if foreach and isinstance(lr, tracejit.Tensor) and not capturable:
+            raise ValueError(
+                "lr as a Tensor is not supported for capturable=False and foreach=True"
+            )
+        if isinstance(betas[0], tracejit.Tensor) is not isinstance(betas[1], tracejit.Tensor):
+            raise ValueError("betas must be either both floats or both Tensors")
         require_means(lr, betas, eps, weight_decay)
         super().__init__(
             params,
@@ -68,7 +74,7 @@ class Adam(Optimizer):
                 "capturable": capturable,
                 "differentiable": differentiable,
                 "fused": fused,
-                "decoupled_weight_decay": self._decoupled,
+                "decoupled_weight_decay": decoupled_weight_decay,
             },
         )
 
@@ -106,8 +112,6 @@ class AdamW(Adam):
     Arguments as for Adam; `weight_decay` is 0.01 unless told.
     """
 
-    _decoupled = True
-
     def __init__(
         self,
         params: Iterable[Any],
@@ -116,6 +120,24 @@ class AdamW(Adam):
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
         amsgrad: bool = False,
-        **options: Any,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **options)
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )

@@ -11,7 +11,7 @@ from typing import Any
 
 import tracejit
 from tracejit.capture.scalars import read_number
-from tracejit.optim.optimizer import Optimizer, require
+from tracejit.optim.optimizer import Optimizer, require, require_rate
 
 
 class RMSprop(Optimizer):
@@ -38,7 +38,7 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        require(lr >= 0, "learning rate", lr)
+        require_rate(lr)
         require(eps >= 0, "epsilon value", eps)
         require(momentum >= 0, "momentum value", momentum)
         require(weight_decay >= 0, "weight_decay value", weight_decay)
@@ -109,7 +109,7 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        require(lr >= 0, "learning rate", lr)
+        require_rate(lr)
         require(lr_decay >= 0, "lr_decay value", lr_decay)
         require(weight_decay >= 0, "weight_decay value", weight_decay)
         require(

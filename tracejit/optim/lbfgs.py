@@ -15,7 +15,7 @@ from typing import Any
 
 import tracejit
 from tracejit.eager.modes import enable_grad, no_grad
-from tracejit.optim.optimizer import Optimizer, require
+from tracejit.optim.optimizer import Optimizer, require_rate
 
 _CURVATURE = 1e-10  # differences with less are not remembered
 _DECREASE, _SLOPE = 1e-4, 0.9  # the constants of the Wolfe conditions
@@ -54,7 +54,7 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        require(lr >= 0, "learning rate", lr)
+        require_rate(lr)
         super().__init__(
             params,
             {

@@ -18,13 +18,21 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
-from tracejit.eager.modes import enable_grad, no_grad
+from tracejit.eager.modes import enable_grad, set_grad_enabled
 from tracejit.eager.tensor import Tensor
 from tracejit.nn.module_conversion import clear_gradient
+from tracejit.optim.hooks import (
+    Hooks,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+    with_hooks,
+)
 from tracejit.optim.state import create_states
 
+__all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
-class Optimizer:
+
+class Optimizer(Hooks):
     """The common part of all optimizers.
 
     params    an iterable of tensors, of (name, tensor), or of dicts with "params" and options
@@ -40,7 +48,13 @@ class Optimizer:
                 "params argument given to the optimizer should be an iterable of Tensors or "
                 f"dicts, but got {type(params).__name__}"
             )
+        if defaults.get("fused"):
+            if defaults.get("differentiable"):
+                raise RuntimeError("`fused` does not support `differentiable`")
+            if defaults.get("foreach"):
+                raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
         self.defaults = defaults
+        self._add_tables()
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         groups = list(params)
@@ -71,7 +85,7 @@ class Optimizer:
                     "optimizer can only optimize Tensors, but one of the params is "
                     f"{type(p).__name__}"
                 )
-            if not p.is_leaf:
+            if not (self.defaults.get("differentiable") or p.is_leaf or p.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
         param_group["params"] = entries
         for name, value in self.defaults.items():
@@ -96,15 +110,16 @@ class Optimizer:
             for p in group["params"]:
                 clear_gradient(p, set_to_none)
 
+    @with_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient; returns what `closure`, called first, "
-        "returns."""
+        """Update every parameter that has a gradient; returns what `closure`, called first,
+        returns. With the option `differentiable` the update is on the tape."""
         loss = None
         if closure is not None:
             with enable_grad():
                 loss = closure()
         create_states(self)
-        with no_grad():
+        with set_grad_enabled(bool(self.defaults.get("differentiable"))):
             self._update_groups()
         return loss
 
@@ -112,7 +127,7 @@ class Optimizer:
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is not None:
-                    grad = -p.grad if group["maximize"] else p.grad
+                    grad = -p.grad if group.get("maximize") else p.grad
                     self._update(p, grad, group, self.state[p] if p in self.state else {})
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
@@ -128,8 +143,9 @@ class Optimizer:
         return enumerate(chain(*(group["params"] for group in self.param_groups)))
 
     def state_dict(self) -> dict[str, Any]:
-        """`{"state": {number: {...}}, "param_groups": [{..., "params": [numbers]}]}`, as "
-        "PyTorch's."""
+        """`{"state": {number: {...}}, "param_groups": [{..., "params": [numbers]}]}`."""
+        for hook in self._optimizer_state_dict_pre_hooks.values():
+            hook(self)
         number_of = {p: number for number, p in self._numbered()}
         groups = [
             {
@@ -138,16 +154,24 @@ class Optimizer:
             }
             for group in self.param_groups
         ]
-        return {
+        made: dict[str, Any] = {
             "state": {number_of[p]: dict(kept) for p, kept in self.state.items()},
             "param_groups": groups,
         }
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            found = hook(self, made)
+            made = made if found is None else found
+        return made
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from a `state_dict()`; tensors are copied, in each parameter's dtype and device.
 
         Raises ValueError where the groups do not match.
         """
+        state_dict = dict(state_dict)
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            found = hook(self, state_dict)
+            state_dict = state_dict if found is None else found
         saved = state_dict["param_groups"]
         if len(saved) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
@@ -169,6 +193,8 @@ class Optimizer:
         for mine, theirs in zip(self.param_groups, saved):
             loaded = deepcopy({key: value for key, value in theirs.items() if key != "params"})
             mine.update(loaded)
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -179,6 +205,7 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._add_tables()
         self.state = defaultdict(dict, state["state"])
 
 
@@ -200,11 +227,29 @@ def require(holds: bool, text: str, value: Any) -> None:
         raise ValueError(f"Invalid {text}: {value}")
 
 
+def require_one_element(lr: Any) -> None:
+    """ValueError for a rate that is a tensor of another size."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+
+
+def require_rate(lr: Any) -> None:
+    """ValueError for what is no learning rate."""
+    require_one_element(lr)
+    require(not lr < 0, "learning rate", lr)
+
+
+def should_be(holds: bool, text: str, wanted: str, value: Any) -> None:
+    """ValueError for an option out of its range, in the newer wording."""
+    if not holds:
+        raise ValueError(f"{text} should be {wanted} but is: {value}")
+
+
 def require_means(
     lr: float, betas: tuple[float, float], eps: float, weight_decay: float
 ) -> None:
     """ValueError for options out of range, of optimizers with two running means: Adam's family."""
-    require(lr >= 0, "learning rate", lr)
+    require_rate(lr)
     require(eps >= 0, "epsilon value", eps)
     require(0 <= betas[0] < 1, "beta parameter at index 0", betas[0])
     require(0 <= betas[1] < 1, "beta parameter at index 1", betas[1])

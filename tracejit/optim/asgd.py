@@ -1,0 +1,87 @@
+"""ASGD: gradient descent with a decaying rate, and the average of the parameters beside it.
+
+In: parameters with gradients. Out: parameters, their average `ax`, and the rates of the next step
+(`eta`, `mu`) written in place. PyTorch's formulas (Polyak and Juditsky 1992).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import tracejit
+from tracejit.capture.scalars import read_number
+from tracejit.optim.optimizer import Optimizer, require, require_rate
+
+
+class ASGD(Optimizer):
+    """p <- p * (1 - lambd * eta) - eta * gradient, where eta falls with the steps, and the mean of
+    all p from step t0 on.
+
+    alpha  power with which eta falls
+    t0     the step from which on parameters are averaged, into `state[p]["ax"]`
+
+    >>> import tracejit
+    >>> p = tracejit.nn.Parameter(tracejit.tensor([1.0]))
+    >>> optimizer = tracejit.optim.ASGD([p], lr=0.5, lambd=0.0)
+    >>> (p * p).sum().backward()
+    >>> optimizer.step()
+    >>> p.tolist()
+    [0.0]
+
+    Raises ValueError for a negative rate or weight decay.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        require_rate(lr)
+        require(weight_decay >= 0, "weight_decay value", weight_decay)
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lambd": lambd,
+                "alpha": alpha,
+                "t0": t0,
+                "weight_decay": weight_decay,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "capturable": capturable,
+            },
+        )
+
+    def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        options = {"dtype": tracejit.float32, "device": p.device}
+        return {
+            "step": tracejit.zeros((), **options),
+            "eta": tracejit.full((), float(group["lr"]), **options),
+            "mu": tracejit.ones((), **options),
+            "ax": tracejit.zeros_like(p),
+        }
+
+    def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
+        lr, lambd = read_number(group, "lr"), group["lambd"]
+        step, average = state["step"], state["ax"]
+        eta, mu = state["eta"].double(), state["mu"].double()
+        if group["weight_decay"] != 0:
+            grad = grad + p * group["weight_decay"]
+        step.copy_(step + 1)
+        p.copy_(p * (1 - lambd * eta) - grad * eta)
+        average.copy_(tracejit.where(mu == 1, p, average + (p - average) * mu))
+        count = step.double()
+        # Both are kept in float32, also where a loaded state has them in the parameter's dtype.
+        rate = lr / (1 + lambd * lr * count) ** group["alpha"]
+        state["eta"].copy_(rate.float().reshape(()))
+        state["mu"].copy_((1 / (count - group["t0"]).clamp(min=1.0)).float())

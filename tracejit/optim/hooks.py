@@ -1,0 +1,122 @@
+"""Hooks of optimizers: functions that are called around `step()` and around the state dict.
+
+In: `optimizer.register_*_hook(function)`, which returns a handle with `remove()`; or
+`register_optimizer_step_pre_hook(function)`, for all optimizers. Out: `with_hooks`, which every
+class's `step` is made with.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tracejit.eager.recording import active
+from tracejit.eager.tape import RemovableHandle
+
+_before_all: dict[int, Callable[..., Any]] = {}
+_after_all: dict[int, Callable[..., Any]] = {}
+TABLES = (
+    "_optimizer_step_pre_hooks",
+    "_optimizer_step_post_hooks",
+    "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks",
+    "_optimizer_load_state_dict_post_hooks",
+)
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """`hook(optimizer, args, kwargs)` before each step of every optimizer."""
+    return RemovableHandle(_before_all, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """`hook(optimizer, args, kwargs)` after each step of every optimizer."""
+    return RemovableHandle(_after_all, hook)
+
+
+class Hooks:
+    """The part of Optimizer that registers hooks."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "step" in vars(cls):
+            cls.step = with_hooks(vars(cls)["step"])  # type: ignore[attr-defined]
+
+    def _add_tables(self) -> None:
+        for name in TABLES:
+            self.__dict__.setdefault(name, {})
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """`hook(optimizer, args, kwargs)` before each step; args begin with the optimizer. What it
+        returns, unless None, are new args and kwargs."""
+        return self._hooked("step_pre", hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """`hook(optimizer, args, kwargs)` after each step."""
+        return self._hooked("step_post", hook)
+
+    def register_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """`hook(optimizer)` before `state_dict()`."""
+        return self._hooked("state_dict_pre", hook, prepend)
+
+    def register_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """`hook(optimizer, state_dict)` after `state_dict()`; may return another one."""
+        return self._hooked("state_dict_post", hook, prepend)
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """`hook(optimizer, state_dict)` before `load_state_dict()`; may return another one."""
+        return self._hooked("load_state_dict_pre", hook, prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """`hook(optimizer)` after `load_state_dict()`."""
+        return self._hooked("load_state_dict_post", hook, prepend)
+
+    def _hooked(
+        self, when: str, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        table = self.__dict__[f"_optimizer_{when}_hooks"]
+        before = list(table.items()) if prepend else []
+        if prepend:
+            table.clear()
+        handle = RemovableHandle(table, hook)
+        table.update(before)
+        return handle
+
+
+def with_hooks(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A class's `step`, between its hooks; where it calls a base class's, they are called once."""
+
+    @functools.wraps(function)
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = active.recorder
+        run = function if recorder is None else recorder.adapted(function)
+        if type(self).step is not step:
+            return run(self, *args, **kwargs)
+        before = [*_before_all.values(), *self._optimizer_step_pre_hooks.values()]
+        given: tuple = (self, *args)
+        for hook in before:
+            found = hook(self, given, kwargs)
+            if found is None:
+                continue
+            if not isinstance(found, tuple) or len(found) != 2:
+                raise RuntimeError(
+                    f"{function} must return None or a tuple of (new_args, new_kwargs), but got "
+                    f"{found}."
+                )
+            given, kwargs = found
+        result = run(*given, **kwargs)
+        for hook in [*self._optimizer_step_post_hooks.values(), *_after_all.values()]:
+            hook(self, given, kwargs)
+        return result
+
+    return step
