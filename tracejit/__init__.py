@@ -31,7 +31,7 @@ from tracejit.eager.modes import (
     set_grad_enabled,
 )  # fmt: skip
 from tracejit.eager.printing import set_printoptions
-from tracejit.eager.size import Size
+from tracejit.eager.size import Size, broadcast_shapes
 from tracejit.eager.tensor_types import CPU_TYPES as _CPU_TYPES
 from tracejit.ops.activations import relu, relu_, selu
 from tracejit.ops.contraction import einsum
@@ -39,7 +39,8 @@ from tracejit.ops.convolution import (
     conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d,
 )  # fmt: skip
 from tracejit.ops.creation import (
-    arange, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, zeros, zeros_like,
+    arange, empty, empty_like, eye, full, full_like, inclusive_range as range, linspace, logspace,
+    ones, ones_like, scalar_tensor, zeros, zeros_like,
 )  # fmt: skip
 from tracejit.ops.gather_scatter import (
     gather, index_add, index_copy, index_fill, index_select, scatter, scatter_add, take,
@@ -50,8 +51,8 @@ from tracejit.ops.indexing import (
     argwhere, index_put, masked_fill, masked_select, nonzero, repeat_interleave,
 )  # fmt: skip
 from tracejit.ops.joining import (
-    cat, chunk, concat, concatenate, hstack, meshgrid, split, split_with_sizes, stack,
-    tensor_split, unbind, vstack,
+    cat, chunk, concat, concatenate, meshgrid, split, split_with_sizes, stack,
+    tensor_split, unbind,
 )  # fmt: skip
 from tracejit.ops.linalg import addmm, baddbmm, bmm, dot, inner, matmul, mm, mv, outer
 from tracejit.ops.linalg_determinants import det, logdet, slogdet
@@ -64,27 +65,34 @@ from tracejit.ops.linalg_solvers import (
 from tracejit.ops.linalg_spectra import svd_with_v as svd
 from tracejit.ops.adaptive_pooling import adaptive_avg_pool1d
 from tracejit.ops.bessel_functions import i0
+from tracejit.ops.covariance import corrcoef, cov
+from tracejit.ops.diagonals import (
+    block_diag, diag, diag_embed, diagflat, tril_indices, triu_indices, vander,
+)  # fmt: skip
+from tracejit.ops.differences import cumulative_trapezoid, diff, gradient, trapezoid, trapz
 from tracejit.ops.distances import cosine_similarity, pairwise_distance
 from tracejit.ops.movement import (
     broadcast_to, flatten, movedim, moveaxis, permute, ravel, reshape, squeeze, swapaxes, swapdims,
     t, transpose, unflatten, unsqueeze,
 )  # fmt: skip
 from tracejit.ops.normalization import layer_norm
-from tracejit.ops.order_statistics import kthvalue, median, nanmedian
+from tracejit.ops.order_statistics import kthvalue, median, mode, nanmedian
+from tracejit.ops.quantiles import nanquantile, quantile
 from tracejit.ops.pixel_shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from tracejit.ops.pointwise import (
-    abs, absolute, acos, add, addcdiv, addcmul, allclose, asin, atan, atan2, bitwise_and,
+    abs, absolute, acos, acosh, add, addcdiv, addcmul, allclose, asin, asinh, atan, atan2, atanh,
+    bitwise_and,
     bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, ceil, clamp,
-    clamp_max, clamp_min, clip, clone, cos, cosh, div, divide, eq, equal, erf, erfc, exp,
-    exp2, expm1, float_power, floor, floor_divide, fmod, frac, ge, greater, greater_equal, gt,
-    hypot, isclose, isfinite, isinf, isnan,
+    clamp_max, clamp_min, clip, clone, cos, cosh, deg2rad, div, divide, eq, equal, erf, erfc, exp,
+    exp2, expm1, fill, fix, float_power, floor, floor_divide, fmod, frac, ge, greater,
+    greater_equal, gt, hypot, isclose, isfinite, isinf, isnan,
     le, lerp, less, less_equal, log, log1p, log2, log10, logical_and, logical_not,
     logical_or, logical_xor, lt, maximum, minimum, mul, multiply, nan_to_num, ne, neg, negative,
-    not_equal, pow, reciprocal, remainder, resolve_conj, resolve_neg, round, rsqrt, rsub,
-    sgn, sigmoid, sign, sin, sinh, sqrt,
+    not_equal, positive, pow, rad2deg, reciprocal, remainder, resolve_conj, resolve_neg, round,
+    rsqrt, rsub, sgn, sigmoid, sign, sin, sinh, sqrt,
     square, sub, subtract, tan, tanh, true_divide, trunc, where,
 )  # fmt: skip
-from tracejit.ops.moments import mean, norm, std, std_mean, var, var_mean
+from tracejit.ops.moments import mean, nanmean, norm, renorm, std, std_mean, var, var_mean
 from tracejit.ops.pooling import avg_pool1d, max_pool1d, max_pool2d, max_pool3d
 from tracejit.ops.random import (
     Generator, bernoulli, default_generator, get_rng_state, initial_seed, manual_seed,
@@ -93,19 +101,29 @@ from tracejit.ops.random import (
 )  # fmt: skip
 from tracejit.ops.dropout import alpha_dropout, dropout, feature_alpha_dropout, feature_dropout
 from tracejit.ops.error_functions import erfinv
+from tracejit.ops.floating_parts import (
+    copysign, fmax, fmin, frexp, gcd, heaviside, isneginf, isposinf, lcm, ldexp, nextafter, signbit,
+)  # fmt: skip
+from tracejit.ops.histograms import histogram, histogramdd
 from tracejit.ops.gamma_functions import digamma, igamma, igammac, lgamma, mvlgamma, polygamma
 from tracejit.ops.logarithms import logaddexp, logaddexp2, logit, sinc, xlogy
 from tracejit.ops.sampling import binomial, multinomial, poisson
-from tracejit.ops.rearranging import flip, roll, tile, tril, triu
+from tracejit.ops.rearranging import flip, fliplr, flipud, roll, rot90, tile, tril, triu
 from tracejit.ops.reduction import (
-    all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, sum,
+    all, amax, amin, aminmax, any, argmax, argmin, count_nonzero, max, min, nansum, prod, sum,
 )  # fmt: skip
-from tracejit.ops.scan import cumprod, cumsum
+from tracejit.ops.scan import cummax, cummin, cumprod, cumsum, logcumsumexp
+from tracejit.ops.scatter_reduce import index_reduce, masked_scatter, put, scatter_reduce
+from tracejit.ops.searching import bucketize, isin, searchsorted, unravel_index
 from tracejit.ops.slicing import (
     as_strided, diagonal, diagonal_scatter, narrow, select, select_scatter, slice_scatter,
 )  # fmt: skip
 from tracejit.ops.softmax import log_softmax, logsumexp, softmax
-from tracejit.ops.sorting import argsort, sort, topk
+from tracejit.ops.sorting import argsort, msort, sort, topk
+from tracejit.ops.stacking import (
+    atleast_1d, atleast_2d, atleast_3d, broadcast_tensors, cartesian_prod, column_stack,
+    combinations, dsplit, dstack, hsplit, hstack, row_stack, vsplit, vstack,
+)  # fmt: skip
 from tracejit.ops.type_limits import finfo, iinfo
 from tracejit.ops import windows as _windows
 from tracejit.ops.unique import bincount, histc, unique, unique_consecutive
@@ -118,8 +136,10 @@ short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
 newaxis = None
 globals().update(_CPU_TYPES)
+globals().update({name: getattr(Tensor, name) for name in _inplace.TOP_LEVEL})
 
 arccos, arcsin, arctan, arctan2 = acos, asin, atan, atan2
+arccosh, arcsinh, arctanh = acosh, asinh, atanh
 
 _COMPILING = {
     **dict.fromkeys(

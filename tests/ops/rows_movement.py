@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.opinfo import ANY, HALVES, NUMERIC, OpInfo, Sample, array
-from tracejit.ops import joining, padding
+from tracejit.ops import joining, padding, stacking
 
 
 def on(*shapes, **keywords):
@@ -146,6 +146,6 @@ ROWS = [
         lists(((2, 3), (2, 3))),
         torch=lambda xs: __import__("torch").stack(xs, dim=-1),
     ),
-    row("hstack", joining.hstack, lists(((2, 3), (2, 1)), ((2,), (3,))), torch="hstack"),
-    row("vstack", joining.vstack, lists(((2, 3), (1, 3)), ((3,), (3,))), torch="vstack"),
+    row("hstack", stacking.hstack, lists(((2, 3), (2, 1)), ((2,), (3,))), torch="hstack"),
+    row("vstack", stacking.vstack, lists(((2, 3), (1, 3)), ((3,), (3,))), torch="vstack"),
 ]

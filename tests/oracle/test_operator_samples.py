@@ -43,6 +43,9 @@ CONVOLUTIONS = [f"nn.functional.conv{n}d" for n in (1, 2, 3)]
 # Its float32 trigamma cancels next to the poles.
 POLYGAMMA = ["polygamma", "special.polygamma"]
 LOOSER = {ATTENTION: 30, **dict.fromkeys([*CONVOLUTIONS, *POLYGAMMA], 4)}
+# Of these, with hundreds of samples, every n-th in all modes; primes leave no argument out.
+THINNED = {"cov": 7, "diff": 5, "logspace": 19, "logspace.tensor_overload": 61, "nanquantile": 7,
+           "quantile": 5, "searchsorted": 5}  # fmt: skip
 COMPILED_SAMPLES = 2  # of each operator; what compiles is in tests/ops, sample by sample
 
 # What op_db calls under these names, where that is not the function of the name.
@@ -118,6 +121,7 @@ BY_DESIGN: dict[str, Difference] = {
         lambda sample: True, "as_strided sees a tensor's own elements, not all of its storage"),
     "nn.functional.hinge_embedding_loss": Difference(
         _of_half, "the margin is not rounded to float16 first"),
+    "gradient": Difference(_of_half, "slopes of float16 are rounded in another order"),
     "histc": Difference(_of_half, "the bins of float16 are not themselves rounded to float16"),
     "linspace": Difference(_of_half, "computed in float64 and rounded once, not in float16"),
     "linspace.tensor_overload": Difference(
@@ -126,6 +130,12 @@ BY_DESIGN: dict[str, Difference] = {
         _of_half, "computed in float32 and rounded once, not in float16"),
     "nn.functional.interpolate.trilinear": Difference(
         _of_half, "computed in float32 and rounded once, not in float16"),
+    "histogramdd": Difference(
+        lambda sample: any(x.diff().min() < 0 for x in sample.args[0] if hasattr(x, "diff"))
+        if isinstance(sample.args[0], list) else False,
+        "edges that are not in order are refused"),
+    "mode": Difference(lambda sample: sample.input.numel() > 1000,
+                       "the last of equal elements, also where there are many"),
     "norm.nuc": Difference(lambda sample: True, "no singular values"),
     "sort": _TIES,
     "topk": _TIES,
@@ -163,7 +173,8 @@ def samples(number: int) -> list[Any]:
         if dtype in op.dtypes:
             torch.manual_seed(0)
             grad = dtype.is_floating_point and op.supports_autograd
-            found += [(dtype, s) for s in op.sample_inputs("cpu", dtype, requires_grad=grad)]
+            every = list(op.sample_inputs("cpu", dtype, requires_grad=grad))
+            found += [(dtype, s) for s in every[::THINNED.get(identity(op), 1)]]
     return found
 
 

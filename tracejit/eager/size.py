@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.eager.recording import settled
+from tracejit.ops.shapes import broadcast, hint
 
 
 class Size(tuple):
@@ -51,3 +52,28 @@ class Size(tuple):
 
     def __reduce__(self) -> tuple:
         return (Size, (tuple(self),))
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The common shape of tensors of these shapes.
+
+    >>> import tracejit
+    >>> tracejit.broadcast_shapes((2, 1), (3,))
+    tracejit.Size([2, 3])
+
+    RuntimeError where they have none.
+    """
+    common: tuple = ()
+    for number, given in enumerate(shapes):
+        shape = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+        try:
+            common = broadcast(common, shape)
+        except RuntimeError:
+            rank = min(len(common), len(shape))
+            place = next(k for k in range(-1, -rank - 1, -1)
+                         if hint(common[k]) != hint(shape[k]) and 1 not in (common[k], shape[k]))
+            raise RuntimeError(
+                f"Attempting to broadcast a dimension of length {hint(shape[place])} at {place}! "
+                f"Mismatching argument at index {number} had {shape}; but expected shape should be "
+                f"broadcastable to {[hint(n) for n in common]}") from None
+    return Size(common)

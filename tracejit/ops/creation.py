@@ -11,6 +11,7 @@ There are two records only, `full` and `iota`; `arange`, `linspace` and `eye` ar
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -308,6 +309,47 @@ def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None
     if steps == 1:
         values = k + start
     return _marked(pointwise.convert(values, dtype or get_default_dtype()), requires_grad)
+
+
+def logspace(start: float, end: float, steps: int, base: float = 10.0, *,
+             dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """`base` to the powers of `linspace(start, end, steps)`.
+
+    >>> import tracejit
+    >>> tracejit.logspace(0, 2, 3).tolist()
+    [1.0, 10.0, 100.0]
+    """
+    if dtype is not None and dtype.category < FLOATING:
+        start, end = map(_truncated, (start, end))
+    powers = linspace(start, end, steps, dtype=float64, device=device)
+    values = pointwise.pow(float(base), powers)
+    return _marked(pointwise.convert(values, dtype or get_default_dtype()), requires_grad)
+
+
+def inclusive_range(start: float, end: float | None = None, step: float = 1, *,
+                    dtype: dtype | None = None, device: Any = None,
+                    requires_grad: bool = False) -> Any:
+    """start, start + step ... up to and with `end`; PyTorch's older `range`: use `arange`."""
+    if end is None:
+        start, end = 0, start
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is "
+        "inconsistent with Python's range builtin. Instead, use torch.arange, which produces "
+        "values in [start, end).", UserWarning, stacklevel=2)
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end < start) if step > 0 else (end > start):
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    count = math.floor((end - start) / step) + 1
+    counted = _counted(iota(count, device=device), start, step, dtype or get_default_dtype())
+    return _marked(counted, requires_grad)
+
+
+def scalar_tensor(s: Any, *, dtype: dtype | None = None, device: Any = None,
+                  requires_grad: bool = False) -> Any:
+    """A 0-dim tensor of a number, of the default dtype unless told."""
+    return full((), s, dtype=dtype or get_default_dtype(), device=device,
+                requires_grad=requires_grad)
 
 
 def eye(n: int, m: int | None = None, *, dtype: dtype | None = None, device: Any = None,

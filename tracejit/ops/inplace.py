@@ -14,17 +14,22 @@ from typing import Any
 from tracejit.ops import (
     bessel_functions,
     error_functions,
+    floating_parts,
     gamma_functions,
     gather_scatter,
     indexing,
     linalg,
     logarithms,
+    moments,
     pointwise,
     rearranging,
     scan,
+    scatter_reduce,
 )
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_record import is_number
+from tracejit.ops.shapes import equal
+from tracejit.ops.types import SCALAR_NAMES
 
 FUNCTIONS: tuple[Callable[..., Any], ...] = (
     pointwise.abs, pointwise.acos, pointwise.add, pointwise.addcdiv, pointwise.addcmul,
@@ -48,8 +53,29 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     rearranging.tril, rearranging.triu, scan.cumsum, bessel_functions.i0, error_functions.erfinv,
     gamma_functions.digamma, gamma_functions.igamma, gamma_functions.igammac,
     gamma_functions.lgamma, gamma_functions.mvlgamma, gamma_functions.polygamma_method,
-    logarithms.logit, logarithms.sinc, logarithms.xlogy,
+    logarithms.logit, logarithms.sinc, logarithms.xlogy, pointwise.acosh, pointwise.asinh,
+    pointwise.atanh, pointwise.deg2rad, pointwise.rad2deg, scan.cumprod, floating_parts.copysign,
+    floating_parts.gcd, floating_parts.heaviside, floating_parts.lcm, floating_parts.ldexp,
+    floating_parts.nextafter, moments.renorm, scatter_reduce.index_reduce,
+    scatter_reduce.masked_scatter, scatter_reduce.put, scatter_reduce.scatter_reduce,
 )  # fmt: skip
+
+ALIASES: dict[str, Callable[..., Any]] = {
+    "absolute": pointwise.abs, "arccos": pointwise.acos, "arccosh": pointwise.acosh,
+    "arcsin": pointwise.asin, "arcsinh": pointwise.asinh, "arctan": pointwise.atan,
+    "arctan2": pointwise.atan2, "arctanh": pointwise.atanh, "fix": pointwise.trunc,
+    "greater": pointwise.gt, "greater_equal": pointwise.ge, "less": pointwise.lt,
+    "less_equal": pointwise.le, "multiply": pointwise.mul, "negative": pointwise.neg,
+    "not_equal": pointwise.ne, "subtract": pointwise.sub,
+}  # fmt: skip
+
+# What PyTorch has as functions beside the methods.
+TOP_LEVEL = tuple(f"{name}_" for name in (
+    "abs acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil clamp "
+    "clamp_max clamp_min clip cos cosh deg2rad erf erfc exp exp2 expm1 fill fix floor frac gcd i0 "
+    "index_put lcm ldexp log log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal "
+    "round rsqrt sigmoid sin sinc sinh sqrt square tan tanh trunc xlogy zero"
+).split())
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
     "add": pointwise.add, "sub": pointwise.sub, "mul": pointwise.mul, "truediv": pointwise.div,
@@ -85,5 +111,46 @@ def _assignment(function: Callable[..., Any]) -> Callable[..., Any]:
 for _function in FUNCTIONS:
     _name = getattr(_function, "name", None) or _function.__name__
     method(f"{_name}_")(twin(_function, _name))
+for _name, _function in ALIASES.items():
+    method(f"{_name}_")(twin(_function, _name))
 for _name, _binary in _OPERATORS.items():
     method(f"__i{_name}__")(_assignment(_binary))
+
+
+@method()
+def float_power_(self: Any, exponent: Any) -> Any:
+    """In-place version of `float_power`, for tensors of what that returns."""
+    result = pointwise.float_power(self, exponent)
+    if result.dtype is not self.dtype:
+        names = [SCALAR_NAMES[x.dtype.name] for x in (self, result)]
+        raise RuntimeError(f"the base given to float_power_ has dtype {names[0]} but the "
+                           f"operation's result requires dtype {names[1]}")
+    self._assign(result)
+    return self
+
+
+@method()
+def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
+    """Write a number on the main diagonal; `wrap`: on those that follow in a tall matrix, too.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2, 3).fill_diagonal_(5).tolist()
+    [[5.0, 0.0, 0.0], [0.0, 5.0, 0.0]]
+
+    RuntimeError for fewer than two dimensions, and for more of different sizes.
+    """
+    rank = len(self.shape)
+    if rank < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if rank > 2 and any(not equal(n, self.shape[0]) for n in self.shape):
+        raise RuntimeError("all dimensions of input must be of equal length")
+    if rank == 2 and wrap:
+        rows, columns = self.shape
+        for start in range(0, int(rows), int(columns) + 1):
+            self[start:start + int(columns)].diagonal().fill_(fill_value)
+        return self
+    view = self
+    while len(view.shape) > 1:
+        view = view.diagonal(0, 0, len(view.shape) - 1 if view is not self else 1)
+    view.fill_(fill_value)
+    return self

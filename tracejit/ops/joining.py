@@ -129,24 +129,6 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> Any:
     return cat_record(*(x.unsqueeze(k) for x in pieces), dim=k, count=len(pieces))
 
 
-def _at_least(x: Any, ndim: int) -> Any:
-    """`x` with dimensions of size 1 put in, as NumPy's atleast_1d and 2d."""
-    while len(x.shape) < ndim:
-        x = x.unsqueeze(0)
-    return x
-
-
-def hstack(tensors: Sequence[Any]) -> Any:
-    """Tensors side by side: along dimension 1, vectors along 0."""
-    pieces = [_at_least(x, 1) for x in tensors]
-    return cat(pieces, 0 if pieces and len(pieces[0].shape) == 1 else 1)
-
-
-def vstack(tensors: Sequence[Any]) -> Any:
-    """Tensors on top of each other, vectors as rows."""
-    return cat([_at_least(x, 2) for x in tensors], 0)
-
-
 # -- apart ----------------------------------------------------------------------------------------
 
 

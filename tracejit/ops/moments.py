@@ -16,8 +16,9 @@ from tracejit.ops import pointwise
 from tracejit.ops.composite import composite, widened
 from tracejit.ops.creation import zeros_like
 from tracejit.ops.movement import squeeze_record
+from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, where
-from tracejit.ops.reduction import reduction
+from tracejit.ops.reduction import nansum, reduction, sum
 from tracejit.ops.reduction_record import (
     amax_record,
     amin_record,
@@ -26,7 +27,7 @@ from tracejit.ops.reduction_record import (
     restored,
     sum_record,
 )
-from tracejit.ops.shapes import normalize_dims, numel
+from tracejit.ops.shapes import normalize_dim, normalize_dims, numel
 from tracejit.ops.types import FLOATING, SCALAR_NAMES, TensorType, dtype
 
 
@@ -259,3 +260,47 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
                            f"input. Got {SCALAR_NAMES[input.dtype.name]}")
     dims = normalize_dims(dim, len(input.shape))
     return norm_record(input, p=power, dims=dims, keepdim=bool(keepdim))
+
+
+@reduction
+def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *,
+            dtype: dtype | None = None) -> Any:
+    """`mean` of what is not nan.
+
+    >>> import tracejit
+    >>> tracejit.tensor([1.0, float("nan"), 3.0]).nanmean().item()
+    2.0
+
+    RuntimeError for integers.
+    """
+    if input.dtype.category < FLOATING:
+        raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but "
+                           f"got {SCALAR_NAMES[input.dtype.name]}")
+    count = sum(input == input, dim, keepdim)
+    return nansum(input, dim, keepdim, dtype=dtype) / count
+
+
+@method()
+def renorm(input: Any, p: Any, dim: int, maxnorm: float) -> Any:
+    """`input` with each of its slices of dimension `dim` scaled down to the p-norm `maxnorm` where
+    it is larger.
+
+    >>> import tracejit
+    >>> tracejit.tensor([[3.0, 4.0], [0.3, 0.4]]).renorm(2, 0, 1)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+
+    RuntimeError for tensors of one dimension and norms below 0.
+    """
+    rank = len(input.shape)
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
+    if rank < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {rank} dimensions")
+    k = normalize_dim(dim, rank)
+    wide = widened(input)
+    size = norm(wide, p, tuple(d for d in range(rank) if d != k), True)
+    factor = pointwise.where(size > maxnorm, maxnorm / (size + 1e-7), 1)
+    return convert(wide * factor, input.dtype)

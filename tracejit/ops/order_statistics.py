@@ -1,4 +1,4 @@
-"""The element at a place in the order: median, nanmedian, kthvalue.
+"""The element at a place in the order: median, nanmedian, kthvalue; and the most frequent: mode.
 
 In: a tensor, and a dimension. Out: values, and where they were; the median of a whole tensor alone.
 nan counts as the largest, and a median with one is nan. Gradients go to the one element that was
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from tracejit.ops.composite import composite
 from tracejit.ops.creation import zeros_of
@@ -26,6 +28,7 @@ from tracejit.ops.types import COMPLEX, FLOATING, TensorType, bool_, int64
 
 MedianResult = namedtuple("median", ["values", "indices"])  # type: ignore[name-match]
 NanmedianResult = namedtuple("nanmedian", ["values", "indices"])  # type: ignore[name-match]
+ModeResult = namedtuple("mode", ["values", "indices"])  # type: ignore[name-match]
 KthvalueResult = namedtuple("kthvalue", ["values", "indices"])  # type: ignore[name-match]
 
 Place = Callable[..., Any]  # (sorted values, dim, **attributes) -> int64, one place for each row
@@ -51,6 +54,17 @@ def _kth(values: Any, dim: int, k: Any) -> Any:
     return convert(first != first, int64) * 0 + (k - 1)
 
 
+def _scatter_back(grad: Any, input_type: TensorType, indices: Any, dim: int, keepdim: bool) -> Any:
+    zeros = zeros_of(grad, input_type._replace(dtype=grad.dtype))
+    where_to, what = (restored(x, (dim,), keepdim) for x in (indices, grad))
+    return scatter_add_record(zeros, where_to, what, dim=dim)
+
+
+def _picked_types(input: Any, dim: int, keepdim: bool, **attributes: Any) -> tuple:
+    shape = reduced_shape(input.shape, (dim,), keepdim)
+    return (TensorType(input.dtype, shape, input.device), TensorType(int64, shape, input.device))
+
+
 def _along(name: str, place: Place, node_name: str) -> Op:
     """The record of the elements at a place along one dimension, and where they are."""
 
@@ -61,18 +75,9 @@ def _along(name: str, place: Place, node_name: str) -> Op:
         picked = found if keepdim else [squeeze_record(x, dims=(dim,)) for x in found]
         return picked[0], picked[1]
 
-    def types(input: Any, dim: int, keepdim: bool, **attributes: Any) -> tuple:
-        shape = reduced_shape(input.shape, (dim,), keepdim)
-        return (TensorType(input.dtype, shape, input.device),
-                TensorType(int64, shape, input.device))  # fmt: skip
+    return composite(name, ("input",), body, infer=_picked_types, node_name=node_name,
+                     outputs=("values", "indices"), input=_scatter_back)  # fmt: skip
 
-    def rule(grad: Any, input_type: TensorType, indices: Any, dim: int, keepdim: bool) -> Any:
-        zeros = zeros_of(grad, input_type._replace(dtype=grad.dtype))
-        where_to, what = (restored(x, (dim,), keepdim) for x in (indices, grad))
-        return scatter_add_record(zeros, where_to, what, dim=dim)
-
-    return composite(name, ("input",), body, infer=types, node_name=node_name,
-                     outputs=("values", "indices"), input=rule)  # fmt: skip
 
 
 median_along = _along("median_along", _middle, "MedianBackward1")
@@ -178,3 +183,39 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
             f"kthvalue(): selected number k out of range for dimension {hint(row)}"
         )
     return KthvalueResult(*_picked(kthvalue_along, input, row, keepdim, k=number))
+
+
+# -- the most frequent -----------------------------------------------------------------------------
+def _mode_array(xp: Any, x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
+    rows = xp.moveaxis(x, dim, -1)
+    order = xp.argsort(rows.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind != "i"
+                       else rows, axis=-1, kind="stable")
+    ordered = xp.take_along_axis(rows, order, -1)
+    place = xp.broadcast_to(xp.arange(x.shape[dim]), ordered.shape)
+    starts = xp.ones(ordered.shape, bool)
+    starts[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+    first = xp.maximum.accumulate(xp.where(starts, place, 0), axis=-1)
+    longest = xp.argmax(place - first, axis=-1)[..., None]  # the end of the first longest run
+    found = (xp.take_along_axis(ordered, longest, -1), xp.take_along_axis(order, longest, -1))
+    values, indices = (xp.moveaxis(y, -1, dim) if keepdim else y[..., 0] for y in found)
+    return values, indices
+
+
+mode_record: Op = Op(
+    "mode", "extern", ("input",), outputs=("values", "indices"), infer=_picked_types,
+    eager=_mode_array, rules={"input": _scatter_back},
+)  # fmt: skip
+
+
+@method()
+def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    """(values, indices) of the most frequent elements along `dim`, the smallest of several; where
+    the last of them is.
+
+    >>> import tracejit
+    >>> tracejit.tensor([1, 2, 2, 3, 3]).mode().values
+    tensor(2)
+
+    IndexError for a dimension without elements.
+    """
+    return ModeResult(*_picked(mode_record, input, _row(input, dim, "mode"), keepdim))

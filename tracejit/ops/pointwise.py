@@ -11,15 +11,16 @@ from tracejit.ops.pointwise_arithmetic import (
 )  # fmt: skip
 from tracejit.ops.pointwise_logic import (
     allclose, bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift,
-    bitwise_xor, clamp, clamp_max, clamp_min, clip, eq, equal, ge,
+    bitwise_xor, clamp, clamp_max, clamp_min, clip, eq, equal, fill, ge,
     greater, greater_equal, gt, isclose,
     isfinite, isinf, isnan, le, less, less_equal, logical_and, logical_not, logical_or, logical_xor,
     lt, maximum, minimum, nan_to_num, ne, not_equal, where,
 )  # fmt: skip
-from tracejit.ops.pointwise_library import atan2, float_power, hypot
+from tracejit.ops.pointwise_library import acosh, asinh, atan2, atanh, float_power, hypot
 from tracejit.ops.pointwise_math import (
-    abs, absolute, acos, asin, atan, ceil, cos, cosh, erf, erfc, exp, exp2, expm1, floor, frac, log,
-    log1p, log2, log10, round, rsqrt, sgn, sigmoid, sign, sin, sinh, sqrt, tan, tanh, trunc,
+    abs, absolute, acos, asin, atan, ceil, cos, cosh, deg2rad, erf, erfc, exp, exp2, expm1, fix,
+    floor, frac, log, log1p, log2, log10, positive, rad2deg, round,
+    rsqrt, sgn, sigmoid, sign, sin, sinh, sqrt, tan, tanh, trunc,
 )  # fmt: skip
 from tracejit.ops.pointwise_record import (
     cast, clone, coerce, convert, copy, is_number, is_tensor, pointwise, promote, promote_float,

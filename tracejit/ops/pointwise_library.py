@@ -1,5 +1,5 @@
 """Elementwise functions that kernels have no expression for: the helper that makes their records,
-atan2, hypot and float_power.
+atan2, hypot, the inverse hyperbolic functions and float_power.
 
 In: tensors and numbers, promoted and broadcast like those of other elementwise functions. Out: a
 tensor. Records of kind "extern": programs call the array library here. Called by users, and by the
@@ -9,10 +9,12 @@ files of special functions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_arithmetic import pow
+from tracejit.ops.pointwise_math import rsqrt
 from tracejit.ops.pointwise_record import (
     convert,
     elementwise_type,
@@ -29,14 +31,15 @@ Prepare = Callable[[Sequence[Any]], tuple]
 
 def library(name: str, function: str | Callable[..., Any], prepare: Prepare = promote_float,
             operands: Sequence[str] = ("input",), *, methods: Sequence[str] | None = None,
-            result: dtype | None = None, node_name: str | None = None,
+            result: dtype | None = None, node_name: str | None = None, halves: bool = False,
             **rules: Callable[..., Any]) -> Op:
     """The record of an elementwise function of arrays, and the methods that call it.
 
-    function  name of a NumPy function, or (xp, *arrays) -> array; halves come as float32
+    function  name of a NumPy function, or (xp, *arrays) -> array
     prepare   promotes the operands, or refuses them
     methods   names of methods; None: the op's own name
     result    dtype of the result, where it is not the operands'
+    halves    whether `function` takes halves as they are; they come as float32 if it does not
     rules     operand name -> gradient rule
     """
     def front(given: tuple, attributes: dict) -> tuple[tuple, dict]:
@@ -48,10 +51,16 @@ def library(name: str, function: str | Callable[..., Any], prepare: Prepare = pr
         return prepare(given), {}
 
     op = Op(name, "extern", tuple(operands), infer=elementwise_type(result),
-            eager=in_float32(function, result), rules=rules, node_name=node_name, front=front)
+            eager=_as_they_are(function) if halves else in_float32(function, result), rules=rules,
+            node_name=node_name, front=front)
     for spelling in (name,) if methods is None else methods:
         method(spelling)(op)
     return op
+
+
+def _as_they_are(function: str | Callable[..., Any]) -> Callable[..., Any]:
+    return lambda xp, *arrays: (
+        getattr(xp, function) if isinstance(function, str) else partial(function, xp))(*arrays)
 
 
 def only(refuse: Callable[[dtype], bool], text: str, prepare: Prepare = promote) -> Prepare:
@@ -91,6 +100,18 @@ hypot = library(
     "hypot", "hypot", floating("hypot_cpu"), BOTH,
     input=lambda grad, input, out: grad * (input / out),
     other=lambda grad, other, out: grad * (other / out))
+
+asinh = library(
+    "asinh", "arcsinh", methods=("asinh", "arcsinh"),
+    input=lambda grad, input: grad * rsqrt(input * input + 1))
+
+acosh = library(
+    "acosh", "arccosh", methods=("acosh", "arccosh"),
+    input=lambda grad, input: grad * rsqrt(input * input - 1))
+
+atanh = library(
+    "atanh", "arctanh", methods=("atanh", "arctanh"),
+    input=lambda grad, input: grad / (1 - input * input))
 
 
 @method()

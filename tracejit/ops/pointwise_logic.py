@@ -270,6 +270,20 @@ def clip(input: Any, min: Any = None, max: Any = None) -> Any:
     return clamp(input, min, max)
 
 
+def _same_kind(operands: Any) -> tuple:
+    input, value = operands
+    if is_tensor(value) and value.shape:
+        raise RuntimeError("fill only supports 0-dimension value tensor but got tensor with "
+                           f"{len(value.shape)} dimensions.")
+    return promote_to(operands, input.dtype)
+
+
+fill = pointwise(
+    "fill", lambda xp, input, value: xp.full_like(input, value, order="C"), "{value}",
+    _same_kind, operands=("input", "value"), methods=(),
+    input=lambda grad: grad * 0, value=lambda grad: grad)
+
+
 def nan_to_num(input: Any, nan: float = 0.0, posinf: float | None = None,
                neginf: float | None = None) -> Any:
     """NaN replaced by `nan`, infinities by `posinf` and `neginf` (None: the largest numbers)."""
@@ -300,6 +314,11 @@ def _largest(d: dtype) -> float:
 
         return float(ml_dtypes.finfo(d.numpy).max)
     return float(np.finfo(d.numpy).max)
+
+
+def lowest(d: dtype) -> float:
+    """The smallest number of a floating dtype."""
+    return -_largest(d)
 
 
 def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,

@@ -165,6 +165,34 @@ def frac(input: Any) -> Any:
     return input - trunc(input)
 
 
-for _function in (abs, absolute, sign, sgn, floor, ceil, trunc, round, frac):
+fix = trunc
+
+
+def positive(input: Any) -> Any:
+    """`input` itself. RuntimeError for a bool tensor."""
+    if input.dtype is bool_:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+def deg2rad(input: Any) -> Any:
+    """Degrees to radians.
+
+    >>> import tracejit
+    >>> tracejit.deg2rad(tracejit.tensor([180.0]))
+    tensor([3.1416])
+    """
+    return input * (math.pi / 180)
+
+
+def rad2deg(input: Any) -> Any:
+    """Radians to degrees."""
+    return input * (180 / math.pi)
+
+
+for _function in (
+    abs, absolute, sign, sgn, floor, ceil, trunc, round, frac, positive, deg2rad, rad2deg,
+):  # fmt: skip
     method()(_function)
+method("fix")(trunc)
 method("absolute", "__abs__")(abs)

@@ -57,6 +57,47 @@ def flip(input: Any, *args: Any, dims: Any = None) -> Any:
     return flip_record(input, dims=places)
 
 
+@method()
+def fliplr(input: Any) -> Any:
+    """`flip` along dimension 1."""
+    if len(input.shape) < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return flip(input, 1)
+
+
+@method()
+def flipud(input: Any) -> Any:
+    """`flip` along dimension 0."""
+    if not input.shape:
+        raise RuntimeError("Input must be >= 1-d.")
+    return flip(input, 0)
+
+
+@method()
+def rot90(input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
+    """`input` turned by `k` quarters in the plane of two dimensions, from the first to the second.
+
+    >>> import tracejit
+    >>> tracejit.tensor([[1, 2], [3, 4]]).rot90().tolist()
+    [[2, 4], [1, 3]]
+    """
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    rank = len(input.shape)
+    if rank < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {rank}")
+    if dims[0] == dims[1] or abs(dims[0] - dims[1]) == rank:
+        raise RuntimeError("expected rotation dims to be different, but got dim0 = "
+                           f"{dims[0]} and dim1 = {dims[1]}")
+    first, second = (normalize_dim(d, rank) for d in dims)
+    quarters = as_size(k) % 4
+    if quarters == 2:
+        return flip(input, (first, second))
+    if quarters == 0:
+        return clone(input)
+    return flip(input, second if quarters == 1 else first).transpose(first, second)
+
+
 def _roll_element(emit: Any, index: Sequence[Any], shifts: tuple, dims: tuple[int, ...]) -> Any:
     shape, by = emit.shape(0), dict(zip(dims, shifts))
     return emit.operand(0, [(i - by[d]) % shape[d] if d in by else i for d, i in enumerate(index)])

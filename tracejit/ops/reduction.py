@@ -117,6 +117,20 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: dtype | No
     return sum_record(_summable(input, dtype), dims=dims, keepdim=bool(keepdim))
 
 
+@reduction
+def nansum(input: Any, dim: Any = None, keepdim: bool = False, *,
+           dtype: dtype | None = None) -> Any:
+    """`sum` of what is not nan.
+
+    >>> import tracejit
+    >>> tracejit.tensor([1.0, float("nan"), 2.0]).nansum().item()
+    3.0
+    """
+    if input.dtype.category >= FLOATING:
+        input = pointwise.where(input != input, 0, input)
+    return sum(input, dim, keepdim, dtype=dtype)
+
+
 @method()
 def sum_to_size(input: Any, *size: Any) -> Any:
     """`input` summed so that it has shape `size`, the reverse of `expand`.
@@ -198,6 +212,25 @@ def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Position of the first smallest element (or first nan) along `dim`, or in the flat tensor."""
     dims = _nonempty(_ordered(input, "argmin"), dim, "argmin")
     return argmin_record(input, dims=dims, keepdim=bool(keepdim))
+
+
+AminmaxResult = namedtuple("aminmax", ["min", "max"])  # type: ignore[name-match]
+
+
+@method()
+def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """(min, max): the smallest and the largest element along `dim` (None: of all).
+
+    >>> import tracejit
+    >>> tracejit.tensor([3, 1, 2]).aminmax()
+    aminmax(min=tensor(1), max=tensor(3))
+    """
+    if dim is None and builtins.any(size == 0 for size in input.shape):
+        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the "
+                           "operation has no identity.")
+    dims = _nonempty(input, dim, "aminmax")
+    return AminmaxResult(*(record(input, dims=dims, keepdim=bool(keepdim))
+                           for record in (amin_record, amax_record)))
 
 
 MaxResult = namedtuple("max", ["values", "indices"])  # type: ignore[name-match]

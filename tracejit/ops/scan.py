@@ -1,4 +1,4 @@
-"""Running sums and products along a dimension.
+"""Running sums, products, extremes and logarithms of sums along a dimension.
 
 In: a tensor and a dimension. Out: a tensor of the same shape. Called by users. Programs call
 the array library here.
@@ -6,13 +6,17 @@ the array library here.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import Any
 
 import numpy as np
 
-from tracejit.ops.creation import eye_of
+from tracejit.ops.composite import must_float
+from tracejit.ops.creation import eye_of, zeros_of
+from tracejit.ops.gather_scatter import scatter_add_record
 from tracejit.ops.operators import method
-from tracejit.ops.pointwise import convert, where
+from tracejit.ops.pointwise import convert, exp, log, where
+from tracejit.ops.pointwise_logic import lowest
 from tracejit.ops.record import Op
 from tracejit.ops.reduction import sum_record
 from tracejit.ops.shapes import normalize_dim
@@ -88,3 +92,103 @@ def cumsum(input: Any, dim: int, *, dtype: dtype | None = None) -> Any:
 def cumprod(input: Any, dim: int, *, dtype: dtype | None = None) -> Any:
     """Products of the elements up to each, along `dim`. Integers multiply in int64."""
     return cumprod_record(_summable(input, dtype), dim=normalize_dim(dim, len(input.shape)))
+
+
+# -- extremes --------------------------------------------------------------------------------------
+CummaxResult = namedtuple("cummax", ["values", "indices"])  # type: ignore[name-match]
+CumminResult = namedtuple("cummin", ["values", "indices"])  # type: ignore[name-match]
+
+
+def _extremes(name: str) -> Any:
+    """The extremes up to each element, and where the last of equal ones was."""
+    def run(xp: Any, x: Any, dim: int) -> tuple[Any, Any]:
+        if not x.ndim:
+            return x.copy(), xp.zeros((), xp.int64)
+        wide = x.astype(np.float32) if x.dtype in (float16.numpy, bfloat16.numpy) else x
+        values = getattr(xp, name).accumulate(wide, axis=dim)
+        places = xp.arange(x.shape[dim]).reshape((-1, *(1,) * (x.ndim - dim - 1)))
+        here = (wide == values) | (wide != wide)
+        indices = xp.maximum.accumulate(xp.where(here, places, 0), axis=dim)
+        return values.astype(x.dtype), indices.astype(xp.int64)
+
+    return run
+
+
+def _extreme_rule(grad: Any, indices: Any, input_type: TensorType, dim: int) -> Any:
+    if not grad.shape:
+        return grad
+    zeros = zeros_of(grad, input_type._replace(dtype=grad.dtype))
+    return scatter_add_record(zeros, indices, grad, dim=dim)
+
+
+def _extreme_record(name: str, function: str) -> Op:
+    return Op(
+        name, "extern", ("input",), outputs=("values", "indices"), eager=_extremes(function),
+        infer=lambda input, dim: (_same_type(input, dim),
+                                  _same_type(input, dim)._replace(dtype=int64)),
+        rules={"input": _extreme_rule},
+    )  # fmt: skip
+
+
+cummax_record, cummin_record = (
+    _extreme_record("cummax", "maximum"), _extreme_record("cummin", "minimum"),
+)  # fmt: skip
+
+
+@method()
+def cummax(input: Any, dim: int) -> Any:
+    """(values, indices): the largest of the elements up to each along `dim`, and where the last of
+    them is.
+
+    >>> import tracejit
+    >>> values, indices = tracejit.tensor([1, 3, 2, 3]).cummax(0)
+    >>> values.tolist(), indices.tolist()
+    ([1, 3, 3, 3], [0, 1, 1, 3])
+    """
+    return CummaxResult(*cummax_record(input, dim=normalize_dim(dim, len(input.shape))))
+
+
+@method()
+def cummin(input: Any, dim: int) -> Any:
+    """(values, indices): the smallest of the elements up to each along `dim`; see `cummax`."""
+    return CumminResult(*cummin_record(input, dim=normalize_dim(dim, len(input.shape))))
+
+
+# -- logarithms of sums ----------------------------------------------------------------------------
+def _logarithms(xp: Any, x: Any, dim: int) -> Any:
+    if not x.ndim:
+        return x.copy()
+    wide = x.astype(_WIDER.get(x.dtype, x.dtype))
+    return xp.logaddexp.accumulate(wide, axis=dim).astype(x.dtype)
+
+
+def _logarithm_rule(grad: Any, input: Any, out: Any, dim: int) -> Any:
+    """By i: the sum over k >= i of grad[k] * exp(input[i] - out[k]), by sign of grad."""
+    if not grad.shape:
+        return grad
+    least = lowest(grad.dtype)
+
+    def part(positive: Any, size: Any) -> Any:
+        logs = where(positive, log(where(positive, size, 1)), least) - out
+        return exp(logcumsumexp_record(logs.flip(dim), dim=dim).flip(dim) + input)
+
+    return part(grad > 0, grad) - part(grad < 0, -grad)
+
+
+logcumsumexp_record: Op = Op(
+    "logcumsumexp", "extern", ("input",), infer=_same_type, eager=_logarithms,
+    rules={"input": _logarithm_rule},
+)  # fmt: skip
+
+
+@method()
+def logcumsumexp(input: Any, dim: int) -> Any:
+    """log of the sums of exp of the elements up to each, along `dim`; none of them overflows.
+
+    >>> import tracejit
+    >>> tracejit.tensor([1000.0, 1000.0]).logcumsumexp(0)
+    tensor([1000.0000, 1000.6931])
+    """
+    k = normalize_dim(dim, len(input.shape))
+    must_float("logcumsumexp_out_cpu", input.dtype)
+    return logcumsumexp_record(input, dim=k)

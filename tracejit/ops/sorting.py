@@ -94,6 +94,12 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
 
 
 @method()
+def msort(input: Any) -> Any:
+    """The values of `sort` along dimension 0."""
+    return _sorted(input, 0, False)[0]
+
+
+@method()
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """The positions that sort `input` along `dim`.
 
