@@ -63,6 +63,11 @@ from tracejit.ops.linalg_solvers import (
     cholesky_inverse, cholesky_solve, inverse, triangular_solve,
 )  # fmt: skip
 from tracejit.ops.linalg_spectra import svd_with_v as svd
+from tracejit.ops.linalg_least_squares import pinverse
+from tracejit.ops.linalg_powers import chain_matmul, matrix_exp, matrix_power
+from tracejit.ops.tensor_products import (
+    addbmm, addmv, addr, cross, ger, kron, tensordot, vdot,
+)  # fmt: skip
 from tracejit.ops.adaptive_pooling import adaptive_avg_pool1d
 from tracejit.ops.bessel_functions import i0
 from tracejit.ops.covariance import corrcoef, cov
@@ -70,7 +75,7 @@ from tracejit.ops.diagonals import (
     block_diag, diag, diag_embed, diagflat, tril_indices, triu_indices, vander,
 )  # fmt: skip
 from tracejit.ops.differences import cumulative_trapezoid, diff, gradient, trapezoid, trapz
-from tracejit.ops.distances import cosine_similarity, pairwise_distance
+from tracejit.ops.distances import cdist, cosine_similarity, dist, pairwise_distance
 from tracejit.ops.movement import (
     broadcast_to, flatten, movedim, moveaxis, permute, ravel, reshape, squeeze, swapaxes, swapdims,
     t, transpose, unflatten, unsqueeze,

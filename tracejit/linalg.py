@@ -6,6 +6,7 @@ In: matrices, and stacks of them, as tensors. Out: tensors. The functions are in
 # ruff: noqa: F401
 from __future__ import annotations
 
+from tracejit.ops.linalg import matmul
 from tracejit.ops.linalg_checks import LinAlgError
 from tracejit.ops.linalg_determinants import det, slogdet
 from tracejit.ops.linalg_factors import (
@@ -17,5 +18,20 @@ from tracejit.ops.linalg_factors import (
     lu_solve,
     qr,
 )
+from tracejit.ops.linalg_least_squares import lstsq, matrix_rank, pinv
+from tracejit.ops.linalg_norms import cond, matrix_norm, norm, vector_norm
+from tracejit.ops.linalg_powers import matrix_exp, matrix_power, multi_dot
 from tracejit.ops.linalg_solvers import inv, inv_ex, solve, solve_ex, solve_triangular
 from tracejit.ops.linalg_spectra import eigh, eigvalsh, svd, svdvals
+from tracejit.ops.tensor_products import (
+    cross_along as cross,
+)
+from tracejit.ops.tensor_products import (
+    diagonal_of_matrices as diagonal,
+)
+from tracejit.ops.tensor_products import (
+    tensorinv,
+    tensorsolve,
+    vander,
+    vecdot,
+)

@@ -1,15 +1,16 @@
 """How far vectors are from each other, by angle or by norm.
 
 In: two tensors that broadcast, a dimension. Out: tensors without it. Called by users as
-`nn.functional.cosine_similarity` and `pairwise_distance`, by `nn`.
+`nn.functional.cosine_similarity`, `pairwise_distance`, `cdist`, `dist`, by `nn`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import convert
-from tracejit.ops.shapes import broadcast
+from tracejit.ops.shapes import broadcast, equal, hint, same
 from tracejit.ops.types import FLOATING, SCALAR_NAMES, result_type
 
 
@@ -52,3 +53,63 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6,
     RuntimeError where shapes do not broadcast.
     """
     return (x1 - x2 + eps).norm(p, -1, keepdim)
+
+
+@method()
+def dist(input: Any, other: Any, p: float = 2) -> Any:
+    """The p-norm of input - other, which broadcast.
+
+    >>> import tracejit
+    >>> tracejit.dist(tracejit.tensor([0.0, 0.0]), tracejit.tensor([3.0, 4.0])).item()
+    5.0
+    """
+    away = input - other
+    if away.dtype.category < FLOATING:
+        raise RuntimeError("norm(): input dtype should be either floating point or complex. Got "
+                           f"{SCALAR_NAMES[away.dtype.name]} instead.")
+    return away.norm(p)
+
+
+_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
+          "donot_use_mm_for_euclid_dist")  # fmt: skip
+
+
+def cdist(x1: Any, x2: Any, p: float = 2.0,
+          compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Any:  # fmt: skip
+    """The p-norms of the differences of all rows of `x1` (..., n, k) and `x2` (..., m, k).
+
+    Returns (..., n, m). Rows are subtracted whatever `compute_mode` says, as products would lose
+    digits where rows are near each other.
+
+    >>> import tracejit
+    >>> x = tracejit.tensor([[0.0, 0.0], [3.0, 4.0]])
+    >>> tracejit.cdist(x, x).tolist()
+    [[0.0, 5.0], [5.0, 0.0]]
+
+    RuntimeError for vectors, integers, negative p, and where sizes or dtypes do not fit.
+    """
+    for x, name in ((x1, "X1"), (x2, "X2")):
+        if x.dtype.category != FLOATING:
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: "
+                               f"{SCALAR_NAMES[x.dtype.name]}")
+    for x, name in ((x1, "X1"), (x2, "X2")):
+        if len(x.shape) < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: "
+                               f"{len(x.shape)}D")
+    n, m = hint(x1.shape[-1]), hint(x2.shape[-1])
+    same(x1.shape[-1], x2.shape[-1],
+         f"X1 and X2 must have the same number of columns. X1: {n} X2: {m}")
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    if compute_mode not in _MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    if x1.dtype is not x2.dtype:
+        raise RuntimeError(f"expected scalar type {SCALAR_NAMES[x1.dtype.name]} but found "
+                           f"{SCALAR_NAMES[x2.dtype.name]}")
+    if x1.dtype.itemsize == 2:
+        raise NotImplementedError(f"\"cdist\" not implemented for '{SCALAR_NAMES[x1.dtype.name]}'")
+    broadcast(x1.shape[:-2], x2.shape[:-2])
+    away = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    if equal(x1.shape[-1], 0):
+        return away.sum(-1)
+    return away.norm(float(p), -1)

@@ -25,6 +25,7 @@ from tracejit.ops import (
     rearranging,
     scan,
     scatter_reduce,
+    tensor_products,
 )
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_record import is_number
@@ -49,7 +50,7 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     pointwise.atan2, pointwise.hypot, pointwise.sgn, gather_scatter.index_add,
     gather_scatter.index_copy, gather_scatter.index_fill, gather_scatter.scatter,
     gather_scatter.scatter_add, indexing.index_put, indexing.masked_fill, linalg.addmm,
-    linalg.baddbmm,
+    linalg.baddbmm, tensor_products.addbmm, tensor_products.addmv, tensor_products.addr,
     rearranging.tril, rearranging.triu, scan.cumsum, bessel_functions.i0, error_functions.erfinv,
     gamma_functions.digamma, gamma_functions.igamma, gamma_functions.igammac,
     gamma_functions.lgamma, gamma_functions.mvlgamma, gamma_functions.polygamma_method,

@@ -266,7 +266,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     _want_dims(mat1, 2, f"mat1 must be a matrix, got {len(mat1.shape)}-D tensor")
     _want_dims(mat2, 2, f"mat2 must be a matrix, got {len(mat2.shape)}-D tensor")
     _same_dtype(mat1, mat2)
-    return _sum_with_product(addmm_record, input, mat1, mat2, beta, alpha)
+    return sum_with_product(addmm_record, input, mat1, mat2, beta, alpha)
 
 
 @method()
@@ -275,11 +275,12 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
     _want_dims(batch1, 3, "batch1 must be a 3D tensor")
     _want_dims(batch2, 3, "batch2 must be a 3D tensor")
     _same_dtype(batch1, batch2)
-    return _sum_with_product(baddbmm_record, input, batch1, batch2, beta, alpha)
+    return sum_with_product(baddbmm_record, input, batch1, batch2, beta, alpha)
 
 
-def _sum_with_product(record: Op, input: Any, left: Any, right: Any, beta: Any,
-                      alpha: Any) -> Any:
+def sum_with_product(record: Op, input: Any, left: Any, right: Any, beta: Any,
+                     alpha: Any) -> Any:
+    """beta * input + alpha * (left @ right) by the record of it."""
     if left.dtype.category < FLOATING:
         beta, alpha = (int(x) if isinstance(x, float) else x for x in (beta, alpha))
     beta, alpha = decisive(beta, 0, 1), decisive(alpha, 1)

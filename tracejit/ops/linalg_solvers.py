@@ -121,7 +121,7 @@ def product_batch(A: Any, B: Any) -> tuple:
 
 def solution_type(A: Any, B: Any, **attributes: Any) -> TensorType:
     """The type of the X of A @ X = B."""
-    shape = (*product_batch(A, B), A.shape[-1], B.shape[-1])
+    shape = (*product_batch(B, A), A.shape[-1], B.shape[-1])
     return TensorType(B.dtype, shape, device_of((A, B)))
 
 

@@ -244,14 +244,19 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
          dtype: dtype | None = None) -> Any:
     """The p-norm of the elements over `dim` (None: all); the gradient of the 2-norm at 0 is 0.
 
-    p: a number, inf, -inf, 0 (how many are not zero) or "fro" (2).
+    p: a number, inf, -inf, 0 (how many are not zero), "fro" (2) or "nuc" (of matrices: the sum of
+    singular values).
 
     >>> import tracejit
     >>> tracejit.tensor([3.0, -4.0]).norm().item()
     5.0
     """
-    if p not in (None, "fro") and not isinstance(p, (int, float)):
-        raise NotImplementedError(f"norm: p={p!r}; expected a number, inf or 'fro'")
+    if isinstance(p, str) and p != "fro":
+        from tracejit.ops.linalg_norms import matrix_norm
+
+        dims = tuple(range(len(input.shape))) if dim is None else dim
+        return matrix_norm(input, p, dims if len(input.shape) > 1 else (-2, -1), keepdim,
+                           dtype=dtype)
     power = 2.0 if p is None or p == "fro" else float(p)
     if dtype is not None:
         input = convert(input, dtype)
