@@ -97,6 +97,10 @@ from tracejit.ops.pointwise import (
     rsqrt, rsub, sgn, sigmoid, sign, sin, sinh, sqrt,
     square, sub, subtract, tan, tanh, true_divide, trunc, where,
 )  # fmt: skip
+from tracejit.ops.pointwise_complex import (
+    adjoint, angle, complex, conj, conj_physical, imag, is_complex, is_conj, isreal, polar, real,
+    view_as_complex, view_as_real,
+)  # fmt: skip
 from tracejit.ops.moments import mean, nanmean, norm, renorm, std, std_mean, var, var_mean
 from tracejit.ops.pooling import avg_pool1d, max_pool1d, max_pool2d, max_pool3d
 from tracejit.ops.random import (

@@ -20,7 +20,7 @@ from tests.opinfo import OpInfo, Sample, convert, rows
 from tracejit.autograd import grad, gradcheck, gradgradcheck
 from tracejit.eager.tensor import Tensor
 from tracejit.jit import script
-from tracejit.ops.types import bfloat16, dtype, dtype_named, float64
+from tracejit.ops.types import FLOATING, bfloat16, complex128, dtype, dtype_named, float64
 
 ROWS = rows()
 MODES = ("graph", "python", "compiled")
@@ -42,6 +42,11 @@ def samples(row: OpInfo, d: dtype) -> list[Sample]:
 
 def differentiable(row: OpInfo) -> bool:
     return row.differentiable
+
+
+def precise(row: OpInfo) -> dtype:
+    """The dtype in which gradients are compared."""
+    return complex128 if row.dtypes[0].is_complex else float64
 
 
 # -- calling ---------------------------------------------------------------------------------------
@@ -91,6 +96,8 @@ def value(x: Any) -> np.ndarray:
         return np.array(x.detach().array)
     if "bfloat16" in str(getattr(x, "dtype", "")):
         return x.detach().float().numpy().astype(ml_dtypes.bfloat16)
+    if hasattr(x, "resolve_conj"):
+        x = x.resolve_conj().resolve_neg()
     return x.detach().numpy() if hasattr(x, "detach") else np.asarray(x)
 
 
@@ -173,7 +180,7 @@ def with_special(array: np.ndarray, special: float) -> np.ndarray:
 @every(differentiable)
 def test_gradients_agree_with_pytorch(row: OpInfo) -> None:
     torch = pytest.importorskip("torch")
-    for sample in samples(row, float64):
+    for sample in samples(row, precise(row)):
         theirs = Leaves(torch_tensor(torch))
         want = theirs.gradients(of_torch(row, torch), row, sample, torch.autograd.grad,
                                 lambda t: getattr(torch, t.name))
@@ -184,14 +191,14 @@ def test_gradients_agree_with_pytorch(row: OpInfo) -> None:
 
 
 class Leaves:
-    """Makes the floating point tensors of a sample require gradients, and remembers them."""
+    """Makes a sample's floating point and complex tensors require gradients, and remembers them."""
 
     def __init__(self, make: Callable[[np.ndarray], Any]):
         self.make, self.leaves = make, []
 
     def __call__(self, array: np.ndarray) -> Any:
         made = self.make(array)
-        if array.dtype.kind == "f":
+        if array.dtype.kind in "fc":
             self.leaves.append(made.requires_grad_())
         return made
 
@@ -218,7 +225,9 @@ def seed_for(rng: np.random.Generator, output: Any) -> np.ndarray:
     """Gradients to start from, exact in every dtype."""
     name = str(output.dtype).rpartition(".")[2]
     values = np.asarray(rng.integers(64, 128, tuple(output.shape)) / 64)
-    return values.astype(dtype_named(name).numpy)
+    if dtype_named(name).is_complex:
+        values = values + 1j * rng.integers(64, 128, tuple(output.shape)) / 64
+    return np.asarray(values).astype(dtype_named(name).numpy)
 
 
 # -- finite differences ----------------------------------------------------------------------------
@@ -232,7 +241,7 @@ def of_leaves(row: OpInfo, sample: Sample) -> tuple[Callable[..., Any], tuple]:
     def function(*given: Any) -> Any:
         by_id = {id(leaf): x for leaf, x in zip(leaves.leaves, given)}
         found = flat(ours(row)(*swapped(args, by_id), **swapped(kwargs, by_id)))
-        return tuple(y for y in found if y.dtype.is_floating_point)
+        return tuple(y for y in found if y.dtype.category >= FLOATING)
 
     return function, tuple(leaves.leaves)
 
@@ -247,13 +256,13 @@ def swapped(nested: Any, by_id: dict[int, Any]) -> Any:
 
 @every(differentiable)
 def test_gradients_agree_with_differences(row: OpInfo) -> None:
-    for sample in samples(row, float64):
+    for sample in samples(row, precise(row)):
         assert gradcheck(*of_leaves(row, sample)), sample
 
 
 @every(lambda row: row.differentiable and row.second_order)
 def test_second_gradients_agree_with_differences(row: OpInfo) -> None:
-    for sample in samples(row, float64):
+    for sample in samples(row, precise(row)):
         function, leaves = of_leaves(row, sample)
         if any(y.requires_grad for y in function(*leaves)):
             assert gradgradcheck(function, leaves), sample
@@ -321,7 +330,7 @@ def test_inputs_are_left_alone(row: OpInfo) -> None:
         results = call(ours(row), sample, inputs)
         for x, before in inputs.made:
             assert x._version == 0, sample
-            assert np.array_equal(x.array, before, equal_nan=before.dtype.kind == "f"), sample
+            assert np.array_equal(x.array, before, equal_nan=before.dtype.kind in "fc"), sample
         for y in results:
             assert isinstance(y, Tensor), sample
 
@@ -363,7 +372,7 @@ def test_compiled_agrees_with_eager(row: OpInfo, mode: str) -> None:
 def test_compiled_gradients_agree_with_eager(row: OpInfo) -> None:
     called = ours(row)
     compiled = script(lambda *args, **kwargs: tuple(flat(called(*args, **kwargs))))
-    for sample in samples(row, float64):
+    for sample in samples(row, precise(row)):
         got = Leaves(tensor).gradients(compiled, row, sample, grad)
         want = Leaves(tensor).gradients(ours(row), row, sample, grad)
         assert [g is None for g in got] == [w is None for w in want], sample

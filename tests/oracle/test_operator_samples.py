@@ -35,8 +35,9 @@ F = tracejit.nn.functional
 ROOMS = {
     "": tracejit, "linalg": tracejit.linalg, "nn.functional": F, "special": tracejit.special,
 }  # fmt: skip
-DTYPES = (torch.float32, torch.int64, torch.bool, torch.float16)
-TOLERANCE = {torch.float16: 2e-3, torch.bfloat16: 1e-2, torch.float32: 1e-5, torch.float64: 1e-8}
+DTYPES = (torch.float32, torch.int64, torch.bool, torch.float16, torch.complex64)
+TOLERANCE = {torch.float16: 2e-3, torch.bfloat16: 1e-2, torch.float32: 1e-5, torch.float64: 1e-8,
+             torch.complex64: 1e-5, torch.complex128: 1e-8}  # fmt: skip
 # Large scores make exponentials sensitive; PyTorch's own kernels of it differ as much.
 ATTENTION = "nn.functional.scaled_dot_product_attention"
 CONVOLUTIONS = [f"nn.functional.conv{n}d" for n in (1, 2, 3)]
@@ -121,6 +122,8 @@ BY_DESIGN: dict[str, Difference] = {
     "argsort": _TIES,
     "cholesky_inverse": _UNREAD,
     "cholesky_solve": _UNREAD,
+    **dict.fromkeys(("complex", "view_as_complex"), Difference(
+        _of_half, "there are no complex numbers of two float16")),
     "kthvalue": _TIES,
     "as_strided.partial_views": Difference(
         lambda sample: True, "as_strided sees a tensor's own elements, not all of its storage"),
@@ -130,6 +133,11 @@ BY_DESIGN: dict[str, Difference] = {
     "nn.functional.hinge_embedding_loss": Difference(
         _of_half, "the margin is not rounded to float16 first"),
     "gradient": Difference(_of_half, "slopes of float16 are rounded in another order"),
+    **dict.fromkeys(("logaddexp", "logcumsumexp"), Difference(
+        lambda sample: sample.input.dtype.is_complex, "not written for complex numbers")),
+    "renorm": Difference(
+        lambda sample: sample.input.dtype.is_complex and sample.args[0] == float("inf"),
+        "the largest magnitude of complex numbers has a gradient; PyTorch's is nan"),
     "histc": Difference(_of_half, "the bins of float16 are not themselves rounded to float16"),
     "linspace": Difference(_of_half, "computed in float64 and rounded once, not in float16"),
     "linspace.tensor_overload": Difference(
@@ -179,7 +187,7 @@ def samples(number: int) -> list[Any]:
     for dtype in DTYPES:
         if dtype in op.dtypes:
             torch.manual_seed(0)
-            grad = dtype.is_floating_point and op.supports_autograd
+            grad = (dtype.is_floating_point or dtype.is_complex) and op.supports_autograd
             every = list(op.sample_inputs("cpu", dtype, requires_grad=grad))
             found += [(dtype, s) for s in every[::THINNED.get(identity(op), 1)]]
     return found
@@ -206,10 +214,12 @@ def converted(x: Any, leaves: list) -> Any:
 
 def array(x: Any) -> np.ndarray:
     x = x.detach()
+    if isinstance(x, torch.Tensor):
+        x = x.resolve_conj().resolve_neg()
     wide = str(x.dtype).endswith("bfloat16")
     if isinstance(x, torch.Tensor):
         return (x.float() if wide else x).numpy(force=True)
-    return (x.float() if wide else x).numpy()
+    return np.asarray((x.float() if wide else x).numpy())
 
 
 def flat(results: Any) -> Iterator[Any]:
@@ -234,6 +244,8 @@ def difference(op: Any, function: Callable[..., Any], sample: Any) -> str | None
         args = [converted(x, leaves) for x in (sample.input, *sample.args)]
         kwargs = {k: converted(v, leaves) for k, v in given.items()}
         found = list(flat(seen(function(*args, **kwargs))))
+    except NotImplementedError as error:  # complex numbers are refused by name
+        return None if "complex tensors are not supported" in str(error) else f"{error}"
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     with_values = defined(op, sample)
@@ -283,14 +295,17 @@ def gradient_mismatch(found: list, expected: list, leaves: list) -> str | None:
     """How the gradients of a weighted sum of all results differ."""
     pairs = [(got, want) for got, want in zip(found, expected)
              if isinstance(want, torch.Tensor) and want.requires_grad]
-    if not pairs or any(x.dtype is not torch.float32 for x, _ in leaves):
+    exact = (torch.float32, torch.complex64)
+    if not pairs or any(x.dtype not in exact for x, _ in leaves):
         return None
-    weights = [np.cos(np.arange(want.numel())).reshape(want.shape) for _, want in pairs]
-    theirs = sum((want * torch.from_numpy(w)).sum() for (_, want), w in zip(pairs, weights))
-    wanted = torch.autograd.grad(theirs, [x for x, _ in leaves], allow_unused=True)
+    weights = [weight(want) for _, want in pairs]
+    wanted = torch.autograd.grad([want for _, want in pairs], [x for x, _ in leaves],
+                                 [torch.from_numpy(w).to(want.dtype)
+                                  for w, (_, want) in zip(weights, pairs)], allow_unused=True)
     try:
-        mine = sum((got * tracejit.from_numpy(w)).sum() for (got, _), w in zip(pairs, weights))
-        grads = tracejit.autograd.grad(mine, [x for _, x in leaves], allow_unused=True)
+        grads = tracejit.autograd.grad([got for got, _ in pairs], [x for _, x in leaves],
+                                       [tracejit.from_numpy(w).to(got.dtype)
+                                        for w, (got, _) in zip(weights, pairs)], allow_unused=True)
     except Exception as error:
         return f"backward: {type(error).__name__}: {error}"
     for k, (got, want) in enumerate(zip(grads, wanted)):
@@ -302,6 +317,15 @@ def gradient_mismatch(found: list, expected: list, leaves: list) -> str | None:
         if wrong:
             return f"gradient of tensor {k} {wrong}"
     return None
+
+
+def weight(of: Any) -> np.ndarray:
+    """The gradient to start from, in float32 or complex64."""
+    places = np.arange(of.numel()).reshape(of.shape)
+    values = np.cos(places)
+    if of.dtype.is_complex:
+        return np.asarray(values + 1j * np.sin(2 * places + 1)).astype(np.complex64)
+    return np.asarray(values).astype(np.float32)
 
 
 # -- the tests -------------------------------------------------------------------------------------
@@ -319,8 +343,7 @@ def wrong_samples(number: int, mode: str) -> list[str]:
     assert function is not None
     known = BY_DESIGN.get(identity(op))
     wrong, as_designed = [], 0
-    chosen = samples(number)
-    for dtype, sample in chosen[:COMPILED_SAMPLES] if mode == "compiled" else chosen:
+    for dtype, sample in chosen(number, mode):
         different = difference(op, in_mode(function, mode), sample)
         if known is not None and known.which(sample):
             as_designed += different is not None
@@ -329,6 +352,16 @@ def wrong_samples(number: int, mode: str) -> list[str]:
     if known is not None and mode == "eager" and not as_designed:
         wrong.append(f"agrees: take it from BY_DESIGN ({known.reason})")
     return wrong
+
+
+def chosen(number: int, mode: str) -> list[Any]:
+    """The samples for a mode; of complex numbers one is enough where programs are made."""
+    everything = samples(number)
+    if mode == "eager":
+        return everything
+    of_complex = [pair for pair in everything if pair[0].is_complex]
+    rest = [pair for pair in everything if not pair[0].is_complex]
+    return [*(rest[:COMPILED_SAMPLES] if mode == "compiled" else rest), *of_complex[:1]]
 
 
 def in_mode(function: Callable[..., Any], mode: str) -> Callable[..., Any]:

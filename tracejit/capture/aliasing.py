@@ -130,12 +130,9 @@ class Traced:
             self.settle_layout()
             values = dict(graph.scope.hints)
         shape = tuple(evaluate(s, values) for s in self.memory.value.type.shape)
-        array: Any = np.lib.stride_tricks.as_strided(
-            np.empty(1, np.int8),
-            shape,
-            self._strides(shape, values),
-            writeable=False,
-        )
+        one: Any = np.empty(1, self.memory.value.dtype.numpy)
+        strides = tuple(s * one.itemsize for s in self._strides(shape, values))
+        array: Any = np.lib.stride_tricks.as_strided(one, shape, strides, writeable=False)
         for op, _, attributes in self.views:
             eager: Any = op.eager
             array = eager(np, array, **{k: concrete(v, values) for k, v in attributes.items()})

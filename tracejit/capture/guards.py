@@ -9,7 +9,7 @@ In: the `State` tree of a recorded call and the tensors (and runtime floats) the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +52,9 @@ class Guards:
         questions: Iterable[Question] = (),
         place_of: Callable[[Any], Place] | None = None,
         distinct: Sequence[Place] = (),
+        offsets: Container[int] = (),
     ):
+        self.offsets = offsets  # ids of tensors for which it matters where in a storage they start
         self.is_runtime = is_runtime
         self.entered = state.entered
         self.lifted = {id(p.value) for p in inputs if isinstance(p, Place)}
@@ -308,6 +310,9 @@ class Guards:
                 place,
                 "contiguous" if contiguous else "not contiguous",
             )
+        if id(value) in self.offsets:
+            self._fail(f"{name}._offset != {value._offset}", place,
+                       f"{value._offset} elements into its storage")
         if id(value) in self.lifted and value._requires_grad:
             hooks = hooks_of(value)
             self._fail(

@@ -27,7 +27,7 @@ from tracejit.capture.settling import settled
 from tracejit.capture.sharing import Sharing, same_tensor
 from tracejit.capture.sources import Draws, Lifted, NumberSource
 from tracejit.capture.unwatched import unwatched
-from tracejit.capture.viewable import is_contiguous, stays_view, strides
+from tracejit.capture.viewable import is_contiguous, offset, stays_view, strides
 from tracejit.config import flags
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.nodes import Node
@@ -93,6 +93,7 @@ class Recorder:
         self.graph.scope.where = lambda: str(user_location(3) or "")
         self.graph.scope.shown = lambda: active.recorder is not None or is_asked_by_user()
         self.lifted: dict[int, Lifted] = {}
+        self.offsets_read: set[int] = set()  # ids of the caller's tensors
         self.by_place: dict[tuple, Traced] = {}
         self.spans = Spans()
         self.writes: dict[int, Writes] = {}  # by id of the Storage
@@ -168,13 +169,17 @@ class Recorder:
     def is_contiguous(self, tensor: Tensor) -> bool:
         return is_contiguous(self.laid_out(tensor))
 
-    def offset(self, tensor: Tensor) -> int:
+    def offset(self, tensor: Tensor) -> Any:
         traced = self.traced(tensor)
-        base = traced.memory.owner._offset if traced.memory.owner is not None else 0
-        if not traced.views:
-            return base
-        self.need(tensor, "storage_offset() of a view was read")
-        return tensor._offset
+        owner, base = traced.memory.owner, 0
+        if owner is not None:
+            base = owner._offset
+            self.root.offsets_read.add(id(owner))
+        found = offset(traced, base)
+        if found is None:
+            self.need(tensor, "storage_offset() of a view was read")
+            return tensor._offset
+        return found
 
     def version(self, tensor: Tensor) -> int:
         return self.traced(tensor).memory.version

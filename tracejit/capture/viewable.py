@@ -64,6 +64,27 @@ def either_strides(what: str, *cases: Traced) -> Any:
     return UNKNOWN
 
 
+def offset(traced: Traced, base: Any) -> Any:
+    """Where the first element lies in the storage, for memory that starts at `base`; None where a
+    view is of a kind that does not tell."""
+    memory = traced.memory
+    root = memory.value if memory.input is None else memory.input
+    shape: Sizes = list(root.type.shape)
+    strides: Sizes = list(memory.strides or _contiguous(shape))
+    for op, _, attributes in traced.views:
+        if op.name in ("slice", "select"):
+            start = attributes["start" if op.name == "slice" else "index"]
+            base = base + start * strides[attributes["dim"]]
+        elif op.name in ("real", "imag", "view_as_real"):
+            base = base * 2 + (op.name == "imag")
+        elif op.name == "view_as_complex":
+            base = base // 2
+        change = _CHANGES.get(op.name)
+        if change is None or not change(shape, strides, attributes):
+            return None
+    return base
+
+
 def same_strides(shape: Sequence[Any], one: Any, other: Any) -> bool:
     """Whether tensors of that shape lie alike; guarded where only the example says so."""
     if one is UNKNOWN or other is UNKNOWN:
@@ -159,7 +180,7 @@ def _layout(traced: Traced) -> tuple[Sizes, Sizes]:
 def _of_example(traced: Traced) -> tuple[Sizes, Sizes]:
     """As in this call; the program then serves only these sizes and strides."""
     layout = traced.layout(exact=True)
-    return list(layout.shape), list(layout.strides)
+    return list(layout.shape), [s // layout.itemsize for s in layout.strides]
 
 
 def _permute(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
@@ -212,7 +233,29 @@ def _squeeze(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
     return True
 
 
+def _part(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
+    strides[:] = [s * 2 for s in strides]
+    return True
+
+
+def _pairs(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
+    _part(shape, strides, attributes)
+    shape.append(2)
+    strides.append(1)
+    return True
+
+
+def _of_pairs(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
+    del shape[-1], strides[-1]
+    strides[:] = [s // 2 for s in strides]
+    return True
+
+
 _CHANGES = {
+    "imag": _part,
+    "real": _part,
+    "view_as_complex": _of_pairs,
+    "view_as_real": _pairs,
     "expand": _expand,
     "permute": _permute,
     "slice": _slice,

@@ -16,7 +16,7 @@ from tracejit.eager.tape import refresh
 from tracejit.eager.uncertain import Uncertain
 from tracejit.ops import creation
 from tracejit.ops.shapes import known_same_shape, numel, shape_text
-from tracejit.ops.types import FLOATING, TensorType
+from tracejit.ops.types import COMPLEX, FLOATING, TensorType
 
 
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None,
@@ -149,9 +149,16 @@ def _first_gradient(k: int, x: Any, given: Any) -> Any:
             raise RuntimeError("grad can be implicitly created only for real scalar outputs")
         if numel(shape) != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        if x._dtype.category == COMPLEX:
+            raise RuntimeError("grad can be implicitly created only for real scalar outputs but "
+                               f"got {x._dtype}")
         return creation.full_of(x, shape, 1, x._dtype, x._device)
     if not isinstance(given, TensorState):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__}")
+    if given._dtype is not x._dtype and COMPLEX in (given._dtype.category, x._dtype.category):
+        raise RuntimeError("For complex Tensors, both grad_output and output are required to have "
+                           f"the same dtype. Mismatch in dtype: grad_output[{k}] has a dtype of "
+                           f"{given._dtype} and output[{k}] has a dtype of {x._dtype}.")
     if not known_same_shape(shape_of(given), shape) and shape_of(given) != shape:
         raise RuntimeError(f"Mismatch in shape: grad_output[{k}] has a shape of tracejit.Size("
                            f"{shape_text(shape_of(given))}) and output[{k}] has a shape of "

@@ -18,6 +18,7 @@ from tracejit.memory import CPU, as_device
 from tracejit.ops import creation
 from tracejit.ops.types import (
     FLOATING,
+    INTEGER,
     complex64,
     complex128,
     dtype,
@@ -66,6 +67,8 @@ def new_tensor(data: Any, kind: dtype | None = None, device: Any = None) -> Any:
     if isinstance(data, TensorState):
         return data.detach().to(kind or data._dtype).to(as_device(device or data._device)).clone()
     recorder = active.recorder
+    if type(data) is complex:
+        _check_real(kind)
     if type(data) is int and not -(1 << 63) <= data < 1 << 63:
         raise ValueError("Overflow when unpacking long long")
     if recorder is not None and not hasattr(data, "__len__") and not isinstance(data, np.generic):
@@ -94,10 +97,20 @@ def as_array(data: Any, kind: dtype | None) -> np.ndarray:
         array = _checked(data)
     if kind is None:
         kind = _default_for(array, leaf)
+    if array.dtype.kind == "c" and not isinstance(leaf, (TensorState, np.ndarray)):
+        _check_real(kind)
     if array.dtype.kind == "O":
         array = np.array(array.tolist())
     with np.errstate(all="ignore"):
         return np.array(array, dtype=kind.numpy, order="C")
+
+
+def _check_real(kind: dtype | None) -> None:
+    """TypeError where a complex number is to have a real dtype."""
+    if kind is not None and kind.category == FLOATING:
+        raise TypeError("must be real number, not complex")
+    if kind is not None and kind.category == INTEGER:
+        raise TypeError("'complex' object cannot be interpreted as an integer")
 
 
 def _first(data: Any) -> Any:

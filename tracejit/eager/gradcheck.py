@@ -17,6 +17,7 @@ from tracejit.eager.modes import no_grad
 from tracejit.eager.state import TensorState, of_result
 from tracejit.memory import CPU
 from tracejit.ops import creation
+from tracejit.ops.pointwise_complex import pairs
 from tracejit.ops.types import FLOATING, TensorType, dtype_of_numpy, float64
 
 
@@ -86,7 +87,7 @@ def _checked_inputs(inputs: tuple) -> list:
                          "none of them have "
                          "requires_grad=True.")
     for i, x in enumerate(inputs):
-        if isinstance(x, TensorState) and x._requires_grad and x._dtype is not float64:
+        if isinstance(x, TensorState) and x._requires_grad and x._dtype.to_real() is not float64:
             warnings.warn(f"Input #{i} requires gradient and is not a double precision floating "
                           "point or complex. "
                           "This check will likely fail if all the inputs are not of double "
@@ -105,11 +106,13 @@ def _differentiable(found: Any) -> list:
 
 
 def _analytical(output: Any, inputs: Sequence[Any]) -> list[np.ndarray]:
-    """Jacobians (input elements, output elements), one backward pass for each output element."""
-    jacobians = [np.zeros((x.numel(), output.numel())) for x in inputs]
-    for k in range(output.numel()):
+    """Jacobians (input parts, output parts), one backward pass for each output part: a complex
+    number has two."""
+    width = len(_parts(output))
+    jacobians = [np.zeros((len(_parts(x)), width)) for x in inputs]
+    for k in range(width):
         seed = np.zeros(output.numel(), output._dtype.numpy)
-        seed[k] = 1
+        seed.view(output._dtype.to_real().numpy)[k] = 1
         start = _tensor(seed.reshape(tuple(output.shape)))
         found = gradients((output,), inputs, (start,), retain_graph=True, allow_unused=True)
         for jacobian, g, x in zip(jacobians, found, inputs):
@@ -117,8 +120,16 @@ def _analytical(output: Any, inputs: Sequence[Any]) -> list[np.ndarray]:
                 if tuple(g.shape) != tuple(x.shape):
                     raise GradcheckError(f"grad has shape {tuple(g.shape)}, its input "
                                          f"{tuple(x.shape)}")
-                jacobian[:, k] = g.detach().numpy().astype(np.float64).ravel()
+                jacobian[:, k] = _parts(g)
     return jacobians
+
+
+def _parts(x: Any) -> np.ndarray:
+    """Elements as float64, a complex one as two."""
+    array = x.detach().numpy()
+    if array.dtype.kind == "c":
+        array = np.stack((array.real, array.imag), -1)
+    return array.astype(np.float64).ravel()
 
 
 def _tensor(array: np.ndarray) -> Any:
@@ -126,14 +137,14 @@ def _tensor(array: np.ndarray) -> Any:
 
 
 def _numerical(func: Callable, inputs: tuple, x: Any, number: int, eps: float) -> np.ndarray:
-    """Central differences of output `number`, each element of x moved by eps in place and back."""
-    memory = x.array
+    """Central differences of output `number`, each part of x moved by eps in place and back."""
+    memory = pairs(np, x.array) if x._dtype.is_complex else x.array
 
     def value() -> np.ndarray:
         with no_grad():
             found = _all_outputs(func(*inputs))
         kept = [y for y in found if y._dtype.category >= FLOATING]
-        return kept[number].detach().numpy().astype(np.float64).ravel().copy()
+        return _parts(kept[number])
 
     columns = []
     for place in np.ndindex(*memory.shape):
@@ -219,5 +230,8 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
 
 
 def _random_like(y: Any, seed: int) -> Any:
-    values = np.random.default_rng(seed).standard_normal(tuple(y.shape)) * 0.5 + 1.0
+    rng = np.random.default_rng(seed)
+    values: Any = rng.standard_normal(tuple(y.shape)) * 0.5 + 1.0
+    if y._dtype.is_complex:
+        values = values + 1j * rng.standard_normal(tuple(y.shape))
     return _tensor(np.asarray(values, y._dtype.numpy)).requires_grad_(True)

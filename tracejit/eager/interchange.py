@@ -62,6 +62,15 @@ def number_of(x: TensorState) -> Any:
     return wide(array).item()
 
 
+def _real_number(number: Any, kind: str) -> Any:
+    """`number`; RuntimeError where it has an imaginary part."""
+    if not isinstance(number, complex):
+        return number
+    if number.imag != 0:
+        raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
+    return number.real
+
+
 class Interchange(TensorState):
     """Conversions to what is not a tensor."""
 
@@ -126,10 +135,10 @@ class Interchange(TensorState):
         return bool(host_array(self, "its truth decided a branch").item())
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(_real_number(self.item(), "int64_t"))
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(_real_number(self.item(), "double"))
 
     def __complex__(self) -> complex:
         return complex(self.item())

@@ -26,7 +26,7 @@ from tracejit.lowering.kernel_expressions import (
     llvm_type,
 )
 from tracejit.lowering.kernel_primitives import BYTES, I64, KERNEL_TYPE, Primitives
-from tracejit.lowering.vector_math_intrinsics import Scalar
+from tracejit.lowering.vector_math_intrinsics import Scalar, UnsupportedSyntax
 
 
 def function_definition(source: str, name: str) -> ast.FunctionDef:
@@ -83,6 +83,8 @@ def emit_kernel(source: str, name: str, symbol: str, namespace: dict[str, Any]) 
     if tuple(a.arg for a in definition.args.args) != abi.PARAMETERS:
         raise ValueError(f"a kernel takes {', '.join(abi.PARAMETERS)}")
     fetched, body = split_prologue(definition, namespace)
+    if any(element.startswith("complex") for _, element, _ in fetched):
+        raise UnsupportedSyntax("complex numbers")
     module = ir.Module(symbol)
     flags = tuple(namespace.get("FASTMATH", ("contract",)))
     parameters = [

@@ -13,12 +13,15 @@ from tracejit.ops.composite import must_float
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_math import erf, exp, sigmoid, sigmoid_array, special
-from tracejit.ops.pointwise_record import pointwise
+from tracejit.ops.pointwise_record import pointwise, real_only
 from tracejit.ops.record import Op
-from tracejit.ops.types import INTEGER, bool_
+from tracejit.ops.types import COMPLEX, INTEGER, bool_
 
 _SQRT_HALF, _DENSITY = math.sqrt(0.5), 1 / math.sqrt(2 * math.pi)
 _SLOPE, _CUBIC = math.sqrt(2 / math.pi), 0.044715
+
+
+_UNBOUNDED = "clamp is not supported for complex types"
 
 
 def _no_bool(op: Op, operands: tuple) -> None:
@@ -30,11 +33,16 @@ def _floats(op: Op, operands: tuple) -> None:
     must_float(op.name, operands[0].dtype)
 
 
+def _inexact(op: Op, operands: tuple) -> None:
+    if operands[0].dtype.category != COMPLEX:
+        _floats(op, operands)
+
+
 # -- rectifiers ------------------------------------------------------------------------------------
 _relu = pointwise(
     "relu", lambda xp, input: xp.maximum(input, 0),
     "({input} if ({input} > {dtype}(0)) | ({input} != {input}) else {dtype}(0))", methods=(),
-    check=_no_bool,
+    check=real_only(_UNBOUNDED, first=_no_bool),
     input=lambda grad, out: where(out <= 0, 0, grad))
 
 
@@ -99,7 +107,7 @@ def relu6(input: Any, inplace: bool = False) -> Any:
 _hardtanh = pointwise(
     "hardtanh", lambda xp, input, low, high: xp.clip(input, low, high),
     "({high} if {input} > {high} else ({low} if {input} < {low} else {input}))", methods=(),
-    operands=("input", "low", "high"),
+    operands=("input", "low", "high"), check=real_only(_UNBOUNDED),
     input=lambda grad, input, low, high: where((input > low) & (input < high), grad, 0))
 
 
@@ -118,7 +126,7 @@ def _silu_rule(grad: Any, input: Any) -> Any:
 
 _silu = pointwise(
     "silu", lambda xp, input: input * sigmoid_array(xp, input), "({input} * sigmoid({input}))",
-    methods=(), check=_floats, input=_silu_rule)
+    methods=(), check=_inexact, input=_silu_rule)
 
 
 def silu(input: Any, inplace: bool = False) -> Any:

@@ -15,7 +15,7 @@ from tracejit.ops.composite import composite, must_float, widened
 from tracejit.ops.creation import iota
 from tracejit.ops.losses import legacy, reduced
 from tracejit.ops.pointwise_logic import where
-from tracejit.ops.pointwise_record import convert
+from tracejit.ops.pointwise_record import convert, must_be_real
 from tracejit.ops.record import apply
 from tracejit.ops.softmax import log_softmax, softmax
 from tracejit.ops.types import FLOATING, TensorType, int64
@@ -196,5 +196,6 @@ def nll_loss(input: Any, target: Any, weight: Any = None, size_average: bool | N
     """-input at the class `target` names: `cross_entropy` of logarithms of probabilities."""
     reduction = legacy(reduction, size_average, reduce)
     _check(input, target, weight, reduction)
+    must_be_real("\"nll_loss_out_frame\" not implemented for '{}'", (input,))
     attributes = {"ignore_index": int(ignore_index), "reduction": reduction}
     return apply(nll_loss_record, (input, convert(target, int64), weight), attributes)

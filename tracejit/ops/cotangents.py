@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from tracejit.ops import creation, pointwise
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import broadcast_dims, known_same_shape
-from tracejit.ops.types import TensorType, dtype_of_number
+from tracejit.ops.types import COMPLEX, TensorType, dtype_of_number
 
 
 class Saved(NamedTuple):
@@ -49,7 +49,13 @@ def cotangents(op: Op, grads: Sequence[Any], operands: Sequence[Any], outputs: S
     operands, outputs  tensors; what `saved` does not name may be a TensorType (outputs: or None)
 
     A rule of a variadic operand (`*tensors`) returns one gradient for each operand of the tail.
+
+    Rules are written for real numbers: grad times a derivative. Where the derivative is complex,
+    PyTorch's gradient is grad times its conjugate, the conjugate of (conj(grad) times it).
     """
+    conjugated = not op.adjoint and _complex_slope(op, grads, operands, outputs, tuple(needed))
+    if conjugated:
+        grads = [None if g is None else pointwise.conj(g) for g in grads]
     call = _Call(op, grads, operands, outputs, attributes)
     results: dict[str, Any] = {}
     found: list[Any] = []
@@ -60,12 +66,34 @@ def cotangents(op: Op, grads: Sequence[Any], operands: Sequence[Any], outputs: S
             found.append(None)
             continue
         if name not in results:
-            results[name] = rule(*[call.value(p) for p in op.needs[name]])
+            result = rule(*[call.value(p) for p in op.needs[name]])
+            results[name] = _conjugate(result) if conjugated else result
         result = results[name]
         if op.variadic and k >= len(op.operands) - 1 and isinstance(result, (tuple, list)):
             result = result[k - len(op.operands) + 1]
         found.append(None if result is None else fit(result, operands[k]))
     return found
+
+
+def _complex_slope(op: Op, grads: Sequence[Any], operands: Sequence[Any], outputs: Sequence[Any],
+                   needed: tuple[int, ...]) -> bool:
+    """Whether the rules of these operands multiply gradients by complex values."""
+    if not any(g is not None and g.dtype.category == COMPLEX for g in grads):
+        return False
+    read = saved(op, needed, len(operands))
+    values = [*(operands[k] for k in read.operands), *(outputs[k] for k in read.outputs)]
+    return any(_is_complex(x) for x in values)
+
+
+def _is_complex(x: Any) -> bool:
+    d = getattr(x, "dtype", None)
+    return isinstance(x, complex) if d is None else d.category == COMPLEX
+
+
+def _conjugate(result: Any) -> Any:
+    if isinstance(result, (tuple, list)):
+        return [_conjugate(x) for x in result]
+    return None if result is None else pointwise.conj(result)
 
 
 class _Call(NamedTuple):

@@ -11,12 +11,13 @@ from typing import Any
 from tracejit.ops import shapes
 from tracejit.ops.linalg import matmul
 from tracejit.ops.operators import method
+from tracejit.ops.pointwise_complex import complex_record
 from tracejit.ops.pointwise_logic import clamp, clamp_min
 from tracejit.ops.pointwise_math import sqrt
 from tracejit.ops.pointwise_record import convert, elementwise_type, is_tensor
 from tracejit.ops.record import Op
 from tracejit.ops.reduction import sum
-from tracejit.ops.types import FLOATING, SCALAR_NAMES, bool_, get_default_dtype
+from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, bool_, get_default_dtype
 
 
 def _checked_weights(xp: Any, weights: Any, name: str) -> Any:
@@ -86,7 +87,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     elif freedom < 0:
         freedom = 0
     weighed = apart if weights is None else apart * weights
-    result = matmul(weighed, apart.t()) / freedom
+    result = matmul(weighed, apart.t().conj()) / freedom
     single = len(input.shape) < 2 or shapes.equal(input.shape[0], 1)
     return result.reshape(()) if single else result
 
@@ -107,4 +108,7 @@ def corrcoef(input: Any) -> Any:
     if not c.shape:
         return c / c
     deviation = sqrt(c.diagonal())
-    return clamp(c / deviation.unsqueeze(1) / deviation.unsqueeze(0), -1, 1)
+    scaled = c / deviation.unsqueeze(1) / deviation.unsqueeze(0)
+    if scaled.dtype.category == COMPLEX:
+        return complex_record(clamp(scaled.real, -1, 1), clamp(scaled.imag, -1, 1))
+    return clamp(scaled, -1, 1)

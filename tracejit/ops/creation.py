@@ -21,8 +21,10 @@ from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import in_64_bits
 from tracejit.ops.record import Op, apply
 from tracejit.ops.types import (
+    COMPLEX,
     FLOATING,
     INTEGER,
+    SCALAR_NAMES,
     TensorType,
     dtype,
     dtype_of_number,
@@ -65,6 +67,8 @@ def full_of(like: Any, shape: Sequence[Any], value: Any, dtype: dtype, device: A
     place = like.device if device is None and like is not None else device
     if type(value) is int:
         value = fitting(value, dtype)
+    elif type(value) is complex:
+        value = pointwise.coerce(value, dtype)
     return create(full_record, like, shape=tuple(shape), value=value, dtype=dtype,
                   device=as_device(place))
 
@@ -254,6 +258,9 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: dtype | None = 
     """
     if end is None:
         start, end = 0, start
+    if dtype is not None and dtype.category == COMPLEX:
+        raise NotImplementedError("\"arange_cpu\" not implemented for "
+                                  f"'{SCALAR_NAMES[dtype.name]}'")
     bounds = start, end, step
     if dtype is not None and dtype.category < FLOATING:
         start, end, step = map(_truncated, bounds)
@@ -298,6 +305,8 @@ def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None
     """
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
+    if any(_is_complex(x) for x in (start, end)):
+        return _complex_linspace(start, end, steps, dtype, device, requires_grad)
     if dtype is not None and dtype.category < FLOATING:
         start, end = map(_truncated, (start, end))
     start, end = (pointwise.convert(x, float64) if pointwise.is_tensor(x) else x
@@ -350,6 +359,22 @@ def scalar_tensor(s: Any, *, dtype: dtype | None = None, device: Any = None,
     """A 0-dim tensor of a number, of the default dtype unless told."""
     return full((), s, dtype=dtype or get_default_dtype(), device=device,
                 requires_grad=requires_grad)
+
+
+def _is_complex(x: Any) -> bool:
+    return x.dtype.category == COMPLEX if pointwise.is_tensor(x) else isinstance(x, complex)
+
+
+def _complex_linspace(start: Any, end: Any, steps: int, dtype: dtype | None, device: Any,
+                      requires_grad: bool) -> Any:
+    """Both parts evenly spaced."""
+    d = dtype or get_default_dtype().to_complex()
+    if d.category != COMPLEX:
+        raise RuntimeError("torch.linspace(): inferred dtype ComplexFloat can't be safely cast to "
+                           f"passed dtype {SCALAR_NAMES[d.name]}")
+    parts = [linspace(start.real, end.real, steps, dtype=d.to_real(), device=device),
+             linspace(start.imag, end.imag, steps, dtype=d.to_real(), device=device)]
+    return _marked(pointwise.complex(*parts), requires_grad)
 
 
 def eye(n: int, m: int | None = None, *, dtype: dtype | None = None, device: Any = None,

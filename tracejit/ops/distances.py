@@ -27,7 +27,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     RuntimeError for integers, and where shapes do not broadcast.
     """
     common = result_type(x1, x2)
-    if common.category < FLOATING:
+    if common.category != FLOATING:
         raise RuntimeError("expected common dtype to be floating point, yet common dtype is "
                            f"{SCALAR_NAMES[common.name]}")
     shape = broadcast(x1.shape, x2.shape)

@@ -16,7 +16,13 @@ from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_library import BOTH, floating, library, undifferentiable
 from tracejit.ops.pointwise_math import exp, log, special
-from tracejit.ops.pointwise_record import convert, elementwise_type, in_float32, promote_float
+from tracejit.ops.pointwise_record import (
+    convert,
+    elementwise_type,
+    in_float32,
+    must_be_real,
+    promote_float,
+)
 from tracejit.ops.record import Op
 from tracejit.ops.types import FLOATING, bool_, get_default_dtype
 
@@ -60,6 +66,8 @@ def polygamma(n: int, input: Any) -> Any:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     if order == 0:
         return digamma(input)
+    kernel = "trigamma" if order == 1 else "polygamma"
+    must_be_real(f"\"{kernel}\" not implemented for '{{}}'", (input,))
     return polygamma_record(*promote_float((input,)), n=order)
 
 

@@ -16,7 +16,7 @@ from tracejit.ops.joining import cat
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_math import exp, sigmoid, tanh
-from tracejit.ops.pointwise_record import pointwise
+from tracejit.ops.pointwise_record import must_be_real, pointwise
 from tracejit.ops.random import rand_like
 from tracejit.ops.record import Op
 from tracejit.ops.types import SCALAR_NAMES, TensorType
@@ -110,6 +110,7 @@ _threshold = pointwise(
 
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
     """`input` where it is larger than `threshold`, else `value`."""
+    must_be_real("\"threshold_cpu\" not implemented for '{}'", (input,))
     return placed(_threshold(input, threshold, value), input, inplace)
 
 
@@ -215,6 +216,7 @@ def glu(input: Any, dim: int = -1) -> Any:
     >>> tracejit.nn.functional.glu(tracejit.tensor([2., 0.]))
     tensor([1.])
     """
+    must_be_real("\"glu_cpu\" not implemented for '{}'", (input,))
     if not input.shape:
         raise RuntimeError("glu does not support scalars because halving size must be even")
     k = shapes.normalize_dim(dim, len(input.shape))

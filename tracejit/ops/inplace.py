@@ -28,12 +28,12 @@ from tracejit.ops import (
     tensor_products,
 )
 from tracejit.ops.operators import Operators, method
-from tracejit.ops.pointwise_record import is_number
+from tracejit.ops.pointwise_record import is_number, must_be_real
 from tracejit.ops.shapes import equal
 from tracejit.ops.types import SCALAR_NAMES
 
 FUNCTIONS: tuple[Callable[..., Any], ...] = (
-    pointwise.abs, pointwise.acos, pointwise.add, pointwise.addcdiv, pointwise.addcmul,
+    pointwise.acos, pointwise.add, pointwise.addcdiv, pointwise.addcmul,
     pointwise.asin, pointwise.atan, pointwise.bitwise_and, pointwise.bitwise_left_shift,
     pointwise.bitwise_not, pointwise.bitwise_or, pointwise.bitwise_right_shift,
     pointwise.bitwise_xor, pointwise.ceil, pointwise.clamp, pointwise.clamp_max,
@@ -61,8 +61,15 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     scatter_reduce.masked_scatter, scatter_reduce.put, scatter_reduce.scatter_reduce,
 )  # fmt: skip
 
+
+def _real_abs(input: Any) -> Any:
+    """`abs` for a result that takes the operand's place."""
+    must_be_real("In-place abs is not supported for complex tensors.", (input,), RuntimeError)
+    return pointwise.abs(input)
+
+
 ALIASES: dict[str, Callable[..., Any]] = {
-    "absolute": pointwise.abs, "arccos": pointwise.acos, "arccosh": pointwise.acosh,
+    "abs": _real_abs, "absolute": _real_abs, "arccos": pointwise.acos, "arccosh": pointwise.acosh,
     "arcsin": pointwise.asin, "arcsinh": pointwise.asinh, "arctan": pointwise.atan,
     "arctan2": pointwise.atan2, "arctanh": pointwise.atanh, "fix": pointwise.trunc,
     "greater": pointwise.gt, "greater_equal": pointwise.ge, "less": pointwise.lt,

@@ -21,7 +21,8 @@ from tracejit.ops.record import Op, apply
 from tracejit.ops.types import BOOL, FLOATING, TensorType
 
 _TITLES = {"float32": "float", "float64": "double", "float16": "c10::Half", "int64": "long int",
-           "bfloat16": "c10::BFloat16", "int32": "int", "bool": "bool"}  # fmt: skip
+           "bfloat16": "c10::BFloat16", "int32": "int", "bool": "bool",
+           "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}  # fmt: skip
 
 
 def _product_type(input: Any, other: Any) -> TensorType:

@@ -14,7 +14,7 @@ from tracejit.ops.operators import method
 from tracejit.ops.pointwise_library import BOTH, floating
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_math import cos, exp, exp2, log, log1p, sin
-from tracejit.ops.pointwise_record import pointwise, promote_float
+from tracejit.ops.pointwise_record import must_be_real, pointwise, promote_float, real_only
 from tracejit.ops.record import Op
 
 _ZERO = "{dtype}(0)"
@@ -34,6 +34,7 @@ xlogy = pointwise(
     "xlogy", lambda xp, x, y: _product_array(xp, x, xp.log(xp.asarray(y, _kind(x, y))), y),
     f"({{other}} if {{other}} != {{other}} else "
     f"({_ZERO} if {{input}} == {_ZERO} else {{input}} * log({{other}})))", "float", operands=BOTH,
+    check=real_only("\"xlogy_cpu\" not implemented for '{}'"),
     input=lambda grad, input, other: grad * _log_factor(
         log(_floating_as(other, grad)), input, other <= 0),
     other=lambda grad, input, other: grad * input / other)
@@ -43,6 +44,7 @@ xlog1py = pointwise(
     f"({{other}} if {{other}} != {{other}} else "
     f"({_ZERO} if {{input}} == {_ZERO} else {{input}} * log1p({{other}})))", "float",
     operands=BOTH, methods=(), node_name="SpecialXlog1PyBackward0",
+    check=real_only("\"xlog1py_cpu\" not implemented for '{}'"),
     input=lambda grad, input, other: grad * _log_factor(
         log1p(_floating_as(other, grad)), input, other <= -1),
     other=lambda grad, input, other: grad * input / (other + 1))
@@ -69,6 +71,7 @@ entr = pointwise(
     f"({{input}} if {{input}} != {{input}} else "
     f"({_ZERO} if {{input}} == {_ZERO} else log({_ZERO}))))",
     "float", methods=(), node_name="SpecialEntrBackward0",
+    check=real_only("\"entr_cpu\" not implemented for '{}'"),
     input=lambda grad, input: grad * (-log(input) - 1))
 
 _logit = pointwise(
@@ -86,6 +89,7 @@ def logit(input: Any, eps: float | None = None) -> Any:
     >>> tracejit.logit(tracejit.tensor([0.5, 0.75, 1.0]), eps=0.25)
     tensor([0.0000, 1.0986, 1.0986])
     """
+    must_be_real("\"logit_cpu\" not implemented for '{}'", (input,))
     if eps is None:
         return _logit(input)
     (x,) = promote_float((input,))

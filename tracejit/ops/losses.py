@@ -21,11 +21,12 @@ from tracejit.ops.pointwise_record import (
     device_of,
     is_number,
     is_tensor,
+    must_be_real,
     pointwise,
     promote,
 )
 from tracejit.ops.record import Op, apply
-from tracejit.ops.types import TensorType
+from tracejit.ops.types import COMPLEX, TensorType
 
 
 def reduced(loss: Any, reduction: str) -> Any:
@@ -97,10 +98,17 @@ def _rule_of(element: Op, operand: str | None) -> Callable[..., Any]:
     return rule
 
 
+# what PyTorch calls them where it refuses complex numbers
+_KERNELS = {"mse_loss": "mse_cpu", "huber_loss": "huber_cpu", "smooth_l1_loss": "smooth_l1_cpu",
+            "binary_cross_entropy": "binary_cross_entropy",
+            "binary_cross_entropy_with_logits": "log_sigmoid_cpu"}  # fmt: skip
+
+
 def _loss(record: Op, operands: tuple, weight: Any, reduction: str) -> Any:
     """Operands in one dtype, halves too: a loss is computed in what they promote to."""
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
+    must_be_real(f"\"{_KERNELS[record.name]}\" not implemented for '{{}}'", operands)
     if any(is_tensor(x) and x.dtype.itemsize == 2 for x in operands):
         operands = tuple(map(constant, operands))  # the element's record would round it
     return apply(record, promote((*operands, weight)), {"reduction": reduction})
@@ -137,6 +145,8 @@ def mse_loss(input: Any, target: Any, size_average: bool | None = None, reduce: 
 def l1_loss(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
             reduction: str = "mean") -> Any:
     """|input - target|."""
+    if any(x.dtype.category == COMPLEX for x in (input, target)):
+        return reduced(abs(input - target), legacy(reduction, size_average, reduce))
     return reduced(_absolute_error(input, target), legacy(reduction, size_average, reduce))
 
 
@@ -246,6 +256,7 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
 def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
            reduction: str = "mean", log_target: bool = False) -> Any:
     """target * (log(target) - input), `input` being logarithms; "batchmean" is per sample."""
+    must_be_real("kl_div: Complex inputs not supported.", (input, target), RuntimeError)
     if log_target:
         loss = exp(target) * (target - input)
     else:

@@ -28,7 +28,7 @@ from tracejit.ops.reduction_record import (
     sum_record,
 )
 from tracejit.ops.shapes import normalize_dim, normalize_dims, numel
-from tracejit.ops.types import FLOATING, SCALAR_NAMES, TensorType, dtype
+from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, TensorType, dtype
 
 
 def _type(input: Any, *numbers: Any, dims: tuple[int, ...], keepdim: bool,
@@ -151,17 +151,32 @@ var_mean_record = _with_mean("var_mean", var_record, "VarMeanBackward0")
 std_mean_record = _with_mean("std_mean", std_record, "StdMeanBackward0")
 
 
+def _complex_spread(record: Any, input: Any, freedom: Any, dims: tuple[int, ...],
+                    keepdim: bool) -> Any:
+    """The variance of complex numbers is the sum of that of their parts."""
+    of_real, of_imag = (var_record(part, freedom, dims=dims, keepdim=keepdim)
+                        for part in (input.real, input.imag))
+    spread = of_real + of_imag
+    if record in (std_record, std_mean_record):
+        spread = _root(spread)
+    if record in (var_record, std_record):
+        return spread
+    return spread, mean_record(input, dims=dims, keepdim=keepdim)
+
+
 def _spread(record: Any, input: Any, dim: Any, unbiased: bool | None, keepdim: bool,
             correction: Any, name: str) -> Any:
     """A var- or std-like call of PyTorch as one of the record."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
-    if input.dtype.category != FLOATING:
+    if input.dtype.category < FLOATING:
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
     dims = normalize_dims(dim, len(input.shape))
     freedom = _freedom(input, dims, correction)
+    if input.dtype.category == COMPLEX:
+        return _complex_spread(record, input, freedom, dims, bool(keepdim))
     return record(input, freedom, dims=dims, keepdim=bool(keepdim))
 
 
@@ -260,6 +275,8 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
     power = 2.0 if p is None or p == "fro" else float(p)
     if dtype is not None:
         input = convert(input, dtype)
+    if input.dtype.category == COMPLEX:
+        input = pointwise.abs(input)
     if input.dtype.category != FLOATING:
         raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as "
                            f"input. Got {SCALAR_NAMES[input.dtype.name]}")

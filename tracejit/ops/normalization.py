@@ -22,7 +22,7 @@ from tracejit.ops.pointwise_logic import clamp_min
 from tracejit.ops.pointwise_math import abs, rsqrt, sqrt
 from tracejit.ops.pointwise_record import convert
 from tracejit.ops.record import apply
-from tracejit.ops.types import FLOATING
+from tracejit.ops.types import COMPLEX, FLOATING
 
 
 def _standardised(input: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
@@ -207,7 +207,8 @@ def rms_norm(input: Any, normalized_shape: Sequence[Any], weight: Any = None,
         raise RuntimeError(f"Given normalized_shape=[{sizes}], expected input with shape "
                            f"[*{sizes}], but got input of size"
                            f"{shapes.shape_text(tuple(input.shape))}")
-    must_float("rms_norm", input.dtype)
+    if input.dtype.category != COMPLEX:
+        must_float("rms_norm", input.dtype)
     x = widened(input)
     if eps is None:
         eps = float(np.finfo(x.dtype.numpy).eps)
@@ -254,7 +255,7 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> A
     >>> tracejit.nn.functional.normalize(tracejit.tensor([3., 4.]), dim=0)
     tensor([0.6000, 0.8000])
     """
-    if p == 2:
+    if p == 2 and input.dtype.category == FLOATING:
         # The root of the bounded sum: the gradient at 0 is finite.
         return input / sqrt(clamp_min((input * input).sum(dim, True), eps * eps))
     if p == 1:

@@ -24,7 +24,7 @@ from tracejit.ops.record import Op
 from tracejit.ops.reduction_record import extreme_rule, reduced_shape, restored, sum_record
 from tracejit.ops.shapes import hint, normalize_dim, numel
 from tracejit.ops.sorting import sort_record
-from tracejit.ops.types import COMPLEX, FLOATING, TensorType, bool_, int64
+from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, TensorType, bool_, int64
 
 MedianResult = namedtuple("median", ["values", "indices"])  # type: ignore[name-match]
 NanmedianResult = namedtuple("nanmedian", ["values", "indices"])  # type: ignore[name-match]
@@ -113,7 +113,7 @@ median_record, nanmedian_record = (
 
 def _check(input: Any, name: str) -> None:
     if input.dtype is bool_ or input.dtype.category == COMPLEX:
-        kind = "Bool" if input.dtype is bool_ else "ComplexFloat"
+        kind = SCALAR_NAMES[input.dtype.name]
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{kind}'")
 
 
@@ -176,6 +176,8 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
 
     RuntimeError where there are fewer, IndexError where there are none.
     """
+    if input.dtype.category == COMPLEX:
+        _check(input, "kthvalue")
     row, number = _row(input, dim, "kthvalue"), as_size(k)
     size = input.shape[row] if input.shape else 1
     if number < 1 or number > size:

@@ -9,6 +9,10 @@ from tracejit.ops.pointwise_arithmetic import (
     add, addcdiv, addcmul, div, divide, floor_divide, fmod, lerp, mul, multiply, neg, negative, pow,
     reciprocal, remainder, rsub, square, sub, subtract, true_divide,
 )  # fmt: skip
+from tracejit.ops.pointwise_complex import (
+    adjoint, angle, complex, conj, conj_physical, imag, is_complex, is_conj, isreal, polar, real,
+    view_as_complex, view_as_real,
+)  # fmt: skip
 from tracejit.ops.pointwise_logic import (
     allclose, bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift,
     bitwise_xor, clamp, clamp_max, clamp_min, clip, eq, equal, fill, ge,

@@ -10,6 +10,7 @@ so no kernel ever traps.
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections.abc import Callable
 from typing import Any
@@ -23,11 +24,12 @@ from tracejit.ops.pointwise_record import (
     elementwise_type,
     is_number,
     is_tensor,
+    must_be_real,
     pointwise,
     promote,
 )
 from tracejit.ops.record import Op, apply
-from tracejit.ops.types import FLOATING, bool_, dtype_of_number, int64
+from tracejit.ops.types import COMPLEX, FLOATING, bool_, dtype_of_number, int64
 
 
 def _no_two_bools(op: Op, operands: tuple) -> None:
@@ -92,9 +94,19 @@ def _pow_input(grad: Any, input: Any, exponent: Any) -> Any:
 def _pow_exponent(grad: Any, input: Any, exponent: Any, out: Any) -> Any:
     if is_number(input):
         if input != 0:
-            return grad * out * (math.log(input) if input > 0 else math.nan)
-        return where(exponent >= 0, 0.0, grad * out * -math.inf)
-    return grad * where((input == 0) & (exponent >= 0), 0.0, out * log(input))
+            return grad * out * _logarithm(input)
+        return where(_real(exponent) >= 0, 0.0, grad * out * -math.inf)
+    return grad * where((input == 0) & (_real(exponent) >= 0), 0.0, out * log(input))
+
+
+def _real(x: Any) -> Any:
+    return x.real if is_tensor(x) and x.dtype.category == COMPLEX else x
+
+
+def _logarithm(number: Any) -> Any:
+    if isinstance(number, complex):
+        return cmath.log(number)
+    return math.log(number) if number > 0 else math.nan
 
 
 _pow = pointwise(
@@ -214,6 +226,8 @@ def _divided(input: Any, other: Any, floating: Op, integer: Op, checked: Op) -> 
     common = (input if is_tensor(input) else other).dtype
     if common is bool_:
         raise NotImplementedError(f"\"{floating.name}_cpu\" not implemented for 'Bool'")
+    kernel = "div_floor_cpu" if floating is floor_divide_float else f"{floating.name}_cpu"
+    must_be_real(f"\"{kernel}\" not implemented for '{{}}'", (input, other))
     if common.category >= FLOATING:
         return apply(floating, (input, other), {})
     if is_number(other) and other != 0:
@@ -246,6 +260,7 @@ def remainder(input: Any, other: Any) -> Any:
 def fmod(input: Any, other: Any) -> Any:
     """input - other * trunc(input / other); has the sign of `input`."""
     input, other = promote((input, other))
+    must_be_real("\"fmod_cpu\" not implemented for '{}'", (input, other))
     if (input if is_tensor(input) else other).dtype.category >= FLOATING:
         return fmod_float(input, other)
     rest = remainder(input, other)
@@ -267,6 +282,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
         raise RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but "
                            f"found '{rounding_mode}'")
     input, other = promote((input, other))
+    must_be_real("\"div_trunc_cpu\" not implemented for '{}'", (input, other))
     if (input if is_tensor(input) else other).dtype.category >= FLOATING:
         return apply(div_trunc, (input, other), {})
     return floor_divide(input - fmod(input, other), other)

@@ -20,11 +20,19 @@ from tracejit.ops.pointwise_record import (
     elementwise_type,
     in_float32,
     is_tensor,
+    must_be_real,
     promote,
     promote_float,
 )
 from tracejit.ops.record import Op
-from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, dtype, float64
+from tracejit.ops.types import (
+    COMPLEX,
+    FLOATING,
+    SCALAR_NAMES,
+    complex128,
+    dtype,
+    float64,
+)
 
 Prepare = Callable[[Sequence[Any]], tuple]
 
@@ -32,6 +40,7 @@ Prepare = Callable[[Sequence[Any]], tuple]
 def library(name: str, function: str | Callable[..., Any], prepare: Prepare = promote_float,
             operands: Sequence[str] = ("input",), *, methods: Sequence[str] | None = None,
             result: dtype | None = None, node_name: str | None = None, halves: bool = False,
+            real: bool = True,
             **rules: Callable[..., Any]) -> Op:
     """The record of an elementwise function of arrays, and the methods that call it.
 
@@ -40,6 +49,7 @@ def library(name: str, function: str | Callable[..., Any], prepare: Prepare = pr
     methods   names of methods; None: the op's own name
     result    dtype of the result, where it is not the operands'
     halves    whether `function` takes halves as they are; they come as float32 if it does not
+    real      whether complex numbers are refused
     rules     operand name -> gradient rule
     """
     def front(given: tuple, attributes: dict) -> tuple[tuple, dict]:
@@ -48,6 +58,8 @@ def library(name: str, function: str | Callable[..., Any], prepare: Prepare = pr
         if attributes or len(given) != len(operands):
             raise TypeError(f"{name}() takes {len(operands)} argument"
                             f"{'s' * (len(operands) > 1)} ({', '.join(operands)})")
+        if real:
+            must_be_real(f"\"{name}_cpu\" not implemented for '{{}}'", given)
         return prepare(given), {}
 
     op = Op(name, "extern", tuple(operands), infer=elementwise_type(result),
@@ -102,21 +114,21 @@ hypot = library(
     other=lambda grad, other, out: grad * (other / out))
 
 asinh = library(
-    "asinh", "arcsinh", methods=("asinh", "arcsinh"),
+    "asinh", "arcsinh", methods=("asinh", "arcsinh"), real=False,
     input=lambda grad, input: grad * rsqrt(input * input + 1))
 
 acosh = library(
-    "acosh", "arccosh", methods=("acosh", "arccosh"),
+    "acosh", "arccosh", methods=("acosh", "arccosh"), real=False,
     input=lambda grad, input: grad * rsqrt(input * input - 1))
 
 atanh = library(
-    "atanh", "arctanh", methods=("atanh", "arctanh"),
+    "atanh", "arctanh", methods=("atanh", "arctanh"), real=False,
     input=lambda grad, input: grad / (1 - input * input))
 
 
 @method()
 def float_power(input: Any, exponent: Any) -> Any:
-    """input ** exponent, computed and returned in float64.
+    """input ** exponent, computed and returned in float64 (complex numbers: in complex128).
 
     >>> import tracejit
     >>> tracejit.float_power(tracejit.tensor([2, 3]), -1).dtype
@@ -127,5 +139,5 @@ def float_power(input: Any, exponent: Any) -> Any:
 
 def _wide(x: Any) -> Any:
     if is_tensor(x):
-        return x if x.dtype.category == COMPLEX else convert(x, float64)
+        return convert(x, complex128 if x.dtype.category == COMPLEX else float64)
     return x if isinstance(x, complex) else float(x)

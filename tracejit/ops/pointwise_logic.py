@@ -27,23 +27,36 @@ from tracejit.ops.pointwise_record import (
     pointwise,
     promote,
     promote_to,
+    real_only,
 )
 from tracejit.ops.record import Op, apply
-from tracejit.ops.types import FLOATING, TensorType, bool_, dtype, result_type
+from tracejit.ops.types import (
+    COMPLEX,
+    FLOATING,
+    SCALAR_NAMES,
+    TensorType,
+    bool_,
+    dtype,
+    result_type,
+)
 
-_TITLES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16"}
+
+def _ordered(kernel: str) -> Callable[[Op, tuple], None]:
+    return real_only(f"\"{kernel}\" not implemented for '{{}}'")
+
 
 # -- comparison ------------------------------------------------------------------------------------
 eq = pointwise("eq", "equal", "({input} == {other})", "compare", methods=("eq", "__eq__"))
 ne = pointwise("ne", "not_equal", "({input} != {other})", "compare",
                methods=("ne", "not_equal", "__ne__"))
-lt = pointwise("lt", "less", "({input} < {other})", "compare", methods=("lt", "less", "__lt__"))
+lt = pointwise("lt", "less", "({input} < {other})", "compare",
+               methods=("lt", "less", "__lt__"), check=_ordered("lt_cpu"))
 le = pointwise("le", "less_equal", "({input} <= {other})", "compare",
-               methods=("le", "less_equal", "__le__"))
+               methods=("le", "less_equal", "__le__"), check=_ordered("le_cpu"))
 gt = pointwise("gt", "greater", "({input} > {other})", "compare",
-               methods=("gt", "greater", "__gt__"))
+               methods=("gt", "greater", "__gt__"), check=_ordered("gt_cpu"))
 ge = pointwise("ge", "greater_equal", "({input} >= {other})", "compare",
-               methods=("ge", "greater_equal", "__ge__"))
+               methods=("ge", "greater_equal", "__ge__"), check=_ordered("ge_cpu"))
 not_equal, less, less_equal, greater, greater_equal = ne, lt, le, gt, ge
 
 
@@ -96,8 +109,9 @@ logical_not = pointwise("logical_not", "logical_not", "(not {input})", _as_bools
 def _no_floats(op: Op, operands: tuple) -> None:
     common = result_type(*operands)
     if common.category >= FLOATING:
-        raise NotImplementedError(f"\"{op.name}_cpu\" not implemented for "
-                                  f"'{_TITLES.get(common.name, common.name)}'")
+        kernel = {_shift_left: "lshift", _shift_right: "rshift"}.get(op, op.name)
+        raise NotImplementedError(f"\"{kernel}_cpu\" not implemented for "
+                                  f"'{SCALAR_NAMES[common.name]}'")
 
 
 bitwise_and = pointwise("bitwise_and", "bitwise_and", "({input} & {other})", check=_no_floats)
@@ -122,6 +136,7 @@ def bitwise_left_shift(input: Any, other: Any) -> Any:
 
 def bitwise_right_shift(input: Any, other: Any) -> Any:
     """input >> other, keeping the sign; only those where `other` is out of range."""
+    _no_floats(_shift_right, (input, other))
     input, other = promote((input, other))
     bits = 8 * (input if is_tensor(input) else other).dtype.itemsize
     return _shifted(_shift_right, input, other, input >> (bits - 1) if _varies(other) else None)
@@ -132,6 +147,7 @@ def _varies(count: Any) -> bool:
 
 
 def _shifted(op: Op, input: Any, other: Any, outside: Any) -> Any:
+    _no_floats(op, (input, other))
     input, other = promote((input, other))
     bits = 8 * (input if is_tensor(input) else other).dtype.itemsize
     if not _varies(other):
@@ -153,9 +169,9 @@ def _where_array(xp: Any, condition: Any, input: Any, other: Any,
                  dtype: dtype | None = None) -> Any:
     if dtype is not None:
         input, other = dtype.numpy.type(input), dtype.numpy.type(other)
-    elif isinstance(input, (bool, int, float)):
+    elif isinstance(input, (bool, int, float, complex)):
         input = other.dtype.type(input)
-    elif isinstance(other, (bool, int, float)):
+    elif isinstance(other, (bool, int, float, complex)):
         other = input.dtype.type(other)
     return xp.where(condition, input, other)
 
@@ -180,7 +196,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """
     if condition.dtype is not bool_:
         if condition.dtype.name != "uint8":
-            name = _TITLES.get(condition.dtype.name, condition.dtype.name)
+            name = SCALAR_NAMES[condition.dtype.name]
             raise RuntimeError("where expected condition to be a boolean tensor, but got a tensor "
                                f"with dtype {name}")
         condition = convert(condition, bool_)
@@ -213,31 +229,36 @@ maximum = pointwise(
     "maximum", "maximum",
     "({input} if ({input} > {other}) | ({input} != {input}) else {other})",
     operands=("input", "other"),
+    check=real_only("maximum not implemented for complex tensors.", RuntimeError),
     input=_to_larger, other=_to_smaller)
 
 minimum = pointwise(
     "minimum", "minimum",
     "({input} if ({input} < {other}) | ({input} != {input}) else {other})",
     operands=("input", "other"),
+    check=real_only("minimum not implemented for complex tensors.", RuntimeError),
     input=_to_smaller, other=_to_larger)
 
+_UNBOUNDED = real_only("clamp is not supported for complex types")
 _LOW = "({input} if ({input} > {min}) | ({input} != {input}) else {min})"
 
 clamp_min = pointwise(
     "clamp_min", lambda xp, input, min: xp.maximum(input, min), _LOW, operands=("input", "min"),
+    check=_UNBOUNDED,
     input=lambda grad, input, min: where(input >= min, grad, 0),
     min=lambda grad, input, min: where(input < min, grad, 0))
 
 clamp_max = pointwise(
     "clamp_max", lambda xp, input, max: xp.minimum(input, max),
     "({input} if ({input} < {max}) | ({input} != {input}) else {max})", operands=("input", "max"),
+    check=_UNBOUNDED,
     input=lambda grad, input, max: where(input <= max, grad, 0),
     max=lambda grad, input, max: where(input > max, grad, 0))
 
 _clamp = pointwise(
     "clamp", lambda xp, input, min, max: xp.minimum(xp.maximum(input, min), max),
     f"({_LOW} if ({_LOW} < {{max}}) | ({_LOW} != {_LOW}) else {{max}})", methods=(),
-    operands=("input", "min", "max"), node_name="ClampBackward1",
+    operands=("input", "min", "max"), node_name="ClampBackward1", check=_UNBOUNDED,
     input=lambda grad, input, min, max: where((input >= min) & (input <= max), grad, 0),
     min=lambda grad, input, min, max: where((input < min) & _less(min, max), grad, 0),
     max=lambda grad, input, min, max: where((input > max) | _less(max, min), grad, 0))
@@ -289,9 +310,16 @@ def nan_to_num(input: Any, nan: float = 0.0, posinf: float | None = None,
     """NaN replaced by `nan`, infinities by `posinf` and `neginf` (None: the largest numbers)."""
     if input.dtype.category < FLOATING:
         return copy(input)
+    if input.dtype.category == COMPLEX:
+        return _nan_to_num_parts(input, nan, posinf, neginf)
     largest = _largest(input.dtype)
     posinf, neginf = largest if posinf is None else posinf, -largest if neginf is None else neginf
     return apply(nan_to_num_record, (input, nan, posinf, neginf), {})
+
+
+def _nan_to_num_parts(input: Any, *by: Any) -> Any:
+    from tracejit.ops.pointwise_complex import complex_record
+    return complex_record(nan_to_num(input.real, *by), nan_to_num(input.imag, *by))
 
 
 def _nan_to_num_body(input: Any, nan: Any, posinf: Any, neginf: Any) -> Any:

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from tracejit.ops.operators import method
-from tracejit.ops.pointwise_record import convert, copy, pointwise
+from tracejit.ops.pointwise_complex import magnitude, unit
+from tracejit.ops.pointwise_record import convert, copy, must_be_real, pointwise, real_only
 from tracejit.ops.record import Op
-from tracejit.ops.types import FLOATING, bool_
+from tracejit.ops.types import COMPLEX, FLOATING, bool_
 
 _LN2, _LN10, _ERF = math.log(2), math.log(10), 2 / math.sqrt(math.pi)
 
@@ -33,6 +34,8 @@ def special(name: str) -> Any:
 
 def sigmoid_array(xp: Any, x: Any) -> Any:
     """1 / (1 + exp(-x)); neither overflows on the way nor loses the bits of small results."""
+    if x.dtype.kind == "c":
+        return 1 / (1 + xp.exp(-x))
     e = xp.exp(-xp.abs(x))
     return xp.where(x < 0, e, e.dtype.type(1)) / (1 + e)
 
@@ -66,8 +69,10 @@ tanh = pointwise("tanh", "tanh", "tanh({input})", "float",
 sigmoid = pointwise("sigmoid", sigmoid_array, "sigmoid({input})", "float",
                     input=lambda grad, out: grad * (1 - out) * out)
 erf = pointwise("erf", special("erf"), "erf({input})", "float",
+                check=real_only("\"erf_vml_cpu\" not implemented for '{}'"),
                 input=lambda grad, input: grad * (exp(-(input * input)) * _ERF))
 erfc = pointwise("erfc", special("erfc"), "erfc({input})", "float",
+                 check=real_only("\"erfc_vml_cpu\" not implemented for '{}'"),
                  input=lambda grad, input: grad * (exp(-(input * input)) * -_ERF))
 
 # -- trigonometry ----------------------------------------------------------------------------------
@@ -109,7 +114,9 @@ _trunc = pointwise("trunc", "trunc", "trunc({input})", methods=(), input=_zeros)
 
 
 def abs(input: Any) -> Any:
-    """The magnitude of `input`; the gradient at 0 is 0."""
+    """The magnitude of `input`, a real number; the gradient at 0 is 0."""
+    if input.dtype.category == COMPLEX:
+        return magnitude(input)
     return _abs(input) if input.dtype.is_signed else copy(input)
 
 
@@ -117,18 +124,22 @@ absolute = abs
 
 
 def sign(input: Any) -> Any:
-    """-1, 0 or 1; 0 for NaN."""
+    """-1, 0 or 1; 0 for NaN. NotImplementedError for complex numbers: see `sgn`."""
+    must_be_real("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
+                 "torch.sgn instead.", (input,))
     return _sign(input) if input.dtype.is_signed else convert(input != 0, input.dtype)
 
 
 def sgn(input: Any) -> Any:
-    """`sign`, for complex numbers too: those on the unit circle."""
-    return sign(input)
+    """`sign`; of a complex number the one of its angle on the unit circle, of 0 0."""
+    return unit(input) if input.dtype.category == COMPLEX else sign(input)
 
 
 def _whole(op: Op, input: Any) -> Any:
-    """Integers are their own rounding."""
+    """Integers are their own rounding; complex numbers have none."""
     _no_bool(op, (input,))
+    must_be_real(f"{op.name} is not supported for complex inputs" if op is not _round else
+                 "\"round_vml_cpu\" not implemented for '{}'", (input,))
     return op(input) if input.dtype.category >= FLOATING else copy(input)
 
 
@@ -154,6 +165,8 @@ def round(input: Any, *, decimals: int = 0) -> Any:
     >>> tracejit.round(tracejit.tensor([0.5, 1.5, 2.25]))
     tensor([0., 2., 2.])
     """
+    if decimals != 0:
+        must_be_real("\"round_cpu\" not implemented for '{}'", (input,))
     if decimals == 0 or input.dtype.category < FLOATING:
         return _whole(_round, input)
     factor = 10.0 ** decimals
@@ -162,6 +175,7 @@ def round(input: Any, *, decimals: int = 0) -> Any:
 
 def frac(input: Any) -> Any:
     """The fraction of `input`, with its sign."""
+    must_be_real("\"frac_cpu\" not implemented for '{}'", (input,))
     return input - trunc(input)
 
 

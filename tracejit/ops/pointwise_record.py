@@ -23,9 +23,12 @@ from tracejit.ops.types import (
     COMPLEX,
     FLOATING,
     INTEGER,
+    SCALAR_NAMES,
     TensorType,
     bfloat16,
     bool_,
+    complex64,
+    complex128,
     dtype,
     dtype_of_number,
     float16,
@@ -142,6 +145,8 @@ def coerce(number: Any, target: dtype) -> Any:
         return _wrapped(number, target) if narrow and hasattr(number, "same_as") else number
     if type(number) is int:
         in_64_bits(number)
+    if type(number) is complex and target.category < COMPLEX:
+        number = _without_imaginary(number, target)
     if target.category == FLOATING:
         return float(number)
     if target is bool_:
@@ -149,6 +154,18 @@ def coerce(number: Any, target: dtype) -> Any:
     if target.category == COMPLEX:
         return complex(number)
     return _wrapped(int(number), target)
+
+
+_C_NAMES = {"float32": "float", "float64": "double", "float16": "at::Half",
+            "bfloat16": "c10::BFloat16", "int64": "int64_t", "int32": "int", "int16": "short",
+            "int8": "signed char", "uint8": "unsigned char", "bool": "bool"}  # fmt: skip
+
+
+def _without_imaginary(number: complex, target: dtype) -> float:
+    if number.imag != 0 and target is not bool_:
+        raise RuntimeError(f"value cannot be converted to type {_C_NAMES[target.name]} without "
+                           "overflow")
+    return number.real if target is not bool_ else number != 0
 
 
 def _wrapped(number: Any, target: dtype) -> Any:
@@ -243,6 +260,27 @@ def _by_name(op: Op, given: tuple, attributes: dict) -> tuple[tuple, dict]:
     return (*given, *(attributes[n] for n in named)), {}
 
 
+def real_only(message: str, error: type[Exception] = NotImplementedError,
+              first: Callable[[Op, tuple], None] | None = None) -> Callable[[Op, tuple], None]:
+    """A check that refuses complex operands, after the check `first`; `{}` of the message is
+    PyTorch's name of their dtype."""
+    def check(op: Op, operands: tuple) -> None:
+        if first is not None:
+            first(op, operands)
+        must_be_real(message, operands, error)
+
+    return check
+
+
+def must_be_real(message: str, operands: Sequence[Any],
+                 error: type[Exception] = NotImplementedError) -> None:
+    """`error` where an operand is complex."""
+    for x in operands:
+        d = getattr(x, "dtype", None)
+        if d.category == COMPLEX if type(d) is dtype else isinstance(x, complex):
+            raise error(message.format(SCALAR_NAMES[result_type(*operands).name]))
+
+
 def elementwise_type(result: dtype | None) -> Callable[..., TensorType]:
     """The `infer` of an op that broadcasts operands of one dtype; `result`: another dtype."""
     def infer(*operands: Any) -> TensorType:
@@ -305,8 +343,13 @@ def _cast_type(input: Any, dtype: dtype) -> TensorType:
     return TensorType(dtype, tuple(input.shape), input.device)
 
 
+def _real_part(input: Any, dtype: dtype) -> Any:
+    """What NumPy may convert to `dtype` without a warning."""
+    return input.real if input.dtype.kind == "c" and dtype.category < COMPLEX else input
+
+
 cast = Op("convert", "pointwise", ("input",), infer=_cast_type,
-          eager=lambda xp, input, dtype: input.astype(dtype.numpy),
+          eager=lambda xp, input, dtype: _real_part(input, dtype).astype(dtype.numpy),
           scalar="{dtype}({input})", node_name="ToCopyBackward0",
           rules={"input": lambda grad, input_type: convert(grad, input_type.dtype)})
 
@@ -370,5 +413,6 @@ method("resolve_neg")(resolve_neg)
 for _spelling, _target in {
     "float": float32, "double": float64, "half": float16, "bfloat16": bfloat16, "int": int32,
     "long": int64, "short": int16, "char": int8, "byte": uint8, "bool": bool_,
+    "cfloat": complex64, "cdouble": complex128,
 }.items():
     method(_spelling)(_converting(_target))

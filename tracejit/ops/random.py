@@ -185,6 +185,9 @@ def randint(*bounds: Any, low: Any = None, high: Any = None, size: Any = None,
     """
     found = _randint_arguments(bounds, low, high, size)
     kind = dtype or (out.dtype if out is not None else int64)
+    if kind.is_complex:
+        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean "
+                           "types")
     first = _integer("randint", "low", *found["low"]) if "low" in found else 0
     last = _integer("randint", "high", *found["high"])
     position, sizes = found["size"]

@@ -92,6 +92,8 @@ class Op:
     is made
     body       composite: the same function written in ops
     views      eager: output 0 is a view of operand 0
+    adjoint    rules are right for complex numbers as they are; other rules are those of real
+               numbers, and `cotangents` conjugates around them
     may_fail   whether it raises for some values (a position out of range): such a node is kept
                though nobody reads its result, as the line of the program that it stands for raises
     """
@@ -110,6 +112,7 @@ class Op:
     extern: str | None = None
     body: Callable[..., Any] | None = None
     views: bool = False
+    adjoint: bool = False
     may_fail: bool = False
     node_name: str | None = None  # PyTorch's name of the backward node, e.g. "AddBackward0"
     front: Callable[[tuple, dict], tuple[tuple, dict]] | None = (

@@ -51,6 +51,7 @@ from tracejit.ops.shapes import (
 from tracejit.ops.types import (
     COMPLEX,
     FLOATING,
+    SCALAR_NAMES,
     TensorType,
     bool_,
     dtype,
@@ -80,8 +81,12 @@ def _summable(input: Any, d: dtype | None) -> Any:
 
 
 def _ordered(input: Any, name: str) -> Any:
+    """`input`; an error of PyTorch's where it is complex, in words of the kernel that would run."""
     if input.dtype.category == COMPLEX:
-        raise NotImplementedError(f'"{name}" not implemented for complex dtypes')
+        if "()" in name:
+            raise RuntimeError(f"{name}: does not support complex input")
+        kind = SCALAR_NAMES[input.dtype.name]
+        raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
     return input
 
 
@@ -184,14 +189,14 @@ def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     >>> tracejit.tensor([[1.0, 2.0], [3.0, 0.0]]).amax(1).tolist()
     [2.0, 3.0]
     """
-    dims = _nonempty(_ordered(input, "amax"), dim, "amax")
+    dims = _nonempty(_ordered(input, "max_values_cpu"), dim, "amax")
     return amax_record(input, dims=dims, keepdim=bool(keepdim))
 
 
 @reduction
 def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """The smallest element over `dim` (none: all), nan if there is one; ties share the gradient."""
-    dims = _nonempty(_ordered(input, "amin"), dim, "amin")
+    dims = _nonempty(_ordered(input, "min_values_cpu"), dim, "amin")
     return amin_record(input, dims=dims, keepdim=bool(keepdim))
 
 
@@ -203,14 +208,14 @@ def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     >>> tracejit.tensor([[1.0, 5.0], [7.0, 7.0]]).argmax(1).tolist()
     [1, 0]
     """
-    dims = _nonempty(_ordered(input, "argmax"), dim, "argmax")
+    dims = _nonempty(_ordered(input, "argmax()"), dim, "argmax")
     return argmax_record(input, dims=dims, keepdim=bool(keepdim))
 
 
 @reduction
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Position of the first smallest element (or first nan) along `dim`, or in the flat tensor."""
-    dims = _nonempty(_ordered(input, "argmin"), dim, "argmin")
+    dims = _nonempty(_ordered(input, "argmin()"), dim, "argmin")
     return argmin_record(input, dims=dims, keepdim=bool(keepdim))
 
 
@@ -284,7 +289,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     """
     if other is not None or is_tensor(dim) and not isinstance(dim, int):
         return pointwise.maximum(input, dim if other is None else other)
-    _ordered(input, "max")
+    _ordered(input, "max_all" if dim is None else "max()")
     if dim is None:
         return max_record(input, dims=_nonempty(input, None, "max"), keepdim=bool(keepdim))
     return MaxResult(*_with_position(input, dim, bool(keepdim), max_along, "max"))
@@ -295,7 +300,7 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     """min(x): the smallest element. min(x, dim): (values, indices). min(x, y): elementwise."""
     if other is not None or is_tensor(dim) and not isinstance(dim, int):
         return pointwise.minimum(input, dim if other is None else other)
-    _ordered(input, "min")
+    _ordered(input, "min_all" if dim is None else "min()")
     if dim is None:
         return min_record(input, dims=_nonempty(input, None, "min"), keepdim=bool(keepdim))
     return MinResult(*_with_position(input, dim, bool(keepdim), min_along, "min"))

@@ -39,6 +39,7 @@ from tracejit.ops.random_record import (
 from tracejit.ops.record import Op
 from tracejit.ops.types import (
     BOOL,
+    COMPLEX,
     FLOATING,
     INTEGER,
     SCALAR_NAMES,
@@ -61,6 +62,10 @@ def uniform_(self: Any, *bounds: float, generator: Generator | None = None, **na
     """Overwrite with uniform numbers in [from, to), by default [0, 1)."""
     low, high = (*bounds, *(0.0, 1.0)[len(bounds):])
     low, high = named.get("from", low), named.get("to", high)
+    if self.dtype.category == COMPLEX:
+        self.real.uniform_(low, high, generator=generator)
+        self.imag.uniform_(low, high, generator=generator)
+        return self
     floating(self.dtype, "check_uniform_bounds")
     if low > high:
         raise RuntimeError("uniform_ expects to return a [from, to) range, but found "
@@ -74,6 +79,10 @@ def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *,
             generator: Generator | None = None) -> Any:
     """Overwrite with normal numbers."""
     checked_std(std)
+    if self.dtype.category == COMPLEX:  # the standard deviation is that of the whole number
+        self.real.normal_(mean, std * math.sqrt(0.5), generator=generator)
+        self.imag.normal_(0.0, std * math.sqrt(0.5), generator=generator)
+        return self
     floating(self.dtype, "normal_kernel_cpu")
     drawn = _of(self, normal_record, generator)
     return self._assign(scaled(drawn, std, mean))

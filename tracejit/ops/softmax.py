@@ -17,7 +17,7 @@ from tracejit.ops.pointwise_record import convert
 from tracejit.ops.record import apply
 from tracejit.ops.reduction_record import amax_record, reduced_shape, restored
 from tracejit.ops.shapes import normalize_dim, normalize_dims
-from tracejit.ops.types import FLOATING, TensorType, dtype, get_default_dtype
+from tracejit.ops.types import COMPLEX, FLOATING, TensorType, dtype, get_default_dtype
 
 
 def _softmax_body(input: Any, dim: int) -> Any:
@@ -82,7 +82,8 @@ def _finite(x: Any) -> Any:
 
 def _logsumexp_body(input: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     x = widened(input)
-    largest = _finite(amax_record(x, dims=dims, keepdim=True))
+    sizes = x.real if x.dtype.category == COMPLEX else x
+    largest = _finite(amax_record(sizes, dims=dims, keepdim=True))
     total = log(exp(x - largest).sum(dims, True)) + largest
     return convert(total if keepdim else total.squeeze(dims), input.dtype)
 
@@ -111,7 +112,8 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
     """
     if input.dtype.category < FLOATING:
         input = convert(input, get_default_dtype())
-    must_float("logsumexp", input.dtype)
+    if input.dtype.category != COMPLEX:
+        must_float("logsumexp", input.dtype)
     if not len(input.shape):
         return logsumexp(input.unsqueeze(0), 0)
     dims = normalize_dims(dim, len(input.shape))

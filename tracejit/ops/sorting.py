@@ -67,13 +67,13 @@ topk_record = composite(
 )
 
 
-def _must_order(input: Any) -> None:
+def _must_order(input: Any, name: str) -> None:
     if input.dtype.category == COMPLEX:
-        raise RuntimeError("Sort currently does not support complex dtypes on CPU")
+        raise RuntimeError(f" {name} does not support complex dtypes on CPU")
 
 
 def _sorted(input: Any, dim: int, descending: bool) -> tuple[Any, Any]:
-    _must_order(input)
+    _must_order(input, "Sort")
     k = normalize_dim(dim, len(input.shape))
     if not input.shape:
         values, indices = sort_record(input.reshape(1), dim=0, descending=bool(descending))
@@ -127,5 +127,5 @@ def topk(input: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool =
         raise RuntimeError(f"selected index k out of range: k={hint(count)}, size {hint(size)}")
     if not input.shape:
         return TopkResult(*_sorted(input, dim, largest))
-    _must_order(input)
+    _must_order(input, "topk")
     return TopkResult(*topk_record(input, count=count, dim=axis, largest=bool(largest)))

@@ -51,6 +51,19 @@ class dtype:
     def is_signed(self) -> bool:
         return self.name not in ("uint8", "bool")
 
+    def to_real(self) -> dtype:
+        """The dtype of the parts of a complex number; a real dtype itself."""
+        return self if self.category != COMPLEX else float32 if self is complex64 else float64
+
+    def to_complex(self) -> dtype:
+        """The complex dtype whose parts have this dtype, or hold it: complex64 for halves.
+
+        RuntimeError for integers.
+        """
+        if self.category < FLOATING:
+            raise RuntimeError(f"Unknown Complex ScalarType for {SCALAR_NAMES[self.name]}")
+        return self if self.category == COMPLEX else complex128 if self is float64 else complex64
+
     def __repr__(self) -> str:
         return f"tracejit.{self.name}"
 

@@ -66,6 +66,9 @@ unique_record = Op("unique", "extern", ("input",), outputs=("out", "inverse", "c
 
 def _distinct(input: Any, dim: int | None, consecutive: bool) -> tuple[Any, Any, Any]:
     """(values, inverse, counts) of elements, or of slices along `dim`."""
+    if input.dtype.category == COMPLEX:
+        kind = SCALAR_NAMES[input.dtype.name]
+        raise NotImplementedError(f"\"unique\" not implemented for '{kind}'")
     if dim is None:
         values, inverse, counts = unique_record(input.reshape(-1, 1), consecutive=consecutive)
         return values.reshape(-1), inverse.reshape(tuple(input.shape)), counts

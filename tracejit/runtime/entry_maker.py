@@ -88,6 +88,7 @@ class EntryMaker:
             recorder.numbers.guarded_questions(),
             self._number_place,
             self.state.objects() if self.call.identities else (),
+            recorder.offsets_read,
         )
         self.numbers = reader(recipes.numbers, self._number_place)
         self.places = recipes.places

@@ -1,0 +1,74 @@
+"""Rows of what is done with complex numbers, and of functions of one or two of them."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from tests.opinfo import COMPLEX, FLOATS, OpInfo, Sample, array
+from tests.ops.rows_linalg import shaped
+from tracejit.ops.types import dtype
+
+
+def unary(rng: np.random.Generator, d: dtype) -> Iterable[Sample]:
+    yield Sample((array(rng, d, 2, 3),))
+    yield Sample((array(rng, d, 0, 2),))
+    yield Sample((array(rng, d),))
+
+
+def row(name: str, samples: Callable = unary, **keywords: Any) -> OpInfo:
+    return OpInfo(f"{name}.complex", samples, **{"dtypes": COMPLEX, "ulp": 16, **keywords})
+
+
+def of_real(name: str, samples: Callable, **keywords: Any) -> OpInfo:
+    return OpInfo(name, samples, **{"dtypes": FLOATS, "specials": False, **keywords})
+
+
+def numbers(rng: np.random.Generator, d: dtype) -> Iterable[Sample]:
+    for number in (2, 0.5, -1 + 2j, 0):
+        yield Sample((array(rng, d, 3), number))
+
+
+def bases(rng: np.random.Generator, d: dtype) -> Iterable[Sample]:
+    for number in (2, -1 + 2j):
+        yield Sample((number, array(rng, d, 3)))
+
+
+def magnitudes(rng: np.random.Generator, d: dtype) -> Iterable[Sample]:
+    """Not negative: there PyTorch's gradient has the other sign than differences."""
+    yield Sample((array(rng, d, 2, 3, low=0.1), array(rng, d, 3)))
+
+
+def attribute(name: str) -> Callable:
+    return lambda x: getattr(x, name)
+
+
+def written(part: str) -> Callable:
+    def call(x: Any) -> Any:
+        x = x.clone()
+        getattr(x, part).mul_(3)
+        return x
+
+    return call
+
+
+PAIR = shaped(((2, 3), (3,)), ((), (2,)))
+ROWS = [
+    of_real("complex", PAIR),
+    of_real("polar", magnitudes, ulp=4, cancel=4),
+    of_real("view_as_complex", shaped(((3, 2),), ((2, 3, 2),)), strides=False),
+    of_real("angle", unary),
+    row("view_as_real", shaped(((2, 3),), ((),))),
+    *(row(name) for name in (
+        "conj", "real", "imag", "angle", "abs", "sgn", "isreal", "exp", "log",
+        "sqrt", "sin", "cos", "tanh", "reciprocal", "square", "sigmoid", "sum", "mean", "var")),
+    *(row(f"written_{part}", function=written(part)) for part in ("real", "imag")),
+    *(row(name, shaped(((2, 3),),), function=attribute(name)) for name in ("H", "mH", "T")),
+    *(row(name, PAIR) for name in ("mul", "div", "add", "eq")),
+    row("pow", PAIR, second_order=False), row("pow.numbers", numbers),
+    row("pow.base", bases),
+    row("matmul", shaped(((2, 3), (3, 4)), ((2, 2, 3), (3,))), cancel=4),
+    row("prod", shaped(((2, 3),))),
+    row("cat", lambda rng, d: [Sample(([array(rng, d, 2), array(rng, d, 3)],))]),
+    row("norm", shaped(((2, 3),))),
+]  # fmt: skip
