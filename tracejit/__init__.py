@@ -34,6 +34,12 @@ from tracejit.eager.printing import set_printoptions
 from tracejit.eager.size import Size, broadcast_shapes
 from tracejit.eager.tensor_types import CPU_TYPES as _CPU_TYPES
 from tracejit.ops.activations import relu, relu_, selu
+from tracejit.ops.autocast import (
+    clear_autocast_cache, get_autocast_cpu_dtype, get_autocast_dtype, get_autocast_gpu_dtype,
+    is_autocast_cache_enabled, is_autocast_cpu_enabled, is_autocast_enabled,
+    set_autocast_cache_enabled, set_autocast_cpu_dtype, set_autocast_cpu_enabled,
+    set_autocast_dtype, set_autocast_enabled, set_autocast_gpu_dtype,
+)  # fmt: skip
 from tracejit.ops.contraction import einsum
 from tracejit.ops.convolution import (
     conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d,
@@ -158,12 +164,12 @@ _COMPILING = {
     "CaptureError": "tracejit.capture.recorder",
     "compare": "tracejit.debug.compare",
 }
+_CASTING = dict.fromkeys(("autocast",), "tracejit.amp")
 _SAVING = dict.fromkeys(("load", "save"), "tracejit.serialization")
-_LATER = {**_COMPILING, **_SAVING}
+_LATER = {**_CASTING, **_COMPILING, **_SAVING}
 _SUBMODULES = (
-    "config", "datasets", "debug", "distributions", "jit", "linalg", "logs", "nn", "optim",
-    "safetensors", "serialization", "special", "utils",
-    "serialization", "special", "utils",
+    "amp", "config", "cpu", "datasets", "debug", "distributions", "jit", "linalg", "logs", "nn",
+    "optim", "safetensors", "serialization", "special", "utils",
 )  # fmt: skip
 
 

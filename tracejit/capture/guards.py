@@ -24,6 +24,7 @@ from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.tape import grad_fn_of
 from tracejit.eager.tensor import Tensor
+from tracejit.ops import autocast
 from tracejit.ops.types import get_default_dtype
 
 
@@ -65,6 +66,7 @@ class Guards:
             "Tensor": Tensor,
             "active": active,
             "default_dtype": get_default_dtype,
+            "autocast": autocast.switches,
             "copysign": math.copysign,
             "is_leaf": is_leaf,
             "hooks_of": hooks_of,
@@ -141,6 +143,13 @@ class Guards:
         default = self._constant(get_default_dtype())
         self._fail(
             f"default_dtype() is not {default}", None, f"default dtype is {get_default_dtype()}"
+        )
+        casting = self._constant(autocast.switches.state)
+        on = "on" if autocast.switches.on else "off"
+        self._fail(
+            f"autocast.state is not {casting} and autocast.state != {casting}",
+            None,
+            f"autocast is {on}",
         )
 
     def _place(self, place: Place) -> str:

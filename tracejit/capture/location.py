@@ -15,7 +15,10 @@ from types import CodeType, FrameType, FunctionType
 from tracejit.ir.graph import Location
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-RECURRENCE = os.path.join(PACKAGE, "nn", "recurrence.py")  # whose loops are rolled as the user's
+REWRITTEN = (  # own files whose control flow becomes regions, as the user's
+    os.path.join(PACKAGE, "amp", "finite_step.py"),
+    os.path.join(PACKAGE, "nn", "recurrence.py"),
+)
 _MACHINERY = ("<frozen importlib", "<frozen zipimport", "<frozen abc>")
 _HOOKS = ("__subclasshook__", "_check_methods")  # what `isinstance(x, Iterator)` runs
 _SIZES = os.path.join("tracejit", "ir", "sizes.py")

@@ -50,5 +50,8 @@ class LoopRegion(RegionRecorder):
             draws = self.generators[id(generator)] = Draws(generator, tensor, state)
         return draws
 
+    def settled(self, container: Any) -> None:
+        self.parent.settled(container)
+
     def appending(self, container: list) -> Callable[[Any], None]:
         return lambda element: self.body.append(container, element)

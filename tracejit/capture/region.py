@@ -223,7 +223,7 @@ class RegionRecorder(Recorder):
         return self.run(REGISTRY["clone"], (tensor,), {})
 
     def settled(self, container: Any) -> None:
-        self.parent.settled(container)
+        raise Refused("an optimizer makes the state of its parameters")
 
     def owned(self, containers: Sequence[Any]) -> None:
         self.own += containers

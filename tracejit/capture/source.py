@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
-from tracejit.capture.location import RECURRENCE, is_own
+from tracejit.capture.location import REWRITTEN, is_own
 from tracejit.capture.rewrite import rewrite_function
 from tracejit.capture.rewrite_expressions import BOUND, RUNTIME
 from tracejit.capture.rewrite_names import Function
@@ -141,7 +141,7 @@ def _converted_code(function: FunctionType) -> CodeType | None:
 
 
 def _left_alone(code: CodeType) -> bool:
-    if is_own(code) and code.co_filename != RECURRENCE or is_converted(code):
+    if is_own(code) and code.co_filename not in REWRITTEN or is_converted(code):
         return True
     installed = "site-packages" in code.co_filename or "dist-packages" in code.co_filename
     return code.co_filename.startswith(_LIBRARY) and not installed

@@ -482,7 +482,9 @@ class State:
 
 _SLOT = MemberDescriptorType
 # Modules of ours whose objects hold what the user put into them.
-_USERS_STATE = ("tracejit.distributions", "tracejit.nn", "tracejit.optim", "tracejit.utils")
+_USERS_STATE = tuple(
+    f"tracejit.{room}" for room in ("amp", "cpu", "cuda", "distributions", "nn", "optim", "utils")
+)
 _QUIET = (type(object.__init__), type(object.__new__), type(int.real), type(str.join))
 _WITH_ATTRIBUTES = ("object", "module", "identity", "tensor", "function")
 

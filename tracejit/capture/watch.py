@@ -34,6 +34,7 @@ _INSTALLED = (
     "<frozen ",
 )
 _LIBRARY = (
+    PACKAGE + "amp",
     PACKAGE + "distributions",
     PACKAGE + "nn",
     PACKAGE + "optim",

@@ -13,6 +13,7 @@ from typing import Any
 
 from tracejit.eager.recording import active
 from tracejit.nn import functional as F
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.joining import stack
 from tracejit.ops.pointwise_logic import where
 
@@ -71,6 +72,7 @@ def _loop_where(
     return stack(outputs), state
 
 
+@autocasts(cuda="lower")
 def over_time(
     step: Callable, input: Any, state: State, weights: Weights, backward: bool, present: Any
 ) -> tuple[Any, State]:
@@ -89,3 +91,6 @@ def over_time(
         loop = recorder.adapted(loop)
     outputs, state = loop(step, inputs, state, weights, *rest)
     return outputs.flip(0) if backward else outputs, state
+
+
+lstm_over_time = autocasts(cpu="lower", cuda="lower")(over_time)

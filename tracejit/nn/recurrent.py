@@ -19,6 +19,7 @@ from tracejit.nn.parameter import Parameter
 from tracejit.nn.recurrence import (
     State,
     gru_step,
+    lstm_over_time,
     lstm_step,
     over_time,
     relu_step,
@@ -126,13 +127,13 @@ class RNNBase(Module):
 
     def _layers(self, input: Any, states: State, present: Any) -> tuple[Any, State]:
         """All layers over (T, N, features), from stacked states; (outputs, stacked states)."""
-        step = _STEPS[self.mode]
+        step, run = _STEPS[self.mode], lstm_over_time if self.mode == "LSTM" else over_time
         after: list[State] = []
         for layer in range(self.num_layers):
             outputs = []
             for suffix in ("", "_reverse")[: self._directions()]:
                 state = tuple(x[len(after)] for x in states)
-                output, last = over_time(
+                output, last = run(
                     step, input, state, self._weights(layer, suffix), suffix != "", present
                 )
                 outputs.append(output)

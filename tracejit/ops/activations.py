@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import must_float
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_logic import where
@@ -196,6 +197,7 @@ _softplus = pointwise(
         input * beta > threshold, grad, grad * sigmoid(input * beta)))
 
 
+@autocasts(cuda="float32")
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """log(1 + exp(beta * input)) / beta; `input` itself where beta * input > threshold."""
     return _softplus(input, beta, threshold)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.ops import shapes
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.max_pool_record import adaptive_max_pool_records
 from tracejit.ops.movement import as_size
 from tracejit.ops.pooling import batched, integers
@@ -114,6 +115,7 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
     return _adaptive_avg_pool(2, input, output_size)
 
 
+@autocasts(cpu="float32")
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
     """The means of windows that cover (N, C, D, H, W) or (C, D, H, W): see
     `adaptive_avg_pool2d`."""
@@ -142,6 +144,7 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
     return _adaptive_max_pool(2, input, output_size, return_indices)
 
 
+@autocasts(cpu="float32")
 def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
     """The largest elements of windows that cover (N, C, D, H, W) or (C, D, H, W): see
     `adaptive_max_pool2d`."""

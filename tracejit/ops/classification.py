@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.ops import shapes
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite, must_float, widened
 from tracejit.ops.creation import iota
 from tracejit.ops.losses import legacy, reduced
@@ -144,6 +145,7 @@ def _check(input: Any, target: Any, weight: Any, reduction: str) -> None:
         raise ValueError(f"{reduction} is not a valid value for reduction")
 
 
+@autocasts(cpu="float32", cuda="float32")
 def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: bool | None = None,
                   ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Any:
@@ -191,6 +193,7 @@ def _soft_cross_entropy(input: Any, target: Any, weight: Any, reduction: str,
     return reduced(loss, reduction)
 
 
+@autocasts(cpu="float32", cuda="float32")
 def nll_loss(input: Any, target: Any, weight: Any = None, size_average: bool | None = None,
              ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Any:
     """-input at the class `target` names: `cross_entropy` of logarithms of probabilities."""

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.pointwise_record import convert
 from tracejit.ops.record import Op
 from tracejit.ops.types import FLOATING, SCALAR_NAMES, TensorType, bool_, dtype, float32
@@ -46,6 +47,7 @@ def must_float(name: str, d: dtype) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for '{SCALAR_NAMES[d.name]}'")
 
 
+@autocasts(cpu="lower", cuda="lower")
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None,
                                  dropout_p: float = 0.0, is_causal: bool = False,
                                  scale: float | None = None) -> Any:

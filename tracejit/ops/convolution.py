@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.ops import shapes
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite
 from tracejit.ops.convolution_record import (
     conv_input_record,
@@ -230,12 +231,14 @@ def _transpose(
     return result if len(input.shape) == count + 2 else result.squeeze(0)
 
 
+@autocasts(cpu="lower", cuda="lower")
 def conv1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Any:  # fmt: skip
     """Sums of products over windows of (N, C, L): see `conv2d`."""
     return _convolve(1, input, weight, bias, stride, padding, dilation, groups)
 
 
+@autocasts(cpu="lower", cuda="lower")
 def conv2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Any:  # fmt: skip
     """Sums of products over windows of `input` (N, C, H, W) or (C, H, W), for each of the O filters
@@ -254,12 +257,14 @@ def conv2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: 
     return _convolve(2, input, weight, bias, stride, padding, dilation, groups)
 
 
+@autocasts(cpu="lower", cuda="lower")
 def conv3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Any:  # fmt: skip
     """Sums of products over windows of (N, C, D, H, W): see `conv2d`."""
     return _convolve(3, input, weight, bias, stride, padding, dilation, groups)
 
 
+@autocasts(cpu="lower", cuda="lower")
 def conv_transpose1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
                      output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Any:  # fmt: skip
@@ -267,6 +272,7 @@ def conv_transpose1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1,
     return _transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@autocasts(cpu="lower", cuda="lower")
 def conv_transpose2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
                      output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Any:  # fmt: skip
@@ -283,6 +289,7 @@ def conv_transpose2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1,
     return _transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@autocasts(cpu="lower", cuda="lower")
 def conv_transpose3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
                      output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Any:  # fmt: skip

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from tracejit.ops import creation, pointwise
+from tracejit.ops import autocast, creation, pointwise
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import broadcast_dims, known_same_shape
 from tracejit.ops.types import COMPLEX, TensorType, dtype_of_number
@@ -50,9 +50,13 @@ def cotangents(op: Op, grads: Sequence[Any], operands: Sequence[Any], outputs: S
 
     A rule of a variadic operand (`*tensors`) returns one gradient for each operand of the tail.
 
+    Autocast does not reach into rules: they compute in the dtypes of what they are given.
     Rules are written for real numbers: grad times a derivative. Where the derivative is complex,
     PyTorch's gradient is grad times its conjugate, the conjugate of (conj(grad) times it).
     """
+    if autocast.switches.on:
+        with autocast.switched_off():
+            return cotangents(op, grads, operands, outputs, attributes, needed)
     conjugated = not op.adjoint and _complex_slope(op, grads, operands, outputs, tuple(needed))
     if conjugated:
         grads = [None if g is None else pointwise.conj(g) for g in grads]

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import convert
 from tracejit.ops.shapes import broadcast, equal, hint, same
 from tracejit.ops.types import FLOATING, SCALAR_NAMES, result_type
 
 
+@autocasts(cuda="float32")
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between vectors along `dim` of two floating tensors that broadcast.
 
@@ -56,6 +58,7 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6,
 
 
 @method()
+@autocasts(cuda="float32")
 def dist(input: Any, other: Any, p: float = 2) -> Any:
     """The p-norm of input - other, which broadcast.
 
@@ -74,6 +77,7 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
           "donot_use_mm_for_euclid_dist")  # fmt: skip
 
 
+@autocasts(cpu="float32", cuda="float32")
 def cdist(x1: Any, x2: Any, p: float = 2.0,
           compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Any:  # fmt: skip
     """The p-norms of the differences of all rows of `x1` (..., n, k) and `x2` (..., m, k).

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.ops import creation
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.movement import as_size, typed
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_tensor, where
@@ -223,6 +224,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
 
 
 @method()
+@autocasts(cpu="widest")
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
     """`input` with the slices of `source` written at positions `index` of dimension `dim`."""
     k = normalize_dim(dim, len(input.shape))
@@ -393,6 +395,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
 
 
 @method()
+@autocasts(cuda="widest")
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     """`input` with src[i][j] added at [index[i][j]][j] (for dim 0), in row-major order of `src`.
 

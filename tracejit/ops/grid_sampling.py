@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any
 
 from tracejit.ops import creation, shapes
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.gather_scatter import gather_record
 from tracejit.ops.movement import as_size
 from tracejit.ops.pointwise import convert, where
@@ -142,6 +143,7 @@ def _check(input: Any, grid: Any, mode: str) -> None:
         )
 
 
+@autocasts(cpu="float32", cuda="widest")
 def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: bool | None = None) -> Any:  # fmt: skip
     """`input`, floating, (N, C, H, W) or (N, C, D, H, W), read at the places `grid` (N, ..., 2 or

@@ -11,6 +11,7 @@ from typing import Any
 
 from tracejit.ops import shapes
 from tracejit.ops.activations import placed, softplus
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite, must_float
 from tracejit.ops.joining import cat
 from tracejit.ops.operators import method
@@ -161,6 +162,7 @@ def tanhshrink(input: Any) -> Any:
 
 
 # -- with a weight, or gated -----------------------------------------------------------------------
+@autocasts(cpu="lower", cuda="lower")
 def prelu(input: Any, weight: Any) -> Any:
     """`input` where positive, else `weight` times it: one weight, or one for each channel
     (dimension 1).

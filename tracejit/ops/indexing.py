@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ops import gather_scatter
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite
 from tracejit.ops.creation import fitting
 from tracejit.ops.gather_scatter import index_select, is_mask
@@ -375,6 +376,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
 
 
 @method()
+@autocasts(cuda="widest")
 def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
     """`input` with `values` written (or added) at index tensors for its first dimensions.
 

@@ -27,6 +27,7 @@ from tracejit.ops import (
     scatter_reduce,
     tensor_products,
 )
+from tracejit.ops.autocast import not_cast
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_record import is_number, must_be_real
 from tracejit.ops.shapes import equal
@@ -95,6 +96,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 
 def twin(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """The method that stores `function(self, ...)` in self."""
+    @not_cast
     def call(self: Any, *arguments: Any, **keywords: Any) -> Any:
         self._assign(function(self, *arguments, **keywords))
         return self

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ops import shapes
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_record import convert, decisive, device_of
@@ -115,6 +116,7 @@ def _want_dims(x: Any, ndim: int, text: str) -> None:
 
 
 @method()
+@autocasts(cpu="lower", cuda="lower")
 def matmul(input: Any, other: Any) -> Any:
     """The product of vectors, matrices, or stacks of matrices that broadcast.
 
@@ -189,6 +191,7 @@ mv_record = composite(
 
 
 @method()
+@autocasts(cpu="lower", cuda="lower")
 def mm(input: Any, mat2: Any) -> Any:
     """(n, k) times (k, m); no broadcasting."""
     _want_dims(input, 2, "self must be a matrix")
@@ -197,6 +200,7 @@ def mm(input: Any, mat2: Any) -> Any:
 
 
 @method()
+@autocasts(cpu="lower", cuda="lower")
 def bmm(input: Any, mat2: Any) -> Any:
     """(b, n, k) times (b, k, m); no broadcasting."""
     _want_dims(input, 3, "batch1 must be a 3D tensor")
@@ -207,6 +211,7 @@ def bmm(input: Any, mat2: Any) -> Any:
 
 
 @method()
+@autocasts(cuda="lower")
 def mv(input: Any, vec: Any) -> Any:
     """(n, k) times (k,)."""
     if len(input.shape) != 2 or len(vec.shape) != 1:
@@ -221,6 +226,7 @@ def mv(input: Any, vec: Any) -> Any:
 
 
 @method()
+@autocasts(cuda="widest")
 def dot(input: Any, tensor: Any) -> Any:
     """The sum of products of two vectors."""
     if len(input.shape) != 1 or len(tensor.shape) != 1:
@@ -243,6 +249,7 @@ def outer(input: Any, vec2: Any) -> Any:
 
 
 @method()
+@autocasts(cpu="lower", cuda="lower")
 def inner(input: Any, other: Any) -> Any:
     """Sums of products along the last dimension of both; a product where one is 0-dim.
 
@@ -262,6 +269,7 @@ def inner(input: Any, other: Any) -> Any:
 
 
 @method()
+@autocasts(cpu="lower", cuda="lower")
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * (mat1 @ mat2); `input` broadcasts."""
     _want_dims(mat1, 2, f"mat1 must be a matrix, got {len(mat1.shape)}-D tensor")
@@ -271,6 +279,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
 
 
 @method()
+@autocasts(cpu="lower", cuda="lower")
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * bmm(batch1, batch2); `input` broadcasts."""
     _want_dims(batch1, 3, "batch1 must be a 3D tensor")
@@ -364,6 +373,7 @@ linear_record = Op(
            "bias": lambda grad: grad})
 
 
+@autocasts(cpu="lower", cuda="lower")
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """input @ weight.T + bias, for `input` (..., k), `weight` (n, k) and `bias` (n,) or None.
 

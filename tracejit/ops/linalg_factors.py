@@ -10,6 +10,7 @@ from collections import namedtuple
 from typing import Any
 
 from tracejit.ops import linalg_arrays
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.creation import eye_of
 from tracejit.ops.joining import cat
 from tracejit.ops.linalg import matmul
@@ -87,6 +88,7 @@ def _cholesky(A: Any, upper: bool, check: str) -> tuple[Any, Any]:
     return cholesky_record(A, upper=bool(upper), check=check)
 
 
+@autocasts(cpu="float32")
 def cholesky(A: Any, *, upper: bool = False) -> Any:
     """The lower triangular L with A = L @ L.T, of symmetric positive-definite matrices (..., n, n).
 
@@ -102,6 +104,7 @@ def cholesky(A: Any, *, upper: bool = False) -> Any:
     return _cholesky(A, upper, "linalg.cholesky")[0]
 
 
+@autocasts(cpu="float32")
 def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
     """(L, info): `info` is 0, or the order of the first minor that is not positive."""
     return CholeskyResult(*_cholesky(A, upper, "linalg.cholesky_ex" if check_errors else ""))
@@ -170,6 +173,7 @@ qr_record = Op(
 )  # fmt: skip
 
 
+@autocasts(cpu="float32")
 def qr(A: Any, mode: str = "reduced") -> Any:
     """(Q, R) with A = Q @ R: orthogonal columns, and an upper triangle.
 
@@ -343,6 +347,7 @@ def lu(A: Any, *, pivot: bool = True) -> Any:
     return lu_unpack(LU, pivots)
 
 
+@autocasts(cpu="float32")
 def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
     """`linalg.solve` for A of which `linalg.lu_factor` is given; for A.T where `adjoint`."""
     check_sides("linalg.lu_solve", LU, B, left)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ops import linalg_arrays
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.linalg import matmul
 from tracejit.ops.linalg_checks import LinAlgError, must_be_float, must_be_square, title
 from tracejit.ops.linalg_solvers import is_vector, product_batch, solution_type, turned
@@ -79,6 +80,7 @@ pinv_record = Op(
 )  # fmt: skip
 
 
+@autocasts(cpu="float32")
 def pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None,
          rtol: Any = None) -> Any:  # fmt: skip
     """The pseudo-inverse (..., n, m) of matrices (..., m, n).
@@ -220,6 +222,7 @@ def _check_lstsq(A: Any, B: Any, driver: str | None) -> None:
         raise RuntimeError(f"{name}: parameter `driver` should be one of ({', '.join(_DRIVERS)})")
 
 
+@autocasts(cpu="float32")
 def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:
     """(solution, residuals, rank, singular_values): the X for which A @ X is nearest to B.
 

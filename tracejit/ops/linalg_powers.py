@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.creation import eye_of, zeros_of
 from tracejit.ops.joining import cat
 from tracejit.ops.linalg import dot, matmul
@@ -186,6 +187,7 @@ def _chained(matrices: Sequence[Any]) -> Any:
     return part(0, len(matrices) - 1)
 
 
+@autocasts(cpu="lower", cuda="lower")
 def multi_dot(tensors: Sequence[Any]) -> Any:
     """The product of two or more matrices, in the order that takes the fewest multiplications.
 
@@ -210,6 +212,7 @@ def multi_dot(tensors: Sequence[Any]) -> Any:
     return result.squeeze(0) if row else result
 
 
+@autocasts(cpu="lower", cuda="lower")
 def chain_matmul(*matrices: Any) -> Any:
     """`linalg.multi_dot` of the arguments, which are matrices; one alone is returned."""
     if not matrices:

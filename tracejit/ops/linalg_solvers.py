@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ops import linalg_arrays, shapes
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.creation import eye_of
 from tracejit.ops.linalg import matmul
 from tracejit.ops.linalg_checks import (
@@ -84,6 +85,7 @@ def _check_square(name: str, A: Any, half: str | None = None) -> None:
     must_be_float(name, A, half)
 
 
+@autocasts(cpu="float32")
 def inv(A: Any) -> Any:
     """The inverse of square matrices (..., n, n).
 
@@ -98,6 +100,7 @@ def inv(A: Any) -> Any:
     return inv_record(A, check="linalg.inv")[0]
 
 
+@autocasts(cpu="float32")
 def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
     """(inverse, info): `info` is 0, or the number of the first pivot that is 0."""
     _check_square("linalg.inv", A)
@@ -105,6 +108,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
 
 
 @method()
+@autocasts(cpu="float32")
 def inverse(input: Any) -> Any:
     """`linalg.inv`."""
     return inv(input)
@@ -190,6 +194,7 @@ def _solved(name: str, A: Any, B: Any, left: bool, check: str) -> tuple[Any, Any
     return (result.squeeze(-1) if vector else result), info
 
 
+@autocasts(cpu="float32")
 def solve(A: Any, B: Any, *, left: bool = True) -> Any:
     """The X of A @ X = B, or of X @ A = B where `left` is False.
 
@@ -254,6 +259,7 @@ def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True,
 
 
 @method()
+@autocasts(cpu="float32")
 def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = False,
                      unitriangular: bool = False) -> Any:  # fmt: skip
     """(solution of A @ X = input, A); of A.T @ X = input where `transpose`."""
@@ -269,6 +275,7 @@ def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = F
 
 
 @method()
+@autocasts(cpu="float32")
 def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
     """The X of L @ L.T @ X = input, or of L.T @ L @ X where `upper`; (n, k) and (n, n).
 
@@ -296,6 +303,7 @@ def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
 
 
 @method()
+@autocasts(cpu="float32")
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     """The inverse of the matrix whose Cholesky factor is given."""
     must_be_square("cholesky_inverse", input)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.creation import eye_of
 from tracejit.ops.linalg import matmul
 from tracejit.ops.linalg_checks import (
@@ -147,6 +148,7 @@ def _check_svd(A: Any, driver: str | None) -> None:
         )
 
 
+@autocasts(cpu="float32")
 def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:
     """(U, S, Vh) with A = U @ diag(S) @ Vh: orthogonal matrices, and values in falling order.
 
@@ -162,6 +164,7 @@ def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any
     return SvdResult(*svd_record(A, full_matrices=bool(full_matrices)))
 
 
+@autocasts(cpu="float32")
 def svdvals(A: Any, *, driver: str | None = None) -> Any:
     """The singular values of `svd`."""
     _check_svd(A, driver)
@@ -249,6 +252,7 @@ def _is_upper(A: Any, UPLO: str) -> bool:
     return UPLO.upper() == "U"
 
 
+@autocasts(cpu="float32")
 def eigh(A: Any, UPLO: str = "L") -> Any:
     """(eigenvalues in rising order, eigenvectors as columns) of symmetric matrices (..., n, n).
 
@@ -263,6 +267,7 @@ def eigh(A: Any, UPLO: str = "L") -> Any:
     return EighResult(*eigh_record(A, upper=_is_upper(A, UPLO)))
 
 
+@autocasts(cpu="float32")
 def eigvalsh(A: Any, UPLO: str = "L") -> Any:
     """The eigenvalues of `eigh`."""
     return eigvalsh_record(A, upper=_is_upper(A, UPLO))

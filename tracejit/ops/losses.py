@@ -12,6 +12,7 @@ from typing import Any
 
 from tracejit.ops import shapes
 from tracejit.ops.activations import logsigmoid
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite, widened
 from tracejit.ops.pointwise_logic import clamp, clamp_min, where
 from tracejit.ops.pointwise_math import exp, log, log1p, sigmoid, sign
@@ -131,6 +132,7 @@ _absolute_error = pointwise(
 mse_record = loss_record("mse_loss", _squared_error)
 
 
+@autocasts(cpu="float32", cuda="float32")
 def mse_loss(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
              reduction: str = "mean") -> Any:
     """(input - target) ** 2.
@@ -142,6 +144,7 @@ def mse_loss(input: Any, target: Any, size_average: bool | None = None, reduce: 
     return _loss(mse_record, (input, target), None, legacy(reduction, size_average, reduce))
 
 
+@autocasts(cpu="float32", cuda="float32")
 def l1_loss(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
             reduction: str = "mean") -> Any:
     """|input - target|."""
@@ -166,6 +169,7 @@ _huber = pointwise(
 huber_record = loss_record("huber_loss", _huber)
 
 
+@autocasts(cpu="float32")
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
     """Half the squared difference below `delta`, linear beyond. ValueError unless `delta` > 0."""
     if delta <= 0:
@@ -188,6 +192,7 @@ _smooth = pointwise(
 smooth_l1_record = loss_record("smooth_l1_loss", _smooth, "SmoothL1LossBackward0")
 
 
+@autocasts(cpu="float32", cuda="float32")
 def smooth_l1_loss(input: Any, target: Any, size_average: bool | None = None,
                    reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0) -> Any:
     """`huber_loss` divided by `beta`; with `beta` 0 it is `l1_loss`."""
@@ -235,6 +240,7 @@ bce_record = loss_record("binary_cross_entropy", _bce)
 bce_logits_record = loss_record("binary_cross_entropy_with_logits", _bce_logits)
 
 
+@autocasts(cpu="float32", cuda="unsafe")
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None,
                          size_average: bool | None = None, reduce: bool | None = None,
                          reduction: str = "mean") -> Any:
@@ -242,6 +248,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None,
     return _loss(bce_record, (input, target), weight, legacy(reduction, size_average, reduce))
 
 
+@autocasts(cpu="float32", cuda="float32")
 def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None,
                                      size_average: bool | None = None, reduce: bool | None = None,
                                      reduction: str = "mean", pos_weight: Any = None) -> Any:
@@ -253,6 +260,7 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
+@autocasts(cpu="float32", cuda="float32")
 def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
            reduction: str = "mean", log_target: bool = False) -> Any:
     """target * (log(target) - input), `input` being logarithms; "batchmean" is per sample."""

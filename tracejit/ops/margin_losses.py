@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.ops.activations import logsigmoid
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.control import ErrorOf, raise_if_record
 from tracejit.ops.losses import legacy, reduced
 from tracejit.ops.moments import norm
@@ -19,6 +20,7 @@ from tracejit.ops.pointwise_math import exp, log, log1p
 from tracejit.ops.shapes import hint, shape_text
 
 
+@autocasts(cpu="float32", cuda="float32")
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0,
                         size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Any:  # fmt: skip
@@ -34,6 +36,7 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
     return reduced(each, legacy(reduction, size_average, reduce))
 
 
+@autocasts(cpu="float32", cuda="float32")
 def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0,
                          size_average: bool | None = None, reduce: bool | None = None,
                          reduction: str = "mean") -> Any:  # fmt: skip
@@ -43,6 +46,7 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0,
     return reduced(far + near, legacy(reduction, size_average, reduce))
 
 
+@autocasts(cpu="float32", cuda="float32")
 def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0,
                           size_average: bool | None = None, reduce: bool | None = None,
                           reduction: str = "mean") -> Any:  # fmt: skip
@@ -59,6 +63,7 @@ def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float =
     return reduced(near + far, legacy(reduction, size_average, reduce))
 
 
+@autocasts(cpu="float32", cuda="float32")
 def soft_margin_loss(input: Any, target: Any, size_average: bool | None = None,
                      reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
     """log(1 + exp(-target * input)), `target` being 1 or -1."""
@@ -74,6 +79,7 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None,
     return reduced(each.mean(-1), legacy(reduction, size_average, reduce))
 
 
+@autocasts(cpu="float32", cuda="float32")
 def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0,
                       weight: Any = None, size_average: bool | None = None,
                       reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
@@ -99,6 +105,7 @@ def _distance(one: Any, other: Any, p: float, eps: float) -> Any:
     return norm(one - other + eps, p, -1)
 
 
+@autocasts(cpu="float32", cuda="float32")
 def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0,
                         p: float = 2, eps: float = 1e-6, swap: bool = False,
                         size_average: bool | None = None, reduce: bool | None = None,
@@ -141,6 +148,7 @@ def _triplets(anchor: Any, positive: Any, negative: Any, distance: Callable[[Any
     return reduced(clamp_min(margin + near - far, 0), reduction)
 
 
+@autocasts(cpu="float32", cuda="float32")
 def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool = False,
                      size_average: bool | None = None, eps: float = 1e-8,
                      reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip

@@ -13,6 +13,7 @@ import math
 from typing import Any
 
 from tracejit.ops import pointwise
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite, widened
 from tracejit.ops.creation import zeros_like
 from tracejit.ops.movement import squeeze_record
@@ -255,6 +256,7 @@ norm_record = composite("norm", ("input",), _norm_body, infer=_type, input=_norm
 
 
 @reduction
+@autocasts(cuda="float32")
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
          dtype: dtype | None = None) -> Any:
     """The p-norm of the elements over `dim` (None: all); the gradient of the 2-norm at 0 is 0.
@@ -303,6 +305,7 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *,
 
 
 @method()
+@autocasts(cuda="float32")
 def renorm(input: Any, p: Any, dim: int, maxnorm: float) -> Any:
     """`input` with each of its slices of dimension `dim` scaled down to the p-norm `maxnorm` where
     it is larger.

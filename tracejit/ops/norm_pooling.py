@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from tracejit.ops import creation, shapes
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.gather_scatter import scatter_record
 from tracejit.ops.movement import as_size
 from tracejit.ops.pooling import avg_pool1d, avg_pool2d, avg_pool3d
@@ -109,6 +110,7 @@ def max_unpool1d(input: Any, indices: Any, kernel_size: Any, stride: Any = None,
     return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
+@autocasts(cpu="float32")
 def max_unpool2d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                  output_size: Any = None) -> Any:  # fmt: skip
     """The maxima that `max_pool2d` of the same windows gave, put back at `indices` among zeros.
@@ -127,6 +129,7 @@ def max_unpool2d(input: Any, indices: Any, kernel_size: Any, stride: Any = None,
     return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
+@autocasts(cpu="float32")
 def max_unpool3d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                  output_size: Any = None) -> Any:  # fmt: skip
     """The maxima of (N, C, D, H, W) or (C, D, H, W) put back: see `max_unpool2d`."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ops import shapes
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.batch_norm import check_channel_types
 from tracejit.ops.composite import composite, must_float, widened
 from tracejit.ops.moments import norm
@@ -59,6 +60,7 @@ layer_norm_record = composite(
     bias=lambda grad: grad)
 
 
+@autocasts(cuda="float32")
 def layer_norm(input: Any, normalized_shape: Sequence[Any], weight: Any = None, bias: Any = None,
                eps: float = 1e-5) -> Any:
     """`input` with mean 0 and variance 1 over its last dimensions, times `weight`, plus `bias`.
@@ -133,6 +135,7 @@ group_norm_record = composite(
     bias=lambda grad: _over_channels(widened(grad)))
 
 
+@autocasts(cuda="float32")
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None,
                eps: float = 1e-5) -> Any:
     """`input` (N, C, ...) with mean 0 and variance 1 over each of `num_groups` groups of channels,
@@ -248,6 +251,7 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
     return input / (mean * alpha + k) ** beta
 
 
+@autocasts(cuda="float32")
 def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Any:
     """`input` divided by its p-norm along `dim`, or by `eps` where the norm is smaller.
 

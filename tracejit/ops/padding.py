@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.ops import creation
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.movement import as_size, typed
 from tracejit.ops.pointwise_record import clone
 from tracejit.ops.record import Op
@@ -172,7 +173,15 @@ def pad(input: Any, pad: Sequence[Any], mode: str = "constant", value: float | N
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     _check_padded_from_itself(input, pairs, mode)
+    wide = mode == "replicate" or mode == "reflect" and len(pairs) < 3
+    return (_padded_in_float32 if wide else _padded)(input, pads, mode)
+
+
+def _padded(input: Any, pads: tuple, mode: str) -> Any:
     for dim, (before, after) in enumerate(pads):
         if type(before) is not int or type(after) is not int or before or after:
             input = _padded_from_itself(input, dim, before, after, mode)
     return input
+
+
+_padded_in_float32 = autocasts(cpu="float32")(_padded)

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from tracejit.ops.autocast import FLOAT32_ON_CUDA, autocasts
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_math import log, rsqrt, sqrt, trunc
@@ -74,6 +75,7 @@ negative = neg
 reciprocal = pointwise(
     "reciprocal", lambda xp, input: 1 / input, "({dtype}(1) / {input})", "float",
     input=lambda grad, out: -grad * out * out)
+reciprocal.casts = FLOAT32_ON_CUDA
 
 _square = pointwise(
     "square", "square", "({input} * {input})", methods=(), node_name="PowBackward0",
@@ -313,6 +315,7 @@ def square(input: Any) -> Any:
     return _square(convert(input, int64) if input.dtype is bool_ else input)
 
 
+@autocasts(cuda="float32")
 def pow(input: Any, exponent: Any) -> Any:
     """input ** exponent.
 
@@ -386,11 +389,13 @@ _addcdiv = pointwise(
     tensor2=lambda grad, tensor1, tensor2, value: -grad * (value * tensor1 / (tensor2 * tensor2)))
 
 
+@autocasts(cuda="widest")
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """input + value * tensor1 * tensor2."""
     return _addcmul(input, tensor1, tensor2, value)
 
 
+@autocasts(cuda="widest")
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """input + value * tensor1 / tensor2; RuntimeError for integers, as in PyTorch."""
     if all(_integral(x) for x in (tensor1, tensor2)):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ops import shapes
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.movement import VIEW_INVERSE, transpose, typed
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_logic import where
@@ -205,6 +206,7 @@ def view_as_real(input: Any) -> Any:
     return view_as_real_record(input)
 
 
+@autocasts(cpu="float32")
 def view_as_complex(input: Any) -> Any:
     """A float32 or float64 tensor of shape (..., 2) as a complex one of shape (...), a view.
 
@@ -290,6 +292,7 @@ polar_record: Op = Op(
            "angle": lambda grad, out: imag_record(conj(out) * grad)})
 
 
+@autocasts(cpu="float32")
 def polar(abs: Any, angle: Any) -> Any:
     """abs * exp(i * angle), of two float32 or two float64 tensors, which broadcast.
 

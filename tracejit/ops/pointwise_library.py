@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from tracejit.ops.autocast import WIDEST_ON_CUDA
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_arithmetic import pow
 from tracejit.ops.pointwise_math import rsqrt
@@ -107,6 +108,7 @@ atan2 = library(
     "atan2", "arctan2", promote_float, BOTH, methods=("atan2", "arctan2"),
     input=lambda grad, input, other: grad * (other / (input * input + other * other)),
     other=lambda grad, input, other: grad * -(input / (input * input + other * other)))
+atan2.casts = WIDEST_ON_CUDA
 
 hypot = library(
     "hypot", "hypot", floating("hypot_cpu"), BOTH,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ops.autocast import FLOAT32_ON_CUDA
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_complex import magnitude, unit
 from tracejit.ops.pointwise_record import convert, copy, must_be_real, pointwise, real_only
@@ -210,3 +211,5 @@ for _function in (
     method()(_function)
 method("fix")(trunc)
 method("absolute", "__abs__")(abs)
+for _record in (exp, expm1, log, log1p, log2, log10, rsqrt, tan, asin, acos, sinh, cosh):
+    _record.casts = FLOAT32_ON_CUDA

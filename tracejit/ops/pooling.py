@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.ops import shapes
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.max_pool_record import max_pool_records
 from tracejit.ops.movement import as_size
 from tracejit.ops.pointwise import div
@@ -248,6 +249,7 @@ def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
                      return_indices)
 
 
+@autocasts(cpu="float32")
 def max_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
     """The largest element of each window of (N, C, D, H, W) or (C, D, H, W): see `max_pool2d`."""
@@ -307,6 +309,7 @@ def avg_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
                      divisor_override)
 
 
+@autocasts(cpu="float32")
 def avg_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                ceil_mode: bool = False, count_include_pad: bool = True,
                divisor_override: int | None = None) -> Any:

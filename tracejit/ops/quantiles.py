@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.creation import full_of
 from tracejit.ops.gather_scatter import gather_record
 from tracejit.ops.movement import expand, movedim
@@ -106,6 +107,7 @@ def _between(values: Any, places: Any, interpolation: str) -> Any:
 
 
 @method()
+@autocasts(cpu="float32")
 def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *,
              interpolation: str = "linear") -> Any:
     """The values below which the fraction `q` (a number, or a vector of them) of the elements along
@@ -124,6 +126,7 @@ def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, 
 
 
 @method()
+@autocasts(cpu="float32")
 def nanquantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *,
                 interpolation: str = "linear") -> Any:
     """`quantile` of what is not nan; nan where there is nothing else."""

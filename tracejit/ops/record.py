@@ -19,6 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from tracejit.ops import autocast
+
 REGISTRY: dict[str, Op] = {}
 
 
@@ -118,6 +120,7 @@ class Op:
     front: Callable[[tuple, dict], tuple[tuple, dict]] | None = (
         None  # promotes and normalises a call
     )
+    casts: dict[str, str | None] | None = None  # what autocast does to a call, by device
 
     def __post_init__(self) -> None:
         if self.name in REGISTRY:
@@ -127,8 +130,12 @@ class Op:
             name: tuple(inspect.signature(rule).parameters) for name, rule in self.rules.items()
         }
         self.variadic = bool(self.operands) and self.operands[-1].startswith("*")
+        if self.body is not None:
+            self.body = autocast.not_cast(self.body)
 
     def __call__(self, *operands: Any, **attributes: Any) -> Any:
+        if self.casts is not None and autocast.switches.on:
+            return autocast.cast_call(self, self.casts, operands, attributes)
         if self.front is not None:
             operands, attributes = self.front(operands, attributes)
         return apply(self, operands, attributes)

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.ops import pointwise
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite
 from tracejit.ops.creation import zeros_of
 from tracejit.ops.gather_scatter import gather_record, scatter_add_record
@@ -111,6 +112,7 @@ def _nonempty(input: Any, dim: Any, name: str) -> tuple[int, ...]:
 
 
 @reduction
+@autocasts(cuda="float32")
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Any:
     """The sum over `dim` (None: all). Integers and bools sum in int64.
 
@@ -160,6 +162,7 @@ def _expandable(shape: tuple, target: tuple) -> bool:
 
 
 @reduction
+@autocasts(cpu="float32", cuda="float32")
 def prod(input: Any, dim: int | None = None, keepdim: bool = False, *,
          dtype: dtype | None = None) -> Any:
     """The product over `dim` (None: all); 1 of nothing.

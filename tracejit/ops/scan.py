@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import must_float
 from tracejit.ops.creation import eye_of, zeros_of
 from tracejit.ops.gather_scatter import scatter_add_record
@@ -78,6 +79,7 @@ def _summable(input: Any, d: dtype | None) -> Any:
 
 
 @method()
+@autocasts(cuda="float32")
 def cumsum(input: Any, dim: int, *, dtype: dtype | None = None) -> Any:
     """Sums of the elements up to each, along `dim`. Integers sum in int64.
 
@@ -89,6 +91,7 @@ def cumsum(input: Any, dim: int, *, dtype: dtype | None = None) -> Any:
 
 
 @method()
+@autocasts(cuda="float32")
 def cumprod(input: Any, dim: int, *, dtype: dtype | None = None) -> Any:
     """Products of the elements up to each, along `dim`. Integers multiply in int64."""
     return cumprod_record(_summable(input, dtype), dim=normalize_dim(dim, len(input.shape)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite, must_float, widened
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_logic import isfinite, where
@@ -55,6 +56,7 @@ def _along(record: Any, input: Any, dim: int | None, d: dtype | None) -> Any:
 
 
 @method()
+@autocasts(cuda="float32")
 def softmax(input: Any, dim: int | None = None, *, dtype: dtype | None = None) -> Any:
     """exp(input) divided by its sum along `dim`.
 
@@ -66,11 +68,13 @@ def softmax(input: Any, dim: int | None = None, *, dtype: dtype | None = None) -
 
 
 @method()
+@autocasts(cuda="float32")
 def log_softmax(input: Any, dim: int | None = None, *, dtype: dtype | None = None) -> Any:
     """The logarithm of `softmax`, without its rounding."""
     return _along(log_softmax_record, input, dim, dtype)
 
 
+@autocasts(cuda="float32")
 def softmin(input: Any, dim: int | None = None, *, dtype: dtype | None = None) -> Any:
     """`softmax` of -input."""
     return softmax(-input, dim, dtype=dtype)

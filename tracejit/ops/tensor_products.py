@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.ops import shapes
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import widened
 from tracejit.ops.joining import cat
 from tracejit.ops.linalg import (
@@ -57,6 +58,7 @@ def cross_along(input: Any, other: Any, *, dim: int = -1) -> Any:
 
 
 @method()
+@autocasts(cuda="widest")
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     """`linalg.cross`; where no `dim` is given along the first that is of size 3."""
     if dim is None:
@@ -67,6 +69,7 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     return cross_along(input, other, dim=dim)
 
 
+@autocasts(cpu="lower", cuda="lower")
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     """Sums of products along `dim`; the other dimensions broadcast.
 
@@ -86,6 +89,7 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
 
 
 @method()
+@autocasts(cuda="widest")
 def vdot(input: Any, other: Any) -> Any:
     """`dot`, for real vectors the same."""
     _same_vectors(input, other)
@@ -158,6 +162,7 @@ def _contracted(a: Any, b: Any, dims: Any) -> tuple[list[int], list[int]]:
     return left, right
 
 
+@autocasts(cpu="lower", cuda="widest")
 def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
     """Sums of products over dimensions of both; the other dimensions of `a`, then those of `b`.
 
@@ -251,6 +256,7 @@ def _is_one(size: Any) -> bool:
 
 
 @method()
+@autocasts(cuda="lower")
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * (mat @ vec); `input` is (n,) or one number."""
     if len(mat.shape) != 2 or len(vec.shape) != 1 or len(input.shape) > 1:
@@ -273,6 +279,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 
 
 @method()
+@autocasts(cpu="lower", cuda="lower")
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * the sum of batch1[i] @ batch2[i]; `input` broadcasts."""
     for x in (batch1, batch2):
@@ -296,6 +303,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
 
 
 @method()
+@autocasts(cuda="lower")
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * outer(vec1, vec2); `input` broadcasts."""
     for x, name in ((vec1, "vec1"), (vec2, "vec2")):
@@ -321,6 +329,7 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
 
 
 @method("trace")
+@autocasts(cpu="float32")
 def matrix_trace(input: Any) -> Any:
     """The sum of the diagonal of a matrix (`tracejit.trace` compiles functions)."""
     if len(input.shape) != 2:

@@ -42,8 +42,11 @@ def create_states(optimizer: Any) -> None:
                 with unrecorded(), no_grad():
                     made = optimizer._new_state(p, group)
             if made:
+                kept = p._storage is not None and active.recorder is not None
+                if kept:
+                    active.recorder.settled(optimizer.state)  # refused in blocks that may not run
                 optimizer.state[p] = made
-                if p._storage is not None and active.recorder is not None:
+                if kept:
                     active.recorder.settled(optimizer.state)
 
 

@@ -7,6 +7,7 @@ them is asked for. Without CuPy or a GPU `is_available()` is False and the other
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from typing import Any
 
@@ -100,3 +101,9 @@ def manual_seed(seed: int) -> None:
 
 manual_seed_all = manual_seed
 globals().update(CUDA_TYPES)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":
+        return importlib.import_module("tracejit.cuda.amp")
+    raise AttributeError(f"module 'tracejit.cuda' has no attribute {name!r}")

@@ -1,0 +1,11 @@
+"""Mixed precision: `autocast` and `GradScaler`; PyTorch's `torch.amp`."""
+
+from tracejit.amp.autocast_mode import (
+    autocast,
+    custom_bwd,
+    custom_fwd,
+    is_autocast_available,
+)
+from tracejit.amp.grad_scaler import GradScaler
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
