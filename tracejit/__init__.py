@@ -143,6 +143,7 @@ from tracejit.ops.type_limits import finfo, iinfo
 from tracejit.ops import windows as _windows
 from tracejit.ops.unique import bincount, histc, unique, unique_consecutive
 from tracejit import accelerator, autograd, backends, cuda, random
+from tracejit.eager import inplace_views as _inplace_views
 from tracejit.ops import inplace as _inplace
 
 bool = bool_

@@ -230,6 +230,8 @@ def attach_view(op: Op, parent: TensorState, operands: tuple, attributes: dict,
     """Remember that `result` is `op` of `parent`'s own memory."""
     if parent._view is None:
         parent._view = Family()
+    elif type(parent._view) is View:
+        parent._view.viewed = True
     result._view = View(parent, op, operands, attributes, family_of(parent),
                         not active.grad_enabled)
 

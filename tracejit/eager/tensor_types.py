@@ -14,6 +14,7 @@ import numpy as np
 from tracejit.eager.construction import tensor
 from tracejit.eager.tensor import Tensor
 from tracejit.ops.creation import empty
+from tracejit.ops.operators import method
 from tracejit.ops.types import SCALAR_NAMES, dtype
 
 
@@ -76,3 +77,18 @@ def _named(place: str) -> dict[str, TensorType]:
 
 
 CPU_TYPES, CUDA_TYPES = _named("cpu"), _named("cuda")
+
+
+def new(self: Any, *args: Any) -> Any:
+    """A tensor of this one's type from sizes or data: PyTorch's older name of `new_empty` and
+    `new_tensor`.
+
+    >>> import tracejit
+    >>> tracejit.zeros(1).new([1, 2])
+    tensor([1., 2.])
+    """
+    kinds = CPU_TYPES if self.device.type == "cpu" else CUDA_TYPES
+    return kinds[f"{SCALAR_NAMES[self.dtype.name]}Tensor"](*args)
+
+
+method()(new)

@@ -30,14 +30,17 @@ class View:
 
     generation  the family's, when this view's own history was made
     untracked   made in no_grad mode
+    viewed      whether there have been views of this view
     """
 
-    __slots__ = ("parent", "op", "operands", "attributes", "family", "generation", "untracked")
+    __slots__ = ("parent", "op", "operands", "attributes", "family", "generation", "untracked",
+                 "viewed")
 
     def __init__(self, parent: Any, op: Op, operands: tuple, attributes: dict, family: Family,
                  untracked: bool):
         self.parent, self.op, self.operands, self.attributes = parent, op, operands, attributes
         self.family, self.generation, self.untracked = family, family.generation, untracked
+        self.viewed = False
 
 
 def family_of(x: Any) -> Family:

@@ -190,7 +190,7 @@ def logcumsumexp(input: Any, dim: int) -> Any:
 
     >>> import tracejit
     >>> tracejit.tensor([1000.0, 1000.0]).logcumsumexp(0)
-    tensor([1000.0000, 1000.6931])
+    tensor([1000.0000, 1000.6932])
     """
     k = normalize_dim(dim, len(input.shape))
     must_float("logcumsumexp_out_cpu", input.dtype)

@@ -1,0 +1,198 @@
+"""Tensors that get another shape in place: `t_`, `transpose_`, `squeeze_`, `unsqueeze_`,
+`as_strided_`, `resize_` and their kin.
+
+In: a tensor. Out: the same object, which looks at its memory in another way. The view op runs on a
+stand-in that takes over the tensor's history and its views; then the tensor becomes the result.
+While a call is recorded this ends the segment: who shares memory how is known per tensor there.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.eager.array_storage import ArrayStorage
+from tracejit.eager.history import set_history
+from tracejit.eager.nodes import grad_fn_of
+from tracejit.eager.recording import active
+from tracejit.eager.saved import alias
+from tracejit.eager.state import TensorState, make, of_result, shape_of
+from tracejit.eager.views import View
+from tracejit.eager.writing import bump_version, check_writable, take_memory
+from tracejit.ops import movement, slicing
+from tracejit.ops.creation import sizes_given
+from tracejit.ops.operators import method
+from tracejit.ops.shapes import numel
+
+
+def _views_of(x: TensorState) -> list[View]:
+    """The records of views whose parent is x."""
+    if x._view is None or type(x._view) is View and not x._view.viewed:
+        return []
+    return [v for v in gc.get_referrers(x) if type(v) is View and v.parent is x]
+
+
+def _concrete(x: TensorState) -> None:
+    if active.recorder is not None:
+        active.recorder.need(x, "a tensor got another shape in place",
+                             "use the function that returns a new view")
+
+
+def _stand_in(self: TensorState, views: list[View]) -> Any:
+    """A tensor that is what `self` is now, in its history and before its views."""
+    old = make(self._storage, self._offset, self._shape, self._strides, self._dtype, self._device)
+    old._array, old._traced, old._requires_grad = self._array, None, self._requires_grad
+    if grad_fn_of(self) is not None:
+        old._node, old._output_nr = self._node, self._output_nr
+    if views or type(self._view) is View:
+        old._view = self._view
+    for view in views:
+        view.parent = old
+    return old
+
+
+def _become(self: Any, look: Callable[[Any], Any]) -> Any:
+    """`self` becomes `look(self)`, a view of it."""
+    check_writable(self, overlap=True)
+    look(alias(self))  # raises what is to be raised before anything changes
+    _concrete(self)
+    views = _views_of(self)
+    old = _stand_in(self, views)
+    known = old._view is not None
+    result = look(old)
+    _concrete(result)
+    take_memory(self, result)
+    if known and type(result._view) is View:
+        self._view = result._view
+    if grad_fn_of(result) is not None:
+        set_history(self, result._node, result._output_nr)
+    bump_version(self)
+    return self
+
+
+@method()
+def t_(self: Any) -> Any:
+    """In-place version of `t`."""
+    if len(shape_of(self)) > 2:
+        raise RuntimeError("t_() expects a tensor with <= 2 dimensions, but self is "
+                           f"{len(shape_of(self))}D")
+    return _become(self, movement.t)
+
+
+@method("transpose_", "swapaxes_", "swapdims_")
+def transpose_(self: Any, dim0: int, dim1: int) -> Any:
+    """In-place version of `transpose`.
+
+    >>> import tracejit
+    >>> x = tracejit.zeros(2, 3)
+    >>> x.transpose_(0, 1) is x, x.shape
+    (True, tracejit.Size([3, 2]))
+    """
+    return _become(self, lambda x: movement.transpose(x, dim0, dim1))
+
+
+@method()
+def squeeze_(self: Any, dim: Any = None) -> Any:
+    """In-place version of `squeeze`."""
+    return _become(self, lambda x: movement.squeeze(x, *() if dim is None else (dim,)))
+
+
+@method()
+def unsqueeze_(self: Any, dim: int) -> Any:
+    """In-place version of `unsqueeze`."""
+    return _become(self, lambda x: movement.unsqueeze(x, dim))
+
+
+@method()
+def as_strided_(self: Any, size: Sequence[int], stride: Sequence[int],
+                storage_offset: int | None = None) -> Any:
+    """In-place version of `as_strided`."""
+    return _become(self, lambda x: slicing.as_strided(x, size, stride, storage_offset))
+
+
+# -- other sizes -----------------------------------------------------------------------------------
+@method()
+def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
+    """Give the tensor these sizes; elements stay in the order of memory. Elements that were not
+    there are zeros.
+
+    >>> import tracejit
+    >>> tracejit.arange(6).resize_(2, 2).tolist()
+    [[0, 1], [2, 3]]
+
+    RuntimeError for tensors that require grad, views, and memory that others use and that is too
+    small.
+    """
+    shape = sizes_given(sizes)
+    if self._requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    _concrete(self)
+    shape = tuple(int(n) for n in shape)
+    if self._shape == shape:
+        return self
+    if type(self._view) is View or _views_of(self):
+        raise RuntimeError("resize_: the tensor is a view or has views; resize a clone of it")
+    count = numel(shape)
+    if count > self._storage.nbytes // self._dtype.itemsize - self._offset:
+        _grow(self, count)
+    self._shape, self._strides, self._array, self._traced = shape, None, None, None
+    bump_version(self)
+    return self
+
+
+def _grow(self: Any, count: int) -> None:
+    """Memory for `count` elements, with what was there."""
+    self._array, storage = None, self._storage
+    if not _alone(storage):
+        raise RuntimeError("resize_: the tensor shares its memory; resize a clone of it")
+    if storage.device.type != "cpu":
+        raise RuntimeError("resize_: memory on a CUDA device does not grow; resize a clone of it")
+    there = storage.nbytes // self._dtype.itemsize - self._offset
+    array = np.zeros(count, self._dtype.numpy)
+    array[:there] = np.ndarray(there, self._dtype.numpy, storage.block,
+                               self._offset * self._dtype.itemsize)
+    grown = of_result(array, self._dtype, self._device)
+    grown._storage.version = storage.version
+    self._storage, self._offset = grown._storage, 0
+
+
+def _alone(storage: Any) -> bool:
+    """Whether one tensor refers to the storage, and nothing but the storage to its array."""
+    if sys.getrefcount(storage) > 4:  # the tensor, two names, the argument
+        return False
+    block = storage.block
+    if type(storage) is ArrayStorage:
+        owner = storage._array
+        return owner.base is None and sys.getrefcount(owner) <= 4  # the block, too
+    return sys.getrefcount(block) <= 3
+
+
+@method()
+def resize_as_(self: Any, other: Any, *, memory_format: Any = None) -> Any:
+    """Give the tensor the sizes of another; see `resize_`."""
+    return resize_(self, tuple(other.shape))
+
+
+@method()
+def resize(self: Any, *sizes: Any) -> Any:
+    """The elements in another shape: PyTorch's older name of `reshape`."""
+    warnings.warn("non-inplace resize is deprecated", stacklevel=2)
+    shape = sizes_given(sizes)
+    if numel(shape) != numel(self.shape):
+        given, own = ("x".join(str(int(n)) for n in s) for s in (shape, self.shape))
+        raise RuntimeError(
+            f"requested resize to {given} ({numel(shape)} elements in total), but the given tensor "
+            f"has a size of {own} ({self.numel()} elements). autograd's resize can only change the "
+            "shape of a given tensor, while preserving the number of elements. ")
+    return self.reshape(shape)
+
+
+@method()
+def resize_as(self: Any, tensor: Any) -> Any:
+    """The elements in the shape of another tensor; see `resize`."""
+    return resize(self, *tensor.shape)
