@@ -1,0 +1,39 @@
+"""Discrete Fourier transforms; PyTorch's `torch.fft`.
+
+>>> import tracejit
+>>> tracejit.fft.ifft(tracejit.fft.fft(tracejit.tensor([1., 2., 3.]))).real
+tensor([1., 2., 3.])
+"""
+
+from __future__ import annotations
+
+from tracejit.ops.fourier import (
+    fft,
+    fft2,
+    fftfreq,
+    fftn,
+    fftshift,
+    hfft,
+    hfft2,
+    hfftn,
+    ifft,
+    ifft2,
+    ifftn,
+    ifftshift,
+    ihfft,
+    ihfft2,
+    ihfftn,
+    irfft,
+    irfft2,
+    irfftn,
+    rfft,
+    rfft2,
+    rfftfreq,
+    rfftn,
+)
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2",
+    "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft",
+    "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
