@@ -169,8 +169,8 @@ _CASTING = dict.fromkeys(("autocast",), "tracejit.amp")
 _SAVING = dict.fromkeys(("load", "save"), "tracejit.serialization")
 _LATER = {**_CASTING, **_COMPILING, **_SAVING}
 _SUBMODULES = (
-    "config", "datasets", "debug", "distributions", "fft", "jit", "linalg", "logs", "nn", "optim",
-    "safetensors", "serialization", "special", "utils",
+    "amp", "config", "cpu", "datasets", "debug", "distributions", "fft", "jit", "linalg", "logs",
+    "nn", "optim", "safetensors", "serialization", "special", "utils",
 )  # fmt: skip
 
 
