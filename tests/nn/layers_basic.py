@@ -21,6 +21,7 @@ LAYERS = [
     ("LayerNorm", (4,), {"elementwise_affine": False}, (X,)),
     ("Embedding", (6, 3), {}, (np.array([[0, 5], [5, 2]]),)),
     ("Embedding", (6, 3), {"padding_idx": -1}, (np.array([[0, 5], [5, 2]]),)),
+    ("Embedding", (6, 3, 0, 0.9, 1.5, True), {}, (np.array([[0, 5], [5, 2]]),)),
     ("Dropout", (), {"p": 0.0}, (X,)),
     *((name, (), {"p": 0.0}, (X.reshape(1, 1, 5, 2, 2)[(0,) * skip],)) for name, skip in
       (("Dropout1d", 2), ("Dropout2d", 1), ("Dropout3d", 0), ("AlphaDropout", 0),

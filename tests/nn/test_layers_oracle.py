@@ -176,8 +176,22 @@ def test_embedding_padding_and_pretrained():
     assert layer.weight[1].tolist() == [0.0, 0.0] and layer.weight[0].abs().sum().item() > 0
     frozen = nn.Embedding.from_pretrained(tracejit.ones(3, 2))
     assert not frozen.weight.requires_grad and frozen(tracejit.tensor([2])).tolist() == [[1.0, 1.0]]
-    with pytest.raises(ValueError, match="Padding_idx must be within num_embeddings"):
+    with pytest.raises(AssertionError, match="Padding_idx must be within num_embeddings"):
         nn.Embedding(3, 2, padding_idx=3)
+    with pytest.raises(NotImplementedError, match="no sparse gradients"):
+        nn.Embedding(3, 2, sparse=True)(tracejit.tensor([1]))
+
+
+def test_embedding_shortens_the_rows_it_reads():
+    begin = tracejit.tensor([[3.0, 4.0], [0.1, 0.2], [5.0, 12.0]])
+    read = tracejit.tensor([[0, 0], [1, 0]])
+    for norm_type, first in ((2.0, [0.6, 0.8]), (1.0, [3 / 7, 4 / 7])):
+        for way in (lambda layer: layer, tracejit.script):
+            layer = nn.Embedding.from_pretrained(
+                begin.clone(), freeze=False, max_norm=1.0, norm_type=norm_type)
+            out = way(layer)(read)
+            assert np.allclose(layer.weight.tolist(), [first, [0.1, 0.2], [5.0, 12.0]])
+            assert np.allclose(out[0, 0].tolist(), first) and out.requires_grad
 
 
 def test_variances_must_not_be_negative():

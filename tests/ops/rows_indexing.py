@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.opinfo import ANY, FLOATS, INTEGERS, NUMERIC, OpInfo, Sample, array
-from tracejit.ops import gather_scatter
+from tracejit.ops import embedding
 
 
 def row(name, function, samples, **options):
@@ -67,10 +67,10 @@ def values(shape, source):
     return lambda rng, d: [Sample((array(rng, d, *shape), array(rng, d, *source)))]
 
 
-def torch_embedding(indices, weight, padding_idx=None):
+def torch_embedding(indices, weight, padding_idx=None, **options):
     import torch
 
-    return torch.nn.functional.embedding(indices, weight, padding_idx)
+    return torch.nn.functional.embedding(indices, weight, padding_idx, **options)
 
 
 def torch_one_hot(x, n=-1):
@@ -231,22 +231,30 @@ ROWS = [
     ),
     row(
         "embedding",
-        lambda w, i: gather_scatter.embedding(i, w),
+        lambda w, i: embedding.embedding(i, w),
         with_indices(((4, 3), [[0, 3], [3, 1]]), ((4, 2), 1)),
         torch=lambda w, i: torch_embedding(i, w),
         dtypes=FLOATS,
     ),
     row(
         "embedding.padding",
-        lambda w, i: gather_scatter.embedding(i, w, 1),
+        lambda w, i: embedding.embedding(i, w, 1),
         with_indices(((4, 3), [[0, 1], [3, 1]])),
         torch=lambda w, i: torch_embedding(i, w, 1),
         dtypes=FLOATS,
         differentiable=False,
     ),
     row(
+        "embedding.frequency",
+        lambda w, i: embedding.embedding(i, w, 1, scale_grad_by_freq=True),
+        with_indices(((4, 3), [[0, 1], [3, 0]])),
+        torch=lambda w, i: torch_embedding(i, w, 1, scale_grad_by_freq=True),
+        dtypes=FLOATS,
+        differentiable=False,
+    ),
+    row(
         "one_hot",
-        lambda x: gather_scatter.one_hot(x, 4),
+        lambda x: embedding.one_hot(x, 4),
         lambda rng, d: [Sample((np.array([[0, 3], [1, 1]]),))],
         torch=lambda x: torch_one_hot(x, 4),
         dtypes=INTEGERS[:1],
@@ -254,7 +262,7 @@ ROWS = [
     ),
     row(
         "one_hot.infer",
-        lambda x: gather_scatter.one_hot(x),
+        lambda x: embedding.one_hot(x),
         lambda rng, d: [Sample((np.array([2, 0]),))],
         torch=torch_one_hot,
         dtypes=INTEGERS[:1],

@@ -10,7 +10,7 @@ from tracejit.distributions.categorical import Categorical
 from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.instances import expanded
 from tracejit.eager.size import Size
-from tracejit.ops.gather_scatter import one_hot
+from tracejit.ops.embedding import one_hot
 
 
 class OneHotCategorical(Distribution):

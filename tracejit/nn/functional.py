@@ -51,7 +51,7 @@ from tracejit.ops.dropout import (
     dropout3d,
     feature_alpha_dropout,
 )
-from tracejit.ops.gather_scatter import embedding, one_hot
+from tracejit.ops.embedding import embedding, one_hot
 from tracejit.ops.grid_sampling import (
     affine_grid,
     grid_sample,

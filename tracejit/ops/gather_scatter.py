@@ -1,5 +1,5 @@
 """Reading and writing at computed positions: the records behind advanced indexing, gather,
-scatter, embedding.
+scatter.
 
 In: tensors and int64 index tensors. Out: what is read (kind "movement", so it fuses), or a copy
 of the first operand with something written or added (kind "scatter": one order, so results are
@@ -14,7 +14,7 @@ from typing import Any
 
 from tracejit.ops import creation
 from tracejit.ops.autocast import autocasts
-from tracejit.ops.movement import as_size, typed
+from tracejit.ops.movement import typed
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_tensor, where
 from tracejit.ops.record import Op, Scatter
@@ -25,7 +25,7 @@ OUT_OF_BOUNDS = "index {} is out of bounds for dimension {} with size {}"
 OUT_OF_RANGE = "index out of range in self"
 
 
-def _zeros(like: Any, kind: TensorType) -> Any:
+def zeros_for(like: Any, kind: TensorType) -> Any:
     return creation.zeros_of(like, kind._replace(dtype=like.dtype))
 
 
@@ -54,7 +54,7 @@ def _index_type(input: Any, *indices: Any, dims: tuple[int, ...], wrap: bool) ->
     return typed(input, indexed_shape(input.shape, indices[0].shape, dims))
 
 
-def _element_index(emit: Any, index: Sequence[Any], dims: tuple[int, ...], wrap: bool,
+def element_index(emit: Any, index: Sequence[Any], dims: tuple[int, ...], wrap: bool,
                    first: int) -> list[Any]:
     """Where in the input a result's element lies; index tensors are operands from `first` on."""
     shape, start, rank = emit.shape(0), _place(dims), len(emit.shape(first))
@@ -82,7 +82,7 @@ def _key(x: Any, indices: Sequence[Any], dims: tuple[int, ...], wrap: bool) -> t
     return tuple(key)
 
 
-def _index_eager(xp: Any, x: Any, *indices: Any, dims: tuple[int, ...], wrap: bool) -> Any:
+def index_eager(xp: Any, x: Any, *indices: Any, dims: tuple[int, ...], wrap: bool) -> Any:
     key = _key(x, indices, dims, wrap)
     if len(dims) == 1:
         return x.take(indices[0], dims[0]) if x.shape[dims[0]] else x[key]
@@ -92,11 +92,11 @@ def _index_eager(xp: Any, x: Any, *indices: Any, dims: tuple[int, ...], wrap: bo
 index_record: Op = Op(
     "index", "movement", ("input", "*indices"), may_fail=True,
     infer=_index_type,
-    eager=_index_eager,
+    eager=index_eager,
     element=lambda emit, index, dims, wrap: emit.operand(
-        0, _element_index(emit, index, dims, wrap, 1)),
+        0, element_index(emit, index, dims, wrap, 1)),
     rules={"input": lambda grad, input_type, indices, dims, wrap: index_add_record(
-        _zeros(grad, input_type), grad, *indices, dims=dims, wrap=wrap)},
+        zeros_for(grad, input_type), grad, *indices, dims=dims, wrap=wrap)},
 )  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def _add_eager(xp: Any, x: Any, src: Any, *indices: Any, dims: tuple[int, ...],
 
 
 def _put_target(emit: Any, index: Sequence[Any], dims: tuple[int, ...], wrap: bool) -> list[Any]:
-    return _element_index(emit, index, dims, wrap, 2)
+    return element_index(emit, index, dims, wrap, 2)
 
 
 index_put_record: Op = Op(
@@ -134,7 +134,7 @@ index_put_record: Op = Op(
     scatter=Scatter(_put_target, "set", 1),
     rules={
         "input": lambda grad, src_type, indices, dims, wrap: index_put_record(
-            grad, _zeros(grad, src_type), *indices, dims=dims, wrap=wrap),
+            grad, zeros_for(grad, src_type), *indices, dims=dims, wrap=wrap),
         "src": lambda grad, indices, dims, wrap: index_record(
             grad, *indices, dims=dims, wrap=wrap),
     },
@@ -270,7 +270,7 @@ def _checked_place(emit: Any, index: Sequence[Any], dim: int) -> list[Any]:
             *index[dim + 1:]]
 
 
-def _along(xp: Any, x: Any, index: Any, dim: int) -> tuple:
+def along(xp: Any, x: Any, index: Any, dim: int) -> tuple:
     """The NumPy index with `index` in dimension `dim` and every other position in its own place."""
     if index.size and (int(index.min()) < 0 or int(index.max()) >= x.shape[dim]):
         bad = int(index.min()) if int(index.min()) < 0 else int(index.max())
@@ -280,46 +280,46 @@ def _along(xp: Any, x: Any, index: Any, dim: int) -> tuple:
     return (*grid[:dim], index, *grid[dim + 1:])
 
 
-def _scatter_type(input: Any, index: Any, src: Any, dim: int) -> TensorType:
+def scatter_type(input: Any, index: Any, src: Any, dim: int) -> TensorType:
     return typed(input, input.shape)
 
 
 def _scatter_eager(xp: Any, x: Any, index: Any, src: Any, dim: int) -> Any:
     whole = xp.array(x, order="C")
-    whole[_along(xp, x, index, dim)] = src
+    whole[along(xp, x, index, dim)] = src
     return whole
 
 
 def _scatter_add_eager(xp: Any, x: Any, index: Any, src: Any, dim: int) -> Any:
     whole = xp.array(x, order="C")
-    xp.add.at(whole, _along(xp, x, index, dim), src)
+    xp.add.at(whole, along(xp, x, index, dim), src)
     return whole
 
 
 gather_record: Op = Op(
     "gather", "movement", ("input", "index"), may_fail=True,
     infer=_gather_type,
-    eager=lambda xp, x, index, dim: x[_along(xp, x, index, dim)],
+    eager=lambda xp, x, index, dim: x[along(xp, x, index, dim)],
     element=lambda emit, index, dim: emit.operand(0, _checked_place(emit, index, dim)),
     rules={"input": lambda grad, input_type, index, dim: scatter_add_record(
-        _zeros(grad, input_type), index, grad, dim=dim)},
+        zeros_for(grad, input_type), index, grad, dim=dim)},
 )  # fmt: skip
 
 scatter_record: Op = Op(
     "scatter", "scatter", ("input", "index", "src"), may_fail=True,
-    infer=_scatter_type,
+    infer=scatter_type,
     eager=_scatter_eager,
     scatter=Scatter(_checked_place, "set"),
     rules={
         "input": lambda grad, index, src_type, dim: scatter_record(
-            grad, index, _zeros(grad, src_type), dim=dim),
+            grad, index, zeros_for(grad, src_type), dim=dim),
         "src": lambda grad, index, dim: gather_record(grad, index, dim=dim),
     },
 )  # fmt: skip
 
 scatter_add_record: Op = Op(
     "scatter_add", "scatter", ("input", "index", "src"), may_fail=True,
-    infer=_scatter_type,
+    infer=scatter_type,
     eager=_scatter_add_eager,
     scatter=Scatter(_checked_place, "add"),
     rules={
@@ -329,7 +329,7 @@ scatter_add_record: Op = Op(
 )  # fmt: skip
 
 
-def _prepared(input: Any, dim: int, index: Any, name: str) -> tuple[Any, Any, int, bool]:
+def prepared(input: Any, dim: int, index: Any, name: str) -> tuple[Any, Any, int, bool]:
     """Input and index with at least one dimension, the dimension, and whether they were scalars."""
     if index.dtype not in (int32, int64) and not any(equal(n, 0) for n in index.shape):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
@@ -360,13 +360,13 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
     """
     if len(index.shape) != len(input.shape) and any(equal(n, 0) for n in index.shape):
         return input.reshape(-1).narrow(0, 0, 0).reshape(tuple(index.shape))
-    data, places, k, scalar = _prepared(input, dim, index, "gather")
+    data, places, k, scalar = prepared(input, dim, index, "gather")
     found = gather_record(data, places, dim=k)
     return found.reshape(()) if scalar else found
 
 
 def _scattered(record: Op, input: Any, dim: int, index: Any, src: Any) -> Any:
-    data, places, k, scalar = _prepared(input, dim, index, record.name)
+    data, places, k, scalar = prepared(input, dim, index, record.name)
     if getattr(src, "is_weak", False):  # a number of the running program
         src = convert(src, data.dtype).expand(places.shape)
     elif not is_tensor(src):
@@ -386,11 +386,18 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
             reduce: str | None = None) -> Any:
     """`input` with src[i][j] written at [index[i][j]][j] (for dim 0); the last of several wins.
 
-    `src` is a tensor or a number; reduce="add" adds instead.
+    `src` is a tensor or a number; reduce="add" adds instead, reduce="multiply" multiplies.
     """
     source = value if src is None else src
-    if reduce not in (None, "add"):
-        raise NotImplementedError(f"scatter(): reduce={reduce!r}; only 'add' is there")
+    if reduce not in (None, "add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    if reduce == "multiply":
+        from tracejit.ops.scatter_reduce import scatter_reduce
+        if getattr(source, "is_weak", False):
+            source = convert(source, input.dtype).expand(index.shape)
+        elif not is_tensor(source):
+            source = creation.full_of(input, tuple(index.shape), source, input.dtype)
+        return scatter_reduce(input, dim, index, source, "prod")
     return _scattered(scatter_add_record if reduce else scatter_record, input, dim, index, source)
 
 
@@ -421,54 +428,6 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     data = input.expand(*others[:k], input.shape[k], *others[k + 1:])
     places = indices.expand(*others[:k], indices.shape[k], *others[k + 1:])
     return gather(data, k, places.remainder(input.shape[k]))
-
-
-# -- embedding, one_hot ---------------------------------------------------------------------------
-
-
-def _embedding_rule(grad: Any, weight_type: TensorType, indices: Any, padding_idx: Any) -> Any:
-    if padding_idx is not None:
-        grad = where((indices == padding_idx).unsqueeze(-1), 0, grad)
-    return index_add_record(_zeros(grad, weight_type), grad, indices, dims=(0,), wrap=False)
-
-
-embedding_record: Op = Op(
-    "embedding", "movement", ("weight", "indices"), may_fail=True,
-    infer=lambda weight, indices, padding_idx: typed(
-        weight, (*indices.shape, *weight.shape[1:])),
-    eager=lambda xp, weight, indices, padding_idx: _index_eager(
-        xp, weight, indices, dims=(0,), wrap=False),
-    element=lambda emit, index, padding_idx: emit.operand(
-        0, _element_index(emit, index, (0,), False, 1)),
-    rules={"weight": _embedding_rule},
-)  # fmt: skip
-
-
-def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
-    """Rows of `weight` at the positions in `input`; row `padding_idx` gets no gradient.
-
-    input (...) of integers, weight (n, width); out (..., width). IndexError for a position outside.
-    """
-    if padding_idx is not None:
-        padding_idx = as_size(padding_idx)
-        if padding_idx < 0:
-            padding_idx = weight.shape[0] + padding_idx
-    return embedding_record(weight, as_index(input), padding_idx=padding_idx)
-
-
-def one_hot(tensor: Any, num_classes: int = -1) -> Any:
-    """int64 vectors with a 1 at the place each element of `tensor` names, zeros elsewhere.
-
-    num_classes -1 takes the largest element plus one, which reads the values.
-    """
-    if tensor.dtype is not int64:
-        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
-    if num_classes == -1:
-        num_classes = int(tensor.max()) + 1
-    rows = scatter_record(
-        creation.full_of(tensor, (*tensor.shape, num_classes), 0, int64), tensor.unsqueeze(-1),
-        creation.full_of(tensor, (*tensor.shape, 1), 1, int64), dim=len(tensor.shape))
-    return rows
 
 
 def is_mask(index: Any) -> bool:

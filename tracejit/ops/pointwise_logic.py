@@ -192,8 +192,11 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     >>> tracejit.where(x > 0, x, 0)
     tensor([0., 2.])
 
-    RuntimeError if `condition` is not of dtype bool.
+    `where(condition)` alone is `condition.nonzero(as_tuple=True)`. RuntimeError if `condition` is
+    not of dtype bool.
     """
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)
     if condition.dtype is not bool_:
         if condition.dtype.name != "uint8":
             name = SCALAR_NAMES[condition.dtype.name]
@@ -201,8 +204,8 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
                                f"with dtype {name}")
         condition = convert(condition, bool_)
     if input is None or other is None:
-        raise TypeError("where(condition) alone is nonzero(condition, as_tuple=True); "
-                        "pass input and other")
+        raise TypeError("where() received an invalid combination of arguments: pass both input "
+                        "and other, or neither")
     common = result_type(input, other)
     if not is_tensor(input) and not is_tensor(other):
         input, other = promote_to((input, other), common)

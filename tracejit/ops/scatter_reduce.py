@@ -13,13 +13,13 @@ import numpy as np
 
 from tracejit.ops import creation
 from tracejit.ops.gather_scatter import (
-    _along,
-    _prepared,
+    along,
     as_index,
     gather_record,
     index_add_record,
     index_put_record,
     index_record,
+    prepared,
     scatter_add_record,
     scatter_record,
 )
@@ -52,7 +52,7 @@ def _reduced(xp: Any, x: Any, index: Any, src: Any, dim: int, reduce: str,
              include_self: bool) -> Any:
     kind = x.dtype
     wide = np.dtype(np.float32) if kind.itemsize == 2 and kind.kind not in "iu" else kind
-    place = _along(xp, x, index, dim)
+    place = along(xp, x, index, dim)
     whole = xp.array(x, wide, order="C")
     if not include_self:
         whole[place] = _neutral(reduce, wide)
@@ -152,7 +152,7 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *,
     if reduce not in _REDUCTIONS:
         raise RuntimeError("reduce argument must be either sum, prod, mean, amax or amin, got "
                            f"{reduce}")
-    data, places, k, scalar = _prepared(input, dim, index, "scatter_reduce")
+    data, places, k, scalar = prepared(input, dim, index, "scatter")
     if src.dtype is not data.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
     src = src if src.shape else src.reshape(1)
