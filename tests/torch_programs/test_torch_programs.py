@@ -25,6 +25,7 @@ PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if not path.stem.sta
 BREAKS = {
     "module_hooks": "hooks that write to a dict run at each backward",
     "packed_sequences": "lengths decide how many rows each step has",
+    "wgan_gp": "the generator's step turns requires_grad of the critic off and on",
 }
 
 ALONE = re.compile(r"^(\s*)import torch$", re.MULTILINE)
