@@ -24,7 +24,7 @@ from tracejit.eager.tensor import Tensor
 from tracejit.eager.construction import as_tensor, asarray, from_dlpack, from_numpy, tensor
 from tracejit.eager.metadata import (
     channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format,
-    strided,
+    sparse_coo, strided,
 )  # fmt: skip
 from tracejit.eager.modes import (
     enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
@@ -145,6 +145,8 @@ from tracejit.ops.unique import bincount, histc, unique, unique_consecutive
 from tracejit import accelerator, autograd, backends, cuda, random
 from tracejit.eager import inplace_views as _inplace_views
 from tracejit.ops import inplace as _inplace
+from tracejit import sparse
+from tracejit.sparse import sparse_coo_tensor, spmm
 
 bool = bool_
 half, float, double = float16, float32, float64

@@ -342,6 +342,8 @@ class State:
             names = set(only)
         if only is None and hasattr(value, "_parameters"):
             names = set(names) | set(MODULE_TABLES)
+        if only is None and module == _READ_WHOLE:
+            names = set(names) | set(own)
         text = place.text
         for name in sorted(names):
             if name in own:
@@ -483,8 +485,11 @@ class State:
 _SLOT = MemberDescriptorType
 # Modules of ours whose objects hold what the user put into them.
 _USERS_STATE = tuple(
-    f"tracejit.{room}" for room in ("amp", "cpu", "cuda", "distributions", "nn", "optim", "utils")
+    f"tracejit.{room}"
+    for room in ("amp", "cpu", "cuda", "distributions", "nn", "optim", "sparse", "utils")
 )
+# Of whose objects methods of ours, which mention no names, read all.
+_READ_WHOLE = "tracejit.sparse"
 _QUIET = (type(object.__init__), type(object.__new__), type(int.real), type(str.join))
 _WITH_ATTRIBUTES = ("object", "module", "identity", "tensor", "function")
 

@@ -40,6 +40,7 @@ def checked(recorder: Any, op: Op, operands: tuple, values: tuple, attributes: d
     replayable = recorder.replayable and not recorder.breaks
     if not replayable and any(v.node is not None and v not in recorder.looked for v in decisive):
         operands = _with_states(recorder, operands)
+        attributes = at_size(attributes, recorder.graph.scope.hints)  # sizes of this segment
         recorder.flush()  # cheaper than computing them here and in the program
         return checked(recorder, op, operands, recorder.operands(operands), attributes)
     for value in decisive:
@@ -67,12 +68,13 @@ def node_succeeds(recorder: Any, outputs: Sequence[Value]) -> bool:
 def run_eagerly(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any:
     """End the segment and run the op as eager mode does: usually it raises."""
     operands = _with_states(recorder, operands)
+    attributes = at_size(attributes, recorder.graph.scope.hints)
     recorder.flush()
     operands = tuple([x.concrete() if isinstance(x, RuntimeNumber) else x for x in operands])
     # An exception that the function catches: what follows depends on it.
     recorder.breaks.append(Break(f"{op.name} fails for these values", user_location(3)))
     with recorder.paused():
-        return Tensor.dispatch(op, operands, at_size(attributes, {}))
+        return Tensor.dispatch(op, operands, attributes)
 
 
 def too_large(made: Any) -> bool:

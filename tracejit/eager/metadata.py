@@ -24,7 +24,7 @@ from tracejit.ops.shapes import normalize_dim, numel
 
 
 class layout:
-    """How elements are laid out; strided is the only one.
+    """How elements are laid out: strided, or sparse_coo.
 
     >>> import tracejit
     >>> tracejit.tensor([1]).layout
@@ -41,7 +41,7 @@ class layout:
         return self.name
 
 
-strided = layout("strided")
+strided, sparse_coo = layout("strided"), layout("sparse_coo")
 
 
 class memory_format:

@@ -145,6 +145,8 @@ def at_size(static: Any, values: Mapping[str, int]) -> Any:
         return evaluate(static, values)
     if isinstance(static, (tuple, list)):
         return type(static)([at_size(x, values) for x in static])
+    if isinstance(static, dict):
+        return {name: at_size(x, values) for name, x in static.items()}
     if isinstance(static, slice):
         return slice(*(at_size(x, values) for x in (static.start, static.stop, static.step)))
     return static

@@ -115,6 +115,14 @@ def _want_dims(x: Any, ndim: int, text: str) -> None:
         raise RuntimeError(text)
 
 
+def _is_sparse(x: Any) -> bool:
+    return hasattr(type(x), "sparse_product")
+
+
+def _with_sparse(input: Any, other: Any) -> Any:
+    return input.sparse_product(other) if _is_sparse(input) else other.dense_product(input)
+
+
 @method()
 @autocasts(cpu="lower", cuda="lower")
 def matmul(input: Any, other: Any) -> Any:
@@ -129,6 +137,8 @@ def matmul(input: Any, other: Any) -> Any:
 
     RuntimeError if the sizes do not fit, if an operand is 0-dim, or if dtypes differ.
     """
+    if _is_sparse(input) or _is_sparse(other):
+        return _with_sparse(input, other)
     a, b = len(input.shape), len(other.shape)
     if a == 0 or b == 0:
         raise RuntimeError("both arguments to matmul need to be at least 1D, but they are "
@@ -194,6 +204,8 @@ mv_record = composite(
 @autocasts(cpu="lower", cuda="lower")
 def mm(input: Any, mat2: Any) -> Any:
     """(n, k) times (k, m); no broadcasting."""
+    if _is_sparse(input) or _is_sparse(mat2):
+        return _with_sparse(input, mat2)
     _want_dims(input, 2, "self must be a matrix")
     _want_dims(mat2, 2, "mat2 must be a matrix")
     return product(input, mat2)
@@ -214,6 +226,8 @@ def bmm(input: Any, mat2: Any) -> Any:
 @autocasts(cuda="lower")
 def mv(input: Any, vec: Any) -> Any:
     """(n, k) times (k,)."""
+    if _is_sparse(input):
+        return input.sparse_product(vec)
     if len(input.shape) != 2 or len(vec.shape) != 1:
         raise RuntimeError("vector + matrix @ vector expected, got "
                            f"{len(vec.shape)}, {len(input.shape)}, {len(vec.shape)}")
@@ -272,6 +286,8 @@ def inner(input: Any, other: Any) -> Any:
 @autocasts(cpu="lower", cuda="lower")
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * (mat1 @ mat2); `input` broadcasts."""
+    if _is_sparse(mat1):
+        return input * beta + mat1.sparse_product(mat2) * alpha
     _want_dims(mat1, 2, f"mat1 must be a matrix, got {len(mat1.shape)}-D tensor")
     _want_dims(mat2, 2, f"mat2 must be a matrix, got {len(mat2.shape)}-D tensor")
     _same_dtype(mat1, mat2)
