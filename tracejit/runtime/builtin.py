@@ -52,9 +52,9 @@ def _make() -> Callable[..., Any]:
     return make
 
 
-def function_over(found: _Method, words: list[int]) -> Callable[..., Any]:
-    """A builtin function whose `this` holds these words."""
-    return _make()(ctypes.byref(found), np.array(words, np.int64), None)
+def function_over(found: _Method, words: Any) -> Callable[..., Any]:
+    """A builtin function whose `this` holds these words; several may share one int64 array."""
+    return _make()(ctypes.byref(found), np.asarray(words, np.int64), None)
 
 
 @functools.cache

@@ -20,6 +20,7 @@ from tracejit.capture.guards import Guards, Miss, current
 from tracejit.capture.materialise import laid_out
 from tracejit.capture.results import Effect, Recipe, Replay, ResultNumber, SetGrad
 from tracejit.capture.state import Place
+from tracejit.config import flags
 from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.modes import no_grad
 from tracejit.eager.recording import active
@@ -32,8 +33,9 @@ from tracejit.ir.interpret import interpret
 from tracejit.ir.sizes import evaluate
 from tracejit.memory.storage import readonly
 from tracejit.runtime import native_guard  # noqa: F401  installs the comparer
-from tracejit.runtime.launch import outputs_after
+from tracejit.runtime.launch import outputs_after, plan_of
 from tracejit.runtime.nan_check import NanFound
+from tracejit.runtime.native_start import NOTHING, Tail
 from tracejit.runtime.segment import Bound, Segment
 
 Look = Callable[[Any, dict[str, int]], Any]
@@ -139,6 +141,17 @@ class Entry:
             for place in self.places
         ]
         self.exclusive = bool(self.written) or len(self.draws) > 1
+        # What follows the run may be part of the native call, if nothing else does.
+        grads = [(n, self.roots[k]) for n, k in self.grads]
+        self.tail = Tail(tuple(self.written), tuple(grads)) if self.written or grads else NOTHING
+        self.whole = (
+            not (self.draws or self.others or self.united or self.strewn)
+            and all(k >= 0 for _, k in grads)
+            and all(type(result.root) is int for result in self.results)
+        )
+        self.plans: dict[Bound, tuple | None] = {}
+        self.moving: tuple[Any, list[int]] = (None, [])  # inputs that a snapshot does not fix
+        self.disjoint_last: tuple = ()
 
     def find(self, arguments: tuple) -> tuple[Sequence[Any], Bound, Any] | None:
         """Graph inputs, their binding and what is known of their addresses; None where this entry
@@ -181,6 +194,10 @@ class Entry:
                 return launch(inputs, plan)[self.roots[self.only]]
             except Exception as error:
                 raise ReplayFailed from error
+        if self.whole and bound.direct is not None:
+            plan = self.plans[bound] if bound in self.plans else self._plan(inputs, bound)
+            if plan is not None:
+                return self._launch(plan, inputs, arguments, bound)
         values = self.concrete(inputs) if self.draws else inputs
         numbers = () if self.numbers is None else self.numbers(arguments)
         writes = iter(self.written)  # what is left of them, at any moment
@@ -207,10 +224,13 @@ class Entry:
             raise
         except BaseException as error:
             with HeldInterrupts():
-                if roots is None and (roots := outputs_after(error)) is None:
-                    if isinstance(error, Exception):
-                        raise ReplayFailed from error
-                    raise
+                if roots is None:
+                    after = outputs_after(error)
+                    if after is None:
+                        if isinstance(error, Exception):
+                            raise ReplayFailed from error
+                        raise
+                    roots = after[0]
                 if replay is None:
                     before = self._before(inputs, arguments)
                     replay = Replay(arguments, [], bound.sizes, numbers, before)
@@ -218,6 +238,44 @@ class Entry:
                     replay = Replay(arguments, [], bound.sizes, numbers, replay.before)
                 self._complete(error, inputs, values, writes, roots, bound, replay, done)
             raise
+
+    def _plan(self, inputs: Sequence[Any], bound: Bound) -> tuple | None:
+        """A launcher that does what follows the run as well, and what it needs."""
+        if len(self.plans) > flags.max_bindings:
+            self.plans.clear()
+        segment = self.segment
+        found = plan_of(segment.executable, bound.binding, inputs, bound.outputs, self.tail)
+        self.plans[bound] = found
+        return found
+
+    def _launch(
+        self, plan: tuple, inputs: Sequence[Any], arguments: tuple, bound: Bound
+    ) -> Any:
+        """All effects in one native call; then the results."""
+        numbers = () if self.numbers is None else self.numbers(arguments)
+        before = self._before(inputs, arguments) if self.only < 0 else ()
+        launch, needed = plan
+        try:
+            roots = launch(inputs, needed)
+        except BaseException as error:
+            with HeldInterrupts():
+                after = outputs_after(error)
+                if after is None:
+                    if isinstance(error, Exception):
+                        raise ReplayFailed from error
+                    raise
+                if not after[1]:
+                    for number, count in self.tail.written:
+                        inputs[number]._storage.version += count
+                    for number, k in self.tail.grads:
+                        inputs[number]._grad = after[0][k]
+            raise
+        if self.only >= 0 and self.backward is None and not self.versions:
+            k = self.roots[self.only]
+            return roots[k] if k >= 0 else self._result(self.results[self.only], roots, bound.sizes)
+        replay = Replay(arguments, [], bound.sizes, numbers, before)
+        self._fill(replay, inputs, roots, bound)
+        return self.returned(replay)
 
     def _before(self, inputs: Sequence[Any], arguments: tuple) -> list[Any]:
         """What recipes look at, before effects put other things there."""
@@ -237,7 +295,10 @@ class Entry:
         if self.united:
             roots = self._unite(replay, roots)
         for root, result in zip(self.roots, self.results):
-            tensors.append(roots[root] if root >= 0 else self._result(result, roots, replay))
+            own = root >= 0
+            tensors.append(
+                roots[root] if own else self._result(result, roots, bound.sizes, replay)
+            )
         if self.backward is not None:
             self._attach(self.backward, values, roots, tensors, bound)
 
@@ -298,10 +359,17 @@ class Entry:
             return False
         if not self.written:
             return True
-        moving = inputs if snapshot is None else [inputs[k] for k in snapshot.loose]
-        places = [place_of(x) if isinstance(x, Tensor) else None for x in moving]
-        key = (readonly.count, snapshot, *places)
-        if key in self.disjoint_known:
+        if snapshot is None:
+            moving = [x for x in inputs if isinstance(x, Tensor)]
+        else:
+            vouched, numbers = self.moving
+            if vouched is not snapshot:
+                numbers = [k for k in snapshot.loose if isinstance(inputs[k], Tensor)]
+                self.moving = snapshot, numbers
+            moving = [inputs[k] for k in numbers]
+        key = (readonly.count, snapshot, *[place_of(x) for x in moving])
+        if key == self.disjoint_last or key in self.disjoint_known:
+            self.disjoint_last = key
             return True
         written_inputs = {number for number, _ in self.written}
         if any(inputs[number]._storage.readonly for number in written_inputs):
@@ -339,13 +407,19 @@ class Entry:
             "overlapping or read-only, and the program writes some of it",
         )
 
-    def _result(self, result: ResultTensor, roots: list[Tensor], replay: Replay) -> Tensor:
+    def _result(
+        self,
+        result: ResultTensor,
+        roots: list[Tensor],
+        sizes: dict[str, int],
+        replay: Replay | None = None,
+    ) -> Tensor:
         root = roots[result.root] if type(result.root) is int else result.root(replay)  # type: ignore[operator]
         if not result.viewed:
             tensor = root
         else:
             with no_grad():
-                tensor = result.look(root.detach(), replay.sizes)
+                tensor = result.look(root.detach(), sizes)
         if result.requires_grad:
             record_freed(tensor)
         elif result.leaf:
@@ -378,7 +452,8 @@ def entered(error: BaseException, effect: Effect) -> bool:
 
 def place_of(x: Any) -> tuple:
     """Where a tensor's elements lie."""
-    return x._storage.ptr, x._offset, x._shape, x._strides
+    storage = x._storage
+    return storage._ptr or storage.ptr, x._offset, x._shape, x._strides
 
 
 class CompiledBackward(CustomNode):

@@ -17,18 +17,20 @@ from typing import Any
 
 from tracejit.eager.state import make
 from tracejit.eager.tensor import Tensor
-from tracejit.runtime.native_start import available, starter
+from tracejit.runtime.native_start import NOTHING, Tail, available, functions, number_word
 
 _CELLS = {float: "d", int: "q"}  # codes of `array` for runtime numbers
-LARGEST = 64  # inputs, or outputs, that are still unrolled
-_RUNS, _FAILS = "# runs", "# has not run"  # marks of lines
+LARGEST = 64  # inputs that are still unrolled, where nothing native takes them
+_UNROLLED = 16  # outputs
+_RUNS, _FAILS, _FOLLOWS = "# runs", "# has not run", "# follows"  # marks of lines
+_MARKS = (_RUNS, _FAILS, _FOLLOWS)
 _marked: dict[CodeType, tuple[set[int], ...]] = {}  # the lines with these marks
+
+Launch = Callable[[Sequence[Any], tuple], list[Any]]
 
 
 @functools.cache
-def launcher(
-    kinds: str, outputs: int, held: bool
-) -> Callable[[Sequence[Any], tuple], list[Any]]:
+def launcher(kinds: str, outputs: int, held: bool) -> Launch:
     """`launch(inputs, plan)` -> output tensors.
 
     kinds  of each input, `t`: a tensor, `d`: a float, `q`: an int
@@ -39,41 +41,75 @@ def launcher(
     fixed += [f"{name}{k}" for k in range(outputs) for name in ("take", "bytes", "type")]
     addresses = [_address(k, kind) for k, kind in enumerate(kinds)]
     addresses += [f"s{k}._ptr" for k in range(outputs)]
-    run = [f"pack(frame.table, 0, {', '.join(addresses)})", f"call(frame.job)  {_RUNS}",
-           "state = frame.status[0]",
-           f"if state: raise failure(frame, 0)  {_FAILS}"]  # fmt: skip
-    direct = held and available(kinds)
-    if direct:
-        things = ", ".join([*given, *(f"s{k}" for k in range(outputs))])
-        run = ["start = frame.start or begin(frame)",
-               f"state = start({things})  {_RUNS}",
-               "if state is not None:",
-               f"    if state is False: know(inputs)  {_FAILS}",
-               f"    if state is False: state = start({things})  {_RUNS}",
-               f"    if state is not None: raise failed(frame, state, failure)  {_FAILS}",
-               ]  # fmt: skip
-    body = "\n    ".join([
-        f"{', '.join(['frames, pack, call, fresh, failure, begin', *fixed])} = plan",
+    return _compiled([
+        f"{', '.join(['frames, fresh, pack, call, failure', *fixed])}, = plan",
         f"{', '.join(given)}, = inputs" if given else "",
-        *[f"c{k} = array('{kind}', (i{k},))" for k, kind in enumerate(kinds)
-          if kind != "t" and not direct],
+        *[f"c{k} = array('{kind}', (i{k},))" for k, kind in enumerate(kinds) if kind != "t"],
         *[f"s{k} = take{k}(bytes{k})" for k in range(outputs)],
         "try: frame = frames.pop()",
         "except IndexError: frame = fresh()",
         "try:",
-        *[f"    {line}" for line in run],
+        f"    pack(frame.table, 0, {', '.join(addresses)})",
+        f"    call(frame.job)  {_RUNS}",
+        "    state = frame.status[0]",
+        f"    if state: raise failure(frame, 0)  {_FAILS}",
         "finally: frames.append(frame)",
         *[line for k in range(outputs) for line in _made(k)],
         f"return [{', '.join(f't{k}' for k in range(outputs))}]",
     ])  # fmt: skip
+
+
+@functools.cache
+def native_launcher(outputs: int, held: bool) -> Launch:
+    """`launch(inputs, plan)` -> output tensors and more, by the functions of `native_start`."""
+    if outputs <= _UNROLLED:
+        fixed = [f", take{k}, bytes{k}" for k in range(outputs)]
+        taken = [f"s{k} = take{k}(bytes{k})" for k in range(outputs)]
+        stored = "".join(f", s{k}" for k in range(outputs))
+    else:
+        fixed = [", taking"]
+        taken = ["stored = [take(nbytes) for take, nbytes in taking]"]
+        stored = ", *stored"
+    if held:
+        run = [f"made = start(inputs{stored})  {_RUNS}",
+               "if made.__class__ is not list:",
+               f"    if made is False: know(inputs)  {_FAILS}",
+               f"    if made is False: made = start(inputs{stored})  {_RUNS}",
+               f"    if made.__class__ is not list: raise failed(frame, made, failure)  {_FAILS}",
+               ]  # fmt: skip
+    else:
+        run = ["start, follow = start",
+               f"made = start(inputs{stored})",
+               "if made is False:",
+               "    know(inputs)",
+               f"    made = start(inputs{stored})",
+               "    if made is False: raise failed(frame, made, failure)",
+               f"call(frame.job)  {_RUNS}",
+               "state = frame.status[0]",
+               f"if state: raise failure(frame, 0)  {_FAILS}",
+               f"follow(inputs, made)  {_FOLLOWS}",
+               ]  # fmt: skip
+    return _compiled([
+        f"frames, fresh, call, failure, types, tail, begin{''.join(fixed)} = plan",
+        *taken,
+        "try: frame = frames.pop()",
+        "except IndexError: frame = fresh()",
+        "try:",
+        "    start = frame.starts.get(tail) or begin(frame, tail)",
+        *[f"    {line}" for line in run],
+        "finally: frames.append(frame)",
+        "return made",
+    ])  # fmt: skip
+
+
+def _compiled(lines: Sequence[str]) -> Launch:
     namespace: dict[str, Any] = {"new": object.__new__, "Tensor": Tensor, "array": array}
     namespace |= {"know": _know_addresses, "failed": _failed}
-    text = f"def launch(inputs, plan):\n    {body}\n"
+    text = "def launch(inputs, plan):\n    " + "\n    ".join(lines) + "\n"
     exec(compile(text, "<tracejit launch>", "exec"), namespace)  # our own text, made above
     launch = namespace["launch"]
-    lines = text.split("\n")
     _marked[launch.__code__] = tuple(
-        {n for n, line in enumerate(lines, 1) if line.endswith(mark)} for mark in (_RUNS, _FAILS)
+        {n for n, line in enumerate(text.split("\n"), 1) if line.endswith(mark)} for mark in _MARKS
     )
     return launch
 
@@ -105,21 +141,37 @@ def kinds_of(inputs: Sequence[Any]) -> str | None:
 
 
 def plan_of(
-    executable: Any, binding: Any, inputs: Sequence[Any], types: Sequence[tuple]
-) -> tuple[Callable[[Sequence[Any], tuple], list[Any]], tuple] | None:
-    """A launcher and what it needs of a binding; None where the general path is to be taken."""
+    executable: Any,
+    binding: Any,
+    inputs: Sequence[Any],
+    types: Sequence[tuple],
+    tail: Tail = NOTHING,
+) -> tuple[Launch, tuple] | None:
+    """A launcher and what it needs of a binding; None where the general path is to be taken, or
+    nothing native can do what `tail` asks for."""
     native = binding.native
     if not getattr(native, "simple", False) or not native.plain:
         return None
-    kinds = kinds_of(inputs) if max(len(inputs), len(types)) <= LARGEST else None
+    kinds = kinds_of(inputs)
     if kinds is None:
         return None
-    words = [x._dtype.itemsize if isinstance(x, Tensor) else 0 for x in inputs]
-    plan = [binding.frames, native.pack, native.call, native.frame, executable.failure]
-    plan += [lambda frame: _begin(frame, words), *(size for size in words if size)]
+    words = [
+        x._dtype.itemsize if isinstance(x, Tensor) else number_word(kind)
+        for x, kind in zip(inputs, kinds)
+    ]
+    held = native.call is native.runner.hold
+    plan = [binding.frames, native.frame]
+    if available(kinds):
+        begin = functools.partial(_begin, words, types, held)
+        plan += [native.call, executable.failure, types, tail, begin]
+        pairs = [part for pair in native.outputs for part in pair]
+        plan += pairs if len(types) <= _UNROLLED else [native.outputs]
+        return native_launcher(len(types), held), tuple(plan)
+    if max(len(inputs), len(types)) > LARGEST or tail is not NOTHING:
+        return None
+    plan += [native.pack, native.call, executable.failure, *(size for size in words if size > 0)]
     for (take, nbytes), kind in zip(native.outputs, types):
         plan += [take, nbytes, kind]
-    held = native.call is native.runner.hold
     return launcher(kinds, len(types), held), tuple(plan)
 
 
@@ -136,9 +188,9 @@ def _failed(frame: Any, state: bool, failure: Callable[..., Exception]) -> Excep
     return RuntimeError("an input of the program is not of the kind it was made for")
 
 
-def outputs_after(error: BaseException) -> list[Any] | None:
+def outputs_after(error: BaseException) -> tuple[list[Any], bool] | None:
     """What a launch had made that was ended from outside, by what a signal's handler raised, when
-    its program had run; None where the program had not run.
+    its program had run, and whether its tail was done; None where the program had not run.
 
     Python calls handlers between its instructions: where the exception is in the launcher's own
     text tells on which side of the program's run it came, so that a call need not note it.
@@ -148,13 +200,15 @@ def outputs_after(error: BaseException) -> list[Any] | None:
         trace = trace.tb_next
     if trace is None:
         return None
-    runs, fails = _marked[trace.tb_frame.f_code]
+    runs, fails, follows = _marked[trace.tb_frame.f_code]
     line, names = trace.tb_lineno, trace.tb_frame.f_locals
-    if line < min(runs) or line in fails or names.get("state"):
+    made = names.get("made")  # lost, where what gave it was ended
+    if line < min(runs) or line in fails or names.get("state") or isinstance(made, bool):
         return None
     if line in runs and not _has_run(names):
         return None
-    return [_output(names, k) for k in range(sum(f"type{k}" in names for k in range(LARGEST)))]
+    followed = line >= min(follows) if follows else "tail" in names
+    return made if isinstance(made, list) else _outputs(names), followed
 
 
 def _has_run(names: dict[str, Any]) -> bool:
@@ -167,14 +221,25 @@ def _has_run(names: dict[str, Any]) -> bool:
     return all(x._storage._ptr is not None for x in tensors)  # type: ignore[union-attr]
 
 
-def _output(names: dict[str, Any], k: int) -> Any:
-    shape, dtype, device = names[f"type{k}"]
-    return make(names[f"s{k}"], 0, shape, None, dtype, device)
+def _outputs(names: dict[str, Any]) -> list[Any]:
+    """Tensors over the memory that the program has filled."""
+    types = names.get("types")
+    if types is None:
+        types = [names[f"type{k}"] for k in range(LARGEST) if f"type{k}" in names]
+    stored = names.get("stored") or [names[f"s{k}"] for k in range(len(types))]
+    return [
+        make(storage, 0, shape, None, dtype, device)
+        for storage, (shape, dtype, device) in zip(stored, types)
+    ]
 
 
-def _begin(frame: Any, itemsizes: Sequence[int]) -> Callable[..., Any]:
-    """The frame's own start function."""
-    native, words = frame.native, frame._words
-    at = words.ctypes.data
-    frame.start = starter(native.runner.run, frame.job, at, at + 8 * native.places, itemsizes)
-    return frame.start
+def _begin(
+    words: Sequence[int], types: Sequence[tuple], held: bool, frame: Any, tail: Tail
+) -> Any:
+    """The frame's own functions for this tail."""
+    native, at = frame.native, frame.at
+    places = (frame.job, native.runner.run, at, at + 8 * native.places)
+    names = ["start"] if held else ["place", "follow"]
+    made = functions(names, places, words, types, tail)
+    frame.starts[tail] = found = made[0] if held else made
+    return found

@@ -126,7 +126,7 @@ class Segment:
         """Fresh tensors for the outputs; written inputs hold their new content."""
         direct = bound.direct
         if direct is not None:
-            return direct[0](inputs, direct[1])
+            return direct[0](tuple(inputs), direct[1])
         if self.mode == "graph":
             return self._interpret(inputs, bound)
         if not self.program.instructions and not bound.outputs:
