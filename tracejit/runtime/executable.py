@@ -307,7 +307,7 @@ class _Frame:
             self._job_words.append(job)
             start += JOB
         self.job = next(iter(self.jobs.values()), 0)
-        self.starts: dict[Any, Any] = {}  # made by the first call with each tail (launch.py)
+        self.calls: dict[Any, Any] = {}  # made by the first call with each tail (launch.py)
         self.arena: Storage | None = None
         self._arena_ptr, self._threads = -1, 0
         self._kept = binding.arena_bytes + binding.scratch_bytes <= _KEPT_ARENA

@@ -17,7 +17,7 @@ from typing import Any
 
 from tracejit.eager.state import make
 from tracejit.eager.tensor import Tensor
-from tracejit.runtime.native_start import NOTHING, Tail, available, functions, number_word
+from tracejit.runtime.native_start import NOTHING, SMALL, Calls, Tail, available, number_word
 
 _CELLS = {float: "d", int: "q"}  # codes of `array` for runtime numbers
 LARGEST = 64  # inputs that are still unrolled, where nothing native takes them
@@ -60,42 +60,57 @@ def launcher(kinds: str, outputs: int, held: bool) -> Launch:
 
 
 @functools.cache
-def native_launcher(outputs: int, held: bool) -> Launch:
-    """`launch(inputs, plan)` -> output tensors and more, by the functions of `native_start`."""
+def native_launcher(outputs: int, held: bool, spare: bool) -> Launch:
+    """`launch(inputs, plan)` -> output tensors and more, by the functions of `native_start`.
+
+    spare  outputs are small: Storages of earlier calls serve again
+    """
     if outputs <= _UNROLLED:
+        names = [f"s{k}" for k in range(outputs)]
         fixed = [f", take{k}, bytes{k}" for k in range(outputs)]
         taken = [f"s{k} = take{k}(bytes{k})" for k in range(outputs)]
-        stored = "".join(f", s{k}" for k in range(outputs))
     else:
+        names = ["*stored"]
         fixed = [", taking"]
         taken = ["stored = [take(nbytes) for take, nbytes in taking]"]
-        stored = ", *stored"
-    if held:
-        run = [f"made = start(inputs{stored})  {_RUNS}",
-               "if made.__class__ is not list:",
-               f"    if made is False: know(inputs)  {_FAILS}",
-               f"    if made is False: made = start(inputs{stored})  {_RUNS}",
-               f"    if made.__class__ is not list: raise failed(frame, made, failure)  {_FAILS}",
+    stored = "".join(f", {name}" for name in names)
+    start = f"made = calls.start(inputs{stored})  {_RUNS}"
+    checked = [
+        "if made.__class__ is not list:",
+        f"    if made is False: know(inputs)  {_FAILS}",
+        f"    if made is False: {start}",
+        f"    if made.__class__ is not list: raise failed(frame, made, failure)  {_FAILS}",
+    ]
+    if held and spare:
+        run = [f"made = calls.again and calls.again(inputs)  {_RUNS}",
+               f"if made is False: know(inputs)  {_FAILS}",
+               f"if made is False: made = calls.again(inputs)  {_RUNS}",
+               "if made is None or made is False:",
+               *[f"    {line}" for line in (*taken, start, *checked)],
+               f"    calls.spare([{stored[2:]}])",
+               f"if made is True: raise failed(frame, made, failure)  {_FAILS}",
                ]  # fmt: skip
+        taken = []
+    elif held:
+        run = [start, *checked]
     else:
-        run = ["start, follow = start",
-               f"made = start(inputs{stored})",
+        run = [f"made = calls.place(inputs{stored})",
                "if made is False:",
                "    know(inputs)",
-               f"    made = start(inputs{stored})",
+               f"    made = calls.place(inputs{stored})",
                "    if made is False: raise failed(frame, made, failure)",
                f"call(frame.job)  {_RUNS}",
                "state = frame.status[0]",
                f"if state: raise failure(frame, 0)  {_FAILS}",
-               f"follow(inputs, made)  {_FOLLOWS}",
+               f"calls.follow(inputs, made)  {_FOLLOWS}",
                ]  # fmt: skip
     return _compiled([
-        f"frames, fresh, call, failure, types, tail, begin{''.join(fixed)} = plan",
+        f"frames, fresh, call, failure, tail, begin{''.join(fixed)} = plan",
         *taken,
         "try: frame = frames.pop()",
         "except IndexError: frame = fresh()",
         "try:",
-        "    start = frame.starts.get(tail) or begin(frame, tail)",
+        "    calls = frame.calls.get(tail) or begin(frame, tail)",
         *[f"    {line}" for line in run],
         "finally: frames.append(frame)",
         "return made",
@@ -162,11 +177,13 @@ def plan_of(
     held = native.call is native.runner.hold
     plan = [binding.frames, native.frame]
     if available(kinds):
-        begin = functools.partial(_begin, words, types, held)
-        plan += [native.call, executable.failure, types, tail, begin]
+        spare = all(nbytes <= SMALL for _, nbytes in native.outputs)
+        names = ["start"] if held else ["place", "follow"]
+        begin = functools.partial(_begin, names, words, types)
+        plan += [native.call, executable.failure, tail, begin]
         pairs = [part for pair in native.outputs for part in pair]
         plan += pairs if len(types) <= _UNROLLED else [native.outputs]
-        return native_launcher(len(types), held), tuple(plan)
+        return native_launcher(len(types), held, spare), tuple(plan)
     if max(len(inputs), len(types)) > LARGEST or tail is not NOTHING:
         return None
     plan += [native.pack, native.call, executable.failure, *(size for size in words if size > 0)]
@@ -202,13 +219,13 @@ def outputs_after(error: BaseException) -> tuple[list[Any], bool] | None:
         return None
     runs, fails, follows = _marked[trace.tb_frame.f_code]
     line, names = trace.tb_lineno, trace.tb_frame.f_locals
-    made = names.get("made")  # lost, where what gave it was ended
-    if line < min(runs) or line in fails or names.get("state") or isinstance(made, bool):
+    if line < min(runs):
         return None
-    if line in runs and not _has_run(names):
+    if "calls" in names and not follows:  # one native call, which did all of it
+        return (_outputs(names), True) if names["calls"].ran() else None
+    if line in fails or names.get("state") or line in runs and not _has_run(names):
         return None
-    followed = line >= min(follows) if follows else "tail" in names
-    return made if isinstance(made, list) else _outputs(names), followed
+    return _outputs(names), bool(follows) and line >= min(follows)
 
 
 def _has_run(names: dict[str, Any]) -> bool:
@@ -223,23 +240,26 @@ def _has_run(names: dict[str, Any]) -> bool:
 
 def _outputs(names: dict[str, Any]) -> list[Any]:
     """Tensors over the memory that the program has filled."""
-    types = names.get("types")
-    if types is None:
+    made = names.get("made")
+    if isinstance(made, list):
+        return made
+    calls = names.get("calls")
+    if calls is None:
         types = [names[f"type{k}"] for k in range(LARGEST) if f"type{k}" in names]
-    stored = names.get("stored") or [names[f"s{k}"] for k in range(len(types))]
+    else:
+        types = calls.types
+    stored = names.get("stored") or [names[f"s{k}"] for k in range(len(types)) if f"s{k}" in names]
     return [
         make(storage, 0, shape, None, dtype, device)
-        for storage, (shape, dtype, device) in zip(stored, types)
+        for storage, (shape, dtype, device) in zip(stored or calls.storages(), types)
     ]
 
 
 def _begin(
-    words: Sequence[int], types: Sequence[tuple], held: bool, frame: Any, tail: Tail
-) -> Any:
+    names: Sequence[str], words: Sequence[int], types: Sequence[tuple], frame: Any, tail: Tail
+) -> Calls:
     """The frame's own functions for this tail."""
     native, at = frame.native, frame.at
     places = (frame.job, native.runner.run, at, at + 8 * native.places)
-    names = ["start"] if held else ["place", "follow"]
-    made = functions(names, places, words, types, tail)
-    frame.starts[tail] = found = made[0] if held else made
+    frame.calls[tail] = found = Calls(names, places, words, types, tail)
     return found

@@ -9,6 +9,10 @@ replaced. It gives False where an address is not known yet or a number does not 
 check failed. The interpreter's lock is held from beginning to end, and nothing is allocated after
 the program began: a call that is ended from outside has happened, or has not. For programs that
 release the lock `place` and `follow` are the parts before and after.
+
+`again`, made once a few calls have left Storages, is `start` without any: it takes those that
+nobody but the frame holds any more, and gives None where one is missing. So Storages of small
+outputs neither die nor are made.
 """
 
 from __future__ import annotations
@@ -42,11 +46,13 @@ class Tail:
 
 
 NOTHING = Tail()
+SPARES = 3  # Storages kept for each output: callers often hold the last one or two
+SMALL = 4096  # bytes of an output whose Storages are kept
 
 # Words of `this`, then: bytes of an element of each input, or what a number is, and a cell for it;
-# shape, dtype and device of each output; the pairs of the tail.
+# shape, dtype and device of each output, its Storage, those that may be it; the pairs of the tail.
 _WORDS = (
-    "JOB", "RUN", "TABLE", "STATUS", "INPUTS", "OUTPUTS", "WRITTEN", "GRADS", "CLASS", "FLOAT_CLASS",
+    "RAN", "JOB", "RUN", "TABLE", "STATUS", "INPUTS", "OUTPUTS", "WRITTEN", "GRADS", "CLASS", "FLOAT_CLASS",
     "INT_CLASS", "EMPTY", "NONE", "FALSE", "TRUE", "ZERO", "LIST", "NEW", "VALUE", "NUMBER", "FAILED",
     "FORGIVE", "KEEP", "DROP",
 )  # fmt: skip
@@ -65,8 +71,9 @@ def _words(*names: str) -> str:
 def _slots() -> dict[str, int]:
     """The word of each slot in a tensor, of `_ptr` and `version` in a Storage."""
     slots = {n: TensorState.__dict__[n] for n in TensorState.__slots__ if not n.startswith("__")}
-    slots |= {name: Storage.__dict__[name] for name in ("_ptr", "version")}
-    return {name: slot_offset(descriptor) // 8 for name, descriptor in slots.items()}
+    slots |= {name: Storage.__dict__[name] for name in ("_ptr", "version", "block")}
+    found = {name: slot_offset(descriptor) // 8 for name, descriptor in slots.items()}
+    return found | {"__weakref__": Storage.__weakrefoffset__ // 8}  # type: ignore[attr-defined]
 
 
 _BEGIN = f"""
@@ -76,14 +83,50 @@ _BEGIN = f"""
     sizes = {len(_WORDS)}
     cells = sizes + words[{_WORDS.index("INPUTS")}]
     kinds = cells + words[{_WORDS.index("INPUTS")}]
-    pairs = kinds + 3 * words[{_WORDS.index("OUTPUTS")}]
+    stored = kinds + 3 * words[{_WORDS.index("OUTPUTS")}]
+    spares = stored + words[{_WORDS.index("OUTPUTS")}]
+    pairs = spares + {SPARES} * words[{_WORDS.index("OUTPUTS")}]
+    words[{_WORDS.index("RAN")}] = 0
+"""
+_GIVEN = f"""
+    for k in range(words[{_WORDS.index("OUTPUTS")}]):
+        words[stored + k] = given[1 + k]
+"""
+
+
+def _find_spares(slot: dict[str, int]) -> str:
+    """A Storage for each output that only the frame refers to, as new."""
+    return f"""
+{_words("OUTPUTS", "NONE", "ZERO", "KEEP", "DROP")}
+    for k in range(outputs):
+        found = 0
+        for spare in range(spares + {SPARES} * k, spares + {SPARES} * (k + 1)):
+            one = words[spare]
+            if one != 0:
+                candidate = pointer_at(one)
+                if candidate[0] == 1:
+                    if pointer_at(candidate[{slot["block"]}])[0] == 1:
+                        if candidate[{slot["__weakref__"]}] == 0:
+                            found = one
+                            break
+        if found == 0:
+            call_function(keep, none)
+            return none
+        words[stored + k] = found
+    for k in range(outputs):
+        fresh = pointer_at(words[stored + k])
+        version = fresh[{slot["version"]}]
+        if version != zero:
+            call_function(keep, zero)
+            fresh[{slot["version"]}] = zero
+            call_function(drop, version)
 """
 
 
 def _allocate(slot: dict[str, int]) -> str:
     """`made`, a list of the output tensors and of None for each gradient."""
     fields = {
-        "_storage": "given[1 + k]", "_shape": "words[kinds + 3 * k]",
+        "_storage": "words[stored + k]", "_shape": "words[kinds + 3 * k]",
         "_dtype": "words[kinds + 3 * k + 1]", "_device": "words[kinds + 3 * k + 2]",
         "_offset": "zero", "_output_nr": "zero", "_requires_grad": "false",
         **dict.fromkeys(_NONE_SLOTS, "none"),
@@ -156,7 +199,7 @@ def _place(slot: dict[str, int]) -> str:
         call_function(keep, false)
         return false
     for k in range(outputs):
-        address = pointer_at(given[1 + k])[{slot["_ptr"]}]
+        address = pointer_at(words[stored + k])[{slot["_ptr"]}]
         addresses[count_of_inputs + k] = call_function(value, address)
 """
 
@@ -168,6 +211,7 @@ _RUN = f"""\
         call_function(drop, made)
         call_function(keep, true)
         return true
+    words[{_WORDS.index("RAN")}] = 1
 """
 
 
@@ -201,9 +245,11 @@ def _text(name: str) -> str:
 {_words("OUTPUTS", "GRADS", "NONE", "VALUE", "KEEP", "DROP")}
     items = pointer_at(pointer_at(given[1])[{LIST_ITEMS // 8}])
 """
+    whole = [_allocate(slot), _place(slot), _RUN, _follow(slot), "    return made\n"]
     body = {
-        "start": [_allocate(slot), _place(slot), _RUN, _follow(slot), "    return made\n"],
-        "place": [_allocate(slot), _place(slot), "    return made\n"],
+        "again": [_find_spares(slot), *whole],
+        "start": [_GIVEN, *whole],
+        "place": [_GIVEN, _allocate(slot), _place(slot), "    return made\n"],
         "follow": [again, _follow(slot), "    call_function(keep, none)\n    return none\n"],
     }[name]
     return f'''\
@@ -223,27 +269,62 @@ def available(kinds: str) -> bool:
     return set(kinds) <= {"t", "d", "q"} and supported()
 
 
-def functions(
-    names: Sequence[str],
-    frame: tuple[int, int, int, int],
-    sizes: Sequence[int],
-    types: Sequence[tuple],
-    tail: Tail,
-) -> list[Callable[..., Any]]:
-    """`start`, or `place` and `follow`, over one frame.
+class Calls:
+    """The functions over one frame with one tail, the words they share, and spare Storages."""
 
-    frame  addresses of the job, the runner, the table, the status
-    sizes  bytes of an element of each input; `number_word` of a number
-    types  (shape, dtype, device) of each output
-    """
-    of_python = [python_api(name) for name in _FUNCTIONS]
-    words = [*frame, len(sizes), len(types), len(tail.written), len(tail.grads), id(Tensor),
-             id(float), id(int), id(_EMPTY), id(None), id(False), id(True), id(0), *of_python,
-             *sizes, *(0 for _ in sizes), *(id(part) for kind in types for part in kind),
-             *(n for pair in (*tail.written, *tail.grads) for n in pair)]  # fmt: skip
-    assert len(_WORDS) == 16 + len(of_python)
-    shared = np.array(words, np.int64)
-    return [function_over(method(name, _text(name)), shared) for name in names]
+    __slots__ = ("again", "start", "place", "follow", "words", "spares", "turn", "types", "_at")
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        frame: tuple[int, int, int, int],
+        sizes: Sequence[int],
+        types: Sequence[tuple],
+        tail: Tail,
+    ):
+        """
+        frame  addresses of the job, the runner, the table, the status
+        sizes  bytes of an element of each input; `number_word` of a number
+        types  (shape, dtype, device) of each output
+        """
+        of_python = [python_api(name) for name in _FUNCTIONS]
+        words = [0, *frame, len(sizes), len(types), len(tail.written), len(tail.grads), id(Tensor),
+                 id(float), id(int), id(_EMPTY), id(None), id(False), id(True), id(0), *of_python]  # fmt: skip
+        assert len(words) == len(_WORDS)
+        words += [*sizes, *(0 for _ in sizes), *(id(part) for kind in types for part in kind)]
+        self._at = len(words)
+        words += [0] * (1 + SPARES) * len(types)
+        words += [n for pair in (*tail.written, *tail.grads) for n in pair]
+        self.words = np.array(words, np.int64)
+        self.types = types
+        self.spares: list[Storage | None] = [None] * (SPARES * len(types))
+        self.turn = 0
+        self.again: Callable[..., Any] | None = None
+        for name in names:
+            self._make(name)
+
+    def _make(self, name: str) -> None:
+        setattr(self, name, function_over(method(name, _text(name)), self.words))
+
+    def ran(self) -> bool:
+        """Whether the last `again` or `start` ran the program."""
+        return bool(self.words[_WORDS.index("RAN")])
+
+    def storages(self) -> list[Storage]:
+        """The Storages that the last `again` took."""
+        known = {id(storage): storage for storage in self.spares if storage is not None}
+        return [known[int(word)] for word in self.words[self._at : self._at + len(self.types)]]
+
+    def spare(self, stored: Sequence[Storage]) -> None:
+        """Let later calls of `again` take these, when nobody refers to them any more."""
+        self.turn = turn = (self.turn + 1) % SPARES
+        if turn == 0 and self.again is None:
+            self._make("again")
+        at = self._at + len(stored) + turn
+        for k, storage in enumerate(stored):
+            self.words[at + SPARES * k] = 0  # never the address of what is gone
+            self.spares[SPARES * k + turn] = storage
+            self.words[at + SPARES * k] = id(storage)
 
 
 def number_word(kind: str) -> int:
