@@ -139,7 +139,8 @@ class Emission:
                 return self._reduction(node, index)
             if node.op.element is not None:
                 emitter = NodeEmitter(self, node, value)
-                return node.op.element(emitter, list(index), **node.attributes)
+                places = [as_index(i) for i in index]  # to compare them asks no size
+                return node.op.element(emitter, places, **node.attributes)
             return self._pointwise(node, value, index)
         finally:
             self.scalars.location = saved
