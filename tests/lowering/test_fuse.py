@@ -100,3 +100,15 @@ def test_a_slice_of_one_element_asks_nothing_of_its_bounds():
         f(x * 1, index).backward()
         tj.script(lambda x: f(x, index).backward(), mode="compiled")(w * 1)
     assert tj.allclose(x.grad, w.grad)
+
+
+def test_what_only_a_branch_computes_is_not_kept_for_later_loops():
+    def f(x):
+        y = tj.pow(x / x, x)
+        y.transpose(0, 1)[0].add_(y.shape[1])
+        return y * 1, tj.softmax(y, -1)
+
+    x = tj.rand(3, 6) + 1
+    with config.override(verify_passes=True):  # what cannot be compiled raises
+        got = tj.script(f, mode="compiled")(x)
+    assert all(tj.allclose(a, b) for a, b in zip(got, f(x)))

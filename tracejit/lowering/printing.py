@@ -75,6 +75,7 @@ class Printer(ColumnPrinting):
         self.location: Location | None = None
         self.locations: dict[Location, None] = {}
         self.stashes = find_stashes(nest, buffer_of, targets)
+        self.kept: set[int] = set()  # the values of stashes that were kept
         self.written = {b for s in nest.stores for b, _ in targets(s.leaf)}
 
     def run(self) -> Text:
@@ -289,13 +290,15 @@ class Printer(ColumnPrinting):
         return total, place
 
     def _keep(self) -> None:
-        """Leave expensive values of this loop where a later loop over the same row finds them."""
+        """Leave expensive values of this loop where a later loop over the same row finds them.
+        Those that only a branch computes are computed again."""
         block = self.stack[-1]
         for stash in self.stashes:
             value = block.known.get(stash.early.number)
             if value is not None:
                 where = self._kept_at(stash, stash.early_address)
                 block.lines.append(f"{where} = {value}")
+                self.kept.add(stash.late.number)
 
     def _kept_at(self, stash: Stash, address: Index) -> str:
         buffer, _ = self.targets(stash.store.leaf)[0]
@@ -328,8 +331,8 @@ class Printer(ColumnPrinting):
         known = self.is_known(scalar)
         if known is not None:
             return known
-        stash = next((s for s in self.stashes if s.late is scalar), None)
-        if stash is not None:
+        if scalar.number in self.kept:
+            stash = next(s for s in self.stashes if s.late is scalar)
             kept = self._assign(self._kept_at(stash, stash.late_address), None)
             self.stack[-1].known[scalar.number] = kept
             return kept
