@@ -412,7 +412,7 @@ class Entry:
         result: ResultTensor,
         roots: list[Tensor],
         sizes: dict[str, int],
-        replay: Replay | None = None,
+        replay: Any = None,
     ) -> Tensor:
         root = roots[result.root] if type(result.root) is int else result.root(replay)  # type: ignore[operator]
         if not result.viewed:

@@ -243,7 +243,7 @@ def _outputs(names: dict[str, Any]) -> list[Any]:
     made = names.get("made")
     if isinstance(made, list):
         return made
-    calls = names.get("calls")
+    calls: Any = names.get("calls")
     if calls is None:
         types = [names[f"type{k}"] for k in range(LARGEST) if f"type{k}" in names]
     else:

@@ -5,10 +5,10 @@ In: a frame of a program that is one native call, and a `Tail`. Out: functions o
 for each output), inputs a tuple of tensors, floats and ints. Called by what `launch` generates.
 
 `start` does all of it and gives a list: the outputs' tensors, then the gradients that were
-replaced. It gives False where an address is not known yet or a number does not fit, and True where a
-check failed. The interpreter's lock is held from beginning to end, and nothing is allocated after
-the program began: a call that is ended from outside has happened, or has not. For programs that
-release the lock `place` and `follow` are the parts before and after.
+replaced. It gives False where an address is not known yet or a number does not fit, and True where
+a check failed. The interpreter's lock is held from beginning to end, and nothing is allocated
+after the program began: a call that is ended from outside has happened, or has not. For programs
+that release the lock `place` and `follow` are the parts before and after.
 
 `again`, made once a few calls have left Storages, is `start` without any: it takes those that
 nobody but the frame holds any more, and gives None where one is missing. So Storages of small
@@ -24,7 +24,14 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.capture.memory_words import FLOAT, LIST_ITEMS, TUPLE_ITEMS, TYPE, slot_offset, supported
+from tracejit.capture.memory_words import (
+    FLOAT,
+    LIST_ITEMS,
+    TUPLE_ITEMS,
+    TYPE,
+    slot_offset,
+    supported,
+)
 from tracejit.eager.state import TensorState
 from tracejit.eager.tensor import Tensor
 from tracejit.memory import Storage
@@ -52,9 +59,9 @@ SMALL = 4096  # bytes of an output whose Storages are kept
 # Words of `this`, then: bytes of an element of each input, or what a number is, and a cell for it;
 # shape, dtype and device of each output, its Storage, those that may be it; the pairs of the tail.
 _WORDS = (
-    "RAN", "JOB", "RUN", "TABLE", "STATUS", "INPUTS", "OUTPUTS", "WRITTEN", "GRADS", "CLASS", "FLOAT_CLASS",
-    "INT_CLASS", "EMPTY", "NONE", "FALSE", "TRUE", "ZERO", "LIST", "NEW", "VALUE", "NUMBER", "FAILED",
-    "FORGIVE", "KEEP", "DROP",
+    "RAN", "JOB", "RUN", "TABLE", "STATUS", "INPUTS", "OUTPUTS", "WRITTEN", "GRADS", "CLASS",
+    "FLOAT_CLASS", "INT_CLASS", "EMPTY", "NONE", "FALSE", "TRUE", "ZERO", "LIST", "NEW", "VALUE",
+    "NUMBER", "FAILED", "FORGIVE", "KEEP", "DROP",
 )  # fmt: skip
 _FUNCTIONS = ("PyList_New", "PyType_GenericNew", "PyLong_AsLongLong", "PyLong_FromLongLong",
               "PyErr_Occurred", "PyErr_Clear", "Py_IncRef", "Py_DecRef")  # fmt: skip
@@ -73,7 +80,7 @@ def _slots() -> dict[str, int]:
     slots = {n: TensorState.__dict__[n] for n in TensorState.__slots__ if not n.startswith("__")}
     slots |= {name: Storage.__dict__[name] for name in ("_ptr", "version", "block")}
     found = {name: slot_offset(descriptor) // 8 for name, descriptor in slots.items()}
-    return found | {"__weakref__": Storage.__weakrefoffset__ // 8}  # type: ignore[attr-defined]
+    return found | {"__weakref__": Storage.__weakrefoffset__ // 8}
 
 
 _BEGIN = f"""
@@ -288,8 +295,9 @@ class Calls:
         types  (shape, dtype, device) of each output
         """
         of_python = [python_api(name) for name in _FUNCTIONS]
-        words = [0, *frame, len(sizes), len(types), len(tail.written), len(tail.grads), id(Tensor),
-                 id(float), id(int), id(_EMPTY), id(None), id(False), id(True), id(0), *of_python]  # fmt: skip
+        known = [Tensor, float, int, _EMPTY, None, False, True, 0]
+        words = [0, *frame, len(sizes), len(types), len(tail.written), len(tail.grads)]
+        words += [*(id(x) for x in known), *of_python]
         assert len(words) == len(_WORDS)
         words += [*sizes, *(0 for _ in sizes), *(id(part) for kind in types for part in kind)]
         self._at = len(words)
