@@ -9,6 +9,7 @@ from __future__ import annotations
 from tracejit.ops.linalg import matmul
 from tracejit.ops.linalg_checks import LinAlgError
 from tracejit.ops.linalg_determinants import det, slogdet
+from tracejit.ops.linalg_eigenvalues import eig, eigvals
 from tracejit.ops.linalg_factors import (
     cholesky,
     cholesky_ex,

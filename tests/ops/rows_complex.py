@@ -7,6 +7,7 @@ import numpy as np
 
 from tests.opinfo import COMPLEX, FLOATS, OpInfo, Sample, array
 from tests.ops.rows_linalg import shaped
+from tests.ops.rows_linalg_factors import named
 from tracejit.ops.types import dtype
 
 
@@ -52,6 +53,24 @@ def written(part: str) -> Callable:
     return call
 
 
+def far_from_singular(rng: np.random.Generator, d: dtype) -> Iterable[Sample]:
+    """Square matrices with eigenvalues apart, and what they may be multiplied with."""
+    for shape in ((3, 3), (2, 2, 2)):
+        spread = np.diag(np.arange(1.0, shape[-1] + 1)) * 2
+        yield Sample(((array(rng, d, *shape, low=-1, high=1) + spread).astype(d.numpy),))
+
+
+def systems(rng: np.random.Generator, d: dtype) -> Iterable[Sample]:
+    for (a,) in (s.args for s in far_from_singular(rng, d)):
+        yield Sample((a, array(rng, d, *a.shape[:-1], 2)))
+
+
+def spectrum(A: Any) -> tuple:
+    """What does not depend on the order of eigenvalues, or on the angles of vectors."""
+    values, vectors = named("linalg.eig")(A)
+    return (values * values * values).sum(-1), (abs(vectors) ** 3).sum(-1)
+
+
 PAIR = shaped(((2, 3), (3,)), ((), (2,)))
 ROWS = [
     of_real("complex", PAIR),
@@ -71,4 +90,11 @@ ROWS = [
     row("prod", shaped(((2, 3),))),
     row("cat", lambda rng, d: [Sample(([array(rng, d, 2), array(rng, d, 3)],))]),
     row("norm", shaped(((2, 3),))),
+    *(row(f"linalg.{name}", far_from_singular, function=named(f"linalg.{name}"), cancel=16,
+          strides=False)
+      for name in ("inv", "det")),
+    row("linalg.solve", systems, function=named("linalg.solve"), cancel=16,
+        strides=False),
+    row("linalg.eig", far_from_singular, function=spectrum, cancel=64),
+    of_real("linalg.eig", far_from_singular, function=spectrum, cancel=64),
 ]  # fmt: skip

@@ -81,6 +81,8 @@ def _svd_without_signs(found: Any) -> tuple:
 DETERMINED: dict[str, Callable[..., Any]] = {
     "svd": _svd_without_signs,
     "linalg.svd": _svd_without_signs,
+    "linalg.eig": lambda found: (found[1] * found[0].unsqueeze(-2)) @ found[1].inverse(),
+    "linalg.eigvals": lambda found: (found.sum(-1), found.square().sum(-1), found.prod(-1)),
     "linalg.eigh": lambda found: (found[0], abs(found[1])),
 }
 

@@ -44,24 +44,27 @@ def must_be_square(name: str, x: Any) -> None:
         )
 
 
-def must_be_float(name: str, x: Any, half: str | None = None) -> None:
-    """The error of dtypes other than float32 and float64; `half` names PyTorch's CPU kernel."""
+def must_be_float(name: str, x: Any, half: str | None = None, analytic: bool = False) -> None:
+    """The error of dtypes other than float32 and float64; `half` names PyTorch's CPU kernel.
+
+    analytic  complex numbers are taken, too: the rules of real numbers serve them
+    """
     if x.dtype.category < FLOATING:
         raise RuntimeError(
             f"{name}: Expected a floating point or complex tensor as input. Got {title(x)}"
         )
-    _must_be_wide(name, x, half)
+    _must_be_wide(name, x, half, analytic)
 
 
-def must_have_kernel(name: str, x: Any, kernel: str) -> None:
+def must_have_kernel(name: str, x: Any, kernel: str, analytic: bool = False) -> None:
     """Likewise, where PyTorch's CPU kernel refuses integers too."""
     if x.dtype.category < FLOATING:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{title(x)}'")
-    _must_be_wide(name, x, kernel)
+    _must_be_wide(name, x, kernel, analytic)
 
 
-def _must_be_wide(name: str, x: Any, half: str | None) -> None:
-    if x.dtype.category > FLOATING:
+def _must_be_wide(name: str, x: Any, half: str | None, analytic: bool) -> None:
+    if x.dtype.category > FLOATING and not analytic:
         raise NotImplementedError(f"{name}: complex tensors are not supported")
     if x.dtype.itemsize == 2:
         if half is not None:

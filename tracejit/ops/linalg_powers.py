@@ -41,7 +41,7 @@ def matrix_power(A: Any, n: int) -> Any:
     exponent = as_size(n)
     if exponent == 0:
         one = eye_of(A, A.shape[-1], A.shape[-1], A.dtype)
-        return where(one >= 0, one, A)  # all of it, and a gradient of 0
+        return where(one == one, one, A)  # all of it, and a gradient of 0
     power = inv(A) if exponent < 0 else A
     left, result = abs(exponent), None
     while True:

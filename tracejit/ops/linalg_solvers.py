@@ -82,7 +82,7 @@ inv_record = Op(
 
 def _check_square(name: str, A: Any, half: str | None = None) -> None:
     must_be_square(name, A)
-    must_be_float(name, A, half)
+    must_be_float(name, A, half, analytic=True)
 
 
 @autocasts(cpu="float32")
@@ -181,7 +181,7 @@ def check_sides(name: str, A: Any, B: Any, left: bool) -> None:
 
 def _solved(name: str, A: Any, B: Any, left: bool, check: str) -> tuple[Any, Any]:
     must_be_matrix(name, A)
-    must_be_float(name, A, "lu_cpu")
+    must_be_float(name, A, "lu_cpu", analytic=True)
     must_agree(name, A, B)
     vector = is_vector(A, B)
     B = B.unsqueeze(-1) if vector else B
@@ -249,7 +249,7 @@ def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True,
     """
     name = "linalg.solve_triangular"
     check_sides(name, A, B, left)
-    must_have_kernel(name, A, "triangular_solve_cpu")
+    must_have_kernel(name, A, "triangular_solve_cpu", analytic=True)
     must_agree(name, A, B)
     unit = bool(unitriangular)
     if left:
