@@ -13,7 +13,8 @@ from typing import Any
 
 from tracejit.version import __version__
 from tracejit.memory import (
-    DeviceUnavailable, device, get_num_threads, set_num_threads,
+    DeviceUnavailable, device, get_default_device, get_num_threads, set_default_device,
+    set_num_threads,
 )  # fmt: skip
 from tracejit.ops.types import (
     bfloat16, bool_, can_cast, complex64, complex128, dtype, float16, float32, float64,
@@ -172,7 +173,7 @@ _SAVING = dict.fromkeys(("load", "save"), "tracejit.serialization")
 _LATER = {**_CASTING, **_COMPILING, **_SAVING}
 _SUBMODULES = (
     "amp", "config", "cpu", "datasets", "debug", "distributions", "fft", "jit", "linalg", "logs",
-    "nn", "optim", "safetensors", "serialization", "special", "utils",
+    "nn", "optim", "safetensors", "serialization", "special", "testing", "utils",
 )  # fmt: skip
 
 

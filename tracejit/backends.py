@@ -6,7 +6,9 @@ ask of it.
 
 from __future__ import annotations
 
+import importlib
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +22,19 @@ def _blas() -> str:
 
 
 cpu = SimpleNamespace(is_available=lambda: True, blas=_blas)
-cuda = SimpleNamespace(is_available=_cuda.is_available, is_built=lambda: True)
+
+
+class _Cuda(SimpleNamespace):
+    """`backends.cuda`; the switches of attention kernels are loaded when they are asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.endswith(("sdp", "sdp_enabled", "sdp_kernel")):
+            raise AttributeError(f"module 'tracejit.backends.cuda' has no attribute {name!r}")
+        return getattr(importlib.import_module("tracejit.nn.attention_backends"), name)
+
+
+cuda = _Cuda(is_available=_cuda.is_available, is_built=lambda: True,
+             matmul=SimpleNamespace(allow_tf32=False))
 mps = SimpleNamespace(is_available=lambda: False, is_built=lambda: False)
 # Scripts ask before they set its switches; there is no cuDNN here, so the answer is no.
 cudnn = SimpleNamespace(

@@ -398,6 +398,22 @@ def trace(
 compile = script
 
 
+def save(m: Any, f: Any, _extra_files: Any = None) -> None:
+    """NotImplementedError: programs are not written to files, for loading one would run its code.
+    `tracejit.save(m.state_dict(), f)` keeps what was learnt.
+    """
+    raise NotImplementedError("jit.save: compiled programs are not written to files; save "
+                              "m.state_dict() with tracejit.save, and load it into a module made "
+                              "from the source")
+
+
+def load(f: Any, map_location: Any = None, _extra_files: Any = None) -> Any:
+    """NotImplementedError: TorchScript files hold code, and loading a file never runs any."""
+    raise NotImplementedError("jit.load: TorchScript files hold code, which is never run from a "
+                              "file; make the module from its source and load a state_dict into "
+                              "it with tracejit.load")
+
+
 @contextmanager
 def no_recompile() -> Iterator[None]:
     """Inside, a recompilation raises `RecompileError` naming its cause (this thread only).

@@ -24,6 +24,7 @@ from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.tape import grad_fn_of
 from tracejit.eager.tensor import Tensor
+from tracejit.memory import devices
 from tracejit.ops import autocast
 from tracejit.ops.types import get_default_dtype
 
@@ -67,6 +68,7 @@ class Guards:
             "active": active,
             "default_dtype": get_default_dtype,
             "autocast": autocast.switches,
+            "default": devices.default,
             "copysign": math.copysign,
             "is_leaf": is_leaf,
             "hooks_of": hooks_of,
@@ -150,6 +152,12 @@ class Guards:
             f"autocast.state is not {casting} and autocast.state != {casting}",
             None,
             f"autocast is {on}",
+        )
+        place = self._constant(devices.default.place)
+        self._fail(
+            f"default.place is not {place} and default.place != {place}",
+            None,
+            f"default device is {devices.get_default_device()}",
         )
 
     def _place(self, place: Place) -> str:

@@ -15,6 +15,7 @@ from tracejit.eager.dispatch import INFERENCE
 from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState, of_array, of_result
 from tracejit.memory import CPU, as_device
+from tracejit.memory.devices import default, makes_tensors
 from tracejit.ops import creation
 from tracejit.ops.types import (
     FLOATING,
@@ -31,6 +32,7 @@ from tracejit.ops.types import (
 NOT_FLOATING = "Only Tensors of floating point and complex dtype can require gradients"
 
 
+@makes_tensors
 def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None,
            requires_grad: bool = False,
            pin_memory: bool = False) -> Any:
@@ -181,6 +183,7 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Any:
     >>> a
     array([5., 0.], dtype=float32)
     """
+    device = default.place if device is None else device
     if isinstance(data, TensorState):
         return data.to(as_device(device) if device is not None else data._device, dtype)
     if isinstance(data, np.ndarray):
@@ -189,6 +192,7 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Any:
     return new_tensor(data, dtype, device)
 
 
+@makes_tensors
 def asarray(obj: Any, *, dtype: dtype | None = None, device: Any = None, copy: bool | None = None,
             requires_grad: bool = False) -> Any:
     """`obj` (a tensor, an array, a DLPack producer, numbers) as a tensor; shares memory unless

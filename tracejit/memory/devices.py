@@ -6,7 +6,10 @@ Called by the allocator, by creation ops and by every front end that takes `devi
 
 from __future__ import annotations
 
+import functools
 import importlib
+import threading
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -25,6 +28,8 @@ class device:
     device(type='cuda', index=1)
     >>> tracejit.memory.device("cpu") == tracejit.memory.device("cpu", 0)
     False
+
+    As a context, and as a decorator, the place of new tensors that name no device.
     """
 
     __slots__ = ("type", "index", "_hash")
@@ -78,8 +83,75 @@ class device:
     def __reduce__(self) -> tuple:
         return (device, (self.type, self.index))
 
+    def __enter__(self) -> device:
+        default.outer.append(default.place)
+        default.place = self
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        default.place = default.outer.pop()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return inside
+
 
 CPU = device("cpu")
+
+
+class _Default(threading.local):
+    """Where this thread makes tensors that name no device; None is the CPU."""
+
+    place: device | None = None
+
+    def __init__(self) -> None:
+        self.outer: list[device | None] = []
+
+
+default = _Default()
+
+
+def set_default_device(device: Any) -> None:
+    """Make a device the place of new tensors that name none, in this thread; None is the CPU.
+
+    >>> import tracejit
+    >>> tracejit.set_default_device("cpu")
+    >>> tracejit.get_default_device()
+    device(type='cpu')
+    >>> tracejit.set_default_device(None)
+    """
+    default.place = None if device is None else as_device(device)
+
+
+def get_default_device() -> device:
+    """The place of new tensors that name no device.
+
+    >>> import tracejit
+    >>> tracejit.get_default_device()
+    device(type='cpu')
+    """
+    return as_device(default.place)
+
+
+def makes_tensors(function: Any) -> Any:
+    """Decorator of functions whose `device=None` means the default device."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if default.place is not None and kwargs.get("device") is None and not _placed(kwargs):
+            kwargs["device"] = default.place
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _placed(kwargs: dict[str, Any]) -> bool:
+    """Whether the result goes to memory that is there already."""
+    return kwargs.get("out") is not None
 
 
 def as_device(where: Any) -> device:

@@ -11,6 +11,7 @@ from typing import Any
 
 import tracejit
 from tracejit.nn import functional as F
+from tracejit.nn.attention_backends import SDPBackend, sdpa_kernel  # noqa: F401
 from tracejit.nn.init import constant_, xavier_normal_, xavier_uniform_
 from tracejit.nn.linear import Linear
 from tracejit.nn.module import Module

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.memory.devices import as_device
+from tracejit.memory.devices import as_device, makes_tensors
 from tracejit.ops import pointwise
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import in_64_bits
@@ -122,6 +122,7 @@ def _marked(result: Any, requires_grad: bool) -> Any:
     return result.requires_grad_(True) if requires_grad else result
 
 
+@makes_tensors
 def full(size: Sequence[Any], fill_value: Any, *, dtype: dtype | None = None, device: Any = None,
          requires_grad: bool = False) -> Any:
     """A tensor of shape `size` filled with a number (or a 0-dim tensor).
@@ -146,6 +147,7 @@ def _filled(sizes: tuple, value: Any, d: dtype | None, device: Any, like: Any) -
     return full_of(like, sizes, value, d or dtype_of_number(value), device)
 
 
+@makes_tensors
 def zeros(*size: Any, dtype: dtype | None = None, device: Any = None,
           requires_grad: bool = False) -> Any:
     """Zeros of shape `size`, of the default floating dtype unless told.
@@ -158,6 +160,7 @@ def zeros(*size: Any, dtype: dtype | None = None, device: Any = None,
     return _marked(full_of(None, sizes, 0, dtype or get_default_dtype(), device), requires_grad)
 
 
+@makes_tensors
 def ones(*size: Any, dtype: dtype | None = None, device: Any = None,
          requires_grad: bool = False) -> Any:
     """Ones of shape `size`, of the default floating dtype unless told.
@@ -170,6 +173,7 @@ def ones(*size: Any, dtype: dtype | None = None, device: Any = None,
     return _marked(full_of(None, sizes, 1, dtype or get_default_dtype(), device), requires_grad)
 
 
+@makes_tensors
 def empty(*size: Any, dtype: dtype | None = None, device: Any = None,
           requires_grad: bool = False) -> Any:
     """A tensor to be written later; it holds zeros, so that captured and plain calls agree.
@@ -244,6 +248,7 @@ def new_empty(input: Any, *size: Any, dtype: dtype | None = None, device: Any = 
                     requires_grad=requires_grad)
 
 
+@makes_tensors
 def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: dtype | None = None,
            device: Any = None, requires_grad: bool = False) -> Any:
     """start, start + step ... up to but without `end`.
@@ -295,6 +300,7 @@ def _counted(numbers: Any, start: Any, step: Any, d: dtype) -> Any:
     return pointwise.convert(numbers, d)
 
 
+@makes_tensors
 def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None,
              device: Any = None, requires_grad: bool = False) -> Any:
     """`steps` evenly spaced numbers from `start` to `end`, both included.
@@ -320,6 +326,7 @@ def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None
     return _marked(pointwise.convert(values, dtype or get_default_dtype()), requires_grad)
 
 
+@makes_tensors
 def logspace(start: float, end: float, steps: int, base: float = 10.0, *,
              dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Any:
     """`base` to the powers of `linspace(start, end, steps)`.
@@ -354,6 +361,7 @@ def inclusive_range(start: float, end: float | None = None, step: float = 1, *,
     return _marked(counted, requires_grad)
 
 
+@makes_tensors
 def scalar_tensor(s: Any, *, dtype: dtype | None = None, device: Any = None,
                   requires_grad: bool = False) -> Any:
     """A 0-dim tensor of a number, of the default dtype unless told."""
@@ -377,6 +385,7 @@ def _complex_linspace(start: Any, end: Any, steps: int, dtype: dtype | None, dev
     return _marked(pointwise.complex(*parts), requires_grad)
 
 
+@makes_tensors
 def eye(n: int, m: int | None = None, *, dtype: dtype | None = None, device: Any = None,
         requires_grad: bool = False) -> Any:
     """Ones on the diagonal of an (n, m) matrix of zeros.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.memory.devices import makes_tensors
 from tracejit.ops.creation import full_of, iota, zeros
 from tracejit.ops.joining import cat
 from tracejit.ops.movement import as_size, movedim
@@ -143,6 +144,7 @@ def _triangle(row: Any, col: Any, offset: Any, lower: bool, kind: dtype, device:
     return convert(found, kind)
 
 
+@makes_tensors
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, device: Any = None,
                  layout: Any = None) -> Any:
     """(2, n): rows and columns of the lower triangle of a (row, col) matrix, in order.
@@ -156,6 +158,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, d
     return _triangle(row, col, offset, True, dtype, device)
 
 
+@makes_tensors
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, device: Any = None,
                  layout: Any = None) -> Any:
     """(2, n): rows and columns of the upper triangle of a (row, col) matrix, in order."""

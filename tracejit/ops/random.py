@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tracejit.memory.devices import default, makes_tensors
 from tracejit.ops import shapes
 from tracejit.ops.creation import sizes_given, zeros_of
 from tracejit.ops.generators import (  # noqa: F401
@@ -97,6 +98,7 @@ def _drawn(record: Op, generator: Generator | None, shape: tuple, d: dtype, devi
     return convert(both.select(-1, 0), d) + convert(both.select(-1, 1), d) * 1j
 
 
+@makes_tensors
 def rand(*sizes: Any, size: Any = None, generator: Generator | None = None, out: Any = None,
          dtype: dtype | None = None, layout: Any = None, device: Any = None,
          requires_grad: bool = False, pin_memory: bool = False) -> Any:
@@ -112,6 +114,7 @@ def rand(*sizes: Any, size: Any = None, generator: Generator | None = None, out:
     return delivered(drawn, out, requires_grad)
 
 
+@makes_tensors
 def randn(*sizes: Any, size: Any = None, generator: Generator | None = None, out: Any = None,
           dtype: dtype | None = None, layout: Any = None, device: Any = None,
           requires_grad: bool = False, pin_memory: bool = False) -> Any:
@@ -171,6 +174,7 @@ def _randint_arguments(given: tuple, low: Any, high: Any, size: Any) -> dict[str
     return found | {name: (k + 1, value) for k, (name, value) in enumerate(zip(free, given))}
 
 
+@makes_tensors
 def randint(*bounds: Any, low: Any = None, high: Any = None, size: Any = None,
             generator: Generator | None = None, out: Any = None, dtype: dtype | None = None,
             layout: Any = None, device: Any = None, requires_grad: bool = False,
@@ -197,6 +201,7 @@ def randint(*bounds: Any, low: Any = None, high: Any = None, size: Any = None,
     return delivered(drawn, out, requires_grad)
 
 
+@makes_tensors
 def randperm(n: Any, *, generator: Generator | None = None, out: Any = None,
              dtype: dtype | None = None, layout: Any = None, device: Any = None,
              requires_grad: bool = False, pin_memory: bool = False) -> Any:
@@ -293,6 +298,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
     The gradients of `mean` and `std` are 0, as in PyTorch. RuntimeError for a negative `std`.
     """
     tensors = [x for x in (mean, std) if not is_number(x)]
+    device = default.place if device is None and out is None and not tensors else device
     if bool(tensors) == (size is not None):
         raise TypeError("normal() received an invalid combination of arguments, expected size with "
                         "numbers for mean and std, and no size with tensors")

@@ -37,6 +37,7 @@ from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph
 from tracejit.ir.verify import GraphError
+from tracejit.memory.devices import default
 from tracejit.ops import autocast
 from tracejit.ops.random import default_generator
 from tracejit.ops.types import get_default_dtype
@@ -116,17 +117,17 @@ class CapturedCall:
             self.state.runs(target)
         # Nobody here holds on to the numbers: where none is left, none has to be looked for.
         values = [tuple(self._argument(k, v) for k, v in enumerate(self.arguments))]
-        modes = (is_grad_enabled(), get_default_dtype(), autocast.switches.state)
+        modes = (is_grad_enabled(), get_default_dtype(), autocast.switches.state, default.place)
         seeded = default_generator.array.copy()
         value = None
         active.recorder = recorder
         try:
             value = self._user_code(values.pop())
             settle_lists(recorder.followed)
-            now = (is_grad_enabled(), get_default_dtype(), autocast.switches.state)
+            now = (is_grad_enabled(), get_default_dtype(), autocast.switches.state, default.place)
             if self.watch and modes != now:
                 recorder.note(
-                    "grad mode, autocast or the default dtype is left changed",
+                    "grad mode, autocast or a default is left changed",
                     "use `with tracejit.no_grad():`",
                 )
             drawn = (default_generator.array != seeded).any()
