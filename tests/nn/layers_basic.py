@@ -11,6 +11,8 @@ P, CLASSES, BITS = (
 )
 W4 = RNG.uniform(0.5, 2, 4)
 
+BAGS = np.array([0, 5, 5, 2, 4])
+
 LAYERS = [
     ("Linear", (4, 3), {}, (X,)),
     ("Linear", (4, 3), {"bias": False}, (X.reshape(5, 1, 4),)),
@@ -22,6 +24,11 @@ LAYERS = [
     ("Embedding", (6, 3), {}, (np.array([[0, 5], [5, 2]]),)),
     ("Embedding", (6, 3), {"padding_idx": -1}, (np.array([[0, 5], [5, 2]]),)),
     ("Embedding", (6, 3, 0, 0.9, 1.5, True), {}, (np.array([[0, 5], [5, 2]]),)),
+    ("EmbeddingBag", (6, 3), {"padding_idx": 2}, (np.array([[0, 5], [5, 2]]),)),
+    ("EmbeddingBag", (6, 3), {"mode": "sum"}, (BAGS, np.array([0, 3, 3]))),
+    ("EmbeddingBag", (6, 3), {"mode": "max", "padding_idx": -1}, (BAGS, np.array([0, 1, 4]))),
+    ("EmbeddingBag", (6, 3, 0.7, 1.0, True), {}, (BAGS, np.array([0, 2]))),
+    ("EmbeddingBag", (6, 3), {"include_last_offset": True}, (BAGS, np.array([0, 2, 5]))),
     ("Dropout", (), {"p": 0.0}, (X,)),
     *((name, (), {"p": 0.0}, (X.reshape(1, 1, 5, 2, 2)[(0,) * skip],)) for name, skip in
       (("Dropout1d", 2), ("Dropout2d", 1), ("Dropout3d", 0), ("AlphaDropout", 0),
@@ -69,6 +76,7 @@ LAYERS = [
     ),
     ("CrossEntropyLoss", (), {"reduction": "none"}, (SQUARE, P)),
     ("NLLLoss", (W4,), {}, (SQUARE, CLASSES)),
+    ("NLLLoss2d", (W4,), {}, (SQUARE, CLASSES)),
     ("MSELoss", (), {}, (X, SQUARE)),
     ("L1Loss", (False,), {}, (X, SQUARE)),
     ("SmoothL1Loss", (), {"beta": 0.5}, (X, SQUARE)),

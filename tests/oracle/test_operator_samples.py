@@ -56,6 +56,7 @@ CALLS: dict[str, Callable[..., Any] | None] = {
     "normal.in_place": lambda input, mean, std: input.clone().normal_(mean, std),
     "where": lambda input, condition, other: tracejit.where(condition, input, other),
     "nn.functional.embedding": lambda weight, index, **kw: F.embedding(index, weight, **kw),
+    "nn.functional.embedding_bag": lambda weight, index, **kw: F.embedding_bag(index, weight, **kw),
     "polygamma": lambda input, n: tracejit.polygamma(n, input),
     "special.polygamma": lambda input, n: tracejit.special.polygamma(n, input),
     "zero_": lambda input: input.clone().zero_(),

@@ -1,6 +1,6 @@
-"""Embedding: rows of a weight by index.
+"""Rows of a weight by index: Embedding, and sums, means and maxima of bags of them, EmbeddingBag.
 
-In: integer tensors. Out: tensors with one dimension more.
+In: integer tensors. Out: tensors with one dimension more, or one row for each bag.
 """
 
 from __future__ import annotations
@@ -91,4 +91,125 @@ class Embedding(Module):
             value = getattr(self, name)
             if value != plain:
                 shown.append(f"{name}={value}")
+        return ", ".join(shown)
+
+
+class EmbeddingBag(Module):
+    """Sums, means or maxima of bags of rows of `weight`, (num_embeddings, embedding_dim).
+
+    mode                "sum", "mean" or "max"
+    include_last_offset offsets have one number more: where the last bag ends
+    padding_idx         rows at this index are left out, and get no gradient
+    Others as for Embedding.
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.EmbeddingBag(10, 4, mode="sum")
+    >>> layer(tracejit.tensor([1, 2, 4, 5]), tracejit.tensor([0, 3])).shape
+    tracejit.Size([2, 4])
+
+    Raises AssertionError where padding_idx is out of range.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Any = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise AssertionError("padding_idx must be within num_embeddings")
+            padding_idx %= num_embeddings
+        self.padding_idx = padding_idx
+        shape = (num_embeddings, embedding_dim)
+        if _weight is None:
+            self.weight = Parameter(tracejit.empty(shape, device=device, dtype=dtype))
+            self.reset_parameters()
+        else:
+            if tuple(_weight.shape) != shape:
+                raise AssertionError(
+                    "Shape of weight does not match num_embeddings and embedding_dim"
+                )
+            self.weight = Parameter(_weight)
+        self.mode, self.sparse = mode, sparse
+        self.include_last_offset = include_last_offset
+
+    def reset_parameters(self) -> None:
+        """Standard normal; the padding row zero."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with tracejit.no_grad():
+                self.weight.select(0, self.padding_idx).fill_(0)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Any,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> EmbeddingBag:
+        """An EmbeddingBag over a given matrix, not trained unless `freeze=False`."""
+        if embeddings.dim() != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        rows, width = embeddings.shape
+        made = cls(
+            rows,
+            width,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            embeddings,
+            include_last_offset,
+            padding_idx,
+        )
+        made.weight.requires_grad_(not freeze)
+        return made
+
+    def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
+        return F.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
+
+    def extra_repr(self) -> str:
+        shown = [f"{self.num_embeddings}", f"{self.embedding_dim}"]
+        if self.max_norm is not None:
+            shown.append(f"max_norm={self.max_norm}")
+        if self.norm_type != 2:
+            shown.append(f"norm_type={self.norm_type}")
+        if self.scale_grad_by_freq:
+            shown.append("scale_grad_by_freq=True")
+        shown.append(f"mode={self.mode!r}")
+        if self.padding_idx is not None:
+            shown.append(f"padding_idx={self.padding_idx}")
         return ", ".join(shown)

@@ -39,6 +39,7 @@ from tracejit.ops.convolution import (
     conv_transpose2d,
     conv_transpose3d,
 )
+from tracejit.ops.ctc import ctc_loss
 from tracejit.ops.distances import (
     cosine_similarity,
     pairwise_distance,
@@ -52,6 +53,7 @@ from tracejit.ops.dropout import (
     feature_alpha_dropout,
 )
 from tracejit.ops.embedding import embedding, one_hot
+from tracejit.ops.embedding_bag import embedding_bag
 from tracejit.ops.grid_sampling import (
     affine_grid,
     grid_sample,
@@ -92,6 +94,7 @@ from tracejit.ops.margin_losses import (
     hinge_embedding_loss,
     margin_ranking_loss,
     multi_margin_loss,
+    multilabel_margin_loss,
     multilabel_soft_margin_loss,
     poisson_nll_loss,
     soft_margin_loss,

@@ -161,3 +161,7 @@ class BCEWithLogitsLoss(_WeightedLoss):
         return F.binary_cross_entropy_with_logits(
             input, target, weight=self.weight, reduction=self.reduction, pos_weight=self.pos_weight
         )
+
+
+class NLLLoss2d(NLLLoss):
+    """The older name of `NLLLoss` for images."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.nn import functional as F
+from tracejit.nn.distance import PairwiseDistance
 from tracejit.nn.loss import _Loss, _WeightedLoss
 
 
@@ -105,6 +106,67 @@ class MultiMarginLoss(_WeightedLoss):
         return F.multi_margin_loss(
             input, target, p=self.p, margin=self.margin, weight=self.weight,
             reduction=self.reduction,
+        )  # fmt: skip
+
+
+class MultiLabelMarginLoss(_Loss):
+    """How far other classes come closer to each of a row's labels than 1.
+
+    >>> import tracejit
+    >>> x, labels = tracejit.tensor([[0.1, 0.2, 0.4, 0.8]]), tracejit.tensor([[3, 0, -1, 1]])
+    >>> round(tracejit.nn.MultiLabelMarginLoss()(x, labels).item(), 4)
+    0.85
+    """
+
+    def forward(self, input: Any, target: Any) -> Any:
+        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
+
+
+class CTCLoss(_Loss):
+    """How unlikely labels are where nobody knows when each was said; see `functional.ctc_loss`."""
+
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
+        super().__init__(reduction=reduction)
+        self.blank, self.zero_infinity = blank, zero_infinity
+
+    def forward(
+        self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any
+    ) -> Any:
+        return F.ctc_loss(
+            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
+            self.zero_infinity,
+        )  # fmt: skip
+
+
+class TripletMarginWithDistanceLoss(_Loss):
+    """max(0, margin + distance(anchor, positive) - distance(anchor, negative)).
+
+    distance_function  of two tensors; None: the Euclidean distance
+
+    Raises ValueError for a margin that is not greater than 0.
+    """
+
+    def __init__(
+        self, *, distance_function: Any = None, margin: float = 1.0, swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:  # fmt: skip
+        super().__init__(reduction=reduction)
+        if margin <= 0:
+            raise ValueError(
+                "TripletMarginWithDistanceLoss: expected margin to be greater than 0, got "
+                f"{margin} instead"
+            )
+        self.distance_function = (
+            PairwiseDistance() if distance_function is None else distance_function
+        )
+        self.margin, self.swap = margin, swap
+
+    def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
+        return F.triplet_margin_with_distance_loss(
+            anchor, positive, negative, distance_function=self.distance_function,
+            margin=self.margin, swap=self.swap, reduction=self.reduction,
         )  # fmt: skip
 
 

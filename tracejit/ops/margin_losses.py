@@ -17,7 +17,8 @@ from tracejit.ops.losses import legacy, reduced
 from tracejit.ops.moments import norm
 from tracejit.ops.pointwise_logic import clamp_min, where
 from tracejit.ops.pointwise_math import exp, log, log1p
-from tracejit.ops.shapes import hint, shape_text
+from tracejit.ops.shapes import hint, same_shape, shape_text
+from tracejit.ops.types import SCALAR_NAMES, int64
 
 
 @autocasts(cpu="float32", cuda="float32")
@@ -99,6 +100,36 @@ def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0,
     result = each.sum(1) / rows.shape[1]
     result = result if target.shape else result.squeeze(0)
     return reduced(result, legacy(reduction, size_average, reduce))
+
+
+def multilabel_margin_loss(input: Any, target: Any, size_average: bool | None = None,
+                           reduce: bool | None = None, reduction: str = "mean") -> Any:
+    """Sum over the labels y and all other classes i of max(0, 1 - (input[y] - input[i])), over the
+    number of classes; `input` (N, C) or (C,), `target` alike: labels up to the first -1.
+
+    RuntimeError for sizes that differ and labels out of range.
+    """
+    shape, found = input.shape, target.shape
+    if len(shape) > 2:
+        raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, "
+                           f"but got: {shape_text(shape)}")
+    if not same_shape(shape, found):
+        raise RuntimeError(f"inconsistent target size: {shape_text(found)} for input of size: "
+                           f"{shape_text(shape)}")
+    if target.dtype is not int64:
+        raise RuntimeError(f"expected scalar type Long but found {SCALAR_NAMES[target.dtype.name]}")
+    rows = input if len(shape) == 2 else input.reshape((1, -1))
+    labels, count = target.reshape(tuple(rows.shape)), rows.shape[1]
+    outside = ErrorOf(RuntimeError, ("argument #2 'target' is out of range",))
+    raise_if_record(((labels < -1) | (labels >= count)).any(), error=outside)
+    given = (labels == -1).to(int64).cumsum(1) == 0
+    labels = where(given, labels, 0)
+    wanted = (labels * 0).scatter_add(1, labels, given.to(int64)) > 0
+    short = clamp_min(1 - rows.gather(1, labels).unsqueeze(2) + rows.unsqueeze(1), 0)
+    counted = given.unsqueeze(2) & ~wanted.unsqueeze(1)
+    each = where(counted, short, 0).sum((1, 2)) / count
+    each = each if len(shape) == 2 else each.squeeze(0)
+    return reduced(each, legacy(reduction, size_average, reduce))
 
 
 def _distance(one: Any, other: Any, p: float, eps: float) -> Any:
