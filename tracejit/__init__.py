@@ -22,7 +22,9 @@ from tracejit.ops.types import (
     uint8,
 )  # fmt: skip
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.construction import as_tensor, asarray, from_dlpack, from_numpy, tensor
+from tracejit.eager.construction import (
+    as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor,
+)  # fmt: skip
 from tracejit.eager.metadata import (
     channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format,
     sparse_coo, strided,
@@ -130,7 +132,10 @@ from tracejit.ops.reduction import (
 )  # fmt: skip
 from tracejit.ops.scan import cummax, cummin, cumprod, cumsum, logcumsumexp
 from tracejit.ops.scatter_reduce import index_reduce, masked_scatter, put, scatter_reduce
-from tracejit.ops.searching import bucketize, isin, searchsorted, unravel_index
+from tracejit.ops.searching import bucketize, isin, nonzero_static, searchsorted, unravel_index
+from tracejit.ops.signal_windows import (
+    bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window,
+)  # fmt: skip
 from tracejit.ops.slicing import (
     as_strided, diagonal, diagonal_scatter, narrow, select, select_scatter, slice_scatter,
 )  # fmt: skip
@@ -144,6 +149,10 @@ from tracejit.ops.type_limits import finfo, iinfo
 from tracejit.ops import windows as _windows
 from tracejit.ops.unique import bincount, histc, unique, unique_consecutive
 from tracejit import accelerator, autograd, backends, cuda, random
+from tracejit.backends import (
+    are_deterministic_algorithms_enabled, is_deterministic_algorithms_warn_only_enabled,
+    use_deterministic_algorithms,
+)  # fmt: skip
 from tracejit.eager import inplace_views as _inplace_views
 from tracejit.ops import inplace as _inplace
 from tracejit import sparse
@@ -154,6 +163,7 @@ half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
 newaxis = None
+detach = Tensor.detach
 globals().update(_CPU_TYPES)
 globals().update({name: getattr(Tensor, name) for name in _inplace.TOP_LEVEL})
 

@@ -44,3 +44,30 @@ cudnn = SimpleNamespace(
     benchmark=False,
     deterministic=True,
 )
+
+
+# Deterministic algorithms: all are, so what is asked for is only remembered.
+class _Asked:
+    mode, warn_only = False, False
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Remember whether deterministic algorithms are asked for; all are.
+
+    >>> import tracejit
+    >>> tracejit.use_deterministic_algorithms(True)
+    >>> tracejit.are_deterministic_algorithms_enabled()
+    True
+    >>> tracejit.use_deterministic_algorithms(False)
+    """
+    _Asked.mode, _Asked.warn_only = bool(mode), bool(warn_only)
+
+
+def are_deterministic_algorithms_enabled() -> Any:
+    """Whether deterministic algorithms were asked for."""
+    return _Asked.mode
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> Any:
+    """Whether a warning, no error, was asked for where there is none; there is one everywhere."""
+    return _Asked.mode and _Asked.warn_only

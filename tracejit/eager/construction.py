@@ -207,6 +207,36 @@ def asarray(obj: Any, *, dtype: dtype | None = None, device: Any = None, copy: b
                    requires_grad)
 
 
+def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0,
+               requires_grad: bool = False) -> Any:
+    """A vector over the memory of a bytes-like object, without a copy.
+
+    count: how many elements (-1: all there are), offset: of the first, in bytes.
+
+    >>> import tracejit
+    >>> tracejit.frombuffer(bytearray(b"abc"), dtype=tracejit.uint8, offset=1).tolist()
+    [98, 99]
+
+    ValueError where the buffer has not so many.
+    """
+    length, size = memoryview(buffer).nbytes, dtype.itemsize
+    if length == 0 or count == 0:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer "
+                         f"length ({length} bytes) minus 1")
+    if count < 0:
+        if (length - offset) % size:
+            raise ValueError(f"buffer length ({length - offset} bytes) after offset ({offset} "
+                             f"bytes) must be a multiple of element size ({size})")
+        count = (length - offset) // size
+    if offset + count * size > length:
+        raise ValueError(f"requested buffer length ({count} * {size} bytes) after offset ({offset} "
+                         f"bytes) must not be greater than actual buffer length ({length} bytes)")
+    array = np.frombuffer(buffer, np.uint8, count * size, offset).view(dtype.numpy)
+    return from_numpy(array).requires_grad_(requires_grad)
+
+
 def from_numpy(array: np.ndarray) -> Any:
     """A tensor over an array's memory: writes to either show in both.
 

@@ -19,7 +19,7 @@ from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_tensor, where
 from tracejit.ops.record import Op, Scatter
 from tracejit.ops.shapes import broadcast, equal, hint, normalize_dim, same_structure, shape_text
-from tracejit.ops.types import INTEGER, TensorType, bool_, int32, int64, uint8
+from tracejit.ops.types import INTEGER, SCALAR_NAMES, TensorType, bool_, int32, int64, uint8
 
 OUT_OF_BOUNDS = "index {} is out of bounds for dimension {} with size {}"
 OUT_OF_RANGE = "index out of range in self"
@@ -252,7 +252,10 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
 @method()
 def take(input: Any, index: Any) -> Any:
     """The elements at linear positions `index`, in the shape of `index`."""
-    places, total = as_index(index), input.reshape(-1)
+    if index.dtype is not int64:
+        raise RuntimeError("take(): Expected a long tensor for index, but got "
+                           f"{SCALAR_NAMES[index.dtype.name]}")
+    places, total = index, input.reshape(-1)
     return index_record(total, places, dims=(0,), wrap=True)
 
 

@@ -80,7 +80,8 @@ ALIASES: dict[str, Callable[..., Any]] = {
 
 # What PyTorch has as functions beside the methods.
 TOP_LEVEL = tuple(f"{name}_" for name in (
-    "abs acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil clamp "
+    "as_strided detach resize_as abs acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin "
+    "asinh atan atanh ceil clamp "
     "clamp_max clamp_min clip cos cosh deg2rad erf erfc exp exp2 expm1 fill fix floor frac gcd i0 "
     "index_put lcm ldexp log log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal "
     "round rsqrt sigmoid sin sinc sinh sqrt square tan tanh trunc xlogy zero"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ops.creation import full_of
+from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import convert, is_tensor
 from tracejit.ops.record import Op
@@ -26,17 +27,25 @@ def _places(xp: Any, ordered: Any, values: Any, *sorter: Any, right: bool, short
         ordered = xp.take_along_axis(ordered, order, -1)
     if ordered.dtype.kind == "V":  # bfloat16
         ordered, values = ordered.astype(np.float32), values.astype(np.float32)
-    result = np.int32 if short else np.int64
-    side = "right" if right else "left"
-    if ordered.ndim == 1:
-        found = xp.asarray(xp.searchsorted(ordered, values, side)).astype(result)
+    floats = ordered.dtype.kind == "f"
+    if ordered.ndim == 1 and not (floats and (xp.isnan(ordered).any() or xp.isnan(values).any())):
+        found = xp.searchsorted(ordered, values, "right" if right else "left")
     else:
-        found = xp.empty(values.shape, result)
-        for k in np.ndindex(ordered.shape[:-1]):
-            found[k] = xp.searchsorted(ordered[k], values[k], side)
-    if values.dtype.kind == "f":  # nan belongs after everything, nan too
-        found[xp.isnan(values)] = ordered.shape[-1]
-    return found
+        found = _bisected(xp, ordered, values, right)
+    return xp.asarray(found).astype(np.int32 if short else np.int64)
+
+
+def _bisected(xp: Any, ordered: Any, values: Any, right: bool) -> Any:
+    """Halving the rest again and again; what nan is compared with lies before the value."""
+    low, high = xp.zeros(values.shape, np.int64), xp.full(values.shape, ordered.shape[-1])
+    while (low < high).any():
+        middle = (low + high) // 2
+        place = xp.minimum(middle, ordered.shape[-1] - 1)
+        at = ordered[place] if ordered.ndim == 1 else xp.take_along_axis(ordered, place, -1)
+        before = ~(at > values if right else at >= values)
+        low, high = (xp.where((low < high) & before, middle + 1, low),
+                     xp.where((low < high) & ~before, middle, high))
+    return low
 
 
 searchsorted_record = Op(
@@ -176,3 +185,34 @@ def unravel_index(indices: Any, shape: Any) -> tuple:
         places.append(indices % size)
         indices = indices // size
     return tuple(reversed(places))
+
+
+def _first_positions(xp: Any, x: Any, size: int, fill_value: int) -> Any:
+    found = xp.argwhere(x)[:size]
+    result = xp.full((size, x.ndim), fill_value, xp.int64)
+    result[: found.shape[0]] = found
+    return result
+
+
+first_positions_record = Op(
+    "nonzero_static", "extern", ("input",), eager=_first_positions,
+    infer=lambda input, size, fill_value: TensorType(
+        int64, (size, len(input.shape)), input.device),
+)  # fmt: skip
+
+
+@method()
+def nonzero_static(input: Any, *, size: Any, fill_value: int = -1) -> Any:
+    """The first `size` positions of `nonzero`, filled up with `fill_value`: a shape that depends on
+    no values, so that it does not end a captured program.
+
+    >>> import tracejit
+    >>> tracejit.nonzero_static(tracejit.tensor([1, 0, 3]), size=3).tolist()
+    [[0], [2], [-1]]
+
+    RuntimeError for a negative size.
+    """
+    count = as_size(size)
+    if count < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    return first_positions_record(input, size=count, fill_value=int(fill_value))
