@@ -535,7 +535,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "results of a replay share all inputs",
-        "tracejit/runtime/entry.py",
+        "tracejit/runtime/later_backward.py",
         "None if k is None or places[k] is None or reached.isdisjoint(arrived)",
         "None if k is None or places[k] is None",
         _programs("loss"),

@@ -42,7 +42,8 @@ from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Value
 from tracejit.ops.record import REGISTRY
-from tracejit.runtime.entry import Backward, Entry, ResultTensor, attach_backward
+from tracejit.runtime.entry import Entry, ResultTensor
+from tracejit.runtime.later_backward import Backward, attach_backward
 
 if TYPE_CHECKING:
     from tracejit.runtime.capture_call import CapturedCall

@@ -1,0 +1,152 @@
+"""How gradients flow through a replay: its results get one node on the tape, whose backward runs a
+compiled program (C4).
+
+In: the joint graph of a recorded call and the gradient graph made of it. Out: `attach_backward`,
+which gives a replay's results their history. Called by `entry` after each run, and by
+`entry_maker` for the recorded call itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tracejit.autodiff.absent import without
+from tracejit.eager.recording import active
+from tracejit.eager.saved import check_version, version_of
+from tracejit.eager.state import of_array
+from tracejit.eager.tape import CustomNode, record_custom, type_of
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.graph import Graph, Value
+from tracejit.ir.interpret import interpret
+from tracejit.runtime.segment import Bound, Segment
+
+
+@dataclass
+class Backward:
+    """How gradients flow through a replay: one node on the tape (C4)."""
+
+    graph: Graph  # joint, for higher orders
+    primals: int  # its inputs before the tangents
+    tangents: list[int]  # positions of tangents in its inputs
+    grads: list[int | None]  # for each differentiable input: position in `segment`'s outputs
+    wrt: list[int]  # graph inputs that receive gradients
+    saved: list[tuple[str, int]]  # ("input", number) or ("output", number of the forward segment)
+    before: list[tuple[int, int]]  # (input the program writes, output that holds what it was)
+    read: list[int]  # the tensors among its inputs that it reads
+    reached: list[frozenset[int]]  # for each differentiable input the outputs that lead to it
+    groups: list[list[int]]  # outputs whose history is one
+    freeing: list[list[frozenset[int]]]  # in each group, by output: whose backward frees its
+    backward: Graph  # saved values and tangents -> gradients
+    compile: Callable[[Graph], Segment]
+    segments: dict[tuple[int, ...], tuple[Segment, list[int | None]]] = field(default_factory=dict)
+
+    def compiled(self, arrived: tuple[int, ...]) -> tuple[Segment, list[int | None]]:
+        """The program for gradients of these outputs; the number of each gradient in it."""
+        found = self.segments.get(arrived)
+        if found is None:
+            first = len(self.backward.inputs) - len(self.tangents)
+            graph, places = _only(self.backward, self.backward.inputs[first:], arrived)
+            found = self.segments[arrived] = self.compile(graph), places
+        return found
+
+
+def _only(
+    graph: Graph, tangents: Sequence[Value], arrived: tuple[int, ...]
+) -> tuple[Graph, list[int | None]]:
+    if len(arrived) == len(tangents):
+        return graph, list(range(len(graph.outputs)))
+    return without(graph, tangents, {t for k, t in enumerate(tangents) if k not in arrived})
+
+
+class CompiledBackward(CustomNode):
+    """The history of a loss whose graph a backward inside the call has freed."""
+
+    __slots__ = ()
+
+
+def record_freed(tensor: Tensor) -> None:
+    """Give a tensor such a history: a further backward raises, as in eager mode."""
+    node = CompiledBackward((), None, (), (type_of(tensor),))
+    tensor._node, tensor._output_nr, tensor._requires_grad = node, 0, True
+
+
+def attach_backward(
+    plan: Backward,
+    inputs: Sequence[Any],
+    roots: Sequence[Tensor],
+    outputs: Sequence[Any],
+    bound: Bound,
+) -> None:
+    """Make `outputs` the results of one node whose backward runs the compiled backward graph."""
+    primals = [inputs[k] for k in plan.wrt]
+    kept = [inputs[k] if kind == "input" else roots[k] for kind, k in plan.saved]
+    kept_inputs = [
+        inputs[k] for kind, k in plan.saved if kind == "input" and isinstance(inputs[k], Tensor)
+    ]
+    everything = list(inputs)
+    for number, output in plan.before:
+        everything[number] = roots[output]
+    versions = [version_of(everything[k]) for k in plan.read]
+
+    def pulled_back(grads: Sequence[Any], create_graph: bool) -> list[Any]:
+        arrived = tuple([k for k, grad in enumerate(grads) if grad is not None])
+        tangents = [grads[k].contiguous() for k in arrived]
+        recorder: Any = active.recorder
+        if create_graph:
+            for k, version in zip(plan.read, versions):
+                check_version(everything[k], version, None, 0)
+            made, places = _differentiable(plan, everything, arrived, tangents)
+        else:
+            segment, places = plan.compiled(arrived)
+            if recorder is not None:  # its own program: it runs between segments
+                recorder.flush()
+            with nullcontext() if recorder is None else recorder.paused():
+                given = [*kept, *tangents]
+                made = segment.run(given, segment.bind_given(given, bound.sizes))
+        return [
+            None if k is None or places[k] is None or reached.isdisjoint(arrived)
+            else made[places[k]]  # type: ignore[index]
+            for k, reached in zip(plan.grads, plan.reached)
+        ]
+
+    if len(plan.groups) == 1:
+        record_custom("CompiledBackward", primals, outputs, pulled_back, kept_inputs,
+                      plan.freeing[0])
+        return
+    for group, freeing in zip(plan.groups, plan.freeing):
+        backward = _of_group(pulled_back, group, len(outputs))
+        met = [x if reached & set(group) else None for x, reached in zip(primals, plan.reached)]
+        given = [outputs[k] for k in group]
+        record_custom("CompiledBackward", met, given, backward, kept_inputs, freeing)
+
+
+def _of_group(pulled_back: Callable, group: list[int], count: int) -> Callable:
+    """The backward of some of the outputs: nothing arrives at the others."""
+
+    def backward(grads: tuple, create_graph: bool) -> list[Any]:
+        given: list[Any] = [None] * count
+        for k, grad in zip(group, grads):
+            given[k] = grad
+        return pulled_back(given, create_graph)
+
+    return backward
+
+
+def _differentiable(
+    plan: Backward, inputs: list[Any], arrived: tuple[int, ...], tangents: list[Any]
+) -> tuple[list[Any], list[int | None]]:
+    """Gradients as eager ops on the tape: the joint graph, op by op."""
+    graph, places = _only(plan.graph, [plan.graph.inputs[k] for k in plan.tangents], arrived)
+    of_tangent = {plan.tangents[k]: tangent for k, tangent in zip(arrived, tangents)}
+    rest = iter([of_array(x) if isinstance(x, np.ndarray) else x for x in inputs])
+    given = [
+        of_tangent[k] if k in of_tangent else next(rest)
+        for k in range(len(plan.graph.inputs))
+        if k in of_tangent or k not in plan.tangents
+    ]
+    return interpret(graph, given).outputs, places
