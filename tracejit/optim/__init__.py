@@ -1,6 +1,6 @@
 """Optimizers and learning rate schedules, with PyTorch's names and formulas."""
 
-from tracejit.optim import lr_scheduler
+from tracejit.optim import lr_scheduler, swa_utils
 from tracejit.optim.adadelta import Adadelta, Rprop
 from tracejit.optim.adafactor import Adafactor
 from tracejit.optim.adam import Adam, AdamW
@@ -17,4 +17,5 @@ from tracejit.optim.sparse_adam import SparseAdam
 __all__ = [
     "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Muon",
     "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "SparseAdam", "lr_scheduler",
+    "swa_utils",
 ]  # fmt: skip
