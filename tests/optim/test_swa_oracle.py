@@ -52,10 +52,11 @@ def states(library, options, script=lambda step: step):
 
 
 def compared(a, b):
+    """PyTorch has the weights of `get_swa_multi_avg_fn` in float32."""
     assert a[0] == b[0]
     for (key, mine), (name, theirs) in zip(a[1:], b[1:], strict=True):
         assert key == name and mine.dtype == theirs.dtype
-        np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(mine, theirs, rtol=1e-7, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", AVERAGES)
