@@ -61,7 +61,7 @@ from tracejit.ops.indexing import (
 )  # fmt: skip
 from tracejit.ops.joining import (
     cat, chunk, concat, concatenate, meshgrid, split, split_with_sizes, stack,
-    tensor_split, unbind,
+    tensor_split, unbind, unsafe_chunk, unsafe_split, unsafe_split_with_sizes,
 )  # fmt: skip
 from tracejit.ops.linalg import addmm, baddbmm, bmm, dot, inner, matmul, mm, mv, outer
 from tracejit.ops.linalg_determinants import det, logdet, slogdet

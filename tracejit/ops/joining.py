@@ -256,3 +256,10 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     if swapped:
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
+
+
+# PyTorch does not track writes to what these return; here they are views like the others.
+unsafe_split, unsafe_chunk, unsafe_split_with_sizes = split, chunk, split_with_sizes
+for _name, _function in (("unsafe_split", split), ("unsafe_chunk", chunk),
+                         ("unsafe_split_with_sizes", split_with_sizes)):  # fmt: skip
+    method(_name)(_function)
