@@ -41,7 +41,7 @@ from tracejit.nn.batch_norm import (
     InstanceNorm3d,
     SyncBatchNorm,
 )
-from tracejit.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from tracejit.nn.containers import ModuleDict, ModuleList, Sequential
 from tracejit.nn.convolution import (
     Conv1d,
     Conv2d,
@@ -129,6 +129,7 @@ from tracejit.nn.padding import (
     ZeroPad3d,
 )
 from tracejit.nn.parameter import Parameter
+from tracejit.nn.parameter_containers import ParameterDict, ParameterList
 from tracejit.nn.pixel_shuffle import (
     ChannelShuffle,
     PixelShuffle,

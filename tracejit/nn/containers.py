@@ -1,6 +1,6 @@
-"""Modules that hold modules or parameters: in a sequence, a list or a dict.
+"""Modules that hold modules: in a sequence, a list or a dict.
 
-In: modules, parameters. Out: containers that the module they are assigned to lists with what they
+In: modules. Out: containers that the module they are assigned to lists with what they
 hold.
 """
 
@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tracejit.nn.module import Module, module_text
-from tracejit.nn.parameter import Parameter
 
 
 def _position(length: int, index: Any) -> int:
@@ -22,11 +21,6 @@ def _position(length: int, index: Any) -> int:
     if not -length <= index < length:
         raise IndexError(f"index {index} is out of range")
     return index % length
-
-
-def as_parameter(value: Any) -> Parameter:
-    """`value` as a parameter: itself where it is one."""
-    return value if isinstance(value, Parameter) else Parameter(value)
 
 
 class _Numbered(Module):
@@ -198,93 +192,3 @@ class ModuleDict(Module):
     def clear(self) -> None:
         """Remove all."""
         self._modules.clear()
-
-
-class _Parameters(Module):
-    """Parameters under names, printed like PyTorch's parameter containers."""
-
-    def __repr__(self) -> str:
-        lines = (
-            (
-                f"({name})",
-                f"Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]",
-            )
-            for name, p in self._parameters.items()
-            if p is not None
-        )
-        return module_text(self._get_name(), "", lines)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(f"{type(self).__name__} should not be called.")
-
-    def __len__(self) -> int:
-        return len(self._parameters)
-
-
-class ParameterList(_Parameters):
-    """A list of parameters; other tensors become parameters."""
-
-    def __init__(self, values: Iterable[Any] | None = None) -> None:
-        super().__init__()
-        self.extend(values or ())
-
-    def __getitem__(self, index: Any) -> Any:
-        values = list(self._parameters.values())
-        return (
-            type(self)(values[index])
-            if isinstance(index, slice)
-            else (values[_position(len(self), index)])
-        )
-
-    def __setitem__(self, index: int, value: Any) -> None:
-        self._parameters[str(_position(len(self), index))] = as_parameter(value)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._parameters.values())
-
-    def append(self, value: Any) -> ParameterList:
-        """Add a parameter at the end; returns the list."""
-        self.register_parameter(str(len(self)), as_parameter(value))
-        return self
-
-    def extend(self, values: Iterable[Any]) -> ParameterList:
-        """Add parameters at the end; returns the list."""
-        for value in values:
-            self.append(value)
-        return self
-
-
-class ParameterDict(_Parameters):
-    """Parameters by name; other tensors become parameters."""
-
-    def __init__(self, parameters: Mapping[str, Any] | None = None) -> None:
-        super().__init__()
-        for name, value in (parameters or {}).items():
-            self[name] = value
-
-    def __getitem__(self, key: str) -> Any:
-        return self._parameters[key]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self._parameters[key] = as_parameter(value)
-
-    def __delitem__(self, key: str) -> None:
-        del self._parameters[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parameters)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._parameters
-
-    def keys(self) -> Any:
-        """The names."""
-        return self._parameters.keys()
-
-    def items(self) -> Any:
-        """(name, parameter) pairs."""
-        return self._parameters.items()
-
-    def values(self) -> Any:
-        """The parameters."""
-        return self._parameters.values()

@@ -210,7 +210,8 @@ class Module(Listing, Conversion, StateDict, Hooks):
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {_type_name(name)}")
         if "." in name:
-            raise KeyError(f'{kind} name can\'t contain ".", got: {name}')
+            got = f", got: {name}" if kind == "module" else ""
+            raise KeyError(f'{kind} name can\'t contain "."{got}')
         if name == "":
             raise KeyError(f'{kind} name can\'t be empty string ""')
         if name not in table and (name in self.__dict__ or hasattr(self, name)):
