@@ -48,6 +48,12 @@ def test_has(dotted, there):
     assert has(dotted) is there
 
 
+def test_what_needs_a_package_of_an_extra_is_there(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    monkeypatch.delitem(sys.modules, "tracejit.utils.tensorboard", raising=False)
+    assert has("torch.utils.tensorboard.SummaryWriter")
+
+
 def run(tmp_path, text, *arguments):
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(text))

@@ -54,7 +54,7 @@ def names_in(source: str, filename: str = "<script>") -> list[TorchName]:
 
 
 def has(dotted: str) -> bool:
-    """Whether tracejit has what torch calls by this name.
+    """Whether tracejit has what torch calls by this name, if need be in a package of an extra.
 
     >>> has("torch.nn.functional.gelu"), has("torch.fft.rfft")
     (True, False)
@@ -63,9 +63,13 @@ def has(dotted: str) -> bool:
     path = "tracejit"
     for part in dotted.split(".")[1:]:
         path += f".{part}"
-        if isinstance(found, ModuleType) and not hasattr(found, part) and _is_module(path):
+        try:
+            there = hasattr(found, part)
+        except ImportError:  # tracejit has it, and says which package it needs
+            return True
+        if isinstance(found, ModuleType) and not there and _is_module(path):
             found = importlib.import_module(path)
-        elif hasattr(found, part):
+        elif there:
             found = getattr(found, part)
         else:
             return False
