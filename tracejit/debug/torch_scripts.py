@@ -56,7 +56,7 @@ def names_in(source: str, filename: str = "<script>") -> list[TorchName]:
 def has(dotted: str) -> bool:
     """Whether tracejit has what torch calls by this name, if need be in a package of an extra.
 
-    >>> has("torch.nn.functional.gelu"), has("torch.fft.rfft")
+    >>> has("torch.nn.functional.gelu"), has("torch.hub.load")
     (True, False)
     """
     found: Any = importlib.import_module("tracejit")
