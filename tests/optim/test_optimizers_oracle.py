@@ -86,6 +86,50 @@ def test_trajectory(name, options):
     assert np.abs(mine[-1][0] - start()[0][0]).max() > 1e-2, "nothing moved"
 
 
+def complex_training(library, name, options, wrap=lambda f: f):
+    """Steps on complex parameters; the parameters after each."""
+    w = library.tensor(np.array([1 + 2j, -0.5 + 1j, 0.3j])).requires_grad_()
+    optimizer = getattr(library.optim, name)([w], **options)
+
+    def step():
+        optimizer.zero_grad()
+        (((w * (1 + 1j) - 2).abs() ** 2).sum() + w[0].imag ** 4).backward()
+
+    def loss():
+        step()
+        return (((w * (1 + 1j) - 2).abs() ** 2).sum() + w[0].imag ** 4).detach()
+
+    @wrap
+    def update():
+        if name == "LBFGS":
+            optimizer.step(loss)
+        else:
+            step()
+            optimizer.step()
+
+    found = []
+    for _ in range(6):
+        update()
+        found.append([w.detach().numpy().copy()])
+    return found
+
+
+COMPLEX = [row for row in OPTIONS if row[0] != "Adafactor"] + [
+    ("LBFGS", {"lr": 0.1, "line_search_fn": "strong_wolfe", "max_iter": 3})]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "options"), COMPLEX, ids=lambda x: str(x))
+def test_complex_parameters_are_pairs_of_real_ones(name, options):
+    theirs = complex_training(torch, name, options)
+    assert_close(complex_training(tracejit, name, options), theirs, 1e-8)
+
+
+def test_captured_steps_of_complex_parameters():
+    options = {"lr": 0.05, "amsgrad": True}
+    mine = complex_training(tracejit, "Adam", options, tracejit.script)
+    assert_close(mine, complex_training(tracejit, "Adam", options))
+
+
 def as_mine(value):
     """PyTorch's nested state as tracejit's."""
     if isinstance(value, torch.Tensor):

@@ -11,7 +11,7 @@ from typing import Any
 
 import tracejit
 from tracejit.capture.scalars import read_number
-from tracejit.optim.optimizer import Optimizer, require, require_rate
+from tracejit.optim.optimizer import Optimizer, filled_like, require, require_rate
 
 
 class Adadelta(Optimizer):
@@ -108,7 +108,7 @@ class Rprop(Optimizer):
         return {
             "step": tracejit.zeros((), dtype=tracejit.float32, device=p.device),
             "prev": tracejit.zeros_like(p),
-            "step_size": tracejit.full_like(p, float(group["lr"])),
+            "step_size": filled_like(p, float(group["lr"])),
         }
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import tracejit
 from tracejit.capture.scalars import read_number
-from tracejit.optim.optimizer import Optimizer, require, require_rate
+from tracejit.optim.optimizer import Optimizer, filled_like, require, require_rate
 
 
 class RMSprop(Optimizer):
@@ -137,7 +137,7 @@ class Adagrad(Optimizer):
         start = group["initial_accumulator_value"]
         return {
             "step": tracejit.zeros((), dtype=tracejit.float32, device=p.device),
-            "sum": tracejit.full_like(p, start),
+            "sum": filled_like(p, start),
         }
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import tracejit
 from tracejit.eager.modes import enable_grad, no_grad
-from tracejit.optim.optimizer import Optimizer, require_rate
+from tracejit.optim.optimizer import Optimizer, of_reals, require_rate
 
 _CURVATURE = 1e-10  # differences with less are not remembered
 _DECREASE, _SLOPE = 1e-4, 0.9  # the constants of the Wolfe conditions
@@ -74,13 +74,13 @@ class LBFGS(Optimizer):
     # -- all parameters as one vector ------------------------------------------------------------
     def _gradient(self) -> Any:
         return tracejit.cat(
-            [(tracejit.zeros_like(p) if p.grad is None else p.grad).reshape(-1)
+            [of_reals(tracejit.zeros_like(p) if p.grad is None else p.grad).reshape(-1)
              for p in self._params]
         )  # fmt: skip
 
     def _move(self, length: float, direction: Any) -> None:
         start = 0
-        for p in self._params:
+        for p in map(of_reals, self._params):
             count = p.numel()
             p.add_(direction[start : start + count].reshape(p.shape), alpha=length)
             start += count

@@ -21,6 +21,8 @@ from typing import Any
 from tracejit.eager.modes import enable_grad, set_grad_enabled
 from tracejit.eager.tensor import Tensor
 from tracejit.nn.module_conversion import clear_gradient
+from tracejit.ops.creation import full_like
+from tracejit.ops.pointwise_complex import view_as_real
 from tracejit.optim.hooks import (
     Hooks,
     register_optimizer_step_post_hook,
@@ -128,7 +130,11 @@ class Optimizer(Hooks):
             for p in group["params"]:
                 if p.grad is not None:
                     grad = -p.grad if group.get("maximize") else p.grad
-                    self._update(p, grad, group, self.state[p] if p in self.state else {})
+                    state = self.state[p] if p in self.state else {}
+                    if p.is_complex():  # two real numbers each
+                        p, grad = view_as_real(p), view_as_real(grad)
+                        state = {k: of_reals(v) for k, v in state.items()}
+                    self._update(p, grad, group, state)
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The state of a parameter before its first update."""
@@ -207,6 +213,16 @@ class Optimizer(Hooks):
         self.__dict__.update(state)
         self._add_tables()
         self.state = defaultdict(dict, state["state"])
+
+
+def of_reals(value: Any) -> Any:
+    """A complex tensor of a state as the pairs of numbers that it holds; all else as it is."""
+    return view_as_real(value) if isinstance(value, Tensor) and value.is_complex() else value
+
+
+def filled_like(p: Any, number: float) -> Any:
+    """A tensor like a parameter, holding the number in each part."""
+    return full_like(p, number * (1 + 1j) if p.is_complex() else number)
 
 
 def _fitted(name: str, value: Any, p: Any) -> Any:
