@@ -47,7 +47,16 @@ _ALL = ("mean", "mode", "variance", "stddev", "entropy")
 _CDF = (*_ALL, "cdf", "icdf")
 _HOT = np.eye(3)[[0, 2]]
 
+_FACTOR = np.tril(above(2, 3, 3))
+_COVARIANCE = _FACTOR @ _FACTOR.swapaxes(-1, -2)
+
 CASES = [
+    Case("MultivariateNormal", {"loc": some(2, 3), "covariance_matrix": _COVARIANCE}, some(4, 2, 3),
+         methods=_ALL),
+    Case("MultivariateNormal", {"loc": some(3), "precision_matrix": _COVARIANCE}, some(2, 3),
+         methods=_ALL),
+    Case("MultivariateNormal", {"loc": some(2, 3), "scale_tril": _FACTOR[0]}, some(3),
+         methods=_ALL),
     Case("Normal", {"loc": some(3), "scale": above(3)}, some(2, 3), methods=_CDF),
     Case("Normal", {"loc": some(3), "scale": 2.0}, some(3), methods=_CDF),
     Case("LogNormal", {"loc": some(3), "scale": above(3)}, above(2, 3), methods=_CDF),
@@ -77,6 +86,16 @@ CASES = [
     Case("Categorical", {"logits": some(2, 3)}, counts(4, 2) % 3, methods=_ALL),
     Case("OneHotCategorical", {"logits": some(2, 3)}, _HOT, methods=_ALL),
     Case("OneHotCategoricalStraightThrough", {"probs": chances(2, 3)}, _HOT, methods=_ALL),
+    Case("NegativeBinomial", {"total_count": 3.0, "probs": chances(3)}, counts(2, 3),
+         methods=_ALL[:-1]),
+    Case("NegativeBinomial", {"total_count": above(3), "logits": some(3)}, counts(2, 3),
+         methods=_ALL[:-1]),
+    Case("Weibull", {"scale": above(3), "concentration": above(3) + 1}, above(2, 3), methods=_CDF),
+    Case("Pareto", {"scale": chances(3), "alpha": above(3) + 2}, above(2, 3) + 1, methods=_CDF),
+    Case("InverseGamma", {"concentration": above(3) + 2, "rate": above(3)}, above(2, 3),
+         methods=_ALL),
+    Case("RelaxedOneHotCategorical", {"temperature": np.array(0.5), "logits": some(2, 3)}, SIMPLEX),
+    Case("RelaxedOneHotCategorical", {"temperature": np.array(2.0), "probs": chances(3)}, SIMPLEX),
     Case("Multinomial", {"total_count": 3, "probs": chances(2, 3)},
          np.array([[0.0, 1, 2], [3, 0, 0]]), methods=("mean", "variance", "entropy")),
     Case("Multinomial", {"total_count": 2, "logits": some(2, 3)},

@@ -21,6 +21,9 @@ KINDS = {
     "Dirichlet": lambda x: (x.exp(),), "Bernoulli": lambda x: (x.sigmoid(),),
     "Geometric": lambda x: (x.sigmoid(),), "Poisson": lambda x: (x.exp(),),
     "Binomial": lambda x: (4, x.sigmoid()), "Categorical": lambda x: (x.exp(),),
+    "NegativeBinomial": lambda x: (x.exp(), x.sigmoid()), "Weibull": lambda x: (x.exp(), x.exp()),
+    "Pareto": lambda x: (x.exp(), x.exp() + 1), "InverseGamma": lambda x: (x.exp() + 1, x.exp()),
+    "RelaxedOneHotCategorical": lambda x: (0.5, x.exp()),
     "OneHotCategorical": lambda x: (x.exp(),), "Multinomial": lambda x: (3, x.exp()),
 }  # fmt: skip
 
@@ -92,6 +95,26 @@ def test_a_policy_gradient_step_is_one_program(mode):
         return step
 
     _trained(step_of, [nn.Linear(4, 3)], batches(4), mode)
+
+
+@pytest.mark.parametrize("name", ["covariance_matrix", "precision_matrix", "scale_tril"])
+def test_multivariate_normals(name):
+    def step(x, factor):
+        matrix = factor if name == "scale_tril" else factor @ factor.mT
+        d = D.MultivariateNormal(x, **{name: matrix})
+        return d.log_prob(d.rsample((2,))) + d.entropy()
+
+    factor = tracejit.tensor(np.tril(np.random.default_rng(0).uniform(1, 2, (3, 3))))
+    same(step, [(x.double(), factor) for (x,) in batches(3)], "graph")
+
+
+def test_mixtures():
+    def step(x):
+        chosen = D.Categorical(logits=x)
+        d = D.MixtureSameFamily(chosen, D.Normal(x, x.exp()))
+        return d.log_prob(d.sample((2,)))
+
+    same(step, batches(4), "graph")
 
 
 def _trained(step_of, layers, calls, mode):

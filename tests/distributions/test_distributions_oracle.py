@@ -49,7 +49,7 @@ def values_and_gradients(library, case: Case) -> dict[str, np.ndarray]:
 
 
 DISCRETE = {"Bernoulli", "Geometric", "Poisson", "Binomial", "Categorical", "OneHotCategorical",
-            "OneHotCategoricalStraightThrough", "Multinomial"}  # fmt: skip
+            "OneHotCategoricalStraightThrough", "Multinomial", "NegativeBinomial"}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -93,9 +93,12 @@ def test_shapes_expansion_and_texts(case):
 
 
 HEAVY = {"Cauchy", "HalfCauchy", "Categorical"}
+WITHOUT_MOMENTS = {"RelaxedOneHotCategorical"}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if c.name not in WITHOUT_MOMENTS], ids=lambda case: case.id
+)
 def test_samples_follow_their_distribution(case):
     tracejit.manual_seed(0)
     d = made(tracejit, case)[0]
@@ -143,16 +146,16 @@ def test_samples_move_as_their_quantiles_do(case):
 @pytest.mark.parametrize("case", cases("Gamma", "Beta", "Dirichlet", "StudentT"),
                          ids=lambda case: case.id)  # fmt: skip
 def test_gradients_of_samples_are_those_of_expectations(case):
-    """d E[sin x] / d parameter, through samples and through their log density."""
+    """d E[x / (1 + |x|)] / d parameter, through samples and through their log density."""
     tracejit.manual_seed(0)
     d, leaves = made(tracejit, case)
     x = d.rsample((60_000,))
-    through = tracejit.autograd.grad(x.sin().sum(-1).mean(), leaves)
+    through = tracejit.autograd.grad((x / (1 + x.abs())).sum(-1).mean(), leaves)
     weight, x = d.log_prob(x.detach()), x.detach()
     weight = weight.unsqueeze(-1) if weight.dim() < x.dim() else weight
-    scored = tracejit.autograd.grad((weight * x.sin()).sum(-1).mean(), leaves)
+    scored = tracejit.autograd.grad((weight * x / (1 + x.abs())).sum(-1).mean(), leaves)
     for a, b in zip(through, scored):
-        np.testing.assert_allclose(a.numpy(), b.numpy(), atol=0.03)
+        np.testing.assert_allclose(a.numpy(), b.numpy(), atol=0.02)
 
 
 @pytest.mark.parametrize("shape", [1e-3, 0.05, 1.0, 2.5, 30.0, 199.0, 250.0, 1e5])
@@ -176,12 +179,55 @@ def divergence(library, p, q):
         return None
 
 
-@pytest.mark.parametrize("p", CASES, ids=lambda case: case.id)
+ONE_OF_EACH = list({case.name: case for case in CASES}.values())
+
+
+@pytest.mark.parametrize("p", ONE_OF_EACH, ids=lambda case: case.id)
 def test_divergences(p):
-    for q in CASES:
+    for q in ONE_OF_EACH:
         mine, theirs = divergence(tracejit, p, q), divergence(torch, p, q)
         assert (mine is None) == (theirs is None), (p.name, q.name)
         if theirs is None:
             continue
         np.testing.assert_allclose(mine.detach().numpy(), theirs.detach().numpy(), rtol=1e-6,
                                    atol=1e-8, err_msg=f"{p.name} {q.name}")
+
+
+MIXTURES = {
+    "normals": lambda t, D, x: D.MixtureSameFamily(
+        D.Categorical(logits=x), D.Normal(x, x.exp())),
+    "vectors": lambda t, D, x: D.MixtureSameFamily(
+        D.Categorical(logits=x[0]), D.Independent(D.Normal(x.T, 1.0), 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_mixtures(name):
+    found = []
+    for t in (torch, tracejit):
+        x = t.tensor(np.random.default_rng(0).normal(size=(2, 3)), requires_grad=True)
+        d = MIXTURES[name](t, t.distributions, x)
+        wide = d.expand((4, *d.batch_shape))
+        value = d.mean.detach() + 0.5
+        numbers = [d.mean, d.variance, d.log_prob(value), wide.log_prob(value)]
+        if name == "normals":
+            numbers.append(d.cdf(value))
+        numbers += t.autograd.grad(d.log_prob(value).sum(), x)
+        shapes = [tuple(e.sample((5,)).shape) for e in (d, wide)]
+        assert repr(d).startswith("MixtureSameFamily(\n  Categorical(")
+        texts = [str(d.support), d.batch_shape == (2,)]
+        found.append(([n.detach().numpy() for n in numbers], shapes, texts))
+    assert found[1][1:] == found[0][1:]
+    for a, b in zip(found[1][0], found[0][0], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-7)
+
+
+def test_samples_of_mixtures():
+    tracejit.manual_seed(0)
+    x = tracejit.tensor([[0.0, 3.0], [-1.0, 1.0]])
+    d = distributions.MixtureSameFamily(
+        distributions.Categorical(tracejit.tensor([[1.0, 3.0], [1.0, 1.0]])),
+        distributions.Normal(x, 0.5))  # fmt: skip
+    drawn = d.sample((20_000,))
+    np.testing.assert_allclose(drawn.mean(0).numpy(), d.mean.numpy(), atol=0.05)
+    np.testing.assert_allclose(drawn.var(0).numpy(), d.variance.numpy(), rtol=0.05)

@@ -19,16 +19,22 @@ from tracejit.distributions.gumbel import Gumbel
 from tracejit.distributions.half_cauchy import HalfCauchy
 from tracejit.distributions.half_normal import HalfNormal
 from tracejit.distributions.independent import Independent
+from tracejit.distributions.inverse_gamma import InverseGamma
 from tracejit.distributions.kl import kl_divergence, register_kl
 from tracejit.distributions.laplace import Laplace
 from tracejit.distributions.log_normal import LogNormal
+from tracejit.distributions.mixture_same_family import MixtureSameFamily
 from tracejit.distributions.multinomial import Multinomial
+from tracejit.distributions.multivariate_normal import MultivariateNormal
+from tracejit.distributions.negative_binomial import NegativeBinomial
 from tracejit.distributions.normal import Normal
 from tracejit.distributions.one_hot_categorical import (
     OneHotCategorical,
     OneHotCategoricalStraightThrough,
 )
+from tracejit.distributions.pareto import Pareto
 from tracejit.distributions.poisson import Poisson
+from tracejit.distributions.relaxed_categorical import RelaxedOneHotCategorical
 from tracejit.distributions.student_t import StudentT
 from tracejit.distributions.transformed_distribution import TransformedDistribution
 from tracejit.distributions.transforms import (
@@ -48,15 +54,18 @@ from tracejit.distributions.transforms import (
     identity_transform,
 )
 from tracejit.distributions.uniform import Uniform
+from tracejit.distributions.weibull import Weibull
 
 __all__ = [
     "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy",
-    "Chi2", "ComposeTransform", "Dirichlet", "Distribution", "ExpTransform", "Exponential",
-    "Gamma", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent",
-    "IndependentTransform", "Laplace", "LogNormal", "Multinomial", "Normal", "OneHotCategorical",
-    "OneHotCategoricalStraightThrough", "Poisson", "PowerTransform", "ReshapeTransform",
-    "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StickBreakingTransform",
-    "StudentT", "TanhTransform", "Transform", "TransformedDistribution", "Uniform", "biject_to",
-    "constraints", "identity_transform", "kl_cross_formulas", "kl_divergence", "kl_formulas",
-    "register_kl", "transform_to", "transforms",
+    "Chi2", "ComposeTransform", "Dirichlet", "Distribution", "ExpTransform", "Exponential", "Gamma",
+    "Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent", "IndependentTransform",
+    "InverseGamma", "Laplace", "LogNormal", "MixtureSameFamily", "Multinomial",
+    "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical",
+    "OneHotCategoricalStraightThrough", "Pareto", "Poisson", "PowerTransform",
+    "RelaxedOneHotCategorical", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform",
+    "SoftplusTransform", "StickBreakingTransform", "StudentT", "TanhTransform", "Transform",
+    "TransformedDistribution", "Uniform", "Weibull", "biject_to", "constraints",
+    "identity_transform", "kl_cross_formulas", "kl_divergence", "kl_formulas", "register_kl",
+    "transform_to", "transforms",
 ]  # fmt: skip

@@ -318,6 +318,34 @@ class _Stack(_Joined):
         return tracejit.stack([c.check(v) for c, v in zip(self.cseq, parts)], self.dim)
 
 
+class MixtureSameFamilyConstraint(Constraint):
+    """The constraint of each of a mixture's components, of which there is one more dimension."""
+
+    def __init__(self, base_constraint: Constraint):
+        if not isinstance(base_constraint, Constraint):
+            raise AssertionError("base_constraint must be a Constraint instance, got "
+                                 f"{type(base_constraint).__name__}")
+        self.base_constraint = base_constraint
+
+    @property
+    def is_discrete(self) -> bool:  # type: ignore[override]
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> int:  # type: ignore[override]
+        return self.base_constraint.event_dim
+
+    def check(self, value: Any) -> Any:
+        if value.dim() < self.event_dim:
+            raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
+        valid = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
+        kept = value.dim() - self.event_dim
+        return valid.flatten(kept).all(-1)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({self.base_constraint!r})"
+
+
 def is_dependent(constraint: Any) -> bool:
     """Whether a constraint depends on other parameters, so that it cannot be checked by itself."""
     return isinstance(constraint, _Dependent)

@@ -19,6 +19,7 @@ from tracejit.distributions.gumbel import Gumbel
 from tracejit.distributions.kl import infinite_like, register_kl
 from tracejit.distributions.laplace import Laplace
 from tracejit.distributions.normal import Normal
+from tracejit.distributions.pareto import Pareto
 from tracejit.distributions.poisson import Poisson
 from tracejit.distributions.uniform import Uniform
 from tracejit.distributions.utils import EULER
@@ -106,6 +107,34 @@ def _normal_laplace(p: Any, q: Any) -> Any:
     return -p.entropy() + (2 * q.scale).log() + mean / q.scale
 
 
+@register_kl(Pareto, Exponential)
+def _pareto_exponential(p: Any, q: Any) -> Any:
+    kl = -p.entropy() - q.rate.log() + q.rate * p.mean
+    return kl.masked_fill(p.alpha <= 1, math.inf)
+
+
+@register_kl(Pareto, Gamma)
+def _pareto_gamma(p: Any, q: Any) -> Any:
+    shape, logarithm = q.concentration, p.scale.log() + p.alpha.reciprocal()
+    kl = (-p.entropy() + tracejit.lgamma(shape) - shape * q.rate.log()
+          + (1 - shape) * logarithm + q.rate * p.mean)
+    return kl.masked_fill(p.alpha <= 1, math.inf)
+
+
+@register_kl(Pareto, Normal)
+def _pareto_normal(p: Any, q: Any) -> Any:
+    return _by_moments(p, q).masked_fill(p.alpha <= 2, math.inf)
+
+
+@register_kl(Uniform, Pareto)
+def _uniform_pareto(p: Any, q: Any) -> Any:
+    width = p.high - p.low
+    logarithm = (_x_log_x(p.high) - _x_log_x(p.low) - width) / width
+    kl = (logarithm * (q.alpha + 1)
+          - (q.alpha * q.scale.pow(q.alpha) * width).log())
+    return kl.masked_fill(p.low < q.scale, math.inf)
+
+
 @register_kl(Uniform, Beta)
 def _uniform_beta(p: Any, q: Any) -> Any:
     width, one, zero = p.high - p.low, q.concentration1, q.concentration0
@@ -147,9 +176,11 @@ def _never(p: Any, q: Any) -> Any:
 
 
 for _p, _others in (
-    (Exponential, (Beta, Uniform)), (Gamma, (Beta, Uniform)),
-    (Gumbel, (Beta, Exponential, Gamma, Uniform)), (Laplace, (Beta, Exponential, Gamma, Uniform)),
-    (Normal, (Beta, Exponential, Gamma, Uniform)), (Poisson, (Bernoulli, Binomial)),
+    (Beta, (Pareto,)), (Exponential, (Beta, Pareto, Uniform)), (Gamma, (Beta, Pareto, Uniform)),
+    (Gumbel, (Beta, Exponential, Gamma, Pareto, Uniform)),
+    (Laplace, (Beta, Exponential, Gamma, Pareto, Uniform)),
+    (Normal, (Beta, Exponential, Gamma, Pareto, Uniform)), (Pareto, (Beta, Uniform)),
+    (Poisson, (Bernoulli, Binomial)),
 ):
     for _q in _others:
         register_kl(_p, _q)(_never)

@@ -23,13 +23,20 @@ from tracejit.distributions.half_normal import HalfNormal
 from tracejit.distributions.independent import Independent
 from tracejit.distributions.kl import kl_divergence, register_kl
 from tracejit.distributions.laplace import Laplace
+from tracejit.distributions.multivariate_normal import (
+    MultivariateNormal,
+    half_log_det,
+    squared_distance,
+)
 from tracejit.distributions.normal import Normal
 from tracejit.distributions.one_hot_categorical import OneHotCategorical
+from tracejit.distributions.pareto import Pareto
 from tracejit.distributions.poisson import Poisson
 from tracejit.distributions.transformed_distribution import TransformedDistribution
 from tracejit.distributions.uniform import Uniform
 from tracejit.distributions.utils import EULER, sum_rightmost
 from tracejit.nn.functional import softplus
+from tracejit.ops import shapes
 
 
 @register_kl(Bernoulli, Bernoulli)
@@ -128,6 +135,13 @@ def _one_hot_categorical(p: Any, q: Any) -> Any:
     return _categorical(p._categorical, q._categorical)
 
 
+@register_kl(Pareto, Pareto)
+def _pareto(p: Any, q: Any) -> Any:
+    ratio = q.alpha / p.alpha
+    kl = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
+    return kl.masked_fill(p.scale < q.scale, math.inf)
+
+
 @register_kl(Poisson, Poisson)
 def _poisson(p: Any, q: Any) -> Any:
     return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
@@ -157,3 +171,17 @@ def _independent(p: Any, q: Any) -> Any:
 def _cauchy(p: Any, q: Any) -> Any:
     sizes = ((p.scale + q.scale).pow(2) + (p.loc - q.loc).pow(2)).log()
     return sizes - (4 * p.scale * q.scale).log()
+
+
+@register_kl(MultivariateNormal, MultivariateNormal)
+def _multivariate_normal(p: Any, q: Any) -> Any:
+    if p.event_shape != q.event_shape:
+        raise ValueError("KL-divergence between two Multivariate Normals with"
+                         f"{' ' * 26}different event shapes cannot be computed")
+    n = p.event_shape[0]
+    batch = shapes.broadcast(tuple(p.batch_shape), tuple(q.batch_shape))
+    mine, theirs = (d._factor.expand((*batch, n, n)) for d in (p, q))
+    spread = tracejit.linalg.solve_triangular(theirs, mine, upper=False).pow(2).sum((-2, -1))
+    away = squared_distance(q._factor, q.loc - p.loc)
+    sizes = half_log_det(q._factor) - half_log_det(p._factor)
+    return sizes + 0.5 * (spread + away - n)

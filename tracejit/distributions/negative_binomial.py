@@ -1,0 +1,101 @@
+"""The negative binomial distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tracejit
+from tracejit.distributions import constraints
+from tracejit.distributions.distribution import Distribution
+from tracejit.distributions.gamma import Gamma
+from tracejit.distributions.instances import expanded
+from tracejit.distributions.utils import (
+    broadcast_all,
+    given_one,
+    logits_to_probs,
+    probs_to_logits,
+)
+from tracejit.distributions.validation import Derived
+from tracejit.eager.modes import no_grad
+from tracejit.eager.size import Size
+from tracejit.nn.functional import logsigmoid
+
+
+class NegativeBinomial(Distribution):
+    """Successes of probability `probs`, or sigmoid(`logits`), before `total_count` failures.
+
+    >>> import tracejit
+    >>> NegativeBinomial(2.0, tracejit.tensor(0.5)).mean
+    tensor(2.)
+    """
+
+    arg_constraints = {
+        "total_count": constraints.greater_than_eq(0),
+        "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    }
+    support = constraints.nonnegative_integer
+
+    def __init__(self, total_count: Any, probs: Any = None, logits: Any = None,
+                 validate_args: bool | None = None):
+        given_one(probs, logits)
+        if probs is not None:
+            self._given = "probs"
+            count, self.probs = broadcast_all(total_count, probs)
+            self.total_count = count.type_as(self.probs)
+        else:
+            self._given = "logits"
+            count, self.logits = broadcast_all(total_count, logits)
+            self.total_count = count.type_as(self.logits)
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    @Derived
+    def logits(self) -> Any:
+        """log(probs / (1 - probs))."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @Derived
+    def probs(self) -> Any:
+        """sigmoid(logits)."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def _param(self) -> Any:
+        return self.probs if self._given == "probs" else self.logits
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        given = {self._given: self._param.expand(batch_shape)}
+        return expanded(self, NegativeBinomial, _instance, batch_shape, _given=self._given,
+                        total_count=self.total_count.expand(batch_shape), **given)
+
+    @property
+    def param_shape(self) -> Size:
+        """The shape of the parameter."""
+        return Size(self._param.shape)
+
+    @property
+    def mean(self) -> Any:
+        return self.total_count * self.logits.exp()
+
+    @property
+    def mode(self) -> Any:
+        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
+
+    @property
+    def variance(self) -> Any:
+        return self.mean / (-self.logits).sigmoid()
+
+    def sample(self, sample_shape: Any = Size()) -> Any:
+        with no_grad():
+            rates = Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
+            return tracejit.poisson(rates.sample(sample_shape))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        count, logits = self.total_count, self.logits
+        weights = count * logsigmoid(-logits) + value * logsigmoid(logits)
+        ways = (tracejit.lgamma(count + value) - tracejit.lgamma(1.0 + value)
+                - tracejit.lgamma(count))
+        none = (count == 0) & (value == 0)
+        return weights + tracejit.where(none, 0.0, ways)
