@@ -178,3 +178,15 @@ def test_forked_draws_leave_the_state_alone():
     with tracejit.random.fork_rng(enabled=False):
         tracejit.rand(3)
     assert tracejit.rand(3).tolist() != first
+
+
+def test_the_switch_for_determinism_is_not_frozen_into_a_program():
+    @tracejit.script
+    def doubled(x):
+        asked = tracejit.are_deterministic_algorithms_enabled()
+        tracejit.use_deterministic_algorithms(not asked)
+        return x * 2, asked
+
+    answers = [doubled(tracejit.ones(1))[1] for _ in range(4)]
+    assert answers == [False, True, False, True]
+    assert not tracejit.are_deterministic_algorithms_enabled()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit import cuda as _cuda
+from tracejit.eager.recording import active
 
 
 def _blas() -> str:
@@ -51,6 +52,13 @@ class _Asked:
     mode, warn_only = False, False
 
 
+def _asked() -> type[_Asked]:
+    """What was asked for; a replay would neither see nor change it, so there is none."""
+    if active.recorder is not None:
+        active.recorder.need(None, "the switch for deterministic algorithms was read or set")
+    return _Asked
+
+
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Remember whether deterministic algorithms are asked for; all are.
 
@@ -60,14 +68,16 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     True
     >>> tracejit.use_deterministic_algorithms(False)
     """
-    _Asked.mode, _Asked.warn_only = bool(mode), bool(warn_only)
+    asked = _asked()
+    asked.mode, asked.warn_only = bool(mode), bool(warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> Any:
     """Whether deterministic algorithms were asked for."""
-    return _Asked.mode
+    return _asked().mode
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> Any:
     """Whether a warning, no error, was asked for where there is none; there is one everywhere."""
-    return _Asked.mode and _Asked.warn_only
+    asked = _asked()
+    return asked.mode and asked.warn_only

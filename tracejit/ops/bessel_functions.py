@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tracejit.ops.pointwise_library import library, only
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_math import sign, special
@@ -58,11 +60,11 @@ scaled_modified_bessel_k1 = _of_whole_floats("scaled_modified_bessel_k1", "k1e")
 spherical_bessel_j0 = _of_whole_floats(
     "spherical_bessel_j0",
     lambda xp, x: xp.where(xp.isinf(x), x.dtype.type(0), xp.sinc(x / x.dtype.type(xp.pi))))
-airy_ai = _of_whole_floats(
-    "airy_ai", lambda xp, x: _airy(x).astype(x.dtype, copy=False))
-
-
-def _airy(x: Any) -> Any:
+def _airy(xp: Any, x: Any) -> Any:
     from scipy.special import airy
 
-    return airy(x)[0]
+    host = x if xp is np else xp.asnumpy(x)  # CuPy has no airy
+    return xp.asarray(airy(host)[0].astype(x.dtype, copy=False))
+
+
+airy_ai = _of_whole_floats("airy_ai", _airy)
