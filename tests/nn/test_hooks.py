@@ -108,3 +108,34 @@ def test_backward_hook_with_several_values():
     module.register_full_backward_hook(lambda m, gi, go: (gi[0],))
     with pytest.raises(RuntimeError, match="invalid number of grad_input, got 1, but expected 3"):
         module(x, 3, y)[0].backward()
+
+
+def test_backward_hooks_of_the_older_form():
+    """They see what the last operation gives its operands."""
+
+    class Sum(nn.Module):
+        def forward(self, x, y):
+            return {"first": [x * 2 + y]}
+
+    for script in (lambda m: m, lambda m: tracejit.script(m, mode="graph")):
+        module, seen = Sum(), []
+
+        def hook(module, grad_input, grad_output, seen=seen):
+            seen.append(([g.tolist() for g in grad_input], grad_output[0].tolist()))
+            return (grad_input[0] * 10, grad_input[1])
+
+        handle = module.register_backward_hook(hook)
+        called = script(module)
+        for _ in range(2):
+            x, y = (tracejit.ones(2, requires_grad=True) for _ in range(2))
+            called(x, y)["first"][0].sum().backward()
+            assert seen.pop() == ([[1.0, 1.0], [1.0, 1.0]], [1.0, 1.0]) and not seen
+            assert (x.grad.tolist(), y.grad.tolist()) == ([20.0, 20.0], [1.0, 1.0])
+    text = "Cannot use both regular backward hooks and full backward hooks on a single Module"
+    with pytest.raises(RuntimeError, match=text):
+        module.register_full_backward_hook(hook)
+    handle.remove()
+    other = nn.Linear(1, 1)
+    other.register_full_backward_hook(hook)
+    with pytest.raises(RuntimeError, match=text):
+        other.register_backward_hook(hook)

@@ -260,3 +260,39 @@ def test_report_goes_to_the_compiled_forward():
     layer = nn.Identity()
     layer.forward = Compiled()
     assert (layer.report(), layer.graph(1, 2), layer.graphs) == ("report", (1, 2), "stages")
+
+
+def test_modules_are_put_at_dotted_names():
+    module = nn.Sequential(nn.Sequential(nn.Linear(1, 1)), nn.ReLU())
+    module.set_submodule("0.0", nn.Tanh())
+    module.set_submodule("0.new", nn.ReLU())
+    assert [type(m).__name__ for m in module[0].children()] == ["Tanh", "ReLU"]
+    for target, value, strict, error, text in (
+        ("", nn.ReLU(), False, ValueError, "Cannot set the submodule without a target name!"),
+        ("x.y", nn.ReLU(), False, AttributeError, "Sequential has no attribute `x`"),
+        ("z", nn.ReLU(), True, AttributeError, "Sequential has no attribute `z`"),
+        ("0", 3, False, ValueError, "`module` is not an nn.Module, found <class 'int'>"),
+        ("training", nn.ReLU(), False, AttributeError, "`training` is not an nn.Module"),
+    ):
+        with pytest.raises(error, match=text):
+            module.set_submodule(target, value, strict)
+
+
+def test_modules_with_new_tensors():
+    module = nn.Sequential(nn.Linear(2, 1))
+    before, children = module[0].weight, list(module.children())
+    assert module.to_empty(device="cpu", recurse=False) is module
+    assert module[0].weight is before and list(module.children()) == children
+    before = before.data_ptr()
+    assert module.to_empty(device="cpu")[0].weight.data_ptr() != before
+    assert type(module[0].weight) is nn.Parameter
+
+
+def test_forward_is_compiled_in_place():
+    module = nn.Linear(2, 1)
+    expected = module(tracejit.ones(3, 2)).tolist()
+    module.compile(mode="graph")
+    for _ in range(2):
+        assert module(tracejit.ones(3, 2)).tolist() == expected
+    assert (module.report().compiles, module.report().cache_hits) == (1, 1)
+    assert list(module.state_dict()) == ["weight", "bias"]

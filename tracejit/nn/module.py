@@ -247,6 +247,12 @@ class Module(Listing, Conversion, StateDict, Hooks):
         )
 
     # -- compiled forward ----------------------------------------------------------------------
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile `forward` of this module from now on; arguments as those of `script`."""
+        from tracejit.jit import script
+
+        object.__setattr__(self, "forward", script(self.forward, *args, **kwargs))
+
     def report(self) -> Any:
         """What became of the compiled `forward`; RuntimeError where it is not compiled."""
         return self._compiled_forward().report()

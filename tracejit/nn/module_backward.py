@@ -67,7 +67,8 @@ class BackwardWatch:
         return tuple(full[k] for k in self.input_places)
 
     def _call_hooks(self, grad_inputs: tuple) -> tuple:
-        for hook in list(self.module._backward_hooks.values()):
+        hooks = self.module._backward_hooks.values()
+        for hook in list(hooks) if self.module._is_full_backward_hook else ():
             replaced = hook(self.module, grad_inputs, self.grad_outputs)
             if replaced is None:
                 continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import tracejit
 from tracejit.eager.modes import no_grad
 from tracejit.eager.type_names import dtype_of_type_name
 from tracejit.memory.devices import as_device, device
@@ -88,6 +89,21 @@ class Conversion:
         """All tensors on a CUDA device."""
         target = device("cuda") if where is None else as_device(where)
         return self._apply(lambda t: t.to(target))
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
+        """New parameters and buffers on a device, with any values; without `recurse`, those of the
+        module alone."""
+
+        def emptied(tensor: Any) -> Any:
+            return tracejit.empty_like(tensor, device=device)
+
+        if recurse:
+            return self._apply(emptied)
+        children, self._modules = self._modules, {}
+        try:
+            return self._apply(emptied)
+        finally:
+            self._modules = children
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Set whether the parameters accumulate gradients; returns the module."""

@@ -9,6 +9,7 @@ hooks. Backward hooks are tied to the tape by identity functions around the call
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tracejit.eager.recording import active
@@ -23,6 +24,7 @@ class Hooks:
     _forward_hooks: dict[int, tuple[Callable[..., Any], bool, bool]]
     _backward_hooks: dict[int, Callable[..., Any]]
     _backward_pre_hooks: dict[int, Callable[..., Any]]
+    _is_full_backward_hook: bool | None = None
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -55,8 +57,28 @@ class Hooks:
         """`hook(module, grad_input, grad_output)` when the gradients of the inputs are known.
 
         A result that is not None replaces grad_input.
+
+        Raises RuntimeError where there are hooks of `register_backward_hook`.
         """
+        self._agree(full=True)
         return _add(self._backward_hooks, hook, prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """The older form of `register_full_backward_hook`: `grad_input` are the gradients of the
+        operands of the module's last operation, whatever they are.
+
+        Raises RuntimeError where there are hooks of the newer form.
+        """
+        self._agree(full=False)
+        return _add(self._backward_hooks, hook, False)
+
+    def _agree(self, full: bool) -> None:
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single "
+                "Module. Please use only one of them."
+            )
+        self._is_full_backward_hook = full
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -79,7 +101,8 @@ def call_with_hooks(module: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Run a module between its hooks."""
     args, kwargs = _before(module, args, kwargs)
     watch = None
-    if module._backward_hooks or module._backward_pre_hooks:
+    older = module._backward_hooks and module._is_full_backward_hook is False
+    if module._backward_hooks and not older or module._backward_pre_hooks:
         # Backward hooks need the tape's Function, which plain calls do without.
         from tracejit.nn.module_backward import BackwardWatch
 
@@ -87,8 +110,10 @@ def call_with_hooks(module: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         args = watch.inputs(args)
     called: set[int] = set()
     try:
-        recorder = active.recorder
-        forward = module.forward if recorder is None else recorder.adapted(module.forward)
+        recorder, forward = active.recorder, module.forward
+        if older:  # a compiled forward has one node for all its operations
+            forward = getattr(forward, "__wrapped__", forward)
+        forward = forward if recorder is None else recorder.adapted(forward)
         output = forward(*args, **kwargs)
         for number, (hook, with_kwargs, _) in list(module._forward_hooks.items()):
             called.add(number)
@@ -100,7 +125,20 @@ def call_with_hooks(module: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
             if always and number not in called:
                 hook(*((module, args, kwargs, None) if with_kwargs else (module, args, None)))
         raise
+    if older:
+        _hook_last_operation(module, output)
     return output if watch is None else watch.outputs(output)
+
+
+def _hook_last_operation(module: Any, output: Any) -> None:
+    """The older backward hooks, on the node of the (first) result."""
+    while not isinstance(output, Tensor):
+        if not isinstance(output, (dict, list, tuple)) or not output:
+            return
+        output = next(iter(output.values() if isinstance(output, dict) else output))
+    if output.grad_fn is not None:
+        for hook in list(module._backward_hooks.values()):
+            output.grad_fn.register_hook(partial(hook, module))
 
 
 def _before(module: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:

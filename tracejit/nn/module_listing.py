@@ -110,6 +110,26 @@ class Listing:
             module = module._modules[name]
         return module
 
+    def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
+        """Put a module at a dotted name.
+
+        strict  the name must be there already; else its last part may be new
+
+        Raises ValueError for no name and what is no module, AttributeError for names that are not
+        there.
+        """
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        path, _, name = target.rpartition(".")
+        if not isinstance(module, Listing):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        parent = self.get_submodule(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{type(parent).__name__} has no attribute `{name}`")
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), Listing):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
+
     def get_parameter(self, target: str) -> Any:
         """The parameter of a dotted name; AttributeError where there is none."""
         return self._member(target, "_parameters", "an nn.Parameter")
