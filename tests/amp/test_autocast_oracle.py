@@ -70,6 +70,11 @@ OPS = {
     "tensordot": lambda t, F, x, h: t.tensordot(x, x, 1), "trace": lambda t, F, x, h: h.trace(),
     "cdist": lambda t, F, x, h: t.cdist(h, h), "quantile": lambda t, F, x, h: t.quantile(h, 0.5),
     "addmv": lambda t, F, x, h: t.addmv(x[0], x, x[0]),
+    "multilabel_margin": lambda t, F, x, h: F.multilabel_margin_loss(
+        h, t.tensor([[0, 1, -1, -1]] * 4)),
+    "ctc": lambda t, F, x, h: F.ctc_loss(h[:, None].log_softmax(-1), t.tensor([[1, 2]]),
+                                         t.tensor([4]), t.tensor([2])),
+    "fft": lambda t, F, x, h: t.fft.fft(h).abs(), "irfft": lambda t, F, x, h: t.fft.irfft(h[:3]),
     "inverse": lambda t, F, x, h: t.linalg.inv(h), "solve": lambda t, F, x, h: t.linalg.solve(h, h),
     "gelu": lambda t, F, x, h: F.gelu(h), "batch_norm": lambda t, F, x, h: F.batch_norm(
         h, t.zeros(4), t.ones(4), training=True),

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.creation import full_of
 from tracejit.ops.joining import stack
 from tracejit.ops.losses import reduced
@@ -133,6 +134,7 @@ loss_record: Op = Op(
 )  # fmt: skip
 
 
+@autocasts(cpu="float32", cuda="float32")
 def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any,
              blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> Any:
     """Minus the log of the probability that the steps say the labels, with blanks between.

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.ops import shapes
+from tracejit.ops.autocast import autocasts
 from tracejit.ops.creation import full_of, iota
 from tracejit.ops.movement import as_size
 from tracejit.ops.pointwise_complex import conj, real
@@ -195,6 +196,7 @@ def real_transformed(input: Any, s: Any, dim: Any, norm: str | None, name: str) 
     return real_record(input, dims=dims, count=count, norm=kind)
 
 
+@autocasts(cpu="float32")
 def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
     """The discrete Fourier transform along `dim` of a real or complex tensor; complex.
 
@@ -210,11 +212,13 @@ def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None
     return transformed(input, *_one(input, n, dim), norm, True)
 
 
+@autocasts(cpu="float32")
 def ifft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
     """The inverse of `fft`: divided by n unless `norm` says otherwise."""
     return transformed(input, *_one(input, n, dim), norm, False)
 
 
+@autocasts(cpu="float32")
 def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
     """`fft` of a real tensor: the first n // 2 + 1 points, whose conjugates are the others.
 
@@ -226,6 +230,7 @@ def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = Non
     return half_transformed(input, *_one(input, n, dim), norm, "rfft")
 
 
+@autocasts(cpu="float32")
 def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
     """The inverse of `rfft`; without `n`, of an even number of points.
 
@@ -236,17 +241,20 @@ def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = No
     return real_transformed(input, *_one(input, n, dim), norm, "irfft")
 
 
+@autocasts(cpu="float32")
 def hfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
     """`fft` of a tensor of which `input` is the first half, the conjugate of the other: real."""
     return real_transformed(conj(input), *_one(input, n, dim), _ADJOINT[_norm(norm)], "hfft")
 
 
+@autocasts(cpu="float32")
 def ihfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
     """The inverse of `hfft`."""
     input = _of_real(input, "ihfft expects a real input tensor, but got")
     return conj(half_transformed(input, *_one(input, n, dim), _ADJOINT[_norm(norm)], "ihfft"))
 
 
+@autocasts(cpu="float32")
 def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
     """`fft` along several dimensions: those of `dim`, else as many last ones as `s` has, else all.
 
@@ -258,17 +266,20 @@ def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) ->
     return transformed(input, s, dim, norm, True)
 
 
+@autocasts(cpu="float32")
 def ifftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
     """The inverse of `fftn`."""
     return transformed(input, s, dim, norm, False)
 
 
+@autocasts(cpu="float32")
 def rfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
     """`fftn` of a real tensor: the first half of the points of the last dimension."""
     input = _of_real(input, "rfftn expects a real-valued input tensor, but got")
     return half_transformed(input, s, dim, norm, "rfftn")
 
 
+@autocasts(cpu="float32")
 def irfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
     """The inverse of `rfftn`."""
     return real_transformed(input, s, dim, norm, "irfftn")
@@ -285,21 +296,25 @@ def ihfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) 
     return conj(half_transformed(input, s, dim, _ADJOINT[_norm(norm)], "ihfftn"))
 
 
+@autocasts(cpu="float32")
 def fft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
     """`fftn` along two dimensions."""
     return fftn(input, s, dim, norm)
 
 
+@autocasts(cpu="float32")
 def ifft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
     """`ifftn` along two dimensions."""
     return ifftn(input, s, dim, norm)
 
 
+@autocasts(cpu="float32")
 def rfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
     """`rfftn` along two dimensions."""
     return rfftn(input, s, dim, norm)
 
 
+@autocasts(cpu="float32")
 def irfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
     """`irfftn` along two dimensions."""
     return irfftn(input, s, dim, norm)

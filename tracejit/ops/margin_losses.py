@@ -102,6 +102,7 @@ def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0,
     return reduced(result, legacy(reduction, size_average, reduce))
 
 
+@autocasts(cpu="float32", cuda="float32")
 def multilabel_margin_loss(input: Any, target: Any, size_average: bool | None = None,
                            reduce: bool | None = None, reduction: str = "mean") -> Any:
     """Sum over the labels y and all other classes i of max(0, 1 - (input[y] - input[i])), over the
