@@ -57,7 +57,7 @@ test-oracle: $(TEST_ENV) $(VENV)/.has-oracle
 # Kernels to PTX and through numba's simulator; needs the extra, not a GPU.
 test-cuda: $(TEST_ENV) $(VENV)/.has-cuda
 	$(PY) -c 'import numba_cuda, cupy; print("cuda: numba-cuda", numba_cuda.__version__, "cupy", cupy.__version__)'
-	$(ONE) $(PYTEST) -q $(SPREAD) tests/cuda $(ARGS)
+	$(ONE) $(PYTEST) -q $(SPREAD) -m "not full" tests/cuda $(ARGS)
 
 test-gpu: $(TEST_ENV) $(VENV)/.has-cuda
 	$(PYTEST) -q tests/gpu $(ARGS)

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import collections
 import functools
-from zlib import crc32
 
 import pytest
 
 import tracejit as tj
 from tests.capture.program_table import ROWS, SUBJECTS, Counting, documented
 from tests.capture.shown import assert_same, plain, seen
+from tests.shares import share
 from tracejit import config
 
 PAGE = {name: told for name, *told in documented()}
@@ -21,7 +21,7 @@ WRONG: dict[str, tuple[str, str]] = {}
 
 
 # Of the programs one in so many runs in `make test`; all of them in `make test-full`.
-SHARES = {"graph": 1, "compiled": 2, "python": 4, "trace": 2}
+SHARES = {"graph": 1, "compiled": 3, "python": 6, "trace": 3}
 
 
 def rows(*ways):
@@ -30,8 +30,7 @@ def rows(*ways):
         where, reason = WRONG.get(row.name, ("", ""))
         for way in ways:
             marks = [pytest.mark.xfail(reason=reason, strict=True)] if way in where.split() else []
-            if crc32(f"{row.name}-{way}".encode()) % SHARES[way]:
-                marks.append(pytest.mark.full)
+            marks += share(f"{row.name}-{way}", SHARES[way])
             yield pytest.param(row, way, id=f"{row.name}-{way}", marks=marks)
 
 

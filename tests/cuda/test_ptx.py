@@ -16,6 +16,7 @@ import tracejit
 from tests.cuda.programs import PROGRAMS
 from tests.golden import test_kernels as golden
 from tests.ops.test_opinfo import ROWS, call, flat, ours, samples, tensor
+from tests.shares import share
 from tracejit.lowering import grid, ptx
 from tracejit.lowering.lower import lower
 from tracejit.lowering.native import KernelError, symbol_of
@@ -102,8 +103,10 @@ def test_programs(name, monkeypatch):
     found.check(expected=name != "by the library")
 
 
-@pytest.mark.parametrize("numerics", ["fast", "eager"])
-@pytest.mark.parametrize("row", [r for r in ROWS if r.compiled], ids=repr)
+@pytest.mark.parametrize(("row", "numerics"), [
+    pytest.param(row, numerics, id=f"{row}-{numerics}", marks=share(f"{row}-{numerics}", 2))
+    for row in ROWS if row.compiled for numerics in ("fast", "eager")
+])  # fmt: skip
 def test_ops(row, numerics, monkeypatch):
     def function(*args, **kwargs):
         return tuple(y.clone() for y in flat(ours(row)(*args, **kwargs)))

@@ -16,10 +16,10 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.mark.timeout(900)
-def test_programs_in_the_simulator():
+def test_programs_in_the_simulator(request):
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider",
-         "tests/cuda/simulated"],
+         "-m", request.config.getoption("markexpr"), "tests/cuda/simulated"],
         cwd=ROOT, env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip

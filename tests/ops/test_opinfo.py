@@ -9,7 +9,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
-from zlib import crc32
 
 import ml_dtypes
 import numpy as np
@@ -17,17 +16,22 @@ import pytest
 
 import tracejit
 from tests.opinfo import OpInfo, Sample, convert, rows
+from tests.shares import share
 from tracejit.autograd import grad, gradcheck, gradgradcheck
 from tracejit.eager.tensor import Tensor
 from tracejit.jit import script
 from tracejit.ops.types import FLOATING, bfloat16, complex128, dtype, dtype_named, float64
 
 ROWS = rows()
-MODES = ("graph", "python", "compiled")
 
 
-def every(select: Callable[[OpInfo], bool] = lambda row: True) -> Any:
-    return pytest.mark.parametrize("row", [r for r in ROWS if select(r)], ids=repr)
+def every(select: Callable[[OpInfo], bool] = lambda row: True, one_in: int = 1) -> Any:
+    """A test of each row; quick runs take one in so many (`tests/shares.py`)."""
+    cases = [
+        pytest.param(row, id=repr(row), marks=share(repr(row), one_in))
+        for row in ROWS if select(row)
+    ]  # fmt: skip
+    return pytest.mark.parametrize("row", cases)
 
 
 def with_dtypes() -> Any:
@@ -254,13 +258,13 @@ def swapped(nested: Any, by_id: dict[int, Any]) -> Any:
     return by_id.get(id(nested), nested)
 
 
-@every(differentiable)
+@every(differentiable, one_in=2)
 def test_gradients_agree_with_differences(row: OpInfo) -> None:
     for sample in samples(row, precise(row)):
         assert gradcheck(*of_leaves(row, sample)), sample
 
 
-@every(lambda row: row.differentiable and row.second_order)
+@every(lambda row: row.differentiable and row.second_order, one_in=4)
 def test_second_gradients_agree_with_differences(row: OpInfo) -> None:
     for sample in samples(row, precise(row)):
         function, leaves = of_leaves(row, sample)
@@ -338,14 +342,14 @@ def test_inputs_are_left_alone(row: OpInfo) -> None:
 # -- compiled --------------------------------------------------------------------------------------
 
 
+# Of the rows one in so many in quick runs.
+SHARES = {"graph": 1, "compiled": 2, "python": 6}
+
+
 def _compiled_cases() -> list[Any]:
-    """Every row in every mode; of those in Python a sample, the rest in the full run."""
     return [
-        pytest.param(
-            row, mode, id=f"{row}-{mode}",
-            marks=[pytest.mark.full] if mode == "python" and crc32(row.name.encode()) % 3 else [],
-        )
-        for row in ROWS if row.compiled for mode in MODES
+        pytest.param(row, mode, id=f"{row}-{mode}", marks=share(f"{row}-{mode}", SHARES[mode]))
+        for row in ROWS if row.compiled for mode in SHARES
     ]  # fmt: skip
 
 
@@ -368,7 +372,7 @@ def test_compiled_agrees_with_eager(row: OpInfo, mode: str) -> None:
             agree(got, want, ulp, cancel, sample)
 
 
-@every(lambda row: row.compiled and row.differentiable)
+@every(lambda row: row.compiled and row.differentiable, one_in=2)
 def test_compiled_gradients_agree_with_eager(row: OpInfo) -> None:
     called = ours(row)
     compiled = script(lambda *args, **kwargs: tuple(flat(called(*args, **kwargs))))

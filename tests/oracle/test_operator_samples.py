@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import tracejit
+from tests.shares import share
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest", reason="PyTorch's samples need it")
@@ -378,8 +379,15 @@ def in_mode(function: Callable[..., Any], mode: str) -> Callable[..., Any]:
     return tracejit.script(call, mode=mode)
 
 
-@pytest.mark.parametrize("mode", ["eager", "graph", "compiled"])
-@pytest.mark.parametrize("number", range(len(OPERATORS)), ids=map(identity, OPERATORS))
+# Of the operators one in so many in quick runs.
+SHARES = {"eager": 1, "graph": 2, "compiled": 4}
+CASES = [
+    pytest.param(number, mode, id=f"{name}-{mode}", marks=share(f"{name}-{mode}", SHARES[mode]))
+    for number, name in enumerate(map(identity, OPERATORS)) for mode in SHARES
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "mode"), CASES)
 def test_samples_agree_with_pytorch(number: int, mode: str) -> None:
     wrong = wrong_samples(number, mode)
     assert not wrong, f"{len(wrong)} of {len(samples(number))} differ:\n" + "\n".join(wrong[:5])

@@ -10,6 +10,7 @@ from tests.cuda.programs import PROGRAMS, agree, numbers
 from tests.cuda.simulated.test_eager import LIMITS, on_cpu, on_device
 from tests.ops.test_opinfo import ROWS, call, flat, ours, samples
 from tests.ops.test_opinfo import agree as agree_in_ulp
+from tests.shares import share
 from tracejit.runtime import cuda_products
 
 
@@ -22,7 +23,9 @@ def test_programs_agree_with_the_cpu(name, launched):
     agree(name, got, want)
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if r.compiled], ids=repr)
+@pytest.mark.parametrize("row", [
+    pytest.param(row, id=repr(row), marks=share(repr(row), 2)) for row in ROWS if row.compiled
+])  # fmt: skip
 def test_ops_agree_with_eager(row, launched):
     """The first sample of each row: one kernel or more, that copies what views would be."""
 
