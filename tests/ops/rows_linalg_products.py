@@ -16,7 +16,9 @@ THREE = (((2, 3),), ((3, 2),), ((2, 3, 2),))
 def of_shapes(name: str, *calls: tuple, see: Callable = lambda found: found,
               function: Callable | None = None, row_keywords: dict | None = None,
               **keywords: Any) -> OpInfo:  # fmt: skip
-    return row(name, shaped(*calls, **keywords), see, function, **(row_keywords or {}))
+    """A row of what is written in other ops: PyTorch's samples compile it."""
+    given = {"compiled": False, **(row_keywords or {})}
+    return row(name, shaped(*calls, **keywords), see, function, **given)
 
 
 def matrix_norm(ord: Any, **keywords: Any) -> OpInfo:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tracejit
@@ -175,6 +176,54 @@ def outcome(library: Any, call: str) -> tuple[str, str]:
 def test_errors_are_those_of_pytorch(call: str) -> None:
     torch = pytest.importorskip("torch")
     assert outcome(tracejit, call) == outcome(torch, call)
+
+
+NAN = """
+pinv(x)
+pinv(x, hermitian=True)
+matrix_rank(x)
+matrix_rank(x, hermitian=True)
+cond(x)
+cond(x, 1)
+inv(x)
+solve(x, x)
+det(x)
+slogdet(x)
+cholesky(x)
+cholesky_ex(x).info
+qr(x)
+lu(x)
+eigh(x)
+svd(x)
+matrix_exp(x)
+matrix_norm(x, 2)
+solve_triangular(x, x, upper=True)
+""".strip().split("\n")
+
+
+def of_nan(library: Any, call: str) -> Any:
+    """What the call makes of a stack of a regular matrix and one with a nan; or the error."""
+    x = library.tensor([[[2.0, 1.0], [1.0, 2.0]], [[math.nan, math.nan], [math.nan, 1.0]]])
+    try:
+        found = eval(f"t.linalg.{call}", {"t": library, "x": x})
+    except Exception as error:
+        return type(error).__name__.strip("_"), str(error)
+    results = found if isinstance(found, tuple) else (found,)
+    return [np.round(abs(np.nan_to_num(y.numpy(), nan=-7.0)), 4).tolist() for y in results]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("call", NAN)
+def test_matrices_with_nan_are_pytorchs(call: str) -> None:
+    torch = pytest.importorskip("torch")
+    assert of_nan(tracejit, call) == of_nan(torch, call)
+
+
+def test_gradients_of_matrices_with_nan_are_nan() -> None:
+    x = tracejit.full((2, 2), math.nan, requires_grad=True)
+    (slope,) = tracejit.autograd.grad(tracejit.linalg.det(x), x, create_graph=True)
+    assert slope.isnan().all()
+    assert tracejit.autograd.grad(slope.sum(), x)[0].isnan().all()
 
 
 def test_a_singular_matrix_is_an_error_of_its_own() -> None:

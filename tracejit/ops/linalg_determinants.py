@@ -11,6 +11,8 @@ import math
 from collections import namedtuple
 from typing import Any
 
+import numpy as np
+
 from tracejit.ops.linalg import matmul
 from tracejit.ops.linalg_checks import must_be_float, must_be_square
 from tracejit.ops.linalg_solvers import inv_record, turned
@@ -37,26 +39,52 @@ def _each(x: Any) -> Any:
 
 # -- cofactors -------------------------------------------------------------------------------------
 def _cofactors(xp: Any, a: Any) -> Any:
-    """det(U @ Vh) U diag(the products of all singular values but one) Vh."""
+    """det(A) A^-T; where A is nearly singular det(U @ Vh) U diag(the products of all singular
+    values but one) Vh."""
     if not a.size:
         return a.copy()
+    inverse = _sure_inverse(xp, a)
+    if inverse is not None:
+        return xp.linalg.det(a)[..., None, None] * inverse.swapaxes(-2, -1)
+    a, bad = _without_odd(xp, a)
     u, s, vh = xp.linalg.svd(a)
     n = s.shape[-1]
     others = xp.where(xp.eye(n, dtype=bool), 1, s[..., None, :]).prod(-1)
     turn = xp.linalg.det(u) * xp.linalg.det(vh)
     if a.dtype.kind != "c":
         turn = xp.rint(turn)
-    return ((u.conj() * (turn[..., None] * others)[..., None, :]) @ vh.conj()).astype(a.dtype)
+    found = (u.conj() * (turn[..., None] * others)[..., None, :]) @ vh.conj()
+    return xp.where(bad, np.nan, found).astype(a.dtype)
+
+
+def _without_odd(xp: Any, a: Any) -> tuple[Any, Any]:
+    """Zeros in place of matrices with inf or nan, and which these are."""
+    bad = ~xp.isfinite(a).all((-2, -1), keepdims=True)
+    return xp.where(bad, 0, a).astype(a.dtype), bad
+
+
+def _sure_inverse(xp: Any, a: Any) -> Any:
+    """The inverse, or None where rounding may have lost half its digits."""
+    try:
+        inverse = xp.linalg.inv(a)
+    except np.linalg.LinAlgError:
+        return None
+    condition = abs(a).sum(-1).max(-1) * abs(inverse).sum(-1).max(-1)
+    return inverse if (condition**2 * xp.finfo(a.dtype).eps < 1).all() else None
 
 
 def _regular_inverse(xp: Any, a: Any) -> Any:
     """The inverse; of a singular matrix that of one as near as rounding allows."""
     if not a.size:
         return a.copy()
+    a, bad = _without_odd(xp, a)
     u, s, vh = xp.linalg.svd(a)
     least = xp.finfo(a.dtype).eps * xp.maximum(s[..., :1], xp.finfo(a.dtype).tiny)
     s = xp.maximum(s, least)
-    return xp.ascontiguousarray(((u / s[..., None, :]) @ vh).conj().swapaxes(-2, -1))
+    if a.dtype.kind != "c":
+        turn = xp.rint(turn)
+    found = (u.conj() * (turn[..., None] * others)[..., None, :]) @ vh.conj()
+    return xp.where(bad, np.nan, found).astype(a.dtype)
 
 
 regular_inverse_record = Op(
@@ -85,10 +113,15 @@ det_record = Op(
     rules={"input": lambda grad, input: _each(grad) * cofactors_record(input)},
 )  # fmt: skip
 
+def _slogdet_array(xp: Any, a: Any) -> tuple[Any, Any]:
+    sign, logarithm = map(xp.asarray, xp.linalg.slogdet(a))
+    return xp.where(xp.isnan(logarithm), 0, sign).astype(a.dtype), logarithm
+
+
 slogdet_record = Op(
     "linalg_slogdet", "extern", ("input",), outputs=("sign", "logabsdet"),
     infer=lambda input: (_number_type(input),) * 2,
-    eager=lambda xp, a: tuple(map(xp.asarray, xp.linalg.slogdet(a))),
+    eager=_slogdet_array,
     rules={
         "input": lambda grad_logabsdet, input: _each(grad_logabsdet)
         * turned(inv_record(input, check="")[0])

@@ -17,7 +17,7 @@ from tracejit.ops.autocast import autocasts
 from tracejit.ops.linalg import matmul
 from tracejit.ops.linalg_checks import LinAlgError, must_be_float, must_be_square, title
 from tracejit.ops.linalg_solvers import is_vector, product_batch, solution_type, turned
-from tracejit.ops.linalg_spectra import smaller
+from tracejit.ops.linalg_spectra import eigh_array, must_be_finite, smaller
 from tracejit.ops.operators import method
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import equal, same_structure, shape_text
@@ -51,9 +51,10 @@ def _pinv_array(xp: Any, a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     if not a.size:
         return xp.zeros((*batch, n, m), a.dtype)
     if hermitian:
-        values, u = xp.linalg.eigh(a)
+        values, u = eigh_array(xp, a, False)
         vh = u.swapaxes(-2, -1)
     else:
+        must_be_finite(xp, a)
         u, values, vh = xp.linalg.svd(a, full_matrices=False)
     kept = abs(values) > _bound(xp, a, abs(values), atol, rtol)
     over = xp.where(kept, 1 / xp.where(kept, values, 1), 0)
@@ -76,7 +77,7 @@ pinv_record = Op(
     infer=lambda input, atol, rtol, hermitian: TensorType(
         input.dtype, (*input.shape[:-2], input.shape[-1], input.shape[-2]), input.device
     ),
-    rules={"input": _pinv_rule},
+    rules={"input": _pinv_rule}, may_fail=True,
 )  # fmt: skip
 
 
@@ -114,7 +115,11 @@ def pinverse(input: Any, rcond: float = 1e-15) -> Any:
 def _rank_array(xp: Any, a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     if not a.size:
         return xp.zeros(a.shape[:-2], np.int64)
-    values = abs(xp.linalg.eigvalsh(a)) if hermitian else xp.linalg.svd(a, compute_uv=False)
+    if hermitian:
+        values = abs(eigh_array(xp, a, False)[0])
+    else:
+        must_be_finite(xp, a)
+        values = xp.linalg.svd(a, compute_uv=False)
     return xp.asarray((values > _bound(xp, a, values, atol, rtol)).sum(-1), np.int64)
 
 
@@ -123,6 +128,7 @@ rank_record = Op(
     infer=lambda input, atol, rtol, hermitian: TensorType(
         int64, tuple(input.shape[:-2]), input.device
     ),
+    may_fail=True,
 )  # fmt: skip
 
 
@@ -169,6 +175,9 @@ def _lstsq_array(xp: Any, a: Any, b: Any, rcond: Any, full: bool) -> tuple[Any, 
     bound = xp.finfo(a.dtype).eps * max(m, n) if rcond is None else rcond
 
     def one(left: Any, right: Any) -> tuple:
+        if not (xp.isfinite(left).all() and xp.isfinite(right).all()):
+            return (xp.full((n, columns), np.nan, a.dtype), xp.asarray(0),
+                    xp.full(k, np.nan, a.dtype))  # fmt: skip
         found, _, count, sizes = xp.linalg.lstsq(left, right, rcond=bound)
         return found, xp.asarray(count), sizes
 

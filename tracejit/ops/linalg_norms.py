@@ -203,4 +203,5 @@ def cond(A: Any, p: Any = None) -> Any:
     must_be_square(f"linalg.cond(ord={p if isinstance(p, str) else format(p, 'g')})", A)
     must_be_float("linalg.cond", A)
     inverse, info = inv_record(A, check="")
-    return where(info != 0, math.inf, matrix_norm(A, p) * matrix_norm(inverse, p))
+    found = matrix_norm(A, p) * matrix_norm(inverse, p)
+    return where((info != 0) | (found != found), math.inf, found)

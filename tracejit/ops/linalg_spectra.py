@@ -74,7 +74,8 @@ def _svd_types(input: Any, full_matrices: bool) -> tuple[TensorType, ...]:
     )
 
 
-def _must_be_finite(xp: Any, a: Any) -> None:
+def must_be_finite(xp: Any, a: Any) -> None:
+    """LinAlgError for inf and nan, of which there are no singular values."""
     bad = ~xp.isfinite(a).all((-2, -1))
     if not bad.any():
         return
@@ -86,12 +87,12 @@ def _must_be_finite(xp: Any, a: Any) -> None:
 
 
 def _svd_array(xp: Any, a: Any, full_matrices: bool) -> tuple:
-    _must_be_finite(xp, a)
+    must_be_finite(xp, a)
     return tuple(xp.linalg.svd(a, full_matrices=full_matrices))
 
 
 def _values_array(xp: Any, a: Any) -> Any:
-    _must_be_finite(xp, a)
+    must_be_finite(xp, a)
     return xp.linalg.svd(a, compute_uv=False)
 
 
@@ -201,7 +202,8 @@ def _finite_or_nan(xp: Any, a: Any) -> Any:
     return xp.where(bad, np.nan, a).astype(a.dtype) if bad.any() else a
 
 
-def _eigh_array(xp: Any, a: Any, upper: bool) -> tuple:
+def eigh_array(xp: Any, a: Any, upper: bool) -> tuple:
+    """Eigenvalues and vectors; nan for what has none."""
     a = _finite_or_nan(xp, a)
     try:
         return tuple(xp.linalg.eigh(a, "U" if upper else "L"))
@@ -228,7 +230,7 @@ def _eigh_rule(grad_eigenvalues: Any, grad_eigenvectors: Any, eigenvalues: Any,
 
 eigh_record = Op(
     "linalg_eigh", "extern", ("input",), outputs=("eigenvalues", "eigenvectors"),
-    infer=_eigh_types, eager=_eigh_array, rules={"input": _eigh_rule},
+    infer=_eigh_types, eager=eigh_array, rules={"input": _eigh_rule},
 )  # fmt: skip
 
 
@@ -239,7 +241,7 @@ def _eigenvalues_rule(grad: Any, input: Any, upper: bool) -> Any:
 
 eigvalsh_record = Op(
     "linalg_eigvalsh", "extern", ("input",), infer=_eigenvalue_type,
-    eager=lambda xp, a, upper: _eigh_array(xp, a, upper)[0],
+    eager=lambda xp, a, upper: eigh_array(xp, a, upper)[0],
     rules={"input": _eigenvalues_rule}, node_name="LinalgEighBackward0",
 )  # fmt: skip
 
