@@ -81,9 +81,7 @@ def _regular_inverse(xp: Any, a: Any) -> Any:
     u, s, vh = xp.linalg.svd(a)
     least = xp.finfo(a.dtype).eps * xp.maximum(s[..., :1], xp.finfo(a.dtype).tiny)
     s = xp.maximum(s, least)
-    if a.dtype.kind != "c":
-        turn = xp.rint(turn)
-    found = (u.conj() * (turn[..., None] * others)[..., None, :]) @ vh.conj()
+    found = ((u / s[..., None, :]) @ vh).conj().swapaxes(-2, -1)
     return xp.where(bad, np.nan, found).astype(a.dtype)
 
 

@@ -18,7 +18,7 @@ from tracejit.ops.movement import movedim
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_record import convert
 from tracejit.ops.shapes import equal, normalize_dim, normalize_dims, numel
-from tracejit.ops.types import FLOATING, SCALAR_NAMES, dtype, promote_types
+from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, dtype, promote_types
 
 _ORDERS = (2, -2, 1, -1, math.inf, -math.inf)
 
@@ -36,9 +36,10 @@ def _in_dtype(name: str, x: Any, wanted: dtype | None) -> Any:
             f"{name}: dtype should be floating point or complex, but got "
             f"{SCALAR_NAMES[wanted.name]}"
         )
-    if wanted.category > x.dtype.category:
+    if wanted.category != x.dtype.category:
+        kind = "complex" if x.dtype.category == COMPLEX else "real"
         raise RuntimeError(
-            f"{name}: dtype should be real for real inputs, but got {SCALAR_NAMES[wanted.name]}"
+            f"{name}: dtype should be {kind} for {kind} inputs, but got {SCALAR_NAMES[wanted.name]}"
         )
     if promote_types(x.dtype, wanted) is not wanted:
         raise RuntimeError(
@@ -67,6 +68,11 @@ def _must_have_identity(x: Any, ord: float, dims: tuple[int, ...], whole: bool) 
             )
 
 
+def _magnitudes(x: Any) -> Any:
+    """Real numbers as large as complex ones."""
+    return abs(x) if x.dtype.category == COMPLEX else x
+
+
 def vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *,
                 dtype: dtype | None = None) -> Any:  # fmt: skip
     """The `ord`-norm of the elements over `dim` (None: all): a number, inf, -inf or 0.
@@ -86,6 +92,7 @@ def vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, 
     x = _in_dtype(name, x, dtype)
     dims = normalize_dims(dim, len(x.shape))
     _must_have_identity(x, float(ord), dims, dim is None or dim == ())
+    x = _magnitudes(x)
     return norm_record(x, p=float(ord), dims=dims, keepdim=bool(keepdim))
 
 
@@ -145,7 +152,7 @@ def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = F
     if ord in ("nuc", 2, -2):
         return _by_values(A, ord, dims, keepdim)
     rows, columns = dims if abs(ord) == 1 else dims[::-1]
-    sums = norm_record(A, p=1.0, dims=(rows,), keepdim=bool(keepdim))
+    sums = norm_record(_magnitudes(A), p=1.0, dims=(rows,), keepdim=bool(keepdim))
     return _extreme(sums, ord, columns - (not keepdim and rows < columns), keepdim)
 
 

@@ -23,11 +23,12 @@ from tracejit.ops.linalg_checks import must_agree, title
 from tracejit.ops.linalg_solvers import inv, solve
 from tracejit.ops.movement import as_size, broadcast_to
 from tracejit.ops.operators import method
+from tracejit.ops.pointwise_complex import conj
 from tracejit.ops.pointwise_record import convert, decisive, is_number
 from tracejit.ops.rearranging import roll
 from tracejit.ops.scan import cumprod
 from tracejit.ops.slicing import diagonal as diagonal_of
-from tracejit.ops.types import BOOL, FLOATING, result_type
+from tracejit.ops.types import BOOL, COMPLEX, FLOATING, result_type
 
 
 # -- vectors ---------------------------------------------------------------------------------------
@@ -71,7 +72,7 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
 
 @autocasts(cpu="lower", cuda="lower")
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
-    """Sums of products along `dim`; the other dimensions broadcast.
+    """Sums of products along `dim`, of the conjugate of `x`; the other dimensions broadcast.
 
     >>> import tracejit
     >>> tracejit.linalg.vecdot(tracejit.ones(2, 3), tracejit.ones(3)).tolist()
@@ -83,17 +84,22 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
             f"{name}: Expected a floating point or complex tensor as input. Got {title(x)}"
         )
     must_agree(name, x, y, ("x", "y"))
+    x = _conjugated(x)
     if len(x.shape) == len(y.shape) == 1:
         return dot(x, y)
     return (x * y).sum(dim)
 
 
+def _conjugated(x: Any) -> Any:
+    return conj(x) if x.dtype.category == COMPLEX else x
+
+
 @method()
 @autocasts(cuda="widest")
 def vdot(input: Any, other: Any) -> Any:
-    """`dot`, for real vectors the same."""
+    """`dot`, of the conjugate of `input`."""
     _same_vectors(input, other)
-    return dot(input, other)
+    return dot(_conjugated(input), other)
 
 
 def _same_vectors(a: Any, b: Any) -> None:
