@@ -182,8 +182,8 @@ _CASTING = dict.fromkeys(("autocast",), "tracejit.amp")
 _SAVING = dict.fromkeys(("load", "save"), "tracejit.serialization")
 _LATER = {**_CASTING, **_COMPILING, **_SAVING}
 _SUBMODULES = (
-    "amp", "config", "cpu", "datasets", "debug", "distributions", "fft", "jit", "linalg", "logs",
-    "nn", "optim", "safetensors", "serialization", "special", "testing", "utils",
+    "amp", "config", "cpu", "datasets", "debug", "distributions", "fft", "func", "jit", "linalg",
+    "logs", "nn", "optim", "safetensors", "serialization", "special", "testing", "utils",
 )  # fmt: skip
 
 

@@ -1,0 +1,94 @@
+"""Modules as functions of their parameters; PyTorch's `torch.func`, as far as it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+__all__ = ["functional_call"]
+
+
+def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = None,
+                    kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True,
+                    strict: bool = False) -> Any:
+    """What a module gives with other tensors in the place of its parameters and buffers.
+
+    parameter_and_buffer_dicts   tensors by dotted name, in one dict or several
+    args, kwargs                 what the module is called with; `args` alone if it is no tuple
+    tie_weights                  a tensor given for one name stands for all names of the same one
+    strict                       RuntimeError for names that lack or are not the module's
+
+    The module is as it was afterwards. ValueError for a name in several dicts, for names of one
+    tensor that are given different ones, and for what is no dict.
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.Linear(2, 1)
+    >>> given = {"weight": tracejit.ones(1, 2), "bias": tracejit.tensor([0.5])}
+    >>> functional_call(layer, given, tracejit.tensor([1.0, 2.0]))
+    tensor([3.5000])
+    """
+    given = _merged(parameter_and_buffer_dicts)
+    places = {name: (table, leaf) for name, table, leaf in _places(module)}
+    if tie_weights:
+        given = _tied(given, places)
+    if strict:
+        _must_match(type(module).__name__, sorted(places), sorted(given))
+    kept = [(places[name], tensor) for name, tensor in given.items() if name in places]
+    before = [(table, leaf, table[leaf]) for (table, leaf), _ in kept]
+    try:
+        for (table, leaf), tensor in kept:
+            table[leaf] = tensor
+        arguments = () if args is None else args if isinstance(args, tuple) else (args,)
+        return module(*arguments, **(kwargs or {}))
+    finally:
+        for table, leaf, tensor in before:
+            table[leaf] = tensor
+
+
+def _merged(dicts: Any) -> dict[str, Any]:
+    if isinstance(dicts, Mapping):
+        return dict(dicts)
+    if not isinstance(dicts, Sequence):
+        raise ValueError("Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of "
+                         f"dicts, but got {type(dicts)}")
+    if not all(isinstance(d, Mapping) for d in dicts):
+        raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+    names = [name for d in dicts for name in d]
+    several = sorted({name for name in names if names.count(name) > 1})
+    if several:
+        raise ValueError(f"{several} appeared in multiple dictionaries; behavior of functional "
+                         "call is ambiguous")
+    return {name: tensor for d in dicts for name, tensor in d.items()}
+
+
+def _places(module: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """(dotted name, dict, key in it) of each parameter and buffer, the same tensor's included."""
+    for prefix, owner in module.named_modules(remove_duplicate=False):
+        for table in (owner._parameters, owner._buffers):
+            for leaf, tensor in table.items():
+                if tensor is not None:
+                    yield f"{prefix}.{leaf}".lstrip("."), table, leaf
+
+
+def _must_match(kind: str, own: list[str], given: list[str]) -> None:
+    lines = [f"\n\t{title} key(s): {', '.join(map(repr, names))}." for title, names in (
+        ("Unexpected", [name for name in given if name not in own]),
+        ("Missing", [name for name in own if name not in given])) if names]
+    if lines:
+        raise RuntimeError(f"Error(s) in reparametrizing for {kind}:{''.join(lines)}")
+
+
+def _tied(given: dict[str, Any], places: dict[str, tuple[dict[str, Any], str]]) -> dict[str, Any]:
+    """What is given, also under the other names that its tensor has in the module."""
+    names_of: dict[int, list[str]] = {}
+    for name, (table, leaf) in places.items():
+        names_of.setdefault(id(table[leaf]), []).append(name)
+    found = dict(given)
+    for names in names_of.values():
+        asked = [name for name in names if name in given]
+        if len({id(given[name]) for name in asked}) > 1:
+            raise ValueError(f"functional_call got multiple values for keys {sorted(asked)}, which "
+                             "are tied. Consider using tie_weights=False")
+        if asked:
+            found |= dict.fromkeys(names, given[asked[0]])
+    return found
