@@ -21,10 +21,12 @@ __all__ = [
     "current_device",
     "device",
     "device_count",
+    "empty_cache",
     "get_device_name",
     "is_available",
     "manual_seed",
     "manual_seed_all",
+    "memory_allocated",
     "set_device",
     "synchronize",
 ]
@@ -78,6 +80,21 @@ def get_device_name(device: Any = None) -> str:
     """What the driver calls a device."""
     number = _number(device)
     return str(_runtime().getDeviceProperties(number)["name"].decode())
+
+
+def empty_cache() -> None:
+    """Give memory that nothing uses back to the driver; without a device nothing happens."""
+    if is_available():
+        array_module(Device("cuda")).get_default_memory_pool().free_all_blocks()
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Bytes that are in use on a device; 0 without one."""
+    if not is_available():
+        return 0
+    module = array_module(Device("cuda"))
+    with module.cuda.Device(_number(device)):
+        return int(module.get_default_memory_pool().used_bytes())
 
 
 class device:
