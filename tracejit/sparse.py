@@ -22,7 +22,7 @@ from tracejit.ops.creation import zeros
 from tracejit.ops.linalg import addmm as dense_addmm
 from tracejit.ops.linalg import mm as dense_mm
 from tracejit.ops.operators import Operators, method
-from tracejit.ops.pointwise_record import convert, is_number
+from tracejit.ops.pointwise_record import cast, convert, is_number
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import normalize_dim
 from tracejit.ops.sparse_products import sparse_product_record
@@ -50,7 +50,9 @@ class SparseTensor:
 
     @staticmethod
     def dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
-        """NotImplementedError: ops compute with all elements."""
+        """Another dtype; else NotImplementedError, as ops compute with all elements."""
+        if op is cast:
+            return operands[0]._with(op(operands[0].elements, **attributes))
         raise NotImplementedError(
             f"{op.name}: sparse tensors are not supported here; call .to_dense() first"
         )

@@ -132,6 +132,13 @@ def test_gradients_of_elements_and_dense_matrices_to_second_order() -> None:
     assert tracejit.autograd.gradgradcheck(product, (values, dense))
 
 
+def test_autocast_lowers_both_factors() -> None:
+    x = tracejit.eye(2).to_sparse()
+    with tracejit.autocast("cpu", dtype=tracejit.bfloat16):
+        found = tracejit.spmm(x, tracejit.ones(2, 2))
+    assert found.dtype is tracejit.bfloat16 and found.sum().item() == 4
+
+
 # -- captured --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("mode", ["graph", "compiled"])
 def test_captured_products_follow_what_the_tensor_holds(mode: str) -> None:

@@ -15,6 +15,7 @@ from tracejit.ops.creation import eye_of
 from tracejit.ops.joining import cat
 from tracejit.ops.linalg import matmul
 from tracejit.ops.linalg_checks import (
+    must_agree,
     must_be_float,
     must_be_matrix,
     must_be_square,
@@ -110,6 +111,7 @@ def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> A
     return CholeskyResult(*_cholesky(A, upper, "linalg.cholesky_ex" if check_errors else ""))
 
 
+@autocasts(cpu="float32")
 def old_cholesky(input: Any, upper: bool = False) -> Any:
     """`linalg.cholesky`."""
     must_be_square("cholesky", input)
@@ -352,6 +354,7 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
     """`linalg.solve` for A of which `linalg.lu_factor` is given; for A.T where `adjoint`."""
     check_sides("linalg.lu_solve", LU, B, left)
     must_have_kernel("linalg.lu_solve", LU, "lu_solve_cpu")
+    must_agree("linalg.lu_solve", LU, B, ("LU", "B"))
     if not left:
         return turned(lu_solve(LU, pivots, turned(B), adjoint=not adjoint))
     P = permutation_record(pivots, rows=LU.shape[-1], dtype=LU.dtype)

@@ -132,6 +132,7 @@ rank_record = Op(
 )  # fmt: skip
 
 
+@autocasts(cpu="float32")
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None,
                 rtol: Any = None) -> Any:  # fmt: skip
     """How many singular values of matrices are not 0, int64; bounds as those of `pinv`.

@@ -341,6 +341,8 @@ def matrix_trace(input: Any) -> Any:
     if len(input.shape) != 2:
         raise RuntimeError("trace: expected a matrix, but got tensor with dim "
                            f"{len(input.shape)}")  # fmt: skip
+    if input.dtype.category == BOOL:
+        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
     return diagonal_of(input).sum()
 
 
