@@ -192,7 +192,9 @@ def samples(number: int) -> list[Any]:
     for dtype in DTYPES:
         if dtype in op.dtypes:
             torch.manual_seed(0)
-            grad = (dtype.is_floating_point or dtype.is_complex) and op.supports_autograd
+            has_grad = dtype.is_floating_point or (
+                dtype.is_complex and dtype in op.supported_backward_dtypes("cpu"))
+            grad = has_grad and op.supports_autograd
             every = list(op.sample_inputs("cpu", dtype, requires_grad=grad))
             found += [(dtype, s) for s in every[::THINNED.get(identity(op), 1)]]
     return found

@@ -17,7 +17,7 @@ from tracejit.ops.pointwise_arithmetic import pow
 from tracejit.ops.pointwise_library import BOTH, library, only
 from tracejit.ops.pointwise_logic import lt, where
 from tracejit.ops.pointwise_math import _zeros
-from tracejit.ops.pointwise_record import is_tensor, pointwise, promote
+from tracejit.ops.pointwise_record import is_tensor, must_be_real, pointwise, promote, real_only
 from tracejit.ops.record import Op
 from tracejit.ops.types import FLOATING, INTEGER, TensorType, bool_, int32
 
@@ -47,16 +47,19 @@ def signbit(input: Any) -> Any:
 @method()
 def isposinf(input: Any) -> Any:
     """Where `input` is plus infinity."""
+    must_be_real("isposinf does not support complex inputs.", (input,), RuntimeError)
     return input == float("inf")
 
 
 @method()
 def isneginf(input: Any) -> Any:
     """Where `input` is minus infinity."""
+    must_be_real("isneginf does not support complex inputs.", (input,), RuntimeError)
     return input == -float("inf")
 
 
 def _one_dtype(op: Op, operands: tuple) -> None:
+    must_be_real("heaviside is not yet implemented for complex tensors.", operands, RuntimeError)
     kinds = [x.dtype for x in operands if is_tensor(x)]
     if len(kinds) < len(operands) or kinds[0] is not kinds[1]:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
@@ -95,7 +98,7 @@ def frexp(input: Any) -> Any:
 
     RuntimeError for integers.
     """
-    if input.dtype.category < FLOATING:
+    if input.dtype.category != FLOATING:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     return FrexpResult(*frexp_record(input))
 
@@ -120,6 +123,7 @@ def _skipping(name: str, comparison: str) -> Op:
               f"({{input}} if {{input}} {comparison} {{other}} else {{other}})))")
     return pointwise(
         name, name, scalar, operands=BOTH,
+        check=real_only(f"{name} not implemented for complex tensors.", RuntimeError),
         input=lambda grad, input, other: where(_takes(comparison, input, other), grad, 0),
         other=lambda grad, input, other: where(_takes(comparison, input, other), 0, grad))
 

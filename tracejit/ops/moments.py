@@ -295,8 +295,10 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *,
     >>> tracejit.tensor([1.0, float("nan"), 3.0]).nanmean().item()
     2.0
 
-    RuntimeError for integers.
+    RuntimeError for integers and complex numbers.
     """
+    if input.dtype.category == COMPLEX:
+        raise RuntimeError("nansum on CPU does not support complex inputs")
     if input.dtype.category < FLOATING:
         raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but "
                            f"got {SCALAR_NAMES[input.dtype.name]}")

@@ -220,4 +220,6 @@ def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
 
     IndexError for a dimension without elements.
     """
+    if input.dtype.category == COMPLEX:
+        _check(input, "mode")
     return ModeResult(*_picked(mode_record, input, _row(input, dim, "mode"), keepdim))

@@ -197,11 +197,13 @@ def deg2rad(input: Any) -> Any:
     >>> tracejit.deg2rad(tracejit.tensor([180.0]))
     tensor([3.1416])
     """
+    must_be_real("deg2rad is not supported for complex tensors.", (input,), RuntimeError)
     return input * (math.pi / 180)
 
 
 def rad2deg(input: Any) -> Any:
     """Radians to degrees."""
+    must_be_real("rad2deg is not supported for complex tensors.", (input,), RuntimeError)
     return input * (180 / math.pi)
 
 

@@ -133,6 +133,8 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *,
     >>> tracejit.tensor([1.0, float("nan"), 2.0]).nansum().item()
     3.0
     """
+    if input.dtype.category == COMPLEX:
+        raise RuntimeError("nansum on CPU does not support complex inputs")
     if input.dtype.category >= FLOATING:
         input = pointwise.where(input != input, 0, input)
     return sum(input, dim, keepdim, dtype=dtype)
@@ -233,6 +235,7 @@ def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any
     >>> tracejit.tensor([3, 1, 2]).aminmax()
     aminmax(min=tensor(1), max=tensor(3))
     """
+    _ordered(input, "aminmax_cpu")
     if dim is None and builtins.any(size == 0 for size in input.shape):
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the "
                            "operation has no identity.")

@@ -18,6 +18,7 @@ from tracejit.ops.gather_scatter import scatter_add_record
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, exp, log, where
 from tracejit.ops.pointwise_logic import lowest
+from tracejit.ops.pointwise_record import must_be_real
 from tracejit.ops.record import Op
 from tracejit.ops.reduction import sum_record
 from tracejit.ops.shapes import normalize_dim
@@ -148,12 +149,14 @@ def cummax(input: Any, dim: int) -> Any:
     >>> values.tolist(), indices.tolist()
     ([1, 3, 3, 3], [0, 1, 1, 3])
     """
+    must_be_real("\"cummax_cpu\" not implemented for '{}'", (input,))
     return CummaxResult(*cummax_record(input, dim=normalize_dim(dim, len(input.shape))))
 
 
 @method()
 def cummin(input: Any, dim: int) -> Any:
     """(values, indices): the smallest of the elements up to each along `dim`; see `cummax`."""
+    must_be_real("\"cummin_cpu\" not implemented for '{}'", (input,))
     return CumminResult(*cummin_record(input, dim=normalize_dim(dim, len(input.shape))))
 
 

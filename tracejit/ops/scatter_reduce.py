@@ -26,7 +26,7 @@ from tracejit.ops.gather_scatter import (
 from tracejit.ops.movement import typed
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_logic import where
-from tracejit.ops.pointwise_record import convert
+from tracejit.ops.pointwise_record import convert, must_be_real
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import broadcast, equal, hint, normalize_dim, numel, same_structure
 from tracejit.ops.types import SCALAR_NAMES, bool_, int64
@@ -152,6 +152,9 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *,
     if reduce not in _REDUCTIONS:
         raise RuntimeError("reduce argument must be either sum, prod, mean, amax or amin, got "
                            f"{reduce}")
+    if reduce in ("amax", "amin"):
+        must_be_real(f"\"scatter_gather_tensor_cpu_reduce_{reduce}\" not implemented for '{{}}'",
+                     (input,))
     data, places, k, scalar = prepared(input, dim, index, "scatter")
     if src.dtype is not data.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
@@ -173,6 +176,7 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *,
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError("index_reduce(): Expected reduce to be one of prod, mean, amax or amin "
                            f"but got {reduce}.")
+    must_be_real("\"index_func_\" not implemented for '{}'", (input,))
     k = normalize_dim(dim, len(input.shape))
     if not input.shape:
         return index_reduce(input.reshape(1), 0, index, source.reshape(-1), reduce,

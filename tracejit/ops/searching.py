@@ -13,7 +13,7 @@ import numpy as np
 from tracejit.ops.creation import full_of
 from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
-from tracejit.ops.pointwise_record import convert, is_tensor
+from tracejit.ops.pointwise_record import convert, is_tensor, must_be_real
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import equal, shape_text
 from tracejit.ops.types import FLOATING, INTEGER, TensorType, bool_, int32, int64, result_type
@@ -57,6 +57,7 @@ searchsorted_record = Op(
 
 def _found(ordered: Any, values: Any, sorter: tuple, right: bool, out_int32: bool) -> Any:
     """Both in their common dtype; numbers as 0-dim tensors."""
+    must_be_real("\"searchsorted_out_cpu\" not implemented for '{}'", (ordered, values))
     common = result_type(ordered, values)
     if not is_tensor(values):
         values = full_of(ordered, (), values, common, ordered.device)
@@ -159,11 +160,13 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False,
     >>> tracejit.isin(tracejit.tensor([1, 2, 3]), tracejit.tensor([3, 1]))
     tensor([ True, False,  True])
     """
+    given = elements, test_elements
+    must_be_real("Unsupported input type encountered for isin(): {}", given, RuntimeError)
     common = result_type(elements, test_elements)
     like = elements if is_tensor(elements) else test_elements
-    given = [convert(x, common) if is_tensor(x) else full_of(like, (), x, common, like.device)
-             for x in (elements, test_elements)]
-    return isin_record(*given, invert=bool(invert))
+    both = [convert(x, common) if is_tensor(x) else full_of(like, (), x, common, like.device)
+            for x in given]
+    return isin_record(*both, invert=bool(invert))
 
 
 # -- positions -------------------------------------------------------------------------------------
