@@ -81,6 +81,13 @@ U = {
         lambda lib, m: lib.nn.utils.parametrizations.spectral_norm(m),
         ("ConvTranspose1d", 3, 2, 2)),
 }  # fmt: skip
+for _map in (None, "matrix_exp", "cayley", "householder"):
+    for _size in (2, 3) if _map is None else (2, 3, 5):
+        for _base in (True,) if _map is None else (True, False):
+            U[f"orthogonal {_map} {_size} {_base}"] = (
+                lambda lib, m, of=_map, base=_base: lib.nn.utils.parametrizations.orthogonal(
+                    m, orthogonal_map=of, use_trivialization=base),
+                ("Linear", 3, _size))  # fmt: skip
 
 
 def made(library, key):
@@ -197,6 +204,11 @@ REFUSED = [
     lambda lib, n, p, m: n.utils.parametrizations.spectral_norm(
         n.Linear(2, 2), n_power_iterations=0),
     lambda lib, n, p, m: n.utils.parametrizations.spectral_norm(n.Linear(2, 2), dim=5),
+    lambda lib, n, p, m: n.utils.parametrizations.orthogonal(n.Linear(2, 2), "foo"),
+    lambda lib, n, p, m: n.utils.parametrizations.orthogonal(n.Linear(2, 2), "bias"),
+    lambda lib, n, p, m: n.utils.parametrizations.orthogonal(n.Linear(2, 2), orthogonal_map="x"),
+    lambda lib, n, p, m: setattr(n.utils.parametrizations.orthogonal(
+        n.Linear(2, 2), use_trivialization=False), "weight", lib.eye(2)),
     lambda lib, n, p, m: n.utils.fuse_conv_bn_eval(n.Conv1d(2, 2, 1), n.BatchNorm1d(2)),
     lambda lib, n, p, m: n.utils.skip_init(n.ReLU),
 ]  # fmt: skip
@@ -271,3 +283,40 @@ def test_skip_init_takes_no_random_numbers():
     made = tracejit.nn.utils.skip_init(tracejit.nn.Linear, 3, 2, bias=False)
     assert repr(made) == "Linear(in_features=3, out_features=2, bias=False)"
     assert tracejit.equal(tracejit.rand(2), expected)
+
+
+@pytest.mark.parametrize("key", [key for key in U if key.startswith("orthogonal")])
+def test_orthogonal_from_the_start_and_when_assigned(key):
+    nn = tracejit.nn
+    apply, (_, *sizes) = U[key]
+    layer = nn.Linear(*sizes).double()
+    before = layer.weight.detach().clone()
+    apply(tracejit, layer)
+    for _ in range(2):
+        Q = layer.weight.detach()
+        Q = Q if Q.shape[0] >= Q.shape[1] else Q.T
+        assert tracejit.allclose(Q.T @ Q, tracejit.eye(Q.shape[1]).double())
+        if "False" in key and "householder" not in key:
+            continue
+        tall = before if before.shape[0] >= before.shape[1] else before.T
+        q, r = tracejit.linalg.qr(tall)
+        assert tracejit.allclose(Q, q * r.diagonal().sign())
+        before = tracejit.flip(before, (0,))
+        layer.weight = before
+
+
+def test_reflectors_are_pytorchs():
+    rng = np.random.default_rng(0)
+    for shape in ((4, 4), (5, 3), (3, 5), (2, 4, 3)):
+        x, found = rng.normal(size=shape), []
+        x[..., 0, 1:] = 0
+        for library in (tracejit, torch):
+            layer = library.nn.Module()
+            layer.weight = library.nn.Parameter(library.tensor(x))
+            library.nn.utils.parametrizations.orthogonal(
+                layer, orthogonal_map="householder", use_trivialization=False
+            )
+            found.append(layer.parametrizations.weight.original.tril().detach().numpy()
+                         if shape[-2] >= shape[-1] else
+                         layer.parametrizations.weight.original.triu().detach().numpy())
+        np.testing.assert_allclose(found[0], found[1], rtol=1e-10, atol=1e-12)

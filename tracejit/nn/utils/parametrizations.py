@@ -1,4 +1,4 @@
-"""Parametrizations that layers are often given: weight norm and spectral norm.
+"""Parametrizations that layers are often given: weight norm, spectral norm, orthogonal matrices.
 
 In: a module and the name of one of its tensors. Out: the module, its tensor computed from others.
 """
@@ -10,6 +10,7 @@ from typing import Any
 import tracejit
 from tracejit.nn import functional as F
 from tracejit.nn.module import Module
+from tracejit.nn.utils.orthogonal import orthogonal
 from tracejit.nn.utils.parametrize import register_parametrization
 from tracejit.nn.utils.spectral_norm import (
     as_matrix,
@@ -19,7 +20,7 @@ from tracejit.nn.utils.spectral_norm import (
 )
 from tracejit.nn.utils.weight_norm import norm_except
 
-__all__ = ["spectral_norm", "weight_norm"]
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
 class _WeightNorm(Module):
