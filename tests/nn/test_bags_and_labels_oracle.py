@@ -162,3 +162,65 @@ def test_a_module_around_a_module():
 
     mine, theirs = both(run)
     assert mine == theirs
+
+
+IN_PLACE = [("celu_", (0.5,)), ("elu_", ()), ("hardtanh_", (-0.3, 0.4)), ("leaky_relu_", (0.2,)),
+            ("rrelu_", ()), ("selu_", ()), ("threshold_", (0.1, 2.0))]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "args"), IN_PLACE)
+def test_activations_in_place(name, args):
+    def run(library, script=lambda f: f):
+        x = library.tensor(X, requires_grad=True)
+        y = x * 1
+        function = getattr(library.nn.functional, name)
+        out = script(lambda y: function(y, *args))(y)
+        y.sum().backward()
+        return y.detach().numpy(), out is y, x.grad.numpy()
+
+    mine, theirs = both(run)
+    captured = run(tracejit, lambda f: tracejit.script(f, mode="graph"))
+    for found in (mine, captured):
+        assert found[1] is theirs[1] is True
+        np.testing.assert_allclose(found[0], theirs[0], rtol=1e-12)
+        np.testing.assert_allclose(found[2], theirs[2], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [((5, 2), (5, 4)), ((5, 3), (4, 4)), ((5, 3), (5, 3)), ((5, 1, 3), (5, 4)),
+     ((5, 3), (5, 4), (3,))],
+)  # fmt: skip
+def test_bilinear_refuses(sizes):
+    mine, theirs = both(
+        lambda lib: lib.nn.functional.bilinear(
+            lib.ones(sizes[0]), lib.ones(sizes[1]), lib.ones(2, 3, 4),
+            *(lib.ones(s) for s in sizes[2:]))
+    )  # fmt: skip
+    assert mine == theirs and "Error" in mine
+
+
+def test_gumbel_softmax():
+    """Classes are drawn as often as they are likely; hard rows have the soft rows' gradient."""
+    F = tracejit.nn.functional
+    logits = tracejit.tensor([0.5, 0.3, 0.2], dtype=tracejit.float64).log().repeat(20000, 1)
+    captured = tracejit.script(F.gumbel_softmax)
+    for draw in (F.gumbel_softmax, captured, captured):
+        tracejit.manual_seed(0)
+        hard = draw(logits, tau=0.3, hard=True)
+        assert tracejit.allclose(hard.mean(0), logits[0].exp(), atol=0.02)
+        tracejit.manual_seed(0)
+        soft = draw(logits, tau=0.3)
+        assert tracejit.allclose(soft.sum(-1), tracejit.ones(20000).double())
+        assert tracejit.equal(soft.argmax(-1), hard.argmax(-1))
+    grads = []
+    for hard in (False, True):
+        x = logits[:5].clone().requires_grad_()
+        tracejit.manual_seed(0)
+        (F.gumbel_softmax(x, hard=hard, dim=0) * tracejit.arange(3)).sum().backward()
+        grads.append(x.grad.tolist())
+    assert grads[0] == grads[1] and any(grads[0][0])
+    with pytest.raises(RuntimeError, match="dtype must be a floating point but you specified Int"):
+        F.gumbel_softmax(tracejit.ones(3).int())
+    with pytest.warns(UserWarning, match="`eps` parameter is deprecated and has no effect."):
+        F.gumbel_softmax(tracejit.ones(3), eps=1e-3)

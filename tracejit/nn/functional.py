@@ -20,6 +20,15 @@ from tracejit.ops.activations import (
     silu,
     softplus,
 )
+from tracejit.ops.activations_in_place import (
+    celu_,
+    elu_,
+    hardtanh_,
+    leaky_relu_,
+    rrelu_,
+    selu_,
+    threshold_,
+)
 from tracejit.ops.adaptive_pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -29,6 +38,7 @@ from tracejit.ops.adaptive_pooling import (
     adaptive_max_pool3d,
 )
 from tracejit.ops.batch_norm import batch_norm, instance_norm
+from tracejit.ops.bilinear import bilinear
 from tracejit.ops.classification import cross_entropy, nll_loss
 from tracejit.ops.composite import scaled_dot_product_attention
 from tracejit.ops.convolution import (
@@ -58,6 +68,7 @@ from tracejit.ops.grid_sampling import (
     affine_grid,
     grid_sample,
 )
+from tracejit.ops.gumbel import gumbel_softmax
 from tracejit.ops.hard_activations import (
     celu,
     glu,

@@ -89,10 +89,7 @@ class Bilinear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input1: Any, input2: Any) -> Any:
-        rows = input1.unsqueeze(-2) @ self.weight.permute(1, 0, 2).reshape(self.in1_features, -1)
-        rows = rows.reshape(*input1.shape[:-1], self.out_features, self.in2_features)
-        out = (rows @ input2.unsqueeze(-1)).squeeze(-1)
-        return out if self.bias is None else out + self.bias
+        return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         return (

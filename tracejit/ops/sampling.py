@@ -118,6 +118,15 @@ def random_(self: Any, *bounds: Any, generator: Generator | None = None, **named
                                  self.device, generator))
 
 
+def exponential_of(like: Any, generator: Generator | None = None) -> Any:
+    """Positive numbers of density exp(-x), as many as `like` has elements."""
+    if like.dtype.category != FLOATING:
+        raise RuntimeError("Exponential distribution is a continuous probability distribution. "
+                           "dtype must be a floating point but you specified "
+                           f"{SCALAR_NAMES[like.dtype.name]}")
+    return _of(like, exponential_record, generator)
+
+
 @method()
 def exponential_(self: Any, lambd: float = 1.0, *, generator: Generator | None = None) -> Any:
     """Overwrite with positive numbers of density lambd exp(-lambd x).
@@ -126,13 +135,9 @@ def exponential_(self: Any, lambd: float = 1.0, *, generator: Generator | None =
     >>> bool((tracejit.zeros(9).exponential_() > 0).all())
     True
     """
-    if self.dtype.category != FLOATING:
-        raise RuntimeError("Exponential distribution is a continuous probability distribution. "
-                           "dtype must be a floating point but you specified "
-                           f"{SCALAR_NAMES[self.dtype.name]}")
     if lambd <= 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={float(lambd):g}")
-    drawn = _of(self, exponential_record, generator)
+    drawn = exponential_of(self, generator)
     return self._assign(drawn if lambd == 1 else drawn / lambd)
 
 
