@@ -55,12 +55,15 @@ def samples_of(make: Callable, *calls: tuple, **keywords: object) -> Callable:
     return samples
 
 
+# Programs call the rest in the same way, and PyTorch's samples run there too.
+COMPILED = {"linalg.solve", "linalg.det", "linalg.cholesky", "linalg.qr", "linalg.lu", "linalg.svd",
+            "linalg.eigh", "linalg.pinv", "linalg.lstsq", "linalg.matrix_exp"}  # fmt: skip
+
+
 def row(name: str, samples: Callable, see: Callable = lambda found: found,
         function: Callable | None = None, **keywords: Any) -> OpInfo:  # fmt: skip
-    """Of several ways to call a record one is enough to see that programs call it too."""
-    base, _, variant = name.partition(":")
-    called = function or named(base)
-    given = {"strides": False, "compiled": not variant, **keywords}
+    called = function or named(name.partition(":")[0])
+    given = {"strides": False, "compiled": name in COMPILED, **keywords}
     return OpInfo(name, samples, function=lambda *a, **k: see(called(*a, **k)), cancel=32,
                   specials=False, **given)  # fmt: skip
 
