@@ -7,6 +7,14 @@ import tracejit
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
 
+
+class Shaped:
+    """For `jit.interface` and `jit._overload_method`."""
+
+    def shape(self) -> int:
+        pass
+
+
 EXPRESSIONS = """
 m.FloatTensor([1, 2]).tolist()
 m.FloatTensor([[1, 2], [3, 4]]).dtype
@@ -53,6 +61,20 @@ m.jit.annotations.List
 m.jit.ignore(f) is f
 m.jit.unused(f) is f
 m.jit.export(f) is f
+m.jit._overload_method(Shaped.shape) is Shaped.shape
+m.jit.interface(Shaped) is Shaped
+m.jit.Final[int] is not None
+(m.backends.cudnn.benchmark, m.backends.cudnn.deterministic)
+m.ones(6).reshape_as(m.ones(2, 3)).tolist()
+isinstance(m.nn.MSELoss(), m.nn.modules.loss._Loss)
+m.nn.ZeroPad2d((1, 0, 2, 0))(m.ones(1, 1, 2, 2)).tolist()
+m.nn.ConstantPad2d(1, 2.5)(m.ones(1, 1, 2, 2)).tolist()
+m.nn.ReflectionPad2d(1)(m.arange(9.0).reshape(1, 1, 3, 3)).tolist()
+m.nn.ReplicationPad2d(1)(m.arange(4.0).reshape(1, 1, 2, 2)).tolist()
+repr(m.nn.LazyBatchNorm1d(momentum=0.2))
+m.nn.LazyBatchNorm1d()(m.arange(6.0).reshape(3, 2)).round(decimals=4).tolist()
+tuple(m.nn.init.kaiming_normal(m.zeros(2, 3)).shape)
+tuple(m.nn.init.xavier_uniform(m.zeros(2, 3)).shape)
 m.accelerator.is_available()
 m.accelerator.device_count()
 m.accelerator.current_accelerator()
@@ -75,7 +97,7 @@ m.meshgrid(m.ones(2), indexing='a')
 def test_it_is_what_pytorch_has(expression):
     def found(library):
         try:
-            text = str(eval(expression, {"m": library, "f": lambda x: x}))
+            text = str(eval(expression, {"m": library, "f": lambda x: x, "Shaped": Shaped}))
         except Exception as error:
             long = "TensorOptions" in str(error) or "expected tracejit" in str(error)
             text = f"{type(error).__name__} {'' if long else error}"
