@@ -111,6 +111,22 @@ def test_files_and_copies_keep_complex_numbers():
         assert other.dtype is tj.complex64 and tj.equal(other, z)
 
 
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("convert", [
+    lambda m, x: x.bfloat16(), lambda m, x: x.double(), lambda m, x: x.to(m.float64),
+    lambda m, x: x.to(m.complex64)])  # fmt: skip
+def test_modules_convert_complex_tensors_as_pytorch_does(convert):
+    def kinds(m):
+        x = m.nn.Module()
+        x.register_buffer("z", m.from_numpy(Z.copy()))
+        x.w = m.nn.Parameter(m.from_numpy(R.copy()))
+        convert(m, x)
+        return [str(t.dtype).partition(".")[2] for t in (x.z, x.w)]
+
+    assert kinds(tj) == kinds(pytest.importorskip("torch"))
+
+
 def test_promotion_keeps_the_width():
     half, single, double = (tj.ones(1, dtype=d) for d in (tj.float16, tj.float32, tj.float64))
     assert [(x * 1j).dtype for x in (half, single, double)] == [

@@ -44,15 +44,17 @@ class Conversion:
         """Move and cast parameters and buffers: `to(device)`, `to(dtype)`, `to(device, dtype)`,
         `to(tensor)`.
 
-        Only floating point tensors are cast. Returns the module. TypeError for a dtype that is not
-        floating.
+        Only floating point and complex tensors are cast, the latter to their real parts where the
+        dtype is real; `float()`, `half()` and the like leave them. Returns the module.
+        TypeError for a dtype that is neither.
         """
         where, kind = _destination(args, kwargs)
         if kind is not None and not (kind.is_floating_point or kind.is_complex):
             raise TypeError(_FLOATING_ONLY.format(kind))
 
         def convert(tensor: Any) -> Any:
-            cast = kind if kind is not None and tensor.is_floating_point() else tensor.dtype
+            inexact = tensor.is_floating_point() or tensor.is_complex()
+            cast = kind if kind is not None and inexact else tensor.dtype
             return tensor.to(tensor.device if where is None else where, cast)
 
         return self._apply(convert)
