@@ -362,13 +362,14 @@ def wrong_samples(number: int, mode: str) -> list[str]:
 
 
 def chosen(number: int, mode: str) -> list[Any]:
-    """The samples for a mode; of complex numbers one is enough where programs are made."""
+    """The samples for a mode. Of complex numbers one is enough where programs are made, and none
+    where they are compiled: they are the same calls."""
     everything = samples(number)
     if mode == "eager":
         return everything
     of_complex = [pair for pair in everything if pair[0].is_complex]
     rest = [pair for pair in everything if not pair[0].is_complex]
-    return [*(rest[:COMPILED_SAMPLES] if mode == "compiled" else rest), *of_complex[:1]]
+    return rest[:COMPILED_SAMPLES] if mode == "compiled" else [*rest, *of_complex[:1]]
 
 
 def in_mode(function: Callable[..., Any], mode: str) -> Callable[..., Any]:
