@@ -88,7 +88,7 @@ def test_captured_layer(name, args, options, inputs):
 
 def test_every_layer_has_a_row():
     special = {"Module", "Parameter", "Sequential", "ModuleList", "ModuleDict", "ParameterList",
-               "ParameterDict", "MultiheadAttention", "DataParallel"}  # fmt: skip
+               "ParameterDict", "MultiheadAttention", "DataParallel", "Buffer"}  # fmt: skip
     classes = {name for name in nn.__all__ if inspect.isclass(getattr(nn, name))}
     special |= {n for n in classes if n.startswith(("Lazy", "Uninitialized", "Transformer"))}
     special |= {n for n in classes if n.startswith(("RNN", "LSTM", "GRU"))}
@@ -98,7 +98,7 @@ def test_every_layer_has_a_row():
 def test_layers_take_pytorch_arguments_in_their_places():
     for name in nn.__all__:
         layer = getattr(nn, name)
-        tensors = ("Parameter", "UninitializedParameter", "UninitializedBuffer")
+        tensors = ("Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer")
         if not inspect.isclass(layer) or name in ("Module", *tensors):
             continue
         mine = inspect.signature(layer.__init__).parameters.values()

@@ -296,3 +296,26 @@ def test_forward_is_compiled_in_place():
         assert module(tracejit.ones(3, 2)).tolist() == expected
     assert (module.report().compiles, module.report().cache_hits) == (1, 1)
     assert list(module.state_dict()) == ["weight", "bias"]
+
+
+def test_buffers_by_assignment():
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.seen = nn.Buffer(tracejit.zeros(2))
+            self.cache = nn.Buffer(tracejit.ones(1), persistent=False)
+
+        def forward(self, x):
+            self.seen += x
+            return self.seen * self.cache
+
+    module = Counting()
+    assert list(module.state_dict()) == ["seen"]
+    assert [name for name, _ in module.named_buffers()] == ["seen", "cache"]
+    assert isinstance(module.seen, nn.Buffer) and type(module.seen) is tracejit.Tensor
+    assert not isinstance(tracejit.ones(1), nn.Buffer)
+    compiled = tracejit.script(module, mode="graph")
+    assert [compiled(tracejit.ones(2)).tolist() for _ in range(3)] == [[1, 1], [2, 2], [3, 3]]
+    assert compiled.report().compiles == 1
+    module.seen = tracejit.zeros(3)
+    assert list(module.state_dict()) == ["seen"] and module.seen.shape == (3,)

@@ -20,7 +20,7 @@ from tracejit.nn.module_conversion import Conversion
 from tracejit.nn.module_hooks import Hooks, call_with_hooks
 from tracejit.nn.module_listing import Listing
 from tracejit.nn.module_state import StateDict
-from tracejit.nn.parameter import Parameter
+from tracejit.nn.parameter import Buffer, Parameter
 
 _TABLES = ("_parameters", "_buffers", "_modules")
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -91,6 +91,9 @@ class Module(Listing, Conversion, StateDict, Hooks):
             self._table("_modules")
             self._forget(name)
             own["_modules"][name] = value
+        elif isinstance(value, Buffer) and self._table("_buffers").get(name) is not value:
+            self._forget(name)
+            self.register_buffer(name, value, value.persistent)
         elif not self._assigned_in_table(name, value):
             object.__setattr__(self, name, value)
 

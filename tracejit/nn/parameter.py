@@ -51,5 +51,31 @@ class Parameter(Tensor):
         return "Parameter containing:\n" + super().__repr__()
 
 
+class _OfBuffers(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and bool(instance.__dict__.get("_is_buffer", False))
+
+
+class Buffer(metaclass=_OfBuffers):
+    """A tensor that becomes a buffer of the Module it is assigned to; an ordinary tensor else.
+
+    data        the values; memory is shared. None: an empty tensor
+    persistent  whether it is part of the state dict
+
+    >>> import tracejit
+    >>> module = tracejit.nn.Module()
+    >>> module.mean = tracejit.nn.Buffer(tracejit.zeros(2))
+    >>> list(module.state_dict())
+    ['mean']
+    """
+
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+        if data is None:
+            data = tracejit.empty(0)
+        made = data.detach().requires_grad_(data.requires_grad)
+        made.persistent, made._is_buffer = persistent, True
+        return made
+
+
 def _rebuilt(cls: type[Parameter], data: Any, requires_grad: bool) -> Parameter:
     return cls(data, requires_grad)
