@@ -1,11 +1,13 @@
 """Storages of results serve again only when nobody can see them any more."""
 
 import gc
+import weakref
 
 import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.runtime import builtin, native_start
 
 KEEPERS = {
     "tensor": lambda y: y,
@@ -99,3 +101,14 @@ def test_functions_leave_no_memory_behind():
     del f
     gc.collect()
     assert tj.memory.stats().allocated <= before + 4096
+
+
+def test_methods_outlive_the_threads_that_asked_at_once():
+    """`functools.cache` keeps one thread's; CPython has the addresses of all."""
+    text = builtin.method.__wrapped__("start", native_start._text("start"))
+    again = builtin.method.__wrapped__("start", native_start._text("start"))
+    assert text is not again
+    kept = [weakref.ref(text), weakref.ref(again)]
+    del text, again
+    gc.collect()
+    assert all(method() is not None for method in kept)

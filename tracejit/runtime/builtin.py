@@ -33,6 +33,10 @@ class _Method(ctypes.Structure):
     ]
 
 
+# CPython keeps their addresses only. Of two threads that ask at once the cache forgets one's.
+_methods: list[_Method] = []
+
+
 @functools.cache
 def method(name: str, text: str) -> _Method:
     """The function `name` of a text, compiled or from the cache; it lives as long as the process.
@@ -41,7 +45,9 @@ def method(name: str, text: str) -> _Method:
     """
     digest = hashlib.sha256(f"{name}\n{text}".encode()).hexdigest()[:32]
     addresses = cache.functions_of([Kernel(name, text, digest, loops=1)])
-    return _Method(name.encode(), addresses[digest], _FASTCALL, None)
+    made = _Method(name.encode(), addresses[digest], _FASTCALL, None)
+    _methods.append(made)
+    return made
 
 
 @functools.cache
