@@ -112,3 +112,38 @@ def test_what_64_bits_hold_is_taken(kind, number):
     x = tracejit.tensor([1, 2], dtype=getattr(tracejit, kind))
     assert (x * number).tolist() == wanted
     assert tracejit.script(lambda x: x * number)(x).tolist() == wanted
+
+
+def written(x, n):
+    x[1:] = n
+    return x
+
+
+WAYS = {
+    "assigned": written,
+    "filled": lambda x, n: x.fill_(n),
+    "masked": lambda x, n: x.masked_fill(x > 0, n),
+    "full": lambda x, n: tracejit.full((2,), n, dtype=x.dtype),
+}
+
+
+@pytest.mark.parametrize("mode", ["graph", "compiled"])
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_programs_made_for_numbers_and_sizes_that_fit_refuse_others(way, mode):
+    """The number, or the size, is known only when the program runs."""
+
+    def tried(function, *args):
+        try:
+            return function(*args).tolist()
+        except RuntimeError as error:
+            return str(error)
+
+    by_number = tracejit.script(way, mode=mode)
+    by_size = tracejit.script(lambda x: way(x, x.shape[0]), mode=mode)
+    for dtype in (tracejit.int8, tracejit.uint8, tracejit.int32, tracejit.float32):
+        for n in (3, 5, -7, 222, -300, 2**40):
+            ones = [tracejit.ones(4, dtype=dtype) for _ in range(2)]
+            assert tried(by_number, ones[0], n) == tried(way, ones[1], n), (dtype, n)
+        for n in (3, 5, 222, 300, 7):
+            ones = [tracejit.ones(n, dtype=dtype) for _ in range(2)]
+            assert tried(by_size, ones[0]) == tried(way, ones[1], n), (dtype, n)

@@ -216,5 +216,5 @@ def fill_(self: TensorState, value: Any) -> Any:
                                f"{len(shape_of(value))} dimensions.")
         return copy_(self, value)
     check_writable(self, overlap=True)
-    number = value if type(value) is int else pointwise.coerce(value, self._dtype)
+    number = value if creation.is_int(value) else pointwise.coerce(value, self._dtype)
     return store(self, creation.full_of(self, shape_of(self), number, self._dtype, self._device))

@@ -65,7 +65,7 @@ def create(record: Op, like: Any = None, **attributes: Any) -> Any:
 def full_of(like: Any, shape: Sequence[Any], value: Any, dtype: dtype, device: Any = None) -> Any:
     """A tensor of `value`s; `like` only says where it is needed."""
     place = like.device if device is None and like is not None else device
-    if type(value) is int:
+    if is_int(value):
         value = fitting(value, dtype)
     elif type(value) is complex:
         value = pointwise.coerce(value, dtype)
@@ -73,16 +73,26 @@ def full_of(like: Any, shape: Sequence[Any], value: Any, dtype: dtype, device: A
                   device=as_device(place))
 
 
-def fitting(value: int, dtype: dtype) -> int:
+def is_int(value: Any) -> bool:
+    """Whether this is an int, a symbolic size, or an int known only when a program runs."""
+    kind = type(value)
+    return kind is int or getattr(kind, "kind", None) is int or hasattr(kind, "same_as")
+
+
+def fitting(value: Any, dtype: dtype) -> Any:
     """`value` as an element of a dtype; negative ones wrap in uint8.
 
-    RuntimeError if an integer dtype has no such element, OverflowError beyond 64 bits.
+    RuntimeError if an integer dtype has no such element, OverflowError beyond 64 bits. A program
+    made for a symbolic value serves as long as that fits.
 
     >>> import tracejit
     >>> fitting(-1, tracejit.uint8)
     255
     """
-    in_64_bits(value)
+    if type(value) is int:
+        in_64_bits(value)
+    elif dtype.itemsize == 8:
+        return value
     if dtype.category != INTEGER:
         return value
     unsigned = dtype is uint8
@@ -90,7 +100,7 @@ def fitting(value: int, dtype: dtype) -> int:
     if not (-highest if unsigned else -highest - 1) <= value <= highest:
         name = "int" if dtype.name == "int32" else f"{dtype.name}_t"
         raise RuntimeError(f"value cannot be converted to type {name} without overflow")
-    return value & 255 if unsigned else value
+    return value + 256 if unsigned and value < 0 else value
 
 
 def zeros_of(like: Any, type: TensorType) -> Any:
@@ -140,6 +150,7 @@ def full(size: Sequence[Any], fill_value: Any, *, dtype: dtype | None = None, de
 def _filled(sizes: tuple, value: Any, d: dtype | None, device: Any, like: Any) -> Any:
     if getattr(value, "is_weak", False):  # a runtime number counts as a Python number
         kind = d or (get_default_dtype() if value.dtype is float64 else value.dtype)
+        value = fitting(value, kind) if is_int(value) else value
         made = value if kind is value.dtype else pointwise.convert(value, kind)
         return pointwise.copy(made).expand(sizes).clone()
     if hasattr(value, "dtype") and hasattr(value, "shape"):

@@ -20,7 +20,7 @@ import numpy as np
 from tracejit.ops import gather_scatter
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite
-from tracejit.ops.creation import fitting
+from tracejit.ops.creation import fitting, is_int
 from tracejit.ops.gather_scatter import index_select, is_mask
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_number, is_tensor, where
@@ -199,6 +199,8 @@ def setitem(input: Any, key: Any, value: Any) -> None:
     """`input[key] = value`: the value is converted to the tensor's dtype and broadcast."""
     found = plan(input, key)
     view = found.view
+    if is_int(value):
+        value = fitting(value, view.dtype)
     if not found.indices:
         if is_tensor(value):
             view._assign(_fitted(value, view), overwrites=True)
@@ -365,13 +367,13 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     if mask.dtype is not bool_:
         raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
                            f"{mask.dtype}")
+    if is_int(value):
+        value = fitting(value, input.dtype)
     if is_tensor(value):
         if value.shape:
             raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got "
                                f"tensor with {len(value.shape)} dimension(s).")
         value = convert(value, input.dtype)
-    elif type(value) is int:
-        value = fitting(value, input.dtype)
     return masked_fill_record(input, mask, value)
 
 
