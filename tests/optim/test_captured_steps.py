@@ -271,3 +271,28 @@ def test_a_rate_that_is_used_beside_the_optimizer(use):
             halved(optimizer)
     assert seen == ([1.0, 0.5, 0.25] if use is read else [1.0, 1.0, 1.0])
     assert (read(optimizer), step.report().compiles) == (0.125, 1)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda group: group["betas"][0],
+        lambda group: sum(group["betas"]),
+        lambda group: next(v for v in group.values() if isinstance(v, tuple))[1],
+    ],
+)
+def test_betas_that_are_used_beside_the_optimizer(use):
+    """In a tuple nothing can stand for a number: it is guarded where other code may read it."""
+    weight = nn.Parameter(tracejit.ones(1))
+    optimizer = optim.AdamW([weight], lr=1.0)
+
+    @tracejit.script
+    def step(x):
+        optimizer.zero_grad()
+        (weight * x).sum().backward()
+        optimizer.step()
+        return x * use(optimizer.param_groups[0])
+
+    for k in range(5):
+        optimizer.param_groups[0]["betas"] = (0.5 + k / 16, 0.75 + k / 32)
+        assert step(tracejit.ones(1)).item() == use(optimizer.param_groups[0])

@@ -48,6 +48,7 @@ class NumberPlaces:
         self.stored: set[str] = set()
         self.rebound: set[str] = set()
         self.subscripts: set[Any] = set()
+        self.keys: set[str] = set()
         self.looked = 0
 
     # -- before code runs ------------------------------------------------------------------------
@@ -66,6 +67,14 @@ class NumberPlaces:
         self.stored |= names.stored
         self.rebound |= names.rebound
         self.subscripts |= names.subscripts
+        self.keys |= names.keys
+
+    def read_elsewhere(self, place: Place) -> bool:
+        """Whether other code may have read a number in a tuple, where nothing can replace it."""
+        owner = place.parent
+        if owner is None or not isinstance(owner.value, tuple):
+            return False
+        return owner.key in self.keys or "" in self.keys
 
     def look(self) -> None:
         """Replace numbers at the places found since the last time."""

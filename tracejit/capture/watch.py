@@ -111,6 +111,7 @@ _IDENTITIES = set(
     "id set frozenset is_ is_not indexOf countOf contains index count remove add discard "
     "setdefault fromkeys __contains__ __eq__ __ne__".split()
 )
+_ENTRIES = {"items", "values", "popitem", "state_dict"}  # these give all of them
 _HANDLERS = {"AttributeError", "Exception", "BaseException", "suppress"}
 _DYNAMIC = ("getattr", "hasattr", "vars", "__dict__", "__getattribute__", "attrgetter")
 
@@ -129,6 +130,7 @@ class Names:
     identities: bool  # it may depend on which objects are one: `x is y`, `x in seen`, `id(x)`
     uncertain: frozenset[str]  # attributes that it asks for in ways that allow them to be missing
     doubtful: bool  # it handles that an attribute is missing, here or in what it calls
+    keys: frozenset[str]  # entries that code of the user's may read: "": any
 
 
 _names: dict[CodeType, Names] = {}
@@ -183,6 +185,9 @@ def _scan(code: CodeType) -> Names:
         uncertain |= {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
         attributes |= uncertain
         stored |= uncertain
+    keys = set() if is_own(code) else {c for c in code.co_consts if isinstance(c, str)}
+    if keys and attributes & _ENTRIES:
+        keys.add("")
     nested: set[CodeType] = set()
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -198,6 +203,7 @@ def _scan(code: CodeType) -> Names:
             identities |= inner.identities
             uncertain |= inner.uncertain
             doubtful |= inner.doubtful
+            keys |= inner.keys
     return Names(
         frozenset(attributes),
         frozenset(stored),
@@ -209,6 +215,7 @@ def _scan(code: CodeType) -> Names:
         identities,
         frozenset(uncertain),
         doubtful,
+        frozenset(keys),
     )
 
 

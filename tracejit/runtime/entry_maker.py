@@ -196,7 +196,9 @@ class EntryMaker:
     def _is_runtime(self, place: Place) -> bool:
         """Whether the number at this place may change from call to call."""
         number = self.held.get(id(place))
-        return number is not None and not self.recorder.numbers.is_asked(number)
+        if number is None or self.call.numbers.read_elsewhere(place):
+            return False
+        return not self.recorder.numbers.is_asked(number)
 
     def _aliases(self, handed_on: list[Place]) -> list[tuple[Place, Place]]:
         """Pairs of places at which the program expects the same tensor, or the same memory."""
