@@ -185,9 +185,10 @@ def _scan(code: CodeType) -> Names:
         uncertain |= {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
         attributes |= uncertain
         stored |= uncertain
-    keys = set() if is_own(code) else {c for c in code.co_consts if isinstance(c, str)}
-    if keys and attributes & _ENTRIES:
-        keys.add("")
+    keys: set[str] = set()
+    if not is_own(code):
+        keys |= {c for c in code.co_consts if isinstance(c, str)}
+        keys |= {""} if attributes & _ENTRIES else set()
     nested: set[CodeType] = set()
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
