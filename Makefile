@@ -41,7 +41,7 @@ examples: $(VENV)/.has-examples
 	    do echo "== $$file"; $(PY) $$file $(ARGS); done
 
 test: $(TEST_ENV)
-	$(ONE) $(PYTEST) -q $(SPREAD) -m "not slow and not full and not gpu" --ignore=tests/gpu $(ARGS)
+	$(ONE) $(PYTEST) -q $(SPREAD) -m "not oracle and not slow and not full and not gpu" --ignore=tests/gpu $(ARGS)
 	$(PYTEST) -q --doctest-modules tracejit $(ARGS)
 
 test-full: $(TEST_ENV) $(VENV)/.has-oracle $(VENV)/.has-cuda

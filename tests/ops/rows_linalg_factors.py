@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+import tracejit
 from tests.opinfo import OpInfo, Sample, array
 from tracejit.ops.types import dtype
 
@@ -15,12 +17,8 @@ def named(name: str) -> Callable[..., Any]:
     """The function of that name of the library that the first tensor is of."""
 
     def call(*args: Any, **keywords: Any) -> Any:
-        import torch
-
-        import tracejit
-
         first = args[0][0] if isinstance(args[0], (list, tuple)) else args[0]
-        room: Any = torch if isinstance(first, torch.Tensor) else tracejit
+        room: Any = tracejit if isinstance(first, tracejit.Tensor) else import_module("torch")
         for part in name.split("."):
             room = getattr(room, part)
         return room(*args, **keywords)

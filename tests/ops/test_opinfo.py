@@ -258,13 +258,13 @@ def swapped(nested: Any, by_id: dict[int, Any]) -> Any:
     return by_id.get(id(nested), nested)
 
 
-@every(differentiable, one_in=2)
+@every(differentiable, one_in=3)
 def test_gradients_agree_with_differences(row: OpInfo) -> None:
     for sample in samples(row, precise(row)):
         assert gradcheck(*of_leaves(row, sample)), sample
 
 
-@every(lambda row: row.differentiable and row.second_order, one_in=4)
+@every(lambda row: row.differentiable and row.second_order, one_in=8)
 def test_second_gradients_agree_with_differences(row: OpInfo) -> None:
     for sample in samples(row, precise(row)):
         function, leaves = of_leaves(row, sample)
@@ -343,7 +343,7 @@ def test_inputs_are_left_alone(row: OpInfo) -> None:
 
 
 # Of the rows one in so many in quick runs.
-SHARES = {"graph": 1, "compiled": 2, "python": 6}
+SHARES = {"graph": 2, "compiled": 3, "python": 12}
 
 
 def _compiled_cases() -> list[Any]:
@@ -372,7 +372,7 @@ def test_compiled_agrees_with_eager(row: OpInfo, mode: str) -> None:
             agree(got, want, ulp, cancel, sample)
 
 
-@every(lambda row: row.compiled and row.differentiable, one_in=2)
+@every(lambda row: row.compiled and row.differentiable, one_in=4)
 def test_compiled_gradients_agree_with_eager(row: OpInfo) -> None:
     called = ours(row)
     compiled = script(lambda *args, **kwargs: tuple(flat(called(*args, **kwargs))))

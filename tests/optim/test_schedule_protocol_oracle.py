@@ -7,9 +7,11 @@ import warnings
 import pytest
 
 import tracejit
-from tests.optim.test_lr_scheduler_oracle import SCHEDULES, flat, numbers, optimizer_of, shown
 
 torch = pytest.importorskip("torch")
+
+from tests.optim.test_lr_scheduler_oracle import SCHEDULES, flat, numbers, optimizer_of, shown  # noqa: E402
+
 pytestmark = pytest.mark.oracle
 
 

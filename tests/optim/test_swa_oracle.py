@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import tracejit
-from tests.optim.test_schedule_protocol_oracle import both
 
 torch = pytest.importorskip("torch")
+
+from tests.optim.test_schedule_protocol_oracle import both  # noqa: E402
+
 pytestmark = pytest.mark.oracle
 
 
