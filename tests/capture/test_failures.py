@@ -14,6 +14,7 @@ import pytest
 import tracejit as tj
 from tests.capture import failures_of_gradients, failures_of_ops, failures_of_programs
 from tests.capture.test_programs import assert_same, seen
+from tests.shares import share
 from tracejit import config
 from tracejit.eager.recording import active
 
@@ -90,9 +91,18 @@ def assert_equal_histories(program, jit, order):
         assert_same(g, e, f"{'state after ' if k % 2 else ''}call {k // 2} ({order[k // 2]})")
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("mode", ["graph", "python", "compiled"])
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+# Of the programs one in so many in quick runs.
+SHARES = {"graph": 1, "python": 4, "compiled": 3}
+SCRIPTED = [
+    pytest.param(
+        program, mode, order, id=f"{program.__name__}-{mode}-{order}",
+        marks=share(f"{program.__name__}-{mode}-{order}", SHARES[mode]),
+    )
+    for program in PROGRAMS for mode in SHARES for order in ORDERS
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "mode", "order"), SCRIPTED)
 def test_scripted_program_fails_as_the_plain_one(program, mode, order):
     with config.override(mode=mode):
         assert_equal_histories(program, tj.script, ORDERS[order])

@@ -21,7 +21,7 @@ WRONG: dict[str, tuple[str, str]] = {}
 
 
 # Of the programs one in so many runs in `make test`; all of them in `make test-full`.
-SHARES = {"graph": 1, "compiled": 3, "python": 6, "trace": 3}
+SHARES = {"graph": 1, "compiled": 6, "python": 12, "trace": 4}
 
 
 def rows(*ways):
