@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import math
 import pickle
 import threading
 from dataclasses import dataclass
@@ -365,3 +366,24 @@ def test_a_call_that_breaks_looks_for_no_numbers_where_nobody_kept_one(monkeypat
     for k in range(3):
         assert f(tj.ones(2), 0.5 + k, k).tolist() == [0.5 + k] * 2
     assert f.report().breaks
+
+
+def test_constants_of_libraries_stay_plain_for_other_threads():
+    """Even where captured code stores attributes of their names."""
+    holder, seen = type("Holder", (), {})(), []
+
+    def look():
+        seen.append((vars(math)["pi"], vars(math)["inf"], vars(tj)["inf"]))
+
+    @tj.script
+    def f(x):
+        holder.inf = 3.0
+        holder.pi = math.pi
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+        return (x * math.pi).clamp(max=math.inf, min=-tj.inf)
+
+    for _ in range(3):
+        f(tj.ones(2))
+    assert all(type(n).__mro__ == (float, object) for numbers in seen for n in numbers)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import functools
 import gc
+import sys
 import weakref
 from collections.abc import Iterable
-from types import CellType, FunctionType
+from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 from tracejit.capture.behaviour import may_change
@@ -107,6 +108,8 @@ class NumberPlaces:
             if place.parent.key in self.spread:
                 return
         if place.parent is not None and _speaks_to_c(type(place.parent.value)):
+            return
+        if place.parent is not None and _is_shared(place.parent.value):
             return
         if slot is None or slot in self.seen:
             return
@@ -265,6 +268,14 @@ def _slot(place: Place) -> tuple | None:
 def _put(place: Place, value: Any) -> bool:
     owner = None if place.parent is None else place.parent.value
     return _set(place, owner, value)
+
+
+def _is_shared(owner: Any) -> bool:
+    """Whether this is a module whose constants everybody in the process reads, as `math.inf`."""
+    if not isinstance(owner, ModuleType):
+        return False
+    library = owner.__name__.partition(".")[0]
+    return library in ("tracejit", "numpy") or library in sys.stdlib_module_names
 
 
 def _speaks_to_c(cls: type) -> bool:
