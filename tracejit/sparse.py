@@ -147,7 +147,7 @@ class SparseTensor:
         values = sums.index_add(0, where, self.elements)
         return SparseTensor(positions, values, self.extents, True)
 
-    def to_dense(self, dtype: dtype | None = None) -> Tensor:
+    def to_dense(self, dtype: Any = None) -> Tensor:
         """All elements, zeros included."""
         values = self.elements if dtype is None else convert(self.elements, dtype)
         whole = zeros(self.extents, dtype=values.dtype, device=self.device)
@@ -238,7 +238,7 @@ class SparseTensor:
         return self._with(self.elements / other) if _is_scalar(other) else NotImplemented
 
     def __neg__(self) -> SparseTensor:
-        return self._with(-self.elements)
+        return self._with(self.elements.neg())
 
     def __repr__(self) -> str:
         def indented(x: Tensor, by: int) -> str:
@@ -254,7 +254,7 @@ class SparseTensor:
 
 
 def _is_scalar(x: Any) -> bool:
-    return is_number(x) or isinstance(x, Operators) and not x.shape
+    return is_number(x) or isinstance(x, Operators) and not x.shape  # type: ignore[attr-defined]
 
 
 def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *,

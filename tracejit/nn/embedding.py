@@ -77,7 +77,8 @@ class Embedding(Module):
     ) -> Embedding:
         """An Embedding over a given matrix, not trained unless `freeze=False`."""
         assert embeddings.dim() == 2, "Embeddings parameter is expected to be 2-dimensional"
-        return cls(*embeddings.shape, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
+        count, size = embeddings.shape
+        return cls(count, size, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
                    _weight=embeddings, _freeze=freeze)
 
     def forward(self, input: Any) -> Any:

@@ -92,8 +92,9 @@ class Module(Listing, Conversion, StateDict, Hooks):
             self._forget(name)
             own["_modules"][name] = value
         elif isinstance(value, Buffer) and self._table("_buffers").get(name) is not value:
+            made: Any = value
             self._forget(name)
-            self.register_buffer(name, value, value.persistent)
+            self.register_buffer(name, made, made.persistent)
         elif not self._assigned_in_table(name, value):
             object.__setattr__(self, name, value)
 

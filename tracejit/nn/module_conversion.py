@@ -26,6 +26,7 @@ class Conversion:
 
     _parameters: dict[str, Any]
     _buffers: dict[str, Any]
+    _modules: dict[str, Any]
 
     def _apply(self, convert: Callable[[Any], Any]) -> Any:
         for child in self.children():  # type: ignore[attr-defined]

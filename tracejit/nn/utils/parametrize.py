@@ -175,7 +175,7 @@ def _class_of(module: Module) -> None:
             # A class of its own: what is removed from one is not removed from the other.
             kind = type(self)
             cls = type(kind.__name__, kind.__bases__, dict(vars(kind)))
-            made = memo[id(self)] = cls.__new__(cls)
+            made = memo[id(self)] = object.__new__(cls)
             made.__dict__ = copy.deepcopy(self.__dict__, memo)
         return made
 
