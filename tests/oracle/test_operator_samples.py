@@ -48,7 +48,9 @@ POLYGAMMA = ["polygamma", "special.polygamma"]
 LOOSER = {ATTENTION: 30, **dict.fromkeys([*CONVOLUTIONS, *POLYGAMMA], 4)}
 # Of these, with hundreds of samples, every n-th in all modes; primes leave no argument out.
 THINNED = {"cov": 7, "diff": 5, "logspace": 19, "logspace.tensor_overload": 61, "nanquantile": 7,
-           "quantile": 5, "searchsorted": 5}  # fmt: skip
+           "quantile": 5, "searchsorted": 5, "nn.functional.max_pool2d": 11,
+           "nn.functional.max_pool3d": 7, "nn.functional.grid_sample": 5,
+           "nn.functional.max_unpool2d": 5}  # fmt: skip
 COMPILED_SAMPLES = 2  # of each operator; what compiles is in tests/ops, sample by sample
 
 # What op_db calls under these names, where that is not the function of the name.
@@ -63,6 +65,7 @@ CALLS: dict[str, Callable[..., Any] | None] = {
     "zero_": lambda input: input.clone().zero_(),
     "linalg.lstsq.grad_oriented": lambda a, b, driver: tracejit.linalg.lstsq(
         a, b, driver=driver)[:2],
+    "to_sparse": None,  # a SparseTensor is no Tensor: tests/eager/test_sparse.py
     "linalg.pinv.singular": None,  # slow in PyTorch: a row of tests/ops is such a sample
     "T": lambda input: input.T,
     "mT": lambda input: input.mT,
