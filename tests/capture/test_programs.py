@@ -21,7 +21,7 @@ WRONG: dict[str, tuple[str, str]] = {}
 
 
 # Of the programs one in so many runs in `make test`; all of them in `make test-full`.
-SHARES = {"graph": 1, "compiled": 6, "python": 12, "trace": 4}
+SHARES = {"graph": 1, "compiled": 8, "python": 16, "trace": 6}
 
 
 def rows(*ways):

@@ -15,6 +15,7 @@ import sys
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
+import scipy.linalg
 import scipy.special
 
 _OPERATORS = (
@@ -304,9 +305,12 @@ def install():
         one, many = _gemm(dtype, letter + "gemm")
         setattr(cuda.cublas, letter + "gemm", one)
         setattr(cuda.cublas, letter + "gemmStridedBatched", many)
+    cupy.asnumpy = lambda x: np.array(plain(x))
     special = _Mirror("cupyx.scipy.special", scipy.special)
+    linalg = _Mirror("cupyx.scipy.linalg", scipy.linalg)
     sys.modules.update({
         "cupy": cupy, "cupy.cuda": cuda, "cupyx": ModuleType("cupyx"),
         "cupyx.scipy": ModuleType("cupyx.scipy"), "cupyx.scipy.special": special,
+        "cupyx.scipy.linalg": linalg,
     })
     return cupy

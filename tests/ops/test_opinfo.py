@@ -343,7 +343,7 @@ def test_inputs_are_left_alone(row: OpInfo) -> None:
 
 
 # Of the rows one in so many in quick runs.
-SHARES = {"graph": 1, "compiled": 3, "python": 12}
+SHARES = {"graph": 2, "compiled": 4, "python": 12}
 
 
 def _compiled_cases() -> list[Any]:

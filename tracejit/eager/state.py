@@ -16,7 +16,7 @@ from tracejit.eager.recording import active
 from tracejit.eager.size import Size
 from tracejit.memory import CPU, Storage, array_module, storage_of_array
 from tracejit.ops.operators import Operators
-from tracejit.ops.types import dtype, dtype_of_numpy
+from tracejit.ops.types import dtype, dtype_of_numpy, require_cpu
 
 
 class TensorState(Operators):
@@ -104,6 +104,8 @@ def make(storage: Storage | None, offset: int, shape: tuple, strides: tuple | No
 
 def of_result(array: Any, dtype: dtype, device: Any) -> Any:
     """The tensor that owns a fresh contiguous array."""
+    if device is not CPU and dtype.is_complex:
+        require_cpu(device)
     t = make(ArrayStorage(array, device), 0, array.shape, None, dtype, device)
     t._array = array
     return t

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from tracejit.ir.sizes import Scope
 from tracejit.ops.operators import Operators
 from tracejit.ops.record import Op
-from tracejit.ops.types import TensorType, dtype
+from tracejit.ops.types import TensorType, dtype, require_cpu
 
 
 class Location(NamedTuple):
@@ -140,6 +140,9 @@ class Graph:
         types = op.infer(*operands, **attributes, **given)
         several = not isinstance(types, TensorType)
         types = types if several else (types,)
+        for t in types:
+            if t.dtype.is_complex:
+                require_cpu(t.device)
         node = Node(op, tuple(operands), dict(attributes), location=self.location,
                     detached=self.detached, provenance=self.provenance, regions=tuple(regions))
         node.outputs = tuple(Value(self, t, node, i) for i, t in enumerate(types))

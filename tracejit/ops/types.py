@@ -77,6 +77,15 @@ class dtype:
         return self
 
 
+def require_cpu(device: Any) -> None:
+    """NotImplementedError for complex numbers on another device: nothing there computes with them.
+
+    >>> require_cpu(None)
+    """
+    if device is not None and device.type != "cpu":
+        raise NotImplementedError(f"complex tensors are not supported on {device}: use the CPU")
+
+
 def dtype_named(name: str) -> dtype:
     return dtype._by_name[name]
 

@@ -7,9 +7,9 @@ import pytest
 
 import tracejit
 from tests.cuda.programs import PROGRAMS, agree, numbers
-from tests.cuda.simulated.test_eager import LIMITS, on_cpu, on_device
-from tests.ops.test_opinfo import ROWS, call, flat, ours, samples
+from tests.cuda.simulated.test_eager import LIMITS, ROWS, on_cpu, on_device
 from tests.ops.test_opinfo import agree as agree_in_ulp
+from tests.ops.test_opinfo import call, flat, ours, samples
 from tests.shares import share
 from tracejit.runtime import cuda_products
 
