@@ -6,21 +6,17 @@ from typing import Any
 
 import tracejit
 from tracejit.distributions import constraints
-from tracejit.distributions.distribution import Distribution
+from tracejit.distributions.chances import Chances
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import (
     broadcast_all,
-    given_one,
-    logits_to_probs,
-    probs_to_logits,
 )
-from tracejit.distributions.validation import Derived
 from tracejit.eager.modes import no_grad
 from tracejit.eager.size import Size
 from tracejit.ops.losses import binary_cross_entropy_with_logits
 
 
-class Bernoulli(Distribution):
+class Bernoulli(Chances):
     """1 with probability `probs`, or sigmoid(`logits`), else 0.
 
     >>> import tracejit
@@ -35,28 +31,8 @@ class Bernoulli(Distribution):
     has_enumerate_support = True
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
-        given_one(probs, logits)
-        if probs is not None:
-            self._given = "probs"
-            (self.probs,) = broadcast_all(probs)
-        else:
-            self._given = "logits"
-            (self.logits,) = broadcast_all(logits)
+        self._keep(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
-
-    @Derived
-    def logits(self) -> Any:
-        """log(probs / (1 - probs))."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @Derived
-    def probs(self) -> Any:
-        """sigmoid(logits)."""
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def _param(self) -> Any:
-        return self.probs if self._given == "probs" else self.logits
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         given = {self._given: self._param.expand(batch_shape)}

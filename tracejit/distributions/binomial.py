@@ -6,20 +6,13 @@ from typing import Any
 
 import tracejit
 from tracejit.distributions import constraints
-from tracejit.distributions.distribution import Distribution
+from tracejit.distributions.chances import Chances
 from tracejit.distributions.instances import expanded
-from tracejit.distributions.utils import (
-    broadcast_all,
-    given_one,
-    logits_to_probs,
-    probs_to_logits,
-)
-from tracejit.distributions.validation import Derived
 from tracejit.eager.modes import no_grad
 from tracejit.eager.size import Size
 
 
-class Binomial(Distribution):
+class Binomial(Chances):
     """Successes among `total_count` trials of probability `probs`, or sigmoid(`logits`).
 
     >>> import tracejit
@@ -36,30 +29,9 @@ class Binomial(Distribution):
 
     def __init__(self, total_count: Any = 1, probs: Any = None, logits: Any = None,
                  validate_args: bool | None = None):
-        given_one(probs, logits)
-        if probs is not None:
-            self._given = "probs"
-            count, self.probs = broadcast_all(total_count, probs)
-            self.total_count = count.type_as(self.probs)
-        else:
-            self._given = "logits"
-            count, self.logits = broadcast_all(total_count, logits)
-            self.total_count = count.type_as(self.logits)
+        (count,) = self._keep(probs, logits, total_count)
+        self.total_count = count.type_as(self._param)
         super().__init__(self._param.shape, validate_args=validate_args)
-
-    @Derived
-    def logits(self) -> Any:
-        """log(probs / (1 - probs))."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @Derived
-    def probs(self) -> Any:
-        """sigmoid(logits)."""
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def _param(self) -> Any:
-        return self.probs if self._given == "probs" else self.logits
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         given = {self._given: self._param.expand(batch_shape)}

@@ -6,22 +6,19 @@ from typing import Any
 
 import tracejit
 from tracejit.distributions import constraints
-from tracejit.distributions.distribution import Distribution
+from tracejit.distributions.chances import Chances
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import (
     broadcast_all,
-    given_one,
-    logits_to_probs,
-    probs_to_logits,
     uniform,
 )
-from tracejit.distributions.validation import Derived, require
+from tracejit.distributions.validation import require
 from tracejit.eager.modes import no_grad
 from tracejit.eager.size import Size
 from tracejit.ops.losses import binary_cross_entropy_with_logits
 
 
-class Geometric(Distribution):
+class Geometric(Chances):
     """Failures before the first success, 0, 1 ...; each trial succeeds with chance `probs`.
 
     >>> import tracejit
@@ -33,15 +30,8 @@ class Geometric(Distribution):
     support = constraints.nonnegative_integer
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
-        given_one(probs, logits)
-        if probs is not None:
-            self._given = "probs"
-            (self.probs,) = broadcast_all(probs)
-        else:
-            self._given = "logits"
-            (self.logits,) = broadcast_all(logits)
-        param = self.probs if self._given == "probs" else self.logits
-        super().__init__(param.shape, validate_args=validate_args)
+        self._keep(probs, logits)
+        super().__init__(self._param.shape, validate_args=validate_args)
         if self._validate_args and self._given == "probs":
             value = self.probs
             require(value > 0, lambda: (
@@ -49,19 +39,8 @@ class Geometric(Distribution):
                 f"of distribution {self!r} to be positive but found invalid values:\n"
                 f"{value[value <= 0]}"))
 
-    @Derived
-    def logits(self) -> Any:
-        """log(probs / (1 - probs))."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @Derived
-    def probs(self) -> Any:
-        """sigmoid(logits)."""
-        return logits_to_probs(self.logits, is_binary=True)
-
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        param = self.probs if self._given == "probs" else self.logits
-        given = {self._given: param.expand(batch_shape)}
+        given = {self._given: self._param.expand(batch_shape)}
         return expanded(self, Geometric, _instance, batch_shape, _given=self._given, **given)
 
     @property

@@ -1,0 +1,46 @@
+"""Distributions of events that happen or do not: their chance, given as such or by its logit.
+
+In: `probs` or `logits`. Out: `Chances`, which keeps the one that was given and computes the other.
+Called by Bernoulli, Binomial, Geometric and NegativeBinomial, which are such.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.distributions.distribution import Distribution
+from tracejit.distributions.utils import (
+    broadcast_all,
+    given_one,
+    logits_to_probs,
+    probs_to_logits,
+)
+from tracejit.distributions.validation import Derived
+
+
+class Chances(Distribution):
+    """A distribution with `probs` or `logits`."""
+
+    _given: str
+
+    def _keep(self, probs: Any, logits: Any, *others: Any) -> tuple[Any, ...]:
+        """Keep what is given; it and the others have one shape then, and these are returned."""
+        given_one(probs, logits)
+        self._given = "logits" if probs is None else "probs"
+        *rest, param = broadcast_all(*others, logits if probs is None else probs)
+        setattr(self, self._given, param)
+        return tuple(rest)
+
+    @Derived
+    def logits(self) -> Any:
+        """log(probs / (1 - probs))."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @Derived
+    def probs(self) -> Any:
+        """sigmoid(logits)."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def _param(self) -> Any:
+        return self.probs if self._given == "probs" else self.logits
