@@ -1,0 +1,42 @@
+"""Distributions of |x| where x is distributed evenly around 0.
+
+In: the distribution of x. Out: `Folded`, with what follows from it alone. Called by HalfCauchy and
+HalfNormal, which are such.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tracejit
+from tracejit.distributions import constraints
+from tracejit.distributions.transformed_distribution import TransformedDistribution
+
+
+class Folded(TransformedDistribution):
+    """The distribution of |x|; `base_dist` is that of x."""
+
+    arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True  # type: ignore[assignment]
+
+    @property
+    def scale(self) -> Any:
+        """The scale of the distribution of x."""
+        return self.base_dist.scale
+
+    @property
+    def mode(self) -> Any:
+        return tracejit.zeros_like(self.scale)
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return 2 * self.base_dist.cdf(value) - 1
+
+    def icdf(self, prob: Any) -> Any:
+        return self.base_dist.icdf((prob + 1) / 2)
+
+    def entropy(self) -> Any:
+        return self.base_dist.entropy() - math.log(2)
