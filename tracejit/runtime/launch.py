@@ -30,11 +30,10 @@ Launch = Callable[[Sequence[Any], tuple], list[Any]]
 
 
 @functools.cache
-def launcher(kinds: str, outputs: int, held: bool) -> Launch:
+def launcher(kinds: str, outputs: int) -> Launch:
     """`launch(inputs, plan)` -> output tensors.
 
     kinds  of each input, `t`: a tensor, `d`: a float, `q`: an int
-    held   the call is short: it runs under the interpreter's lock
     """
     given = [f"i{k}" for k in range(len(kinds))]
     fixed = [f"z{k}" for k, kind in enumerate(kinds) if kind == "t"]
@@ -63,6 +62,7 @@ def launcher(kinds: str, outputs: int, held: bool) -> Launch:
 def native_launcher(outputs: int, held: bool, spare: bool) -> Launch:
     """`launch(inputs, plan)` -> output tensors and more, by the functions of `native_start`.
 
+    held   the call is short: it runs under the interpreter's lock
     spare  outputs are small: Storages of earlier calls serve again
     """
     if outputs <= _UNROLLED:
@@ -174,9 +174,9 @@ def plan_of(
         x._dtype.itemsize if isinstance(x, Tensor) else number_word(kind)
         for x, kind in zip(inputs, kinds)
     ]
-    held = native.call is native.runner.hold
     plan = [binding.frames, native.frame]
     if available(kinds):
+        held = native.call is native.runner.hold
         spare = all(nbytes <= SMALL for _, nbytes in native.outputs)
         names = ["start"] if held else ["place", "follow"]
         begin = functools.partial(_begin, names, words, types)
@@ -189,7 +189,7 @@ def plan_of(
     plan += [native.pack, native.call, executable.failure, *(size for size in words if size > 0)]
     for (take, nbytes), kind in zip(native.outputs, types):
         plan += [take, nbytes, kind]
-    return launcher(kinds, len(types), held), tuple(plan)
+    return launcher(kinds, len(types)), tuple(plan)
 
 
 def _know_addresses(inputs: Sequence[Any]) -> None:
