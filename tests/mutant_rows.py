@@ -246,9 +246,9 @@ CAPTURE = [
     Mutant(
         "capture",
         "overlapping arguments are taken as disjoint",
-        "tracejit/runtime/entry.py",
-        "if start < end and (written or next_written):",
-        "if False:",
+        "tracejit/runtime/apart.py",
+        "self.overlap |= start < (end if written else written_end)",
+        "pass",
         _PROGRAMS,
     ),
     Mutant(

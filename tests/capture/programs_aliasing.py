@@ -46,6 +46,35 @@ def overlap_only_later(jit):
     return out
 
 
+def overlap_across_another(jit):
+    """What overlaps the written memory begins before a third one that ends before it."""
+    @jit
+    def f(a, b, c):
+        c.add_(10)
+        return a * 1, b * 1
+
+    x = tj.arange(10.0)
+    apart = [tj.arange(10.0), tj.ones(2), tj.zeros(3)]
+    return [f(*apart), *apart, f(x, x[1:3], x[5:8]), x]
+
+
+def overlap_after_many_calls(jit):
+    """What a snapshot vouches for is written; arguments lie elsewhere in each call, then in it."""
+    kept, rows = tj.zeros(4), tj.arange(24.0)
+
+    @jit
+    def f(a, b):
+        kept.add_(a)
+        return kept * b
+
+    out = [f(rows[k : k + 4], rows[20:24]) for k in range(8)]
+    out += [f(rows[0:4], kept), f(kept, rows[0:4]), f(kept, kept), f(rows[2:6], kept[:4])]
+    array = np.ones(4, np.float32)
+    own = tj.from_numpy(array)
+    out += [f(rows[4:8], own), f(own, rows[4:8]), kept]
+    return out
+
+
 def numpy_shares_memory(jit):
     @jit
     def f(x):

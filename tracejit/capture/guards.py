@@ -68,7 +68,9 @@ class Guards:
             "active": active,
             "default_dtype": get_default_dtype,
             "autocast": autocast.switches,
+            "used": autocast.used,
             "default": devices.default,
+            "asked": devices.asked,
             "copysign": math.copysign,
             "is_leaf": is_leaf,
             "hooks_of": hooks_of,
@@ -96,7 +98,7 @@ class Guards:
         apart = self._distinct(distinct)
         del self.is_runtime, self.entered, self.tensor_places  # the caller's
         found = f"({', '.join(names)}{',' if names else ''})"
-        result = f"return {found}, ({''.join(key + ', ' for key in keys if key)}), None"
+        result = f"return {found}, ({''.join(key + ', ' for key in keys if key)}), None, None"
         self.source = check_text("check(arguments)", [*self.lines, result], "0")
         namespace = self.constants
         exec(compile(self.source, "<guards>", "exec"), namespace)  # our own text, made above
@@ -110,8 +112,8 @@ class Guards:
         del self.variables, self.lines, self.spans
 
     def find(self, arguments: tuple) -> Any:
-        """(inputs, what their binding depends on, the snapshot that vouches for the others), or the
-        number of the place that differs."""
+        """(inputs, what their binding depends on, the snapshot that vouches for the others, where
+        what it does not vouch for lies), or the number of the place that differs."""
         shortcut = self.shortcut
         found = None if shortcut.snapshot is None else shortcut.find(arguments)
         if found is None:
@@ -147,15 +149,17 @@ class Guards:
             f"default_dtype() is not {default}", None, f"default dtype is {get_default_dtype()}"
         )
         casting = self._constant(autocast.switches.state)
+        since = "used.ever and " if autocast.switches.state == autocast.State() else ""
         on = "on" if autocast.switches.on else "off"
         self._fail(
-            f"autocast.state is not {casting} and autocast.state != {casting}",
+            f"{since}autocast.state is not {casting} and autocast.state != {casting}",
             None,
             f"autocast is {on}",
         )
         place = self._constant(devices.default.place)
+        since = "asked.ever and " if devices.default.place is None else ""
         self._fail(
-            f"default.place is not {place} and default.place != {place}",
+            f"{since}default.place is not {place} and default.place != {place}",
             None,
             f"default device is {devices.get_default_device()}",
         )

@@ -90,9 +90,10 @@ class Shortcut:
             if place.how == "argument" and place.kind in ("tensor", "primitive")
         }
         self.ready = False
+        self.placed = False  # whether it matters where inputs lie
 
     def find(self, arguments: tuple) -> tuple | None:
-        """(inputs, what their binding depends on) where nothing differs; None: ask in full."""
+        """What `Guards.find` gives, where nothing differs; None: ask in full."""
         snapshot = self.snapshot
         if snapshot is None:
             return None
@@ -158,6 +159,9 @@ class Shortcut:
         given = [self.variables[k] for k in coverage.roots]
         given += [self.inputs[n][1] for n in others]
         keys = [self.keys[n] for n in others if self.keys[n]]
+        moving = [self.inputs[n][1] for n in others if numbers[n] is not None
+                  and self.places[numbers[n]].kind == "tensor"]  # type: ignore[index]
+        places = "".join(f"{name}._storage._ptr, {name}._offset, " for name in moving)
         moved = [f"id({self.variables[k]})" for k in self._apart() if k not in coverage.checks]
         again = [f"if len({{{', '.join(moved)}}}) != {len(moved)} "
                  f"or not snapshot.ids.isdisjoint(({', '.join(moved)},)): return None"]
@@ -167,7 +171,8 @@ class Shortcut:
             *again,
             f"inputs = snapshot.compare({', '.join(given)})",
             "if inputs is None: return None",
-            f"return inputs, ({''.join(key + ', ' for key in keys)}), snapshot",
+            f"return inputs, ({''.join(key + ', ' for key in keys)}), snapshot, "
+            + (f"({places})" if self.placed else "None"),
         ]
         text = check_text("fast(arguments, snapshot)", body, "None")
         exec(compile(text, "<guards>", "exec"), self.constants)  # our own text, made above

@@ -151,28 +151,27 @@ def type_of(x: TensorState) -> TensorType:
     return TensorType(x._dtype, shape_of(x), x._device)
 
 
+_NO_OUTPUTS: frozenset[int] = frozenset()
+
+
 class CustomNode(Node):
     """One node for a whole computation whose backward is a callable (a compiled call)."""
 
-    __slots__ = ("backward", "saved", "output_types", "freeing", "arrived", "over")
+    __slots__ = ("backward", "saved", "output_count", "freeing", "arrived", "over")
 
     def __init__(self, edges: tuple[Edge, ...], backward: Callable | None, saved: tuple,
-                 output_types: tuple):
+                 output_count: int):
         super().__init__(edges)
-        self.backward, self.saved, self.output_types = backward, saved, output_types
+        self.backward, self.saved, self.output_count = backward, saved, output_count
         self.freeing: Sequence[frozenset[int]] | None = None
-        self.arrived: set[int] = set()  # outputs with a gradient in this backward
-        self.over: set[int] = set()  # and in earlier ones
-
-    @property
-    def output_count(self) -> int:  # type: ignore[override]
-        return len(self.output_types)
+        self.arrived = _NO_OUTPUTS  # those with a gradient in this backward
+        self.over = _NO_OUTPUTS  # and in earlier ones
 
     def apply(self, grads: list) -> Sequence[Any]:
         if self.backward is None:
             raise RuntimeError(FREED)
         if self.freeing is not None:
-            self.arrived = {k for k, grad in enumerate(grads) if grad is not None}
+            self.arrived = frozenset([k for k, grad in enumerate(grads) if grad is not None])
             if any(self.freeing[k] & self.over for k in self.arrived):
                 raise RuntimeError(FREED)
         for x in self.saved:
@@ -217,7 +216,7 @@ def record_custom(name: str, inputs: Sequence[Any], outputs: Sequence[Any], back
     if cls is None:
         cls = _custom_classes[name] = type(name, (CustomNode,), {"__slots__": ()})
     kept = tuple([Saved(x) for x in saved])
-    node = cls(edges, backward, kept, tuple([type_of(x) for x in outputs]))
+    node = cls(edges, backward, kept, len(outputs))
     node.freeing = freeing
     for k, x in enumerate(outputs):
         if x._dtype.category >= FLOATING:

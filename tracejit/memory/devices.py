@@ -84,6 +84,7 @@ class device:
         return (device, (self.type, self.index))
 
     def __enter__(self) -> device:
+        asked.ever = True
         default.outer.append(default.place)
         default.place = self
         return self
@@ -115,6 +116,15 @@ class _Default(threading.local):
 default = _Default()
 
 
+class _Asked:
+    """Whether any thread ever asked for a default device: until then nobody need look."""
+
+    ever = False
+
+
+asked = _Asked()
+
+
 def set_default_device(device: Any) -> None:
     """Make a device the place of new tensors that name none, in this thread; None is the CPU.
 
@@ -124,6 +134,7 @@ def set_default_device(device: Any) -> None:
     device(type='cpu')
     >>> tracejit.set_default_device(None)
     """
+    asked.ever = True
     default.place = None if device is None else as_device(device)
 
 
@@ -142,6 +153,8 @@ def makes_tensors(function: Any) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if not asked.ever:
+            return function(*args, **kwargs)
         if default.place is not None and kwargs.get("device") is None and not _placed(kwargs):
             kwargs["device"] = default.place
         return function(*args, **kwargs)

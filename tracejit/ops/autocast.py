@@ -42,8 +42,18 @@ class _Switches(threading.local):
 switches = _Switches()
 
 
+class _Used:
+    """Whether any thread ever switched: until then nobody need look."""
+
+    ever = False
+
+
+used = _Used()
+
+
 def switch(state: State) -> None:
     """Switch as a state says."""
+    used.ever = True
     switches.state = state
     switches.on = state.cpu or state.cuda
 
@@ -78,7 +88,7 @@ def autocasts(cpu: str | None = None, cuda: str | None = None) -> Callable[[Any]
     def decorate(function: Any) -> Any:
         @functools.wraps(function)
         def call(*arguments: Any, **named: Any) -> Any:
-            if switches.on:
+            if used.ever and switches.on:
                 return cast_call(function, policy, arguments, named)
             return function(*arguments, **named)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tracejit.capture.aliasing import concrete, extent
+from tracejit.capture.aliasing import concrete
 from tracejit.capture.guards import Guards, Miss, current
 from tracejit.capture.materialise import laid_out
 from tracejit.capture.results import Effect, Recipe, Replay, ResultNumber, SetGrad
@@ -23,6 +23,7 @@ from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import evaluate
 from tracejit.memory.storage import readonly
 from tracejit.runtime import native_guard  # noqa: F401  installs the comparer
+from tracejit.runtime.apart import Apart
 from tracejit.runtime.later_backward import Backward, attach_backward, record_freed
 from tracejit.runtime.launch import outputs_after, plan_of
 from tracejit.runtime.nan_check import NanFound
@@ -71,7 +72,6 @@ class Entry:
     versions: list[tuple[int, int]] = field(default_factory=list)  # (output, writes to a result)
     united: Sequence[tuple[int, int | Recipe, Recipe]] = ()  # (output, what it is if so, flag)
     strewn: Sequence[tuple[int, tuple]] = ()  # (output, its strides)
-    disjoint_known: set[tuple] = field(default_factory=set)
     last: tuple[Any, Any, Bound] | None = None  # what the binding of the last call was chosen by
 
     def __post_init__(self) -> None:
@@ -104,8 +104,11 @@ class Entry:
             and all(type(result.root) is int for result in self.results)
         )
         self.plans: dict[Bound, tuple | None] = {}
-        self.moving: tuple[Any, list[int]] = (None, [])  # inputs that a snapshot does not fix
-        self.disjoint_last: tuple = ()
+        # Inputs that the program writes are nobody else's: found at these places, in calls like
+        # the last, and as long as no memory became read-only.
+        self.apart = Apart([number for number, _ in self.written])
+        self.apart_at: tuple[Any, int, set[tuple | None]] = (None, 0, set())
+        self.guards.shortcut.placed = bool(self.written)
 
     def find(self, arguments: tuple) -> tuple[Sequence[Any], Bound, Any] | None:
         """Graph inputs, their binding and what is known of their addresses; None where this entry
@@ -113,7 +116,7 @@ class Entry:
         found = self.guards.find(arguments)
         if type(found) is int:
             return None
-        inputs, key, snapshot = found
+        inputs, key, snapshot, places = found
         last = self.last
         bound: Bound | None
         if last is not None and last[1] is snapshot and last[0] == key:
@@ -122,10 +125,30 @@ class Entry:
             bound = self.segment.bind(inputs)
             if bound is None:
                 return None
-            self.last = key, snapshot, bound
-        if self.exclusive and not self.disjoint(inputs, snapshot):
-            return None
+            self.last = last = key, snapshot, bound
+        if self.exclusive:
+            like, count, known = self.apart_at
+            if like is not last or places not in known or count != readonly.count:
+                if not self.exclusively(inputs, snapshot):
+                    return None
+                self._note_apart(places, last)
         return inputs, bound, snapshot
+
+    def exclusively(self, inputs: Sequence[Any], snapshot: Any = None) -> bool:
+        """Whether memory this program writes overlaps no other input, and generators it draws from
+        are as many as there were."""
+        if len(self.draws) > 1 and len({id(inputs[n]) for n, _ in self.draws}) < len(self.draws):
+            return False
+        return not self.written or self.apart.holds(inputs, snapshot)
+
+    def _note_apart(self, places: tuple | None, last: tuple) -> None:
+        if places is None or None in places or len(self.draws) > 1:
+            return
+        like, count, known = self.apart_at
+        if like is not last or count != readonly.count or len(known) > 64:
+            self.apart_at = last, readonly.count, {places}
+        else:
+            known.add(places)
 
     def replay(
         self,
@@ -306,45 +329,12 @@ class Entry:
             values[number] = values[number].array.copy()
         return values
 
-    def disjoint(self, inputs: Sequence[Any], snapshot: Any = None) -> bool:
-        """Whether memory this program writes overlaps no other input (checked once per set of
-        addresses), and generators it draws from are as many as there were."""
-        if len(self.draws) > 1 and len({id(inputs[n]) for n, _ in self.draws}) < len(self.draws):
-            return False
-        if not self.written:
-            return True
-        if snapshot is None:
-            moving = [x for x in inputs if isinstance(x, Tensor)]
-        else:
-            vouched, numbers = self.moving
-            if vouched is not snapshot:
-                numbers = [k for k in snapshot.loose if isinstance(inputs[k], Tensor)]
-                self.moving = snapshot, numbers
-            moving = [inputs[k] for k in numbers]
-        key = (readonly.count, snapshot, *[place_of(x) for x in moving])
-        if key == self.disjoint_last or key in self.disjoint_known:
-            self.disjoint_last = key
-            return True
-        written_inputs = {number for number, _ in self.written}
-        if any(inputs[number]._storage.readonly for number in written_inputs):
-            return False
-        spans = sorted(
-            (*extent(x), k in written_inputs) for k, x in enumerate(inputs) if isinstance(x, Tensor)
-        )
-        for (_, end, written), (start, _, next_written) in zip(spans, spans[1:]):
-            if start < end and (written or next_written):
-                return False
-        if len(self.disjoint_known) > 64:
-            self.disjoint_known.clear()
-        self.disjoint_known.add(key)
-        return True
-
     def miss(self, arguments: tuple) -> Miss:
         """Why this entry does not serve a call."""
         found = self.guards.check(arguments)
         if type(found) is int:
             return self.guards.explain(found, arguments)
-        inputs, _, _ = found
+        inputs, *_ = found
         guard = self.segment.failing_guard(inputs)
         if guard is not None:
             values = self.segment.sizes(inputs)
@@ -403,8 +393,3 @@ def entered(error: BaseException, effect: Effect) -> bool:
         trace = trace.tb_next
     return trace is not None
 
-
-def place_of(x: Any) -> tuple:
-    """Where a tensor's elements lie."""
-    storage = x._storage
-    return storage._ptr or storage.ptr, x._offset, x._shape, x._strides

@@ -19,7 +19,7 @@ from tracejit.autodiff.absent import without
 from tracejit.eager.recording import active
 from tracejit.eager.saved import check_version, version_of
 from tracejit.eager.state import of_array
-from tracejit.eager.tape import CustomNode, record_custom, type_of
+from tracejit.eager.tape import CustomNode, record_custom
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.interpret import interpret
@@ -71,7 +71,7 @@ class CompiledBackward(CustomNode):
 
 def record_freed(tensor: Tensor) -> None:
     """Give a tensor such a history: a further backward raises, as in eager mode."""
-    node = CompiledBackward((), None, (), (type_of(tensor),))
+    node = CompiledBackward((), None, (), 1)
     tensor._node, tensor._output_nr, tensor._requires_grad = node, 0, True
 
 
