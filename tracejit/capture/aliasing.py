@@ -16,7 +16,7 @@ import numpy as np
 from tracejit.capture.breaks import leaked
 from tracejit.eager.state import strides_of
 from tracejit.ir.graph import Graph, Location, Value
-from tracejit.ir.sizes import Size, evaluate
+from tracejit.ir.sizes import Scope, Size, evaluate
 from tracejit.ops.movement import VIEW_INVERSE
 from tracejit.ops.record import Op
 
@@ -115,6 +115,14 @@ class Traced:
         """The state of a view of this tensor."""
         return Traced(self.recorder, self.memory, (*self.views, (op, operands, attributes)), value)
 
+    @property
+    def dense(self) -> bool:
+        """Whether it is all of its memory, in order."""
+        memory = self.memory
+        if self.views or memory.owner is None:
+            return not self.views and memory.strides is None
+        return bool(memory.owner.array.flags["C_CONTIGUOUS"])
+
     def settle_layout(self) -> None:
         """From here on the program serves only the sizes and strides that this tensor has."""
         root = self.memory.value if self.memory.input is None else self.memory.input
@@ -159,6 +167,13 @@ def _generic_sizes(graph: Graph) -> dict[str, int] | None:
     """Sizes of at least 2 where the example has 0 or 1; None where what was asked of them rules
     that out."""
     scope = graph.scope
+    asked = (len(scope.hints), len(scope.guards), scope.learnt)
+    if scope.generic is None or scope.generic[0] != asked:
+        scope.generic = (asked, _satisfying(scope))
+    return scope.generic[1]
+
+
+def _satisfying(scope: Scope) -> dict[str, int] | None:
     values = {name: max(hint, 2) for name, hint in scope.hints.items()}
     for name in values.keys() & scope.equal.keys():
         values[name] = evaluate(scope.resolve(Size({(name,): 1}, scope)), values)

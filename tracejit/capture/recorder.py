@@ -164,6 +164,8 @@ class Recorder:
     def repeated(self, tensor: Tensor) -> list:
         """Sizes of the dimensions along which the example's elements share memory."""
         traced = self.laid_out(tensor)
+        if traced.dense:
+            return []
         return [n for n, s in zip(traced.shape, traced.layout().strides) if s == 0]
 
     def is_contiguous(self, tensor: Tensor) -> bool:

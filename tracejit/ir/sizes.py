@@ -63,6 +63,7 @@ class Scope:
     asked: set[str] = field(default_factory=set, repr=False, compare=False)  # texts of `guards`
     functions: list[tuple] = field(default_factory=list, repr=False, compare=False)  # of `equal`
     learnt: int = 0  # changes whenever `equal` does: what was resolved before may not be any more
+    generic: tuple | None = field(default=None, repr=False, compare=False)  # see `aliasing.py`
 
     def symbol(self, hint: int, name: str | None = None) -> Size:
         """A new symbol whose example value is `hint`."""
@@ -83,10 +84,9 @@ class Scope:
         return size if size._known is None else size._known
 
     def _replaced(self, size: SizeLike) -> SizeLike:
-        while any(atom in self.equal for atom in atoms_of(size)):
-            size = substitute(size, self.equal, self)
-            if type(size) is not Size:
-                return size
+        while known := {a: self.equal[a] for a in atoms_of(size) if a in self.equal}:
+            # What an atom equals is resolved first: each answer is kept, however long the chain.
+            size = substitute(size, {a: self.resolve(s) for a, s in known.items()}, self)
         return size
 
     def learn(self, atom: Atom, size: SizeLike) -> None:
@@ -125,8 +125,8 @@ class Scope:
 
     def restore(self, known: tuple[list[SizeGuard], dict[Atom, SizeLike]]) -> None:
         """Forget what was asked since `snapshot`."""
-        self.guards[:] = known[0]
-        if len(known[1]) != len(self.equal):
+        if len(known[0]) != len(self.guards) or len(known[1]) != len(self.equal):
+            self.guards[:] = known[0]
             self.equal = dict(known[1])
             self.learnt += 1
 

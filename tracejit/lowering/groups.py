@@ -58,6 +58,17 @@ def reaches(start: Iterable[Group], goal: Group, skip: Group | None = None) -> b
     return False
 
 
+def dependents(group: Group) -> set[Group]:
+    """All that depends on a group, with the group itself."""
+    found = {group}
+    stack = [group]
+    while stack:
+        new = stack.pop().after - found
+        found |= new
+        stack += new
+    return found
+
+
 class Extents(NamedTuple):
     """A shape without its dimensions of 1, and how many elements its leading dimensions have."""
 

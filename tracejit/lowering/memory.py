@@ -14,7 +14,7 @@ from typing import Any
 
 from tracejit.ir.graph import Graph, Value
 from tracejit.lowering.fuse import in_order
-from tracejit.lowering.groups import Group, count, reaches
+from tracejit.lowering.groups import Group, count, dependents
 from tracejit.lowering.index import product, resolved, same_size
 from tracejit.lowering.loops import Nest, lay_out
 from tracejit.lowering.program import Buffer
@@ -110,7 +110,7 @@ class _Assignment:
             return False
         before = [r for r in self.readers.get(target, []) if r is not group]
         before += [g for g in self.groups if g is not group and self._may_fail(g)]
-        if self._may_fail(group) or any(reaches([group], g) for g in before):
+        if self._may_fail(group) or not dependents(group).isdisjoint(before):
             return False
         for g in before:
             g.after.add(group)
