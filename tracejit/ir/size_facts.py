@@ -1,13 +1,16 @@
 """What the terms of a symbolic size say by themselves.
 
-In: the terms of a difference of sizes. Out: whether its sign is certain; which atoms it could be
-solved for, were it known to be 0. Called by `Scope`, which decides and learns.
+In: the terms of a size, often of a difference. Out: its atoms; whether its sign is certain; which
+atoms it could be solved for, were it known to be 0. Called by `Scope`, which decides and learns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
+
+from tracejit.ir.size_text import FrozenSize
 
 Terms = dict[tuple[Any, ...], int]  # coefficients by monomial, a monomial being a tuple of atoms
 
@@ -46,3 +49,19 @@ def solvable(terms: Terms) -> Iterator[tuple[Any, int]]:
     single = [(m[0], c) for m, c in ordered if len(m) == 1 and abs(c) == 1]
     yield from (found for found in single if isinstance(found[0], str))
     yield from (found for found in single if not isinstance(found[0], str))
+
+
+def atoms_in(monomials: Iterable[tuple[Any, ...]]) -> frozenset[Any]:
+    """The atoms of some monomials, those within functions of sizes too."""
+    found = {atom for monomial in monomials for atom in monomial}
+    for atom in list(found):
+        if isinstance(atom, tuple):
+            found |= atoms_within(atom)
+    return frozenset(found)
+
+
+@lru_cache(2048)
+def atoms_within(function: tuple) -> frozenset[Any]:
+    """The atoms of the operands of a function of sizes."""
+    operands = [frozen[0] for frozen in function[1:] if isinstance(frozen, FrozenSize)]
+    return atoms_in(monomial for key in operands for monomial, _ in key)

@@ -15,7 +15,7 @@ from functools import cached_property
 from numbers import Number
 from typing import Any
 
-from tracejit.ir.size_facts import factors_of_one, known_sign, solvable
+from tracejit.ir.size_facts import atoms_in, atoms_within, factors_of_one, known_sign, solvable
 from tracejit.ir.size_text import FrozenSize, size_text
 
 Atom = str | tuple  # "s0", or ("floordiv" | "mod" | "max" | "min", Size | int, Size | int)
@@ -171,11 +171,12 @@ _NEGATED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 class Size:
     """An integer polynomial over symbols; comparing answers by example and records a guard."""
 
-    __slots__ = ("terms", "scope", "_key", "_known", "_learnt")
+    __slots__ = ("terms", "scope", "_key", "_atoms", "_known", "_learnt")
 
     def __init__(self, terms: dict[tuple[Atom, ...], int], scope: Scope):
         self.terms, self.scope = terms, scope
         self._key: tuple | None = None
+        self._atoms: frozenset[Atom] | None = None
         self._known: SizeLike = None  # what it resolves to, None: itself ...
         self._learnt = -1  # ... when its scope had learnt this much
 
@@ -435,17 +436,13 @@ def symbols_of(size: SizeLike) -> set[str]:
     return {atom for atom in atoms_of(size) if isinstance(atom, str)}
 
 
-def atoms_of(size: SizeLike) -> set[Atom]:
+def atoms_of(size: SizeLike) -> frozenset[Atom]:
     """The symbols and functions of sizes that a size is made of, those within others too."""
-    found: set[Atom] = set()
-    if type(size) is Size:
-        for monomial in size.terms:
-            for atom in monomial:
-                found.add(atom)
-                if not isinstance(atom, str):
-                    found |= atoms_of(_thaw(atom[1], size.scope))
-                    found |= atoms_of(_thaw(atom[2], size.scope))
-    return found
+    if type(size) is not Size:
+        return frozenset()
+    if size._atoms is None:
+        size._atoms = atoms_in(size.terms)
+    return size._atoms
 
 
 def substitute(size: SizeLike, values: Mapping[Atom, SizeLike], scope: Scope) -> SizeLike:
@@ -458,7 +455,7 @@ def substitute(size: SizeLike, values: Mapping[Atom, SizeLike], scope: Scope) ->
         for atom in monomial:
             if atom in values:
                 factor = values[atom]
-            elif isinstance(atom, str):
+            elif isinstance(atom, str) or atoms_within(atom).isdisjoint(values):
                 factor = Size({(atom,): 1}, scope)
             else:
                 left = substitute(_thaw(atom[1], scope), values, scope)

@@ -86,11 +86,12 @@ class Scheduler:
 
     def _fuse_order(self, unit: Unit) -> None:
         """From now on who depends on one of them depends on all of them."""
-        after = set().union(*(g.after for g in unit.groups))
+        members = set(unit.groups)
+        after = set().union(*(g.after for g in members))
         for g in self.memory.order:
-            if g.after & set(unit.groups):
-                g.after |= set(unit.groups)
-        for g in unit.groups:
+            if not g.after.isdisjoint(members):
+                g.after |= members
+        for g in members:
             g.after = set(after)
 
     def _ordered(self, units: Sequence[Unit]) -> list[Unit]:
