@@ -32,6 +32,36 @@ def test_floats_meet_tensors(mode):
     assert report.compiles == 1, report
 
 
+def made_of(n, kind):
+    filled = tj.zeros(2, dtype=kind or tj.float32).fill_(n)
+    return tj.tensor(n, dtype=kind), tj.tensor([[n, 1], [True, n]], dtype=kind), filled
+
+
+@pytest.mark.parametrize("dtype", [None, "float32", "float16", "float64", "int64", "bool"])
+@pytest.mark.parametrize("mode", ["graph", "compiled"])
+def test_tensors_are_made_of_numbers(dtype, mode):
+    kind = None if dtype is None else getattr(tj, dtype)
+    report = same(lambda n: made_of(n, kind), INTS, mode)
+    assert report.compiles == 1, report
+    if dtype != "int64":  # into which no infinity goes
+        report = same(lambda v: made_of(v, kind), FLOATS, mode)
+        assert report.compiles == 1, report
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
+def test_tensors_are_made_of_numbers_that_may_not_fit(dtype):
+    same(lambda n: made_of(n, getattr(tj, dtype)), [1, -3, 100, 200, 300, -300, 2**40, -(2**63)])
+
+
+def test_tensors_are_made_of_numbers_and_sizes():
+    x = tj.ones(3, 2)
+    report = same(lambda n: (tj.tensor([x.shape[0], n]), tj.tensor(x.shape), tj.tensor((n, 0.5)),
+                             tj.as_tensor([n])), INTS)
+    assert report.compiles == 1, report
+    same(lambda n: tj.tensor([n, [1]]), [1, 2])
+    same(lambda n: tj.tensor([n, 2**63]), [1, 2])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int8"])
 def test_ints_beyond_64_bits(dtype):
     x = tj.tensor([1, 2]).to(getattr(tj, dtype))

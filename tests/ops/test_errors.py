@@ -149,3 +149,21 @@ def test_fills_that_do_not_fit():
         with pytest.raises(RuntimeError, match=f"converted to type {name} without overflow"):
             full((2,), value, dtype=dtype)
     assert full((), -128, dtype=int8).item() == -128
+
+
+def test_numbers_that_an_integer_dtype_has_not():
+    from tracejit import bool as bool_
+    from tracejit import int8, int64, tensor, uint8
+
+    for data in (300, [1, -129], 127.5, [[float("nan")]], float("inf"), -float("inf")):
+        with pytest.raises(RuntimeError, match="to type int8 without overflow"):
+            tensor(data, dtype=int8)
+    with pytest.raises(RuntimeError, match="to type int64 without overflow"):
+        tensor(float("nan"), dtype=int64)
+    with pytest.raises(RuntimeError, match="to type uint8 without overflow"):
+        tensor([-256], dtype=uint8)
+    for data in (2**63, [2**63], [[1, 2**63]]):
+        with pytest.raises(ValueError, match="Overflow when unpacking long long"):
+            tensor(data)
+    assert tensor([-1, 255], dtype=uint8).tolist() == [255, 255]
+    assert tensor([300, 0], dtype=bool_).tolist() == [True, False]

@@ -17,15 +17,16 @@ from tracejit.eager.state import TensorState, of_array, of_result
 from tracejit.memory import CPU, as_device
 from tracejit.memory.devices import default, makes_tensors
 from tracejit.ops import creation
+from tracejit.ops.joining import stack
 from tracejit.ops.types import (
     FLOATING,
     INTEGER,
     complex64,
     complex128,
     dtype,
-    dtype_of_number,
     dtype_of_numpy,
     float64,
+    int64,
     get_default_dtype,
 )
 
@@ -71,11 +72,10 @@ def new_tensor(data: Any, kind: dtype | None = None, device: Any = None) -> Any:
     recorder = active.recorder
     if type(data) is complex:
         _check_real(kind)
-    if type(data) is int and not -(1 << 63) <= data < 1 << 63:
-        raise ValueError("Overflow when unpacking long long")
-    if recorder is not None and not hasattr(data, "__len__") and not isinstance(data, np.generic):
-        return creation.full_of(None, (), data, kind or dtype_of_number(data), device)
     if recorder is not None:
+        made = _of_runtime_numbers(data, kind, device)
+        if made is not None:
+            return made
         data = recorder.plain(data)
     made = of_result(as_array(data, kind), kind or None, CPU)  # type: ignore[arg-type]
     if kind is None:
@@ -85,6 +85,39 @@ def new_tensor(data: Any, kind: dtype | None = None, device: Any = None) -> Any:
     if recorder is not None:
         made = recorder.constant(made)
     return made if device is None else made.to(as_device(device))
+
+
+_PIECES = 64  # elements that are still joined one by one
+
+
+def _of_runtime_numbers(data: Any, kind: dtype | None, device: Any) -> Any:
+    """A tensor of nested numbers of which some are known only when a program runs; None for data of
+    another kind."""
+    shape: list[int] = []
+    leaves = [data]
+    while leaves and all(isinstance(x, (list, tuple)) for x in leaves):
+        shape.append(len(leaves[0]))
+        if any(len(x) != shape[-1] for x in leaves):
+            return None
+        leaves = [y for x in leaves for y in x]
+    numbers = all(_is_runtime(x) or type(x) in (bool, int, float) for x in leaves)
+    beyond = any(type(x) is int and not -(1 << 63) <= x < 1 << 63 for x in leaves)
+    if not numbers or beyond or len(leaves) > _PIECES or not any(map(_is_runtime, leaves)):
+        return None
+    floating = any(type(x) is float or getattr(x, "dtype", None) is float64 for x in leaves)
+    if kind is None:
+        kind = get_default_dtype() if floating else int64
+    if kind.category == INTEGER:
+        if floating:
+            return None
+        leaves = [creation.fitting(x, kind, kind.name) for x in leaves]
+    made = [creation.filled((), x, kind, device, None) for x in leaves]
+    return stack(made).reshape(shape) if shape else made[0]
+
+
+def _is_runtime(x: Any) -> bool:
+    """Whether this stands for a number, or a size, of which a program does not know the value."""
+    return bool(getattr(x, "is_weak", False)) or hasattr(type(x), "same_as")
 
 
 def as_array(data: Any, kind: dtype | None) -> np.ndarray:
@@ -101,10 +134,27 @@ def as_array(data: Any, kind: dtype | None) -> np.ndarray:
         kind = _default_for(array, leaf)
     if array.dtype.kind == "c" and not isinstance(leaf, (TensorState, np.ndarray)):
         _check_real(kind)
+    if not isinstance(leaf, (TensorState, np.ndarray)):
+        if kind.category == INTEGER:
+            _check_range(array, kind)
+        elif kind.category == FLOATING and array.dtype.kind in "iu":
+            array = array.astype(np.float64)  # as Python's own numbers become floats
     if array.dtype.kind == "O":
         array = np.array(array.tolist())
     with np.errstate(all="ignore"):
         return np.array(array, dtype=kind.numpy, order="C")
+
+
+def _check_range(array: np.ndarray, kind: dtype) -> None:
+    """Errors for Python numbers of which an integer dtype has none; negative ones wrap in uint8."""
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8:
+        raise ValueError("Overflow when unpacking long long")
+    if array.dtype.kind in "if" and array.size:
+        limits = np.iinfo(kind.numpy)
+        lowest = limits.min or -limits.max
+        if not (lowest <= array.min() and array.max() <= limits.max):
+            raise RuntimeError(
+                f"value cannot be converted to type {kind.name} without overflow")
 
 
 def _check_real(kind: dtype | None) -> None:

@@ -216,5 +216,6 @@ def fill_(self: TensorState, value: Any) -> Any:
                                f"{len(shape_of(value))} dimensions.")
         return copy_(self, value)
     check_writable(self, overlap=True)
-    number = value if creation.is_int(value) else pointwise.coerce(value, self._dtype)
-    return store(self, creation.full_of(self, shape_of(self), number, self._dtype, self._device))
+    if not creation.is_int(value) and not getattr(value, "is_weak", False):
+        value = pointwise.coerce(value, self._dtype)
+    return store(self, creation.filled(shape_of(self), value, self._dtype, self._device, self))

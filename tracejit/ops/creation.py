@@ -79,11 +79,11 @@ def is_int(value: Any) -> bool:
     return kind is int or getattr(kind, "kind", None) is int or hasattr(kind, "same_as")
 
 
-def fitting(value: Any, dtype: dtype) -> Any:
+def fitting(value: Any, dtype: dtype, kind: str = "") -> Any:
     """`value` as an element of a dtype; negative ones wrap in uint8.
 
     RuntimeError if an integer dtype has no such element, OverflowError beyond 64 bits. A program
-    made for a symbolic value serves as long as that fits.
+    made for a symbolic value serves as long as that fits. `kind`: what the error calls the dtype.
 
     >>> import tracejit
     >>> fitting(-1, tracejit.uint8)
@@ -98,8 +98,8 @@ def fitting(value: Any, dtype: dtype) -> Any:
     unsigned = dtype is uint8
     highest = (1 << (8 * dtype.itemsize - (not unsigned))) - 1
     if not (-highest if unsigned else -highest - 1) <= value <= highest:
-        name = "int" if dtype.name == "int32" else f"{dtype.name}_t"
-        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+        kind = kind or ("int" if dtype.name == "int32" else f"{dtype.name}_t")
+        raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
     return value + 256 if unsigned and value < 0 else value
 
 
@@ -144,10 +144,11 @@ def full(size: Sequence[Any], fill_value: Any, *, dtype: dtype | None = None, de
     tracejit.int64
     """
     sizes = sizes_given(tuple(size) if isinstance(size, (tuple, list)) else (size,))
-    return _marked(_filled(sizes, fill_value, dtype, device, None), requires_grad)
+    return _marked(filled(sizes, fill_value, dtype, device, None), requires_grad)
 
 
-def _filled(sizes: tuple, value: Any, d: dtype | None, device: Any, like: Any) -> Any:
+def filled(sizes: tuple, value: Any, d: dtype | None, device: Any, like: Any) -> Any:
+    """A tensor of a number, which may be known only when a program runs, or of a 0-dim tensor."""
     if getattr(value, "is_weak", False):  # a runtime number counts as a Python number
         kind = d or (get_default_dtype() if value.dtype is float64 else value.dtype)
         value = fitting(value, kind) if is_int(value) else value
@@ -201,8 +202,8 @@ def full_like(input: Any, fill_value: Any, *, dtype: dtype | None = None, device
               requires_grad: bool = False) -> Any:
     """`fill_value` in the shape, dtype and device of `input`."""
     place = input.device if device is None else device
-    filled = _filled(tuple(input.shape), fill_value, dtype or input.dtype, place, input)
-    return _marked(filled, requires_grad)
+    made = filled(tuple(input.shape), fill_value, dtype or input.dtype, place, input)
+    return _marked(made, requires_grad)
 
 
 @method()
@@ -232,7 +233,7 @@ def new_full(input: Any, size: Any, fill_value: Any, *, dtype: dtype | None = No
     """`fill_value` in shape `size`, in the dtype and on the device of `input`."""
     sizes = sizes_given(tuple(size) if isinstance(size, (tuple, list)) else (size,))
     place = input.device if device is None else device
-    return _marked(_filled(sizes, fill_value, dtype or input.dtype, place, input), requires_grad)
+    return _marked(filled(sizes, fill_value, dtype or input.dtype, place, input), requires_grad)
 
 
 @method()
