@@ -26,8 +26,8 @@ from tracejit.ops.types import (
     dtype,
     dtype_of_numpy,
     float64,
-    int64,
     get_default_dtype,
+    int64,
 )
 
 NOT_FLOATING = "Only Tensors of floating point and complex dtype can require gradients"
