@@ -180,7 +180,8 @@ _COMPILING = {
 }
 _CASTING = dict.fromkeys(("autocast",), "tracejit.amp")
 _SAVING = dict.fromkeys(("load", "save"), "tracejit.serialization")
-_LATER = {**_CASTING, **_COMPILING, **_SAVING}
+_MAPPING = {"vmap": "tracejit.func"}
+_LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING}
 _SUBMODULES = (
     "amp", "config", "cpu", "datasets", "debug", "distributions", "fft", "func", "jit", "linalg",
     "logs", "nn", "optim", "safetensors", "serialization", "special", "testing", "utils",
@@ -188,7 +189,7 @@ _SUBMODULES = (
 
 
 def __getattr__(name: str) -> Any:
-    """What compiles, saves or loads data, on first use: it brings in capture and the runtime."""
+    """What compiles, maps, saves or loads, on first use: it brings in capture and the runtime."""
     import importlib
 
     if name in _SUBMODULES:

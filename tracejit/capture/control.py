@@ -67,9 +67,15 @@ _INPLACE = {
 }  # fmt: skip
 
 
+def _recorder() -> Any:
+    """Who makes control flow a part of a graph; nobody within a function that is mapped."""
+    recorder: Any = active.recorder
+    return None if recorder is None or recorder.mapped else recorder
+
+
 def _deferred(test: Any) -> bool:
     """Whether a test is a tensor whose value only the program will know."""
-    return isinstance(test, Tensor) and test._traced is not None and active.recorder is not None
+    return isinstance(test, Tensor) and test._traced is not None and _recorder() is not None
 
 
 def _decide(test: Tensor, reason: object) -> bool:
@@ -150,7 +156,7 @@ def not_(test: Any) -> Any:
 
 def is_(one: Any, other: Any) -> bool:
     """`one is other`: after a branch or a loop a value may decide which tensor a variable is."""
-    recorder: Any = active.recorder
+    recorder = _recorder()
     if recorder is None or not isinstance(one, Tensor) or not isinstance(other, Tensor):
         return one is other
     return are_one(recorder, one, other)
@@ -263,7 +269,7 @@ class Iterated:
 def iterate(function: Any, *arguments: Any, **keywords: Any) -> Any:
     """`range(...)`, `enumerate(...)`, `zip(...)`, `reversed(...)` as what a loop iterates."""
     known = function in (builtins.range, builtins.enumerate, builtins.zip, builtins.reversed)
-    if known and not keywords and active.recorder is not None:
+    if known and not keywords and _recorder() is not None:
         return Iterated(function, arguments)
     return call(function)(*arguments, **keywords)
 
@@ -277,7 +283,7 @@ def for_(iterable: Any, body: Callable[[Any], Signal], orelse: Body | None, rest
 
 def _iterations(iterable: Any, body: Callable[[Any], Signal], variables: Variables) -> Signal:
     """`for item in iterable: body(item)`: BREAK, Return, Decided, or None at its end."""
-    recorder: Any = active.recorder
+    recorder = _recorder()
     rolled = worth_rolling(iterable) if recorder is not None else None
     before: Decided | None = None  # how the first iteration ended
     peeled = False
@@ -442,7 +448,7 @@ def set_item(container: Any, key: Any, item: Any) -> None:
 
 def update_item(container: Any, key: Any, symbol: str, other: Any) -> None:
     """`container[key] += other` and the like; through a mask without selecting, where that does."""
-    if isinstance(container, Tensor) and active.recorder is not None:
+    if isinstance(container, Tensor) and _recorder() is not None:
         if update_through_mask(container, key, _INPLACE[symbol], other):
             return
     set_item(container, key, inplace(symbol, get_item(container, key), other))

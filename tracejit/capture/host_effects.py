@@ -155,7 +155,8 @@ def _shown(recorder: Any, x: Tensor) -> PendingObject:
 def deferring() -> Any:
     """The recorder, where what is done now may be put off; else None."""
     recorder: Any = active.recorder
-    return recorder if recorder is not None and recorder.defers() else None
+    mapped = recorder is not None and recorder.mapped
+    return recorder if recorder is not None and not mapped and recorder.defers() else None
 
 
 def _instead(what: str) -> None:

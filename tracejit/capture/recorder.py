@@ -50,6 +50,7 @@ class Recorder:
 
     parent: Any = None  # of a region: the recorder around
     exact = False  # the program must give eager mode's bits
+    mapped = False
 
     def __init__(
         self,
@@ -305,6 +306,13 @@ class Recorder:
         """`detach()`: the same memory through the same views, without history."""
         traced = self.traced(tensor)
         return self._wrap(Traced(self, traced.memory, traced.views, traced.read()))
+
+    def severed(self, tensor: Tensor) -> Tensor:
+        """Only this thread's tape has its history."""
+        return tensor
+
+    def hides(self, tensors: Sequence[Any]) -> None:
+        """Only one tape is at work."""
 
     # -- lifting -------------------------------------------------------------------------------
     def traced(self, tensor: Tensor) -> Traced:

@@ -14,7 +14,7 @@ from tracejit.eager import backward as backward_pass
 from tracejit.eager import hooks
 from tracejit.eager.nodes import Node, RemovableHandle, grad_fn_of
 from tracejit.eager.recording import active
-from tracejit.eager.saved import alias
+from tracejit.eager.saved import detached
 from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.tape import refresh
 from tracejit.eager.views import View, family_of
@@ -126,7 +126,7 @@ class Differentiable(TensorState):
         >>> (x * 2).detach().requires_grad
         False
         """
-        return alias(self)
+        return detached(self)
 
     def detach_(self) -> Any:
         """Forget the history of this tensor: it becomes a leaf."""
@@ -137,6 +137,8 @@ class Differentiable(TensorState):
                                "gradients are views of "
                                "DDP buckets, and hence detach_() cannot be called on these "
                                "gradients.")
+        if active.recorder is not None and active.recorder.severed(self) is not self:
+            raise NotImplementedError("detach_() of a tensor that is mapped over; use detach()")
         self._node, self._output_nr, self._requires_grad = None, 0, False
         if self._view is not None:
             self._view.generation += 1

@@ -197,6 +197,8 @@ class Function(metaclass=FunctionMeta):
                 refresh(x)
         needs = tuple(isinstance(x, TensorState) and x._requires_grad for x in args)
         tracked = active.grad_enabled and any(needs)
+        if active.recorder is not None:
+            active.recorder.hides(args)
         edges: list[Edge] = [edge_of(x) if tracked and need else None
                              for x, need in zip(args, needs)]
         node = cls._node_class(tuple(edges))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import traceback
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tracejit.eager.recording import active
@@ -143,6 +143,22 @@ def edge_of(x: TensorState) -> tuple[Node, int]:
         node = AccumulateGrad(x)
         x._node = weakref.ref(node)
     return node, x._output_nr
+
+
+def leads_elsewhere(tensors: Iterable[TensorState], own: set[Node]) -> bool:
+    """Whether gradients of tensors would arrive at any leaf but those whose sinks are `own`."""
+    stack = [edge_of(x)[0] for x in tensors if x._requires_grad]
+    seen = set(stack)
+    while stack:
+        node = stack.pop()
+        if node in own:
+            continue
+        if type(node) is AccumulateGrad:
+            return True
+        behind = {edge[0] for edge in node.edges if edge is not None} - seen
+        seen |= behind
+        stack += behind
+    return False
 
 
 def grad_fn_of(x: TensorState) -> Node | None:

@@ -20,7 +20,10 @@ class Recorder(Protocol):
 
     The `_traced` of a deferred tensor has `views`: not empty where the tensor is a view of another
     one's memory.
+    mapped: it runs ops on all samples of a mapped function (`func.vmap`), and makes no graph.
     """
+
+    mapped: bool
 
     # deferred Tensor(s), no tape
     def run(self, op: Op, operands: tuple, attributes: dict) -> Any: ...
@@ -52,7 +55,11 @@ class Recorder(Protocol):
     # its contents were just made for good, not by the program
     def settled(self, container: Any) -> None: ...
     def adapted(self, function: Any) -> Any: ...  # what to call instead of a user's function
-    def alias(self, tensor: Any) -> Any: ...  # deferred detach(): same memory, no history
+    def alias(self, tensor: Any) -> Any: ...  # deferred, the same memory, no history
+    # a tensor that is about to lose its history, without that which others have of it
+    def severed(self, tensor: Any) -> Any: ...
+    # the tape gets a node made of these by the user's own code
+    def hides(self, tensors: Any) -> None: ...
 
 
 class Active(threading.local):

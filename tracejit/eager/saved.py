@@ -39,8 +39,14 @@ def over_same_memory(x: TensorState) -> Any:
     return t
 
 
+def detached(x: TensorState) -> Any:
+    """`detach()`: an alias that has no history anywhere."""
+    recorder = active.recorder
+    return alias(x if recorder is None else recorder.severed(x))
+
+
 def alias(x: TensorState) -> Any:
-    """A tensor over the same memory without history: `detach()`, off the tape."""
+    """A tensor over the same memory without history, off the tape."""
     t = over_same_memory(x)
     view = x._view
     if view is not None and (family_of(x).version is not None or family_of(x).inference):

@@ -189,7 +189,8 @@ def get_data(self: TensorState) -> Any:
     """`self.data`: the same memory without history; writes through it are not counted against saved
     tensors.
     """
-    t = over_same_memory(self)
+    recorder = active.recorder
+    t = over_same_memory(self if recorder is None else recorder.severed(self))
     t._view = Family(version=0)
     return t
 

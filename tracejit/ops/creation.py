@@ -69,8 +69,10 @@ def full_of(like: Any, shape: Sequence[Any], value: Any, dtype: dtype, device: A
         value = fitting(value, dtype)
     elif type(value) is complex:
         value = pointwise.coerce(value, dtype)
-    return create(full_record, like, shape=tuple(shape), value=value, dtype=dtype,
+    made = create(full_record, like, shape=tuple(shape), value=value, dtype=dtype,
                   device=as_device(place))
+    alike = getattr(getattr(like, "_traced", None), "alike", None)
+    return made if alike is None else alike(made)
 
 
 def is_int(value: Any) -> bool:

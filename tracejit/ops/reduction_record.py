@@ -122,7 +122,13 @@ def _prod_rule(grad: Any, input: Any, dims: tuple[int, ...], keepdim: bool) -> A
     wide = restored(grad, dims, keepdim)
     if len(dims) == 1:
         return wide * prod_others(input, dim=dims[0])
-    return wide * prod_others(input.reshape(-1), dim=0).reshape(tuple(input.shape))
+    if len(dims) == len(input.shape):
+        return wide * prod_others(input.reshape(-1), dim=0).reshape(tuple(input.shape))
+    order = (*(d for d in range(len(input.shape)) if d not in dims), *dims)
+    moved = input.permute(order)
+    others = prod_others(moved.flatten(len(order) - len(dims)), dim=len(order) - len(dims))
+    back = tuple(order.index(d) for d in range(len(order)))
+    return wide * others.reshape(tuple(moved.shape)).permute(back)
 
 
 def _record(name: str, eager: str, combine: str, identity: Callable[[dtype], Any],

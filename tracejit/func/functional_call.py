@@ -1,11 +1,13 @@
-"""Modules as functions of their parameters; PyTorch's `torch.func`, as far as it is there."""
+"""Modules as functions of their parameters, and the parameters of several modules in one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["functional_call"]
+from tracejit.ops.joining import stack
+
+__all__ = ["functional_call", "stack_module_state"]
 
 
 def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = None,
@@ -92,3 +94,38 @@ def _tied(given: dict[str, Any], places: dict[str, tuple[dict[str, Any], str]]) 
         if asked:
             found |= dict.fromkeys(names, given[asked[0]])
     return found
+
+
+def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(parameters, buffers) of modules of one class, those of one name stacked in a new dimension.
+
+    What requires grad is a new leaf. RuntimeError for no modules, and for modules of different
+    classes or modes.
+
+    >>> import tracejit
+    >>> layers = [tracejit.nn.Linear(2, 1) for _ in range(3)]
+    >>> parameters, buffers = stack_module_state(layers)
+    >>> parameters["weight"].shape
+    tracejit.Size([3, 1, 2])
+    """
+    name = "stack_module_state"
+    if not len(models):
+        raise RuntimeError(f"{name}: Expected at least one model, got 0.")
+    if len({bool(model.training) for model in models}) > 1:
+        raise RuntimeError(f"{name}: Expected all models to have the same training/eval mode.")
+    if len({type(model) for model in models}) > 1:
+        raise RuntimeError(f"{name}: Expected all models to be of the same class.")
+    return (_stacked([dict(model.named_parameters()) for model in models]),
+            _stacked([dict(model.named_buffers()) for model in models]))
+
+
+def _stacked(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {name: _new_leaf(name, [state[name] for state in states]) for name in states[0]}
+
+
+def _new_leaf(name: str, tensors: list[Any]) -> Any:
+    needs = {x.requires_grad for x in tensors}
+    if len(needs) > 1:
+        raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
+    whole = stack(tensors)
+    return whole.detach().requires_grad_() if needs == {True} else whole

@@ -1,0 +1,324 @@
+"""Samples: tensors that stand for all slices of another one while a function is mapped over them.
+
+In: tensors and the dimension to map over, from `vmap`. Out: samples, whose ops run once, on the
+whole tensors. A `Mapping` takes the place of the recorder: what tensors ask of it (shapes, writes,
+values) it answers for samples, and hands on for all others to whoever was asked before: the
+recorder of a captured call, another mapping, or nobody. So there are two tapes: that of samples, of
+which derivatives within the function are taken, and that of the whole tensors, of which those
+around it are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import MethodType, SimpleNamespace
+from typing import Any
+
+from tracejit.eager import dispatch as eager
+from tracejit.eager.nodes import Node, edge_of, leads_elsewhere
+from tracejit.eager.recording import active
+from tracejit.eager.saved import over_same_memory, version_of
+from tracejit.eager.state import TensorState, make, shape_of, strides_of
+from tracejit.eager.writing import assign, write_memory
+from tracejit.func.mapping_rules import CLONE, Application, result_of
+from tracejit.ops.indexing import DYNAMIC_OPS
+from tracejit.ops.movement import expand, unsqueeze
+from tracejit.ops.record import Op
+
+RANDOM = (
+    "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
+    "'different' randomness flags on vmap or perform the randomness operation out of vmap"
+)
+NOT_MAPPED = (
+    "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor "
+    "`other` in extra_args that has more elements than `self`: what is written differs between "
+    "samples, and the tensor written to is not mapped over. Please use an operator that makes a "
+    "new tensor."
+)
+_NOBODY = SimpleNamespace(
+    graph=SimpleNamespace(scope=None), root=SimpleNamespace(trials=0, exact=False), own=[])
+
+
+class Sample:
+    """What is behind a tensor that stands for all slices of `whole` along its first dimension.
+
+    views  whether it is a view of another sample
+    """
+
+    __slots__ = ("recorder", "whole", "views", "__weakref__")
+    origin = None
+
+    def __init__(self, recorder: Mapping, whole: Any, views: bool):
+        self.recorder, self.whole, self.views = recorder, whole, views
+
+    def alike(self, made: Any) -> Any:
+        """What was made like a sample as one: it may be written as others may."""
+        mapping = self.recorder
+        return mapping.outside(lambda: mapping.sample(CLONE(mapping.whole(made))))
+
+    def escaped(self) -> str:
+        """What to say where the tensor is used when the map is over."""
+        return f"a tensor made inside {self.recorder.name} is used outside of it; return it"
+
+
+class Mapping:
+    """One call of a mapped function over `count` samples.
+
+    below    who is asked about tensors that are no samples of this mapping
+    tracked  whether the tape around the function has seen a whole tensor
+    """
+
+    mapped = True
+    differentiating = False
+
+    def __init__(self, name: str, below: Any, count: Any, randomness: str):
+        self.name, self.below, self.count, self.randomness = name, below, count, randomness
+        self.tracked = bool(getattr(below, "mapped", False) and below.tracked)
+        self.leaves: set[Node] = set()  # made by derivatives within the function
+        self._outer: dict[Node, bool] = {}  # whether nodes lead to other leaves
+        self._grads: list[Any] = []  # tensors that are no samples, whose gradients were touched
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(_NOBODY if self.below is None else self.below, name)
+        if type(found) is MethodType:
+            return lambda *args, **kwargs: self.outside(found, *args, **kwargs)
+        return found
+
+    def outside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call `function` as the surroundings of the mapped function would."""
+        before, active.recorder = active.recorder, self.below
+        try:
+            return function(*args, **kwargs)
+        finally:
+            active.recorder = before
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The mapped function runs meanwhile."""
+        active.recorder = self
+        try:
+            yield
+            self._check_grads()
+        finally:
+            active.recorder = self.below
+
+    def _check_grads(self) -> None:
+        """RuntimeError where a tensor from outside was given the gradients of all samples."""
+        held = [x for x in self._grads if self.has(x._grad)]
+        for x in held:
+            x._grad = None
+        if held:
+            raise RuntimeError(f"{self.name}: a gradient that differs between samples was to be "
+                               "added to .grad of a tensor that is not mapped over; use func.grad")
+
+    # -- samples -----------------------------------------------------------------------------------
+    def has(self, x: Any) -> bool:
+        """Whether this is a sample of this mapping."""
+        return (isinstance(x, TensorState) and type(x._traced) is Sample
+                and x._traced.recorder is self)
+
+    def sample(self, whole: Any, views: bool = False) -> Any:
+        """The tensor that stands for the slices of `whole`; call it from outside."""
+        self.tracked |= whole.requires_grad
+        made = make(None, 0, tuple(shape_of(whole))[1:], None, whole._dtype, whole._device)
+        made._traced = Sample(self, whole, views)
+        return made
+
+    def whole(self, x: Any) -> Any:
+        """All samples of a tensor in one; of what is no sample, as often as there are samples; call
+        it from outside."""
+        if self.has(x):
+            return x._traced.whole
+        return expand(unsqueeze(x, 0), self.count, *shape_of(x))
+
+    # -- ops ---------------------------------------------------------------------------------------
+    def run(self, op: Op, operands: tuple, attributes: dict) -> Any:
+        """Run an op on all samples at once; the tape of samples is the caller's business."""
+        if op.operands[:1] == ("state",):
+            return self._draw(op, operands, attributes)
+        if not any(map(self.has, operands)):
+            run = eager._run if self.below is None else self.below.run
+            return self.outside(run, op, operands, attributes)
+        if op.name in DYNAMIC_OPS:
+            raise RuntimeError("vmap: We do not support batching operators that can output "
+                               f"dynamic shape: the size of {op.name}'s result depends on values")
+        application = self._application(op, operands, attributes)
+        if application.has_rule():
+            return self.outside(self._mapped, application)
+        return self._opened(op, operands, attributes)
+
+    def _application(self, op: Op, operands: tuple, attributes: dict) -> Application:
+        known = [self._for_all(x) for x in operands]
+        return Application(op, known, [self.has(x) for x in operands], attributes, self.count)
+
+    def _for_all(self, x: Any) -> Any:
+        """An operand for the tape around the function: without history from within it."""
+        if self.has(x):
+            return x._traced.whole
+        if isinstance(x, TensorState) and x._requires_grad and not self._leads_outside(x):
+            return self.outside(over_same_memory, x)
+        return x
+
+    def _leads_outside(self, x: Any) -> bool:
+        """Whether the history of what is no sample ends at a leaf from outside the function."""
+        node = edge_of(x)[0]
+        if node not in self._outer:
+            self._outer[node] = leads_elsewhere([x], self.leaves)
+        return self._outer[node]
+
+    def _mapped(self, application: Application) -> Any:
+        found = result_of(application)
+        if type(found) is tuple:
+            return tuple([self.sample(x) for x in found])
+        views = application.op.views and eager.is_view(found, application.operands[0])
+        return self.sample(found, views)
+
+    def _opened(self, op: Op, operands: tuple, attributes: dict) -> Any:
+        """A composite is what it is written in; its own rules differentiate it for samples."""
+        before = active.grad_enabled
+        around = self.tracked or any(
+            isinstance(x, TensorState) and not self.has(x) and x._requires_grad
+            and self._leads_outside(x) for x in operands)
+        active.grad_enabled = before and around
+        try:
+            found = op.body(*operands, **attributes)  # type: ignore[misc]
+        finally:
+            active.grad_enabled = before
+        if type(found) is tuple:
+            return tuple([self._own(x, operands) for x in found])
+        return self._own(found, operands)
+
+    def _own(self, x: Any, operands: tuple) -> Any:
+        """What a body returned as a sample of its own, without the history of its making."""
+        whole = self.outside(self.whole, x)
+        if not self.has(x) or x._view is not None or any(x is y for y in operands):
+            whole = self.outside(CLONE, whole)
+        return self.outside(self.sample, whole)
+
+    def _draw(self, op: Op, operands: tuple, attributes: dict) -> Any:
+        """Random numbers: the same for all samples, or others for each."""
+        application = self._application(op, operands, attributes)
+        if self.randomness == "different":
+            return self.outside(lambda: self.sample(application.drawn()))
+        if any(application.mapped):
+            return self.outside(lambda: self.sample(application.one_by_one()))
+        run = eager._run if self.below is None else self.below.run
+        return self.outside(run, op, operands, attributes)
+
+    # -- what tensors ask --------------------------------------------------------------------------
+    def shape(self, tensor: Any) -> tuple:
+        if self.has(tensor):
+            return tuple(self.outside(shape_of, tensor._traced.whole))[1:]
+        return self.outside(shape_of, tensor)
+
+    def strides(self, tensor: Any) -> tuple:
+        if self.has(tensor):
+            return tuple(self.outside(tensor._traced.whole.stride))[1:]
+        return strides_of(tensor) if self.below is None else self.outside(tensor.stride)
+
+    def repeated(self, tensor: Any) -> list:
+        return [n for n, s in zip(self.shape(tensor), self.strides(tensor)) if s == 0]
+
+    def is_contiguous(self, tensor: Any) -> bool:
+        if not self.has(tensor):
+            return self.outside(tensor.is_contiguous)
+        whole = tensor._traced.whole
+        return self.outside(lambda: whole.select(0, 0).is_contiguous()
+                            if self.count != 0 else whole.is_contiguous())
+
+    def offset(self, tensor: Any) -> Any:
+        found = tensor._traced.whole if self.has(tensor) else tensor
+        return self.outside(found.storage_offset)
+
+    def version(self, tensor: Any) -> int:
+        return self.outside(version_of, tensor._traced.whole if self.has(tensor) else tensor)
+
+    def viewable(self, tensor: Any, shape: tuple) -> bool:
+        if self.has(tensor):
+            return self.outside(tensor._traced.whole._can_view, (self.count, *shape))
+        return self.outside(tensor._can_view, shape)
+
+    def keeps(self, saved: Any) -> None:
+        if self.below is not None and not self.has(saved.tensor):
+            self.outside(self.below.keeps, saved)
+
+    def write(self, tensor: Any, value: Any) -> None:
+        """The memory of a sample is that of its whole: one write for all samples."""
+        if self.has(tensor):
+            self.outside(lambda: assign(tensor._traced.whole, self.whole(value)))
+        elif self.has(value):
+            raise RuntimeError(NOT_MAPPED)
+        else:
+            self.outside(write_memory, tensor, value)
+
+    def need(self, tensor: Any, reason: str, hint: str = "") -> None:
+        if self.has(tensor):
+            raise RuntimeError(f"vmap: {reason}: it has a value for each sample, and functions "
+                               "that are mapped must not need them")
+        if self.below is not None:
+            self.outside(self.below.need, tensor, reason, hint)
+
+    def item(self, tensor: Any) -> Any:
+        if self.has(tensor):
+            raise RuntimeError(
+                "vmap: It looks like you're calling .item() on a Tensor, or using it in data-"
+                "dependent control flow. It has a value for each sample: use tracejit.where")
+        return self.outside(tensor.item)
+
+    def random_state(self, generator: Any) -> tuple[Any, int]:
+        if self.randomness == "error":
+            raise RuntimeError(RANDOM)
+        if self.below is None:
+            return generator.take(), 0
+        return self.outside(self.below.random_state, generator)
+
+    def grad_read(self, tensor: Any) -> None:
+        if not self.has(tensor):
+            self._grads.append(tensor)
+            if self.below is not None:
+                self.outside(self.below.grad_read, tensor)
+
+    def grad_written(self, tensor: Any) -> None:
+        if not self.has(tensor):
+            self._grads.append(tensor)
+            if self.below is not None:
+                self.outside(self.below.grad_written, tensor)
+
+    def applies(self, node: Any) -> None:
+        if self.below is not None:
+            self.outside(self.below.applies, node)
+
+    def constant(self, tensor: Any) -> Any:
+        return tensor if self.below is None else self.outside(self.below.constant, tensor)
+
+    def plain(self, data: Any) -> Any:
+        return data if self.below is None else self.outside(self.below.plain, data)
+
+    def settled(self, container: Any) -> None:
+        if self.below is not None:
+            self.outside(self.below.settled, container)
+
+    def adapted(self, function: Any) -> Any:
+        return function if self.below is None else self.outside(self.below.adapted, function)
+
+    def alias(self, tensor: Any) -> Any:
+        if not self.has(tensor):
+            return self.outside(over_same_memory, tensor)
+        state = tensor._traced
+        return self.outside(self.sample, state.whole, state.views)
+
+    def severed(self, tensor: Any) -> Any:
+        """The tensor without what the tape around the function knows of it."""
+        if not self.has(tensor):
+            return tensor if self.below is None else self.outside(self.below.severed, tensor)
+        state = tensor._traced
+        return self.outside(lambda: self.sample(state.whole.detach(), state.views))
+
+    def hides(self, tensors: Any) -> None:
+        """A node that only the tape of samples knows stands for what is computed of these."""
+        known = [self._for_all(x) for x in tensors if isinstance(x, TensorState)]
+        if active.grad_enabled and any(x._requires_grad for x in known):
+            raise NotImplementedError(
+                "vmap: an autograd.Function inside a function that is mapped is not supported "
+                "where gradients are recorded around it")
