@@ -52,3 +52,13 @@ def test_functions_of_sizes_that_are_known_are_forgotten_with_the_rest():
     assert n // 2 == 3
     scope.restore(known)
     assert type(scope.resolve(n // 2)) is Size and not scope.guards
+
+
+def test_sizes_are_divided_by_sizes_of_several_terms():
+    scope, (a, b, c) = scope_of(5, 3, 2)
+    wide = a - b + 3
+    assert (c * wide * (b + 1) // wide).same_as(c * (b + 1))
+    assert (c * wide) % wide == 0
+    assert evaluate((c * wide + 1) // wide, {"s0": 5, "s1": 3, "s2": 2}) == 2
+    assert evaluate((2 * a + 2) // (4 * a + 4), {"s0": 5}) == 0
+    assert not scope.guards

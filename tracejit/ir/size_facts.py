@@ -2,6 +2,7 @@
 
 In: the terms of a size, often of a difference. Out: its atoms; whether its sign is certain; which
 atoms it could be solved for, were it known to be 0. Called by `Scope`, which decides and learns.
+Of two sizes: what one is divided by the other, called by `Size`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,34 @@ def known_sign(terms: Terms, relation: str) -> bool | None:
         if constant != 0 and relation in ("==", "!=", ">", "<"):
             return relation == "!=" or relation == (">" if positive else "<")
     return None
+
+
+def quotient(terms: Terms, divisor: Terms) -> Terms | None:
+    """What multiplied by `divisor` is `terms`, if that is a polynomial."""
+    def order(monomial: tuple[Any, ...]) -> tuple[int, list[str]]:
+        return len(monomial), sorted(map(str, monomial))
+
+    if not divisor:
+        return None
+    lead = max(divisor, key=order)
+    rest, found = dict(terms), {}
+    while rest:
+        highest = max(rest, key=order)
+        left = list(highest)
+        for atom in lead:
+            if atom not in left:
+                return None
+            left.remove(atom)
+        if rest[highest] % divisor[lead]:
+            return None
+        factor = rest[highest] // divisor[lead]
+        found[tuple(left)] = factor
+        for m, c in divisor.items():
+            monomial = tuple(sorted((*left, *m), key=str))
+            rest[monomial] = rest.get(monomial, 0) - factor * c
+            if not rest[monomial]:
+                del rest[monomial]
+    return found
 
 
 def factors_of_one(terms: Terms) -> list[str]:

@@ -15,7 +15,14 @@ from functools import cached_property
 from numbers import Number
 from typing import Any
 
-from tracejit.ir.size_facts import atoms_in, atoms_within, factors_of_one, known_sign, solvable
+from tracejit.ir.size_facts import (
+    atoms_in,
+    atoms_within,
+    factors_of_one,
+    known_sign,
+    quotient,
+    solvable,
+)
 from tracejit.ir.size_text import FrozenSize, size_text
 
 Atom = str | tuple  # "s0", or ("floordiv" | "mod" | "max" | "min", Size | int, Size | int)
@@ -62,6 +69,8 @@ class Scope:
     shown: Callable[[], bool] = lambda: False
     asked: set[str] = field(default_factory=set, repr=False, compare=False)  # texts of `guards`
     functions: list[tuple] = field(default_factory=list, repr=False, compare=False)  # of `equal`
+    # Sizes of several terms that count things, by key: they are not negative.
+    extents: dict[tuple, SizeLike] = field(default_factory=dict, repr=False, compare=False)
     learnt: int = 0  # changes whenever `equal` does: what was resolved before may not be any more
     generic: tuple | None = field(default=None, repr=False, compare=False)  # see `aliasing.py`
 
@@ -385,22 +394,11 @@ def _sum(scope: Scope, *parts: tuple[SizeLike, int]) -> SizeLike:
 
 
 def _divide(size: SizeLike, divisor: SizeLike) -> SizeLike | None:
-    """`size / divisor` when the polynomial divides exactly by a single monomial."""
-    divisor_terms = _terms(divisor)
-    if len(divisor_terms) != 1 or type(size) is not Size:
+    """`size / divisor` when that is a polynomial."""
+    if type(size) is not Size:
         return None
-    (monomial, coefficient), = divisor_terms.items()
-    quotient: dict[tuple[Atom, ...], int] = {}
-    for m, c in size.terms.items():
-        rest = list(m)
-        for atom in monomial:
-            if atom not in rest:
-                return None
-            rest.remove(atom)
-        if coefficient == 0 or c % coefficient:
-            return None
-        quotient[tuple(rest)] = c // coefficient
-    return _normal(quotient, size.scope)
+    found = quotient(size.terms, _terms(divisor))
+    return None if found is None else _normal(found, size.scope)
 
 
 def _text(size: SizeLike) -> str:

@@ -77,9 +77,12 @@ def known_nonnegative(size: SizeLike) -> bool:
     """Whether `size >= 0` for all values of its symbols, which count things."""
     if type(size) is not Size:
         return size >= 0
-    return all(c >= 0 for c in size.terms.values()) and not any(
+    if all(c >= 0 for c in size.terms.values()) and not any(
         "-" in str(atom) for monomial in size.terms for atom in monomial
-    )
+    ):
+        return True
+    parts = (exact_quotient(size, extent) for extent in size.scope.extents.values())
+    return any(part is not None and known_nonnegative(part) for part in parts)
 
 
 class Variable:

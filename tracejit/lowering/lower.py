@@ -13,9 +13,11 @@ from dataclasses import replace
 from tracejit import logs
 from tracejit.ir.clone import copy_graph
 from tracejit.ir.graph import Graph, Node, Value
+from tracejit.ir.sizes import Size
 from tracejit.lowering.emit import Partial
 from tracejit.lowering.fuse import Fuser, kind_of
 from tracejit.lowering.groups import Group
+from tracejit.lowering.index import resolved
 from tracejit.lowering.host_views import with_views
 from tracejit.lowering.loops import Nest, lay_out
 from tracejit.lowering.memory import Memory, assign_memory
@@ -38,10 +40,11 @@ def lower(graph: Graph, numerics: str = "fast") -> Program:
         if node.op.kind == "composite" and node.op.eager is None:
             raise NotImplementedError(f"lowering takes no composites, found {node.op.name}")
     guards = len(graph.scope.guards)
+    _note_extents(graph)
     folded = fold_products(graph, lambda node: kind_of(node, numerics) == "product")
     if numerics == "eager":
         folded.nodes = with_views(folded.nodes, lambda node: kind_of(node, numerics) == "host")
-    folded.nodes = _with_contiguous_operands(folded.nodes)
+    folded.nodes = _with_contiguous_operands(folded.nodes, numerics)
     writes = _own_values(graph, folded)
     outputs = _outputs(graph)
     results = set(outputs) | {v for _, v in writes}
@@ -59,6 +62,15 @@ def lower(graph: Graph, numerics: str = "fast") -> Program:
     if logs.enabled("fusion"):
         logs.emit("fusion", describe(program))
     return program
+
+
+def _note_extents(graph: Graph) -> None:
+    """What are the sizes of something cannot be negative, whatever their terms."""
+    scope = graph.scope
+    values = [*graph.inputs, *(v for node in graph.nodes for v in node.outputs)]
+    for size in (resolved(size) for v in values for size in v.shape):
+        if type(size) is Size and len(size.terms) > 1:
+            scope.extents.setdefault(size.key, size)
 
 
 def _outputs(graph: Graph) -> list[Value]:
@@ -79,13 +91,16 @@ def _unread_failures(nodes: Sequence[Node]) -> set[Value]:
     return {v for node in failing for v in node.outputs[:1] if v not in read}
 
 
-def _with_contiguous_operands(nodes: Sequence[Node]) -> list[Node]:
-    """Regions read their inputs as contiguous: an operand that may not be is copied before."""
+def _with_contiguous_operands(nodes: Sequence[Node], numerics: str) -> list[Node]:
+    """Regions and library kernels read their inputs as contiguous: an operand that may not be is
+    copied before."""
     found: list[Node] = []
     for node in nodes:
-        if node.regions:
+        if node.regions or kind_of(node, numerics) == "library":
             inputs = [
-                x if x.node is not None or x.contiguous else copy_of(x, found, node)
+                x
+                if not isinstance(x, Value) or x.node is not None or x.contiguous
+                else copy_of(x, found, node)
                 for x in node.inputs
             ]
             node = replace(node, inputs=tuple(inputs))
