@@ -31,6 +31,7 @@ from tracejit.lowering.groups import (
     take_rows,
 )
 from tracejit.lowering.index import is_one, product, resolved, same_size
+from tracejit.lowering.library import library_of
 from tracejit.ops.shapes import hint
 
 CHEAP = 4  # operations worth repeating rather than storing a value
@@ -53,8 +54,10 @@ def is_ieee(op: Any) -> bool:
 
 
 def kind_of(node: Node, numerics: str) -> str:
-    """element | row | column | full | scatter | product | host"""
+    """element | row | column | full | scatter | product | library | host"""
     op = node.op
+    if numerics == "fast" and library_of(node) is not None:
+        return "library"
     tensors = [*node.outputs, *node.operand_values()]
     if any(v.dtype.is_complex for v in tensors) or node.regions or len(node.outputs) != 1:
         return "host"
@@ -156,6 +159,9 @@ class Fuser:
     def _place_host(self, node: Node, position: int) -> None:
         self._call("host", node, position, node.operand_values())
 
+    def _place_library(self, node: Node, position: int) -> None:
+        self._call("library", node, position, node.operand_values())
+
     def _place_product(self, node: Node, position: int) -> None:
         self._call("product", node, position, self.operands[node])
 
@@ -169,7 +175,7 @@ class Fuser:
     def _place_element(self, node: Node, position: int) -> None:
         v = node.outputs[0]
         readers = list(self.readers.get(v, []))
-        calls = any(r.kind in ("host", "product") for r in readers)
+        calls = any(r.kind in ("host", "library", "product") for r in readers)
         if not calls and v not in self.results:
             homes = self._inline(v, readers)
             if homes is not None:

@@ -71,7 +71,7 @@ class Instruction:
     bytes_read: SizeLike = 0
     bytes_written: SizeLike = 0
     extern: str = ""  # library routine, e.g. "matmul"
-    host: Any = None  # the ir Node a host call evaluates
+    host: Any = None  # the ir Node a host call, or a library kernel, evaluates
     regions: tuple[Program, ...] = ()  # what a host call of structured control flow calls
 
 

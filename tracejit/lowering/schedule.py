@@ -18,6 +18,7 @@ from tracejit.lowering.fuse import in_order
 from tracejit.lowering.groups import Group, reaches
 from tracejit.lowering.index import product, resolved
 from tracejit.lowering.kernels import segment_key, segmented, single
+from tracejit.lowering.library import library_of
 from tracejit.lowering.loops import WORK, Nest
 from tracejit.lowering.memory import Memory
 from tracejit.lowering.printing import Printer, Text
@@ -145,6 +146,8 @@ class Scheduler:
             self._host(group)
         elif group.kind == "product":
             self._product(group)
+        elif group.kind == "library":
+            self._library(group)
         else:
             self._loops(unit)
 
@@ -168,6 +171,24 @@ class Scheduler:
         self._add(
             Instruction(kernel, operands, 1, sizes, sizes[2], sizes[2], extern="matmul"), [node]
         )
+
+    def _library(self, group: Group) -> None:
+        node = group.node
+        assert node is not None
+        library = library_of(node)
+        assert library is not None
+        kernel = library.kernel(node)
+        kernel = self.program.kernels.setdefault(kernel.digest, kernel)
+        operands = [self.memory.place[v] for v in node.operand_values()]
+        written = [self.memory.place[v] for v in node.outputs]
+        sizes = tuple(resolved(s) for s in library.sizes(node))
+        self._add(
+            Instruction(
+                kernel, (*operands, *written), len(written), sizes, 1, 1, extern=node.op.name,
+                host=node,
+            ),
+            [node],
+        )  # fmt: skip
 
     def _loops(self, unit: Unit) -> None:
         nests = [self.nests[g] for g in unit.groups]

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ops.composite import composite
 from tracejit.ops.creation import zeros_of
 from tracejit.ops.gather_scatter import scatter_record
 from tracejit.ops.movement import as_size
@@ -52,9 +51,12 @@ sort_record: Op = Op(
 )  # fmt: skip
 
 
-def _first_body(input: Any, count: Any, dim: int, largest: bool) -> tuple[Any, Any]:
-    values, indices = sort_record(input, dim=dim, descending=largest)
-    return values.narrow(dim, 0, count), indices.narrow(dim, 0, count)
+def _first_eager(
+    xp: Any, x: Any, count: Any, dim: int, largest: bool
+) -> tuple[Any, Any]:
+    first = (*(slice(None),) * dim, slice(count))
+    values, indices = _eager(xp, x, dim, largest)
+    return values[first], indices[first]
 
 
 def _first_types(input: Any, count: Any, dim: int, largest: bool) -> tuple[TensorType, TensorType]:
@@ -62,9 +64,10 @@ def _first_types(input: Any, count: Any, dim: int, largest: bool) -> tuple[Tenso
     return TensorType(input.dtype, shape, input.device), TensorType(int64, shape, input.device)
 
 
-topk_record = composite(
-    "topk", ("input",), _first_body, infer=_first_types, outputs=("values", "indices"), input=_rule
-)
+topk_record: Op = Op(
+    "topk", "extern", ("input",), outputs=("values", "indices"),
+    infer=_first_types, eager=_first_eager, rules={"input": _rule},
+)  # fmt: skip
 
 
 def _must_order(input: Any, name: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from tracejit.ir.sizes import evaluate
 from tracejit.lowering import extern
+from tracejit.lowering.library import libraries
 from tracejit.lowering.program import Buffer, Instruction, Program
 from tracejit.runtime import memory_plan
 
@@ -35,6 +36,8 @@ class Step:
     total: int
     chunk: int
     shared: bool = False
+    scratch: int = 0  # bytes for each worker
+    work: int = 0  # as bytes moved
 
 
 @dataclass
@@ -73,11 +76,11 @@ def bind(program: Program, values: Mapping[str, int]) -> Binding:
     layout = memory_plan.plan(_lives(program, temporaries, nbytes))
     steps = [_step(instruction, place, nbytes, values) for instruction in program.instructions]
     output_bytes = [nbytes[number] for number in outputs]
-    work = sum(_work(step, nbytes) for step in steps if step.shared)
+    work = sum(step.work for step in steps if step.shared)
     return Binding(
         values=dict(values), place=place, steps=steps, buffer_bytes=nbytes,
         output_bytes=output_bytes, temporary_offsets=layout.offsets, arena_bytes=layout.nbytes,
-        scratch_bytes=max((_scratch(step) for step in steps), default=0),
+        scratch_bytes=max((step.scratch for step in steps), default=0),
         stretches=_stretches(program.instructions),
         shared=work >= SHARED_PROGRAM, wakes=work >= WAKING_PROGRAM,
         peak_bytes=layout.nbytes + sum(output_bytes),
@@ -129,13 +132,19 @@ def _step(
 ) -> Step:  # fmt: skip
     sizes = tuple(evaluate(size, values) for size in instruction.sizes)
     total, chunk = evaluate(instruction.total, values), evaluate(instruction.chunk, values)
+    kernel = instruction.kernel
+    scratch, work = kernel.scratch_bytes if kernel is not None else 0, None
     if instruction.extern == "matmul":
         sizes, total, chunk = _bind_matmul(sizes)
+        work = sizes[2] * sizes[3] * sizes[4] * sizes[8] // _MULTIPLY_ADDS_PER_BYTE
+    elif instruction.extern:
+        sizes, total, chunk, scratch, work = libraries()[instruction.extern].bound(sizes)
+    if work is None:
+        work = sum(nbytes[number] for number in instruction.operands)
     operands = tuple(place[number] for number in instruction.operands)
-    step = Step(instruction, operands, sizes, total, max(1, chunk))
-    moved = _work_of(instruction, sizes, nbytes)
+    step = Step(instruction, operands, sizes, total, max(1, chunk), scratch=scratch, work=work)
     # A thread is worth waking, and a chunk worth handing over, when there is enough in it.
-    enough = total > step.chunk and moved >= SHARED_STEP
+    enough = total > step.chunk and work >= SHARED_STEP
     step.shared = instruction.kernel is not None and enough
     return step
 
@@ -144,22 +153,6 @@ def _bind_matmul(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], int, int]:
     m, n, k, batch = sizes[2], sizes[3], sizes[4], sizes[8]
     split, total, chunk = extern.partition(m, n, k, batch)
     return (*sizes[:12], split), total, chunk
-
-
-def _work(step: Step, nbytes: Sequence[int]) -> int:
-    return _work_of(step.instruction, step.sizes, nbytes)
-
-
-def _work_of(instruction: Instruction, sizes: Sequence[int], nbytes: Sequence[int]) -> int:
-    """Work as bytes moved; products count what would take as long."""
-    if instruction.extern == "matmul":
-        return sizes[2] * sizes[3] * sizes[4] * sizes[8] // _MULTIPLY_ADDS_PER_BYTE
-    return sum(nbytes[number] for number in instruction.operands)
-
-
-def _scratch(step: Step) -> int:
-    kernel = step.instruction.kernel
-    return kernel.scratch_bytes if kernel is not None else 0
 
 
 def _stretches(instructions: Sequence[Instruction]) -> list[tuple[int, int]]:

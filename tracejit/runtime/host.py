@@ -17,6 +17,7 @@ from tracejit.ir.graph import Value
 from tracejit.ir.sizes import evaluate
 from tracejit.lowering import extern
 from tracejit.lowering.abi import ELEMENTS
+from tracejit.lowering.library import libraries
 from tracejit.lowering.program import Kernel, Program
 from tracejit.runtime import cache
 from tracejit.runtime.binding import Binding
@@ -53,6 +54,9 @@ def run_python(
     with np.errstate(all="ignore"):
         if step.instruction.extern == "matmul":
             extern.python_matmul(np, [buffers[k] for k in step.operands], step.sizes)
+            return status
+        if step.instruction.extern and libraries()[step.instruction.extern].routines:
+            call(executable.program, binding, number, addresses)
             return status
         function = executable.functions[kernel.digest]
         scratch = np.zeros(max(1, binding.scratch_bytes), np.uint8)
