@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from bench import cold, dispatch, peers, pointwise, rows, table, training
+from bench import cold, dispatch, networks, peers, places, pointwise, rows, table, training
 from bench.measure import Workload, measure
 
 
@@ -54,7 +54,8 @@ def main(argv: list[str] | None = None) -> int:
     print(table.conditions(conditions), end="\n\n", flush=True)
 
     groups: list[Workload] = [
-        *pointwise.workloads(found), *rows.workloads(found), *training.workloads(found)]
+        *pointwise.workloads(found), *rows.workloads(found), *training.workloads(found),
+        *networks.workloads(found), *places.workloads(found)]
     work = {w.name: w for w in groups if _chosen(w.name, options.only)}
     results = {}
     for name, workload in work.items():
