@@ -122,5 +122,6 @@ def test_loops_over_channels_divide_no_index():
     captured = tracejit.script(step)
     captured(tracejit.ones(2, 3, 5, 6), tracejit.ones(4, 3, 3, 3), tracejit.ones(4))
     sources = [k.source for k in captured.report().kernels if not k.name.startswith("conv")]
-    inner = [line for source in sources for line in source.splitlines() if line.startswith(" " * 12)]
+    lines = [line for source in sources for line in source.splitlines()]
+    inner = [line for line in lines if line.startswith(" " * 12)]
     assert inner and not any("//" in line or "%" in line for line in inner), sources

@@ -234,10 +234,11 @@ def _product(depth: int, **parts: Any) -> str:
 
 
 def _forward(size: int) -> str:
-    common: dict[str, Any] = dict(
-        trans_b=_NO, trans_a=_NO, n="width", m="outputs", k="inputs", lda="inputs",
-        ldc="windows", a="to_weight", beta=f"one + {size}", c="to_out",
-    )  # fmt: skip
+    common: dict[str, Any] = {
+        "trans_b": _NO, "trans_a": _NO, "n": "width", "m": "outputs", "k": "inputs",
+        "lda": "inputs", "ldc": "windows", "a": "to_weight", "beta": f"one + {size}",
+        "c": "to_out",
+    }  # fmt: skip
     return _FORWARD.format(
         size=size, columns=_rows(_COPY.format(x="a"), 4),
         direct=_product(4, b="source", ldb="windows", **common),
@@ -246,10 +247,11 @@ def _forward(size: int) -> str:
 
 
 def _input(size: int) -> str:
-    common: dict[str, Any] = dict(
-        trans_b=_NO, trans_a=_YES, n="width", m="below - above", k="outputs", ldb="windows",
-        lda="inputs", a="to_weight", b="source", beta=f"one + {size}",
-    )  # fmt: skip
+    common: dict[str, Any] = {
+        "trans_b": _NO, "trans_a": _YES, "n": "width", "m": "below - above", "k": "outputs",
+        "ldb": "windows", "lda": "inputs", "a": "to_weight", "b": "source",
+        "beta": f"one + {size}",
+    }  # fmt: skip
     return _INPUT.format(
         size=size, columns=_rows(_ADD, 6),
         direct=_product(6, c="to_out", ldc="windows", **common),
@@ -258,10 +260,10 @@ def _input(size: int) -> str:
 
 
 def _weight(size: int) -> str:
-    common: dict[str, Any] = dict(
-        trans_b=_YES, trans_a=_NO, n="outputs", m="below - above", k="width", ldb="windows",
-        ldc="outputs", b="from_b", beta="one", c="at_totals",
-    )  # fmt: skip
+    common: dict[str, Any] = {
+        "trans_b": _YES, "trans_a": _NO, "n": "outputs", "m": "below - above", "k": "width",
+        "ldb": "windows", "ldc": "outputs", "b": "from_b", "beta": "one", "c": "at_totals",
+    }  # fmt: skip
     return _WEIGHT.format(
         size=size, columns=_rows(_COPY.format(x="a"), 6),
         direct=_product(6, a="source", lda="windows", **common),

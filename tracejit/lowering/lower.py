@@ -17,8 +17,8 @@ from tracejit.ir.sizes import Size
 from tracejit.lowering.emit import Partial
 from tracejit.lowering.fuse import Fuser, kind_of
 from tracejit.lowering.groups import Group
-from tracejit.lowering.index import resolved
 from tracejit.lowering.host_views import with_views
+from tracejit.lowering.index import resolved
 from tracejit.lowering.loops import Nest, lay_out
 from tracejit.lowering.memory import Memory, assign_memory
 from tracejit.lowering.products import Folded, copy_of, fold_products, viewed
