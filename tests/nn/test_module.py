@@ -298,6 +298,23 @@ def test_forward_is_compiled_in_place():
     assert list(module.state_dict()) == ["weight", "bias"]
 
 
+def test_what_is_assigned_again_keeps_its_place():
+    class Three(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(1, 1), nn.ReLU()
+            self.a, self.b = nn.Parameter(tracejit.ones(1)), nn.Parameter(tracejit.ones(1))
+            self.seen, self.count = nn.Buffer(tracejit.ones(1)), nn.Buffer(tracejit.ones(1))
+
+    module = Three()
+    module.first, module.a = nn.Linear(1, 2, bias=False), nn.Parameter(tracejit.zeros(1))
+    module.seen = nn.Buffer(tracejit.zeros(1))
+    assert [name for name, _ in module.named_children()] == ["first", "second"]
+    assert list(module.state_dict()) == ["a", "b", "seen", "count", "first.weight"]
+    module.second = nn.Parameter(tracejit.zeros(1))
+    assert list(module.state_dict()) == ["a", "b", "second", "seen", "count", "first.weight"]
+
+
 def test_buffers_by_assignment():
     class Counting(nn.Module):
         def __init__(self):

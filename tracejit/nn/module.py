@@ -85,15 +85,15 @@ class Module(Listing, Conversion, StateDict, Hooks):
     def __setattr__(self, name: str, value: Any) -> None:
         own = self.__dict__
         if isinstance(value, Parameter):
-            self._forget(name)
+            self._forget(name, "_parameters")
             self.register_parameter(name, value)
         elif isinstance(value, Module):
             self._table("_modules")
-            self._forget(name)
+            self._forget(name, "_modules")
             own["_modules"][name] = value
         elif isinstance(value, Buffer) and self._table("_buffers").get(name) is not value:
             made: Any = value
-            self._forget(name)
+            self._forget(name, "_buffers")
             self.register_buffer(name, made, made.persistent)
         elif not self._assigned_in_table(name, value):
             object.__setattr__(self, name, value)
@@ -150,12 +150,13 @@ class Module(Listing, Conversion, StateDict, Hooks):
             raise AttributeError(f"cannot assign {verb} before Module.__init__() call")
         return self.__dict__[name]
 
-    def _forget(self, name: str) -> None:
-        """A name belongs to one table or to the plain attributes, never to two."""
+    def _forget(self, name: str, but: str) -> None:
+        """A name belongs to one table or to the plain attributes, never to two; in the table it is
+        in already it keeps its place."""
         own = self.__dict__
         own.pop(name, None)
         for table in _TABLES:
-            if table in own:
+            if table in own and table != but:
                 own[table].pop(name, None)
         if "_non_persistent_buffers_set" in own:
             own["_non_persistent_buffers_set"].discard(name)
