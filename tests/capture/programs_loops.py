@@ -64,6 +64,37 @@ def joined_outputs(jit):
     return [f(data(n)) for n in LENGTHS]
 
 
+def lists_grown_by_operator(jit):
+    w = weights()
+
+    @jit
+    def f(x):
+        h, outputs, doubled = tj.zeros(3), [], [x.sum(0)]
+        same = outputs
+        for t in range(x.shape[0]):
+            h = tj.tanh(x[t] + h @ w)
+            outputs += [h]
+        for t in range(x.shape[0]):
+            doubled += [x[t] * 2]
+        return tj.stack(doubled).sum(0) * len(outputs) + (tj.stack(same) if len(same) else 0)
+
+    return [*over_lengths(f), w.grad]
+
+
+def list_grown_and_replaced(jit):
+    @jit
+    def f(x):
+        kept, both = [], []
+        for t in range(x.shape[0]):
+            kept += [x[t] * t]
+            both += [x[t], x[t] + 1]
+            if len(kept) > 3:
+                kept = []
+        return kept, both
+
+    return [f(data(n)) for n in LENGTHS]
+
+
 def list_returned(jit):
     @jit
     def f(x):

@@ -456,16 +456,30 @@ def update_item(container: Any, key: Any, symbol: str, other: Any) -> None:
 
 def inplace(symbol: str, target: Any, other: Any) -> Any:
     """`target += other` and the like; the new value of the target."""
+    if symbol == "+=" and _lists(target, other) and _is_effect(target):
+        append = active.recorder.appending(target)  # type: ignore[union-attr]
+        for element in other:
+            append(element)
+        return target
     if not isinstance(target, (Tensor, int, float, complex, str, bytes, tuple)):
         _changes(target, f"changes an object in place ({symbol})")
     return _INPLACE[symbol](target, other)
 
 
-def _changes(container: Any, what: str) -> None:
+def _lists(*values: Any) -> bool:
+    return all(type(value) in (list, FollowedList) for value in values)
+
+
+def _is_effect(container: Any) -> bool:
+    """Whether a change of a container would be seen after a trial."""
     recorder: Any = active.recorder
     if recorder is None or not recorder.root.trials or isinstance(container, Tensor):
-        return
-    if not recorder.made(container):
+        return False
+    return not recorder.made(container)
+
+
+def _changes(container: Any, what: str) -> None:
+    if _is_effect(container):
         raise Refused(what)
 
 

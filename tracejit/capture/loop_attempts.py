@@ -35,3 +35,9 @@ class Promote(Again):
     """A variable requires grad after an iteration: so it must from the start."""
 
     what = "requires grad after an iteration"
+
+
+class Whole(Again):
+    """A list grows through a name that is bound again, to the same list (`+=`)."""
+
+    what = "is a list that grows"

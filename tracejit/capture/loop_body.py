@@ -16,7 +16,7 @@ from typing import Any
 
 from tracejit.capture.aliasing import UNKNOWN, Memory
 from tracejit.capture.breaks import Refused
-from tracejit.capture.loop_attempts import Lift, Promote, Strewn
+from tracejit.capture.loop_attempts import Lift, Promote, Strewn, Whole
 from tracejit.capture.loop_items import part_at
 from tracejit.capture.loop_numbers import LoopFloat, LoopIndex, LoopInt, as_tensor
 from tracejit.capture.loop_region import LoopRegion
@@ -123,6 +123,7 @@ class Body:
     promoted: frozenset = frozenset()  # slots that require grad though they start without
     lifted: frozenset = frozenset()  # numbers that change
     strewn: frozenset = frozenset()  # slots whose strides change
+    whole: frozenset = frozenset()  # lists that only grow
     most: Any = None  # how many iterations there can be, where that is known
     before: Decided | None = None  # how the iteration before the loop ended
     slots: list[Slot] = field(default_factory=list)
@@ -172,7 +173,7 @@ class Body:
         self.started: dict[str, tuple[Structure, list[Slot]]] = {}
         self.containers: dict[str, Any] = {}  # lists and dicts that stand for the variable's
         for name, value in before.items():
-            if value is UNBOUND:
+            if value is UNBOUND or (name, 0) in self.whole:
                 continue
             if number_kind(value) is not None and (name, 0) in self.lifted:
                 slot = self._number(name, value)
@@ -299,10 +300,11 @@ class Body:
             raise Refused("what is appended is no tensor, or it is appended under a condition")
         if self.trip is None:
             raise Refused("a list is appended to in a loop whose end is decided by a value")
+        for name, standing in self.containers.items():
+            if container is standing:
+                raise Whole(name, 0)
         if not isinstance(container, FollowedList) or isinstance(self.parent, RegionRecorder):
             raise Refused("a list made outside the function, or outside a loop around, grows")
-        if any(container is c for c in self.containers.values()):
-            raise Refused("a list that changes from iteration to iteration is appended to")
         known = self.appended.setdefault(id(container), (container, []))
         if known[1]:
             raise Refused("a list is appended to twice in an iteration")
@@ -314,6 +316,10 @@ class Body:
         self.taking = self.region.taking()
         self._check_leaves()
         for name, value in after.items():
+            if value is before[name] and id(value) in self.appended:
+                continue
+            if (name, 0) in self.whole:
+                raise Refused("a list that changes from iteration to iteration is appended to")
             if name not in self.started:
                 self._new(name, value)
             elif value is self.containers.get(name, self):  # the same list or dict as before

@@ -14,7 +14,7 @@ from typing import Any
 
 from tracejit.capture.branches import truth
 from tracejit.capture.breaks import Refused
-from tracejit.capture.loop_attempts import Again, Lift, Promote, Strewn
+from tracejit.capture.loop_attempts import Again, Lift, Promote, Strewn, Whole
 from tracejit.capture.loop_body import Body, Slot
 from tracejit.capture.loop_exit import Exit
 from tracejit.capture.loop_items import Rolled
@@ -135,10 +135,10 @@ def _recorded(parent: Recorder, name: str, variables: Variables, trip: Any,
               run: Callable[[Body], Signal], most: Any = None,
              before: Decided | None = None) -> Body:
     """The body, recorded as often as it takes to know what is carried."""
-    known: dict[type, set] = {Promote: set(), Lift: set(), Strewn: set()}
+    known: dict[type, set] = {kind: set() for kind in (Promote, Lift, Strewn, Whole)}
     for _ in range(ATTEMPTS):
-        promoted, lifted, strewn = map(frozenset, known.values())
-        body = Body(parent, name, variables, trip, promoted, lifted, strewn, most, before)
+        promoted, lifted, strewn, whole = map(frozenset, known.values())
+        body = Body(parent, name, variables, trip, promoted, lifted, strewn, whole, most, before)
         try:
             body.record(run)
             return body
