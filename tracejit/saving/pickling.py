@@ -17,8 +17,10 @@ from tracejit.eager.size import Size
 from tracejit.eager.state import TensorState, strides_of
 from tracejit.eager.tensor import Tensor
 from tracejit.memory import Storage, device
+from tracejit.nn.module import Module
 from tracejit.nn.parameter import Parameter
 from tracejit.ops.types import dtype
+from tracejit.runtime.scripted_module import ScriptedModule
 from tracejit.saving import names
 from tracejit.saving.names import TorchName
 
@@ -79,6 +81,8 @@ class Pickler(_PythonPickler):
             return codecs.encode, ("", "latin1")  # Python's `bytes()` is not allowed by PyTorch
         if kind is layout:
             return names.LAYOUT, (repr(obj).replace("tracejit", "torch"),)
+        if issubclass(kind, Module):
+            return _uncompiled(obj, self.proto)
         return NotImplemented
 
     def save_name(self, obj: TorchName) -> None:
@@ -97,6 +101,19 @@ class Pickler(_PythonPickler):
 
     dispatch[TorchName] = save_name
     dispatch[dtype] = save_dtype
+
+
+def _uncompiled(module: Any, protocol: int) -> Any:
+    """How to make a module again without what was compiled of it: files hold no programs."""
+    if isinstance(module, ScriptedModule):
+        module = module._scripted_original  # type: ignore[attr-defined]
+    elif not hasattr(module.__dict__.get("forward"), "report"):
+        return NotImplemented
+    make, arguments, state, *rest = module.__reduce_ex__(protocol)
+    if isinstance(state, dict):
+        state = {name: value for name, value in state.items()
+                 if name != "forward" or not hasattr(value, "report")}
+    return make, arguments, state, *rest
 
 
 def _tensor(x: Any) -> tuple:
