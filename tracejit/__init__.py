@@ -150,7 +150,8 @@ from tracejit.ops import windows as _windows
 from tracejit.ops.unique import bincount, histc, unique, unique_consecutive
 from tracejit import accelerator, autograd, backends, cuda, random
 from tracejit.backends import (
-    are_deterministic_algorithms_enabled, is_deterministic_algorithms_warn_only_enabled,
+    are_deterministic_algorithms_enabled, get_float32_matmul_precision,
+    is_deterministic_algorithms_warn_only_enabled, set_float32_matmul_precision,
     use_deterministic_algorithms,
 )  # fmt: skip
 from tracejit.eager import inplace_views as _inplace_views
@@ -183,8 +184,9 @@ _SAVING = dict.fromkeys(("load", "save"), "tracejit.serialization")
 _MAPPING = {"vmap": "tracejit.func"}
 _LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING}
 _SUBMODULES = (
-    "amp", "config", "cpu", "datasets", "debug", "distributions", "fft", "func", "jit", "linalg",
-    "logs", "nn", "optim", "safetensors", "serialization", "special", "testing", "utils",
+    "amp", "compiler", "config", "cpu", "datasets", "debug", "distributed", "distributions", "fft",
+    "func", "jit", "linalg", "logs", "multiprocessing", "nn", "onnx", "optim", "profiler",
+    "safetensors", "serialization", "special", "testing", "utils",
 )  # fmt: skip
 
 

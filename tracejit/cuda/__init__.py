@@ -24,9 +24,11 @@ __all__ = [
     "empty_cache",
     "get_device_name",
     "is_available",
+    "is_bf16_supported",
     "manual_seed",
     "manual_seed_all",
     "memory_allocated",
+    "memory_reserved",
     "set_device",
     "synchronize",
 ]
@@ -90,11 +92,25 @@ def empty_cache() -> None:
 
 def memory_allocated(device: Any = None) -> int:
     """Bytes that are in use on a device; 0 without one."""
+    return _pooled("used_bytes", device)
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Bytes that were taken from the driver, in use or not; 0 without a device."""
+    return _pooled("total_bytes", device)
+
+
+def _pooled(what: str, device: Any) -> int:
     if not is_available():
         return 0
     module = array_module(Device("cuda"))
     with module.cuda.Device(_number(device)):
-        return int(module.get_default_memory_pool().used_bytes())
+        return int(getattr(module.get_default_memory_pool(), what)())
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether a device computes in bfloat16 by itself: no, numbers are widened and rounded."""
+    return False
 
 
 class device:

@@ -94,6 +94,7 @@ class Metadata(TensorState):
         return self._device.type == "cpu"
 
     is_sparse = is_quantized = is_meta = is_mkldnn = is_nested = property(lambda self: False)
+    is_mps = is_xla = is_xpu = property(lambda self: False)
 
     @property
     def itemsize(self) -> int:

@@ -50,7 +50,6 @@ from tracejit.nn.convolution import (
     ConvTranspose2d,
     ConvTranspose3d,
 )
-from tracejit.nn.data_parallel import DataParallel
 from tracejit.nn.distance import (
     CosineSimilarity,
     PairwiseDistance,
@@ -128,6 +127,7 @@ from tracejit.nn.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from tracejit.nn.parallel import DataParallel
 from tracejit.nn.parameter import Buffer, Parameter
 from tracejit.nn.parameter_containers import ParameterDict, ParameterList
 from tracejit.nn.pixel_shuffle import (

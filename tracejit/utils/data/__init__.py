@@ -12,6 +12,7 @@ from tracejit.utils.data.dataset import (
     TensorDataset,
     random_split,
 )
+from tracejit.utils.data.distributed import DistributedSampler
 from tracejit.utils.data.sampler import (
     BatchSampler,
     RandomSampler,
@@ -23,8 +24,8 @@ from tracejit.utils.data.sampler import (
 from tracejit.utils.data.worker import get_worker_info
 
 __all__ = [
-    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset",
-    "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset",
+    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler",
+    "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset",
     "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "default_collate",
     "default_convert", "get_worker_info", "random_split",
 ]  # fmt: skip

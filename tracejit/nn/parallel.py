@@ -1,0 +1,64 @@
+"""Modules on several devices, on the one there is: DataParallel calls the module it is given.
+
+In: a module. Out: one whose calls go to it, and whose state has `module.` before its names. What
+needs processes that talk to each other is refused when it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.distributed import refuse
+from tracejit.nn.module import Module
+
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
+
+
+class DataParallel(Module):
+    """A module under the attribute `module`; a call is a call of it. Batches are not split.
+
+    >>> import tracejit
+    >>> nn = tracejit.nn
+    >>> list(nn.DataParallel(nn.Linear(2, 1)).state_dict())
+    ['module.weight', 'module.bias']
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        device_ids: Sequence[Any] | None = None,
+        output_device: Any = None,
+        dim: int = 0,
+    ) -> None:
+        super().__init__()
+        self.module = module
+        self.device_ids: list[Any] = []
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        return self.module(*inputs, **kwargs)
+
+
+class DistributedDataParallel(Module):
+    """NotImplementedError: there is one process."""
+
+    def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
+        refuse("DistributedDataParallel")
+
+
+def data_parallel(
+    module: Module,
+    inputs: Any,
+    device_ids: Sequence[Any] | None = None,
+    output_device: Any = None,
+    dim: int = 0,
+    module_kwargs: dict[str, Any] | None = None,
+) -> Any:
+    """What the module gives for the inputs, of which there may be a tuple.
+
+    >>> import tracejit
+    >>> data_parallel(tracejit.nn.ReLU(), tracejit.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+    arguments = inputs if isinstance(inputs, tuple) else () if inputs is None else (inputs,)
+    return module(*arguments, **(module_kwargs or {}))
