@@ -7,12 +7,12 @@ when the node is there, the signal for what follows the loop. Called by `loops.p
 
 from __future__ import annotations
 
-import gc
 from typing import Any
 
 from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_body import Body, Slot
 from tracejit.capture.loop_numbers import LoopFloat, LoopInt, LoopNumber, made_in
+from tracejit.capture.reachable import remains
 from tracejit.capture.region import trial
 from tracejit.capture.signals import Decided, Signal
 from tracejit.capture.structure import (
@@ -151,10 +151,8 @@ class Exit:
         if start is not None and body.parent.traced(start.outer).views:
             raise Refused("the returned value is a view")
         items = {region.traced(x.item).memory for x in body.scans} | region.parts.keys()
-        if region.sharing.memories.of(memory):
-            gc.collect()  # what only a cycle of garbage holds is nobody's
-        others = region.sharing.memories.of(memory)
-        if memory in region.copies or memory in items or others:
+        shared = remains(lambda: bool(region.sharing.memories.of(memory)))
+        if memory in region.copies or memory in items or shared:
             raise Refused("a returned value may be a tensor made outside")
         if start is None and memory in starts:
             raise Refused("the returned value is a view of a variable")

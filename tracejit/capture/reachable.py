@@ -8,7 +8,7 @@ tensor that is alive and not among them is held by something no replay could rep
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tracejit.capture.host_reads import Pending
@@ -36,6 +36,16 @@ def explained(results: Iterable[Tensor]) -> set[int]:
         elif type(x) in _CONTAINERS or _is_tape(x):
             stack.extend(gc.get_referents(x))
     return found
+
+
+def remains(holds: Callable[[], bool]) -> bool:
+    """Whether something holds, and still does when what only cycles of garbage hold is gone: the
+    young ones first, since it takes long to look at all that a process has."""
+    for generation in (1, 2):
+        if not holds():
+            return False
+        gc.collect(generation)
+    return holds()
 
 
 def _is_tape(x: Any) -> bool:

@@ -172,7 +172,7 @@ FollowedList.__name__ = FollowedList.__qualname__ = "list"  # in Python's error 
 def settle_lists(followed: list[weakref.ref[FollowedList]]) -> None:
     """Make ordinary lists of those that are still somewhere."""
     if any(found._tail for found in _alive(followed)):
-        gc.collect()  # what only a cycle of garbage holds is nobody's
+        gc.collect(1)  # what only a young cycle of garbage holds is nobody's
     for found in _alive(followed):
         if found._tail:
             settle(found)

@@ -7,7 +7,6 @@ could not do what the call did. Called by `runtime.capture_call`.
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING, Any
 
 import tracejit.autodiff.regions  # noqa: F401  installs the gradients of control flow
@@ -17,7 +16,7 @@ from tracejit.capture.aliasing import UNKNOWN, Memory
 from tracejit.capture.guards import Guards, current
 from tracejit.capture.number_reader import reader
 from tracejit.capture.number_text import number_text
-from tracejit.capture.reachable import explained
+from tracejit.capture.reachable import explained, remains
 from tracejit.capture.results import (
     Effect,
     Recipe,
@@ -231,10 +230,7 @@ class EntryMaker:
 
     def _refuse_unseen(self, results: list[Tensor]) -> None:
         """Tensors made here that somebody holds where no replay could put them."""
-        if self._unseen(results):
-            gc.collect()
-            if not self._unseen(results):
-                return
+        if remains(lambda: self._unseen(results)):
             raise Unmodelled(
                 "a tensor made in the call is kept somewhere its effects cannot be seen"
             )
