@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 VERSION = 1
+VECTOR_BYTES = 64
 PARAMETERS = ("buffers", "operands", "sizes", "scratch", "status", "lo", "hi")
 
 # dtype name -> type of the elements a kernel sees
@@ -98,6 +99,9 @@ PRIMITIVES = {
         "atomic_store",
         "atomic_swap_if",  # (pointer, index, expected, new) -> whether it was `expected`
         "pause",  # hint: this is a spinning loop
+        "load_vector",  # (pointer, index) -> VECTOR_BYTES of elements, as one value
+        "store_vector",  # (pointer, index, vector)
+        "spread",  # (scalar) -> vector
     )
 }
 call_kernel = PRIMITIVES["call_kernel"]
@@ -109,3 +113,6 @@ atomic_load = PRIMITIVES["atomic_load"]
 atomic_store = PRIMITIVES["atomic_store"]
 atomic_swap_if = PRIMITIVES["atomic_swap_if"]
 pause = PRIMITIVES["pause"]
+load_vector = PRIMITIVES["load_vector"]
+store_vector = PRIMITIVES["store_vector"]
+spread = PRIMITIVES["spread"]

@@ -9,9 +9,11 @@ import ast
 import platform
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 
-from tracejit.lowering.kernel_expressions import Expressions, Pointer
+from tracejit.lowering.abi import VECTOR_BYTES
+from tracejit.lowering.kernel_expressions import Expressions, Pointer, llvm_type
 from tracejit.lowering.vector_math_intrinsics import Scalar
 
 I64 = ir.IntType(64)
@@ -62,6 +64,36 @@ class Primitives(Expressions):
         if not isinstance(found, Pointer):
             raise self.error(pointer, "is no pointer")
         return Scalar(self.builder.ptrtoint(found.value, I64), "int64")
+
+    def _lanes(self, element: str) -> Any:
+        kind = llvm_type(element)
+        return ir.VectorType(kind, VECTOR_BYTES // np.dtype(element).itemsize)
+
+    def load_vector(self, pointer: Any, index: Any) -> Scalar:
+        found = self.expression(pointer)
+        where = self.builder.bitcast(
+            self.element(found, index), self._lanes(found.element).as_pointer()
+        )
+        loaded = self.builder.load(where, align=np.dtype(found.element).itemsize)
+        found.accesses.append(loaded)
+        return Scalar(loaded, found.element + " vector")
+
+    def store_vector(self, pointer: Any, index: Any, vector: Any) -> Scalar:
+        found, value = self.expression(pointer), self.expression(vector)
+        where = self.builder.bitcast(
+            self.element(found, index), self._lanes(found.element).as_pointer()
+        )
+        align = np.dtype(found.element).itemsize
+        found.accesses.append(self.builder.store(value.value, where, align=align))
+        return Scalar(ir.Constant(I64, 0), "int64")
+
+    def spread(self, scalar: Any) -> Scalar:
+        found = self.value(scalar)
+        kind = self._lanes(found.dtype)
+        empty, first = ir.Constant(kind, ir.Undefined), ir.Constant(ir.IntType(32), 0)
+        one = self.builder.insert_element(empty, found.value, first)
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
+        return Scalar(self.builder.shuffle_vector(one, empty, mask), found.dtype + " vector")
 
     def atomic_add(self, pointer: Any, index: Any, value: Any) -> Scalar:
         where = self._word(pointer, index)

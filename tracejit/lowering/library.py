@@ -41,14 +41,14 @@ class Library:
     kernel    its text, by node
     sizes     integers the text reads, by node
     bound     what is known when they have values
-    routines  whether BLAS's routine for the kernel's dtype is the last of the sizes
+    compiled_only  whether the text means nothing as plain Python
     """
 
     takes: Callable[[Node], bool]
     kernel: Callable[[Node], Kernel]
     sizes: Callable[[Node], tuple[SizeLike, ...]]
     bound: Callable[[tuple[int, ...]], Bound]
-    routines: bool = False
+    compiled_only: bool = False
 
 
 @functools.cache

@@ -1,5 +1,5 @@
-"""Convolutions and their gradients: windows are copied into a matrix that fits the cache, which
-meets BLAS.
+"""Convolutions and their gradients: windows are copied into a matrix that fits the cache, and
+multiplied there.
 
 In: nodes of `conv`, `conv_input`, `conv_weight` in float32 or float64. Out: library kernels. One to
 three spatial dimensions are three; the matrix has a row for each element of a window in each
@@ -13,24 +13,26 @@ from typing import Any
 
 from tracejit.ir.graph import Node
 from tracejit.ir.sizes import SizeLike
+from tracejit.lowering.abi import VECTOR_BYTES
 from tracejit.lowering.library import MOST, Bound, Library, chunk_of, kernel_of
+from tracejit.lowering.library_tile import columns_of, indented, product, tile_of
 from tracejit.lowering.program import Kernel
 
 _NAMES = (
     "n", "c", "d", "h", "w", "o", "kd", "kh", "kw", "od", "oh", "ow", "sd", "sh", "sw",
-    "pd", "ph", "pw", "ed", "eh", "ew", "groups", "rows", "blocks", "parts", "whole", "room",
-    "routine",
+    "pd", "ph", "pw", "ed", "eh", "ew", "groups", "rows", "blocks", "parts", "level", "ld", "lo_o",
+    "at_panel", "at_totals",
 )  # fmt: skip
 _CACHED = 1 << 16  # elements of a matrix that stay in the cache between copy and product
 _FEWEST = 192  # columns that are worth a product
 _WIDEST = 8  # bytes of an element, at most
-_HEADER = 128  # bytes of scratch for what BLAS is told
+_APART = 16  # elements between rows of a matrix, lest they meet in the cache
 
 _START = '''\
 """{what}"""
 import numpy as np
 from tracejit.lowering.abi import (
-    address_of, call_function, {dtype}_pointer, {dtype}_scratch, int64_scratch,
+    load_vector, spread, store_vector, {dtype}_pointer, {dtype}_scratch,
 )
 
 
@@ -39,26 +41,18 @@ def {name}(buffers, operands, sizes, scratch, status, lo, hi):
     b = {dtype}_pointer(buffers, operands[1])
     out = {dtype}_pointer(buffers, operands[2])
 {fetches}
-    words = int64_scratch(scratch, 0)
-    numbers = {dtype}_scratch(scratch, 64)
-    totals = {dtype}_scratch(scratch, 128)
-    columns = {dtype}_scratch(scratch, 128 + room)
-    at_a = address_of(a)
-    at_b = address_of(b)
-    at_out = address_of(out)
-    at_totals = address_of(totals)
-    at_columns = address_of(columns)
-    at = address_of(words)
-    one = address_of(numbers)
-    numbers[0] = 1.0
-    numbers[1] = 0.0
+    tile = {dtype}_scratch(scratch, 0)
+    columns = {dtype}_scratch(scratch, {tile_bytes})
+    panel = {dtype}_scratch(scratch, at_panel)
+    totals = {dtype}_scratch(scratch, at_totals)
     windows = od * oh * ow
     taps = kd * kh * kw
     inputs = c // groups * taps
     outputs = o // groups
 '''
 
-# Rows of the matrix: which element of a window each is, and which windows have it inside.
+# Rows of the matrix: which element of a window each is, and which windows have it inside. Where
+# windows lie as the elements do (`level`), rows of windows are copied together.
 _ROWS = '''\
 channel = above // taps
 tap = above - channel * taps
@@ -78,20 +72,29 @@ for k in range(above, below):
     low = min(max(0, low), ow)
     high = max(low, min(ow, high))
     plane = (image * c + channel) * d * h * w
-    to = (k - above) * width
-    z = z0
-    y = y0
-    for row in range(first, last):
-        i = z * sd - pd + at_d * ed
-        j = y * sh - ph + at_h * eh
-        inside = i >= 0 and i < d and j >= 0 and j < h
-        source = plane + (i * h + j) * w + start
+    to = (k - above) * ld
+    if level == 1:
+        j = at_h * eh - ph
+        top = min(max(first, -j), last)
+        bottom = max(top, min(last, h - j))
+        source = plane + (first + j) * w + start
+        from_t = (top - first) * ow + low
+        to_t = (bottom - first) * ow - ow + high
+{level}
+    else:
+        z = z0
+        y = y0
+        for row in range(first, last):
+            i = z * sd - pd + at_d * ed
+            j = y * sh - ph + at_h * eh
+            inside = i >= 0 and i < d and j >= 0 and j < h
+            source = plane + (i * h + j) * w + start
 {body}
-        to += ow
-        y += 1
-        if y == oh:
-            y = 0
-            z += 1
+            to += ow
+            y += 1
+            if y == oh:
+                y = 0
+                z += 1
     at_w += 1
     if at_w == kw:
         at_w = 0
@@ -104,16 +107,38 @@ for k in range(above, below):
                 channel += 1
 '''
 
+_EDGES = '''\
+for t in range(low):
+    for row in range(top - first, bottom - first):
+        columns[to + row * ow + t] = 0.0
+for t in range(high, ow):
+    for row in range(top - first, bottom - first):
+        columns[to + row * ow + t] = 0.0
+'''
+
+_COPY_LEVEL = '''\
+for t in range((top - first) * ow):
+    columns[to + t] = 0.0
+for t in range(from_t, to_t):
+    columns[to + t] = a[source + t]
+''' + _EDGES + '''\
+for t in range((bottom - first) * ow, width):
+    columns[to + t] = 0.0
+'''
+
 _COPY = '''\
 if inside:
     for t in range(low):
         columns[to + t] = 0.0
     if sw == 1:
         for t in range(low, high):
-            columns[to + t] = {x}[source + t]
+            columns[to + t] = a[source + t]
+    elif sw == 2:
+        for t in range(low, high):
+            columns[to + t] = a[source + t * 2]
     else:
         for t in range(low, high):
-            columns[to + t] = {x}[source + t * sw]
+            columns[to + t] = a[source + t * sw]
     for t in range(high, ow):
         columns[to + t] = 0.0
 else:
@@ -121,32 +146,23 @@ else:
         columns[to + t] = 0.0
 '''
 
+_ADD_LEVEL = _EDGES + '''\
+for t in range(from_t, to_t):
+    out[source + t] += columns[to + t]
+'''
+
 _ADD = '''\
 if inside:
     if sw == 1:
         for t in range(low, high):
             out[source + t] += columns[to + t]
+    elif sw == 2:
+        for t in range(low, high):
+            out[source + t * 2] += columns[to + t]
     else:
         for t in range(low, high):
             out[source + t * sw] += columns[to + t]
 '''
-
-# BLAS sees the transposed problem, column by column: C^T = op(B)^T op(A)^T.
-_PRODUCT = '''\
-words[0] = {trans_b}
-words[1] = {trans_a}
-words[2] = {n}
-words[3] = {m}
-words[4] = {k}
-words[5] = max(1, {ldb})
-words[6] = max(1, {lda})
-words[7] = max(1, {ldc})
-call_function(
-    routine, at, at + 8, at + 16, at + 24, at + 32, one, {b}, at + 40, {a}, at + 48,
-    {beta}, {c}, at + 56,
-)
-'''
-_NO, _YES = 78, 84  # "N" and "T"
 
 _FORWARD = '''\
     for unit in range(lo, hi):
@@ -157,49 +173,46 @@ _FORWARD = '''\
         for group in range(groups):
             above = group * inputs
             below = above + inputs
-            to_out = at_out + ((image * o + group * outputs) * windows + first * ow) * {size}
-            to_weight = at_b + group * outputs * inputs * {size}
-            if whole == 1:
-                source = at_a + ((image * groups + group) * inputs * windows + first * ow) * {size}
-{direct}
-            else:
+            weights = group * outputs * inputs
+            to_out = (image * o + group * outputs) * windows + first * ow
 {columns}
 {product}
 '''
 
+# The gradients of a block are copied beside one another first: they may be read beyond their end.
 _INPUT = '''\
     for unit in range(lo, hi):
         image = unit // parts
         part = unit - image * parts
         from_row = c * part // parts * taps
         to_row = c * (part + 1) // parts * taps
-        if whole == 0:
-            for t in range(from_row // taps * d * h * w, to_row // taps * d * h * w):
-                out[image * c * d * h * w + t] = 0.0
+        for t in range(from_row // taps * d * h * w, to_row // taps * d * h * w):
+            out[image * c * d * h * w + t] = 0.0
         for group in range(groups):
             above = max(from_row, group * inputs)
             below = min(to_row, group * inputs + inputs)
             if above < below:
-                to_weight = at_b + (group * outputs * inputs + above - group * inputs) * {size}
+                height = below - above
+                weights = group * outputs * inputs + above - group * inputs
                 for block in range(blocks):
                     first = block * rows
                     last = min(first + rows, od * oh)
                     width = (last - first) * ow
-                    source = at_a + ((image * o + group * outputs) * windows + first * ow) * {size}
-                    if whole == 1:
-                        to_out = at_out + ((image * c + above) * windows + first * ow) * {size}
-{direct}
-                    else:
+                    for t in range(outputs):
+                        source = (image * o + group * outputs + t) * windows + first * ow
+                        for row in range(width):
+                            panel[t * ld + row] = a[source + row]
 {product}
 {columns}
 '''
 
-# Columns times gradients, summed with outputs innermost: BLAS is faster that way round.
+# Gradients lie with outputs innermost, and so do sums, until all images are in.
 _WEIGHT = '''\
     for group in range(groups):
         above = max(lo, group * inputs)
         below = min(hi, group * inputs + inputs)
-        for t in range(max(0, below - above) * outputs):
+        height = max(0, below - above)
+        for t in range(height * lo_o):
             totals[t] = 0.0
         if above < below:
             for image in range(n):
@@ -207,67 +220,51 @@ _WEIGHT = '''\
                     first = block * rows
                     last = min(first + rows, od * oh)
                     width = (last - first) * ow
-                    from_b = at_b + ((image * o + group * outputs) * windows + first * ow) * {size}
-                    if whole == 1:
-                        source = at_a + ((image * c + above) * windows + first * ow) * {size}
-{direct}
-                    else:
+                    for t in range(outputs):
+                        source = (image * o + group * outputs + t) * windows + first * ow
+                        for row in range(width):
+                            panel[row * lo_o + t] = b[source + row]
 {columns}
 {product}
             for t in range(outputs):
                 to = (group * outputs + t) * inputs - group * inputs
                 for k in range(above, below):
-                    out[to + k] = totals[(k - above) * outputs + t]
+                    out[to + k] = totals[(k - above) * lo_o + t]
 '''
 
 
-def _indented(text: str, depth: int) -> str:
-    return "\n".join(" " * 4 * depth + line for line in text.splitlines())
+def _rows(level: str, body: str, depth: int) -> str:
+    text = _ROWS.format(level=indented(level, 2), body=indented(body, 3))
+    return indented(text, depth)
 
 
-def _rows(body: str, depth: int) -> str:
-    return _indented(_ROWS.format(body=_indented(body, 2)), depth)
-
-
-def _product(depth: int, **parts: Any) -> str:
-    return _indented(_PRODUCT.format(**parts), depth)
-
-
-def _forward(size: int) -> str:
-    common: dict[str, Any] = {
-        "trans_b": _NO, "trans_a": _NO, "n": "width", "m": "outputs", "k": "inputs",
-        "lda": "inputs", "ldc": "windows", "a": "to_weight", "beta": f"one + {size}",
-        "c": "to_out",
-    }  # fmt: skip
+def _forward(dtype: str) -> str:
+    multiplied = product(
+        "outputs", "width", "inputs", "b[weights", "inputs", "1", "columns[0", "ld", "out[to_out",
+        "windows", dtype, padded=False,
+    )  # fmt: skip
     return _FORWARD.format(
-        size=size, columns=_rows(_COPY.format(x="a"), 4),
-        direct=_product(4, b="source", ldb="windows", **common),
-        product=_product(4, b="at_columns", ldb="width", **common),
+        columns=_rows(_COPY_LEVEL, _COPY, 3), product=indented(multiplied, 3)
     )  # fmt: skip
 
 
-def _input(size: int) -> str:
-    common: dict[str, Any] = {
-        "trans_b": _NO, "trans_a": _YES, "n": "width", "m": "below - above", "k": "outputs",
-        "ldb": "windows", "lda": "inputs", "a": "to_weight", "b": "source",
-        "beta": f"one + {size}",
-    }  # fmt: skip
+def _input(dtype: str) -> str:
+    multiplied = product(
+        "height", "width", "outputs", "b[weights", "1", "inputs", "panel[0", "ld", "columns[0",
+        "ld", dtype,
+    )  # fmt: skip
     return _INPUT.format(
-        size=size, columns=_rows(_ADD, 6),
-        direct=_product(6, c="to_out", ldc="windows", **common),
-        product=_product(6, c="at_columns", ldc="width", **common),
+        columns=_rows(_ADD_LEVEL, _ADD, 5), product=indented(multiplied, 5)
     )  # fmt: skip
 
 
-def _weight(size: int) -> str:
-    common: dict[str, Any] = {
-        "trans_b": _YES, "trans_a": _NO, "n": "outputs", "m": "below - above", "k": "width",
-        "ldb": "windows", "ldc": "outputs", "b": "from_b", "beta": "one", "c": "at_totals",
-    }  # fmt: skip
+def _weight(dtype: str) -> str:
+    multiplied = product(
+        "height", "outputs", "width", "columns[0", "ld", "1", "panel[0", "lo_o", "totals[0",
+        "lo_o", dtype, added=True,
+    )  # fmt: skip
     return _WEIGHT.format(
-        size=size, columns=_rows(_COPY.format(x="a"), 6),
-        direct=_product(6, a="source", lda="windows", **common),
-        product=_product(6, a="at_columns", lda="width", **common),
+        columns=_rows(_COPY_LEVEL, _COPY, 5), product=indented(multiplied, 5)
     )  # fmt: skip
 
 
@@ -283,8 +280,15 @@ _BODIES = {"conv": _forward, "conv_input": _input, "conv_weight": _weight}
 def _kernel(op: str, dtype: str) -> Kernel:
     name = f"{op}_{dtype}"
     fetches = "\n".join(f"    {n} = sizes[{k}]" for k, n in enumerate(_NAMES))
-    start = _START.format(what=_WHAT[op], dtype=dtype, name=name, fetches=fetches)
-    return kernel_of(name, start + _BODIES[op](4 if dtype == "float32" else 8), _HEADER)
+    start = _START.format(
+        what=_WHAT[op], dtype=dtype, name=name, fetches=fetches, tile_bytes=_tile_bytes()
+    )
+    return kernel_of(name, start + _BODIES[op](dtype), _tile_bytes())
+
+
+def _tile_bytes() -> int:
+    rows, vectors = tile_of()
+    return rows * vectors * VECTOR_BYTES
 
 
 def _kernel_of(node: Node) -> Kernel:
@@ -319,13 +323,12 @@ def _sizes(node: Node) -> tuple[SizeLike, ...]:
 def _bound(op: str, sizes: tuple[int, ...]) -> Bound:
     n, c, d, h, w, o, kd, kh, kw, od, oh, ow = sizes[:12]
     groups = max(1, sizes[21])
-    inputs, windows = c // groups * kd * kh * kw, od * oh * ow
-    plain = sizes[6:9] == (1, 1, 1) and sizes[12:18] == (1, 1, 1, 0, 0, 0)
-    whole = int(plain and (d, h, w) == (od, oh, ow))
+    inputs, outputs, windows = c // groups * kd * kh * kw, o // groups, od * oh * ow
+    level = int(sizes[13:15] == (1, 1) and (d, od) == (1, 1) and kd == 1 and ow == w)
     wanted = max(_FEWEST, _CACHED // max(1, inputs))
     rows = max(1, min(od * oh, -(-wanted // max(1, ow))))
     blocks = -(-od * oh // rows) if windows else 0
-    work = n * windows * inputs * o // 4 + n * windows * inputs * _WIDEST
+    work = n * windows * inputs * o // 4 + n * windows * inputs * 4
     parts = 1
     if op == "conv":
         total = n * blocks
@@ -337,18 +340,28 @@ def _bound(op: str, sizes: tuple[int, ...]) -> Bound:
     else:
         total = groups * inputs
         chunk = _rows_of_chunk(total, work)
-    room = -(-chunk * (o // groups) * _WIDEST // 64) * 64 if op == "conv_weight" else 0
-    scratch = _HEADER + room + (0 if whole else inputs * rows * ow * _WIDEST)
-    return Bound((*sizes, rows, blocks, parts, whole, room), total, chunk, scratch, work)
+    ld, lo_o = _padded(rows * ow), _padded(outputs)
+    at_panel = _tile_bytes() + inputs * ld * _WIDEST
+    at_totals = at_panel + max(outputs * ld, rows * ow * lo_o) * _WIDEST
+    scratch = at_totals + (chunk * lo_o * _WIDEST if op == "conv_weight" else 0)
+    known = (*sizes, rows, blocks, parts, level, ld, lo_o, at_panel, at_totals)
+    return Bound(known, total, chunk, scratch, work)
+
+
+def _padded(count: int) -> int:
+    """Elements from row to row: tiles may read beyond the end of one."""
+    return -(-count // columns_of(4)) * columns_of(4) + _APART
 
 
 def _rows_of_chunk(total: int, work: int) -> int:
     """Rows of weights for one worker: thick enough for a product."""
-    parts = max(1, min(MOST // 4, work >> 20, total // 12))
+    parts = max(1, min(MOST // 4, work >> 20, -(-total // 150)))
+    if parts == 1 and work > 1 << 20 and total > 12:
+        parts = 2
     return max(1, -(-total // parts))
 
 
 LIBRARIES = {
-    op: Library(_takes, _kernel_of, _sizes, functools.partial(_bound, op), routines=True)
+    op: Library(_takes, _kernel_of, _sizes, functools.partial(_bound, op), compiled_only=True)
     for op in _BODIES
 }

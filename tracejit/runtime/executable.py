@@ -16,7 +16,6 @@ import numpy as np
 
 from tracejit.config import flags
 from tracejit.ir.graph import Location
-from tracejit.lowering.library import libraries
 from tracejit.lowering.program import Instruction, Program
 from tracejit.memory import Storage, allocate, get_num_threads
 from tracejit.memory.allocator import bucket_for
@@ -74,7 +73,7 @@ class Executable:
             if i.regions
         }
         self.makes_stacks = any(regions.pushes(i) for i in instructions)
-        self.calls_blas = any(_calls_blas(i) for i in program.instructions)
+        self.calls_blas = any(i.extern == "matmul" for i in program.instructions)
 
     def bind(self, values: Mapping[str, int]) -> Binding:
         """Fix the sizes: a value for each symbol of the program's graph.
@@ -193,12 +192,6 @@ class Executable:
         return _error(self.program.instructions[first + row], number, value)
 
 
-def _calls_blas(instruction: Instruction) -> bool:
-    """Whether the routine's address is the last of the instruction's sizes."""
-    name = instruction.extern
-    return name == "matmul" or name != "" and libraries()[name].routines
-
-
 def _error(instruction: Instruction, number: int, value: int) -> ProgramError:
     """The error that a status stands for."""
     assert instruction.kernel is not None
@@ -259,9 +252,9 @@ class _Native:
             self.tickets.append(tickets)
 
     def _sizes(self, step: Any) -> tuple[int, ...]:
-        if not _calls_blas(step.instruction):
+        if step.instruction.extern != "matmul":
             return step.sizes
-        dtype = step.instruction.kernel.name.rpartition("_")[2]
+        dtype = step.instruction.kernel.name.removeprefix("matmul_")
         return (*step.sizes, blas.blas().gemm(dtype))
 
     def frame(self) -> _Frame:

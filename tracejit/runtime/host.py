@@ -55,7 +55,7 @@ def run_python(
         if step.instruction.extern == "matmul":
             extern.python_matmul(np, [buffers[k] for k in step.operands], step.sizes)
             return status
-        if step.instruction.extern and libraries()[step.instruction.extern].routines:
+        if step.instruction.extern and libraries()[step.instruction.extern].compiled_only:
             call(executable.program, binding, number, addresses)
             return status
         function = executable.functions[kernel.digest]
