@@ -199,6 +199,11 @@ def _attention(rng: np.random.Generator, d: dtype) -> Iterable[Sample]:
     yield Sample((q, k, v), {"is_causal": True})
     yield Sample((q, k, v), {"attn_mask": array(rng, d, 3, 5), "scale": 0.3})
     yield Sample((q, k, v), {"attn_mask": np.tri(3, 5) > 0})
+    blind = np.array([[True] * 5, [False] * 5, [True] * 5])  # the second query sees no key
+    yield Sample((q, k, v), {"attn_mask": blind})
+    yield Sample((q, k, v), {"attn_mask": np.where(blind, 0.5, -np.inf).astype(d.numpy)})
+    heads = [array(rng, d, 1, n, 3, 4) for n in (4, 2, 2)]
+    yield Sample(tuple(heads), {"is_causal": True, "enable_gqa": True})
 
 
 ATTENTION = [row("scaled_dot_product_attention", _attention, dtypes=FLOATS, ulp=8, cancel=8,

@@ -82,7 +82,9 @@ def _made_anew(value: Any, fresh: Leaf, seen: set[int]) -> Any:
 
 def _fill_dict(value: dict, fresh: Leaf, seen: set[int]) -> None:
     kind: Any = OrderedDict if isinstance(value, OrderedDict) else dict
-    items = [(k, v, replaced(k, fresh, seen), replaced(v, fresh, seen)) for k, v in value.items()]
+    # A copy: looking at what a dict holds may run code that fills it, as imports fill sys.modules.
+    held = list(value.items())
+    items = [(k, v, replaced(k, fresh, seen), replaced(v, fresh, seen)) for k, v in held]
     if any(key is not k for k, _, key, _ in items):
         kind.clear(value)  # the order of the keys stays
         for _, _, key, new in items:

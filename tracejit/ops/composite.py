@@ -50,11 +50,13 @@ def must_float(name: str, d: dtype) -> None:
 @autocasts(cpu="lower", cuda="lower")
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None,
                                  dropout_p: float = 0.0, is_causal: bool = False,
-                                 scale: float | None = None) -> Any:
+                                 scale: float | None = None, enable_gqa: bool = False) -> Any:
     """softmax(query @ key.T * scale + mask) @ value over the last two dimensions.
 
     query (..., L, E), key (..., S, E), value (..., S, V); `attn_mask` broadcasts to (..., L, S):
-    bool (True takes part) or additive. `scale` None: 1 / sqrt(E).
+    bool (True takes part) or additive. `scale` None: 1 / sqrt(E). A query that may look at no key
+    gives zeros. `enable_gqa`: key and value may have fewer heads (third dimension from the end),
+    each of which serves as many heads of the query one after the other.
 
     RuntimeError if both a mask and `is_causal` are given.
     """
@@ -68,15 +70,35 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
                            "when is_causal=True")
     result = query.dtype
     query, key, value = map(widened, (query, key, value))
+    if enable_gqa:
+        key, value = (_for_heads(query, x) for x in (key, value))
     factor = scale if scale is not None else 1 / math.sqrt(query.shape[-1])
     scores = matmul(query, key.transpose(-2, -1)) * factor
     if is_causal:
         attn_mask = causal_mask(query, query.shape[-2], key.shape[-2])
+    seeing = None
+    if attn_mask is not None and not is_causal:
+        seeing = attn_mask if attn_mask.dtype is bool_ else attn_mask != -math.inf
+        seeing = seeing.any(-1, True)
     if attn_mask is not None:
         masked = attn_mask.dtype is bool_
         scores = where(attn_mask, scores, -math.inf) if masked else scores + attn_mask
+    if seeing is not None:
+        scores = where(seeing, scores, 0.0)
     weights = dropout(softmax(scores, -1), dropout_p, dropout_p > 0)
-    return convert(matmul(weights, value), result)
+    attended = matmul(weights, value)
+    return convert(attended if seeing is None else where(seeing, attended, 0.0), result)
+
+
+def _for_heads(query: Any, shared: Any) -> Any:
+    """Keys or values, once for each head of the query that looks at them."""
+    from tracejit.ops.indexing import repeat_interleave
+
+    heads, given = query.shape[-3], shared.shape[-3]
+    if heads % given:
+        raise RuntimeError("Number of heads in key and value must divide the number of heads in "
+                           f"query, got {heads} and {given}")
+    return repeat_interleave(shared, heads // given, -3)
 
 
 def causal_mask(like: Any, rows: Any, columns: Any) -> Any:
