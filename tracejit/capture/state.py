@@ -283,7 +283,8 @@ class State:
         elif kind == "sequence":
             self._elements(place, enumerate(value), len(value))
         elif kind == "mapping":
-            self._elements(place, value.items(), len(value))
+            # A copy: a look at what it holds may import, which fills sys.modules.
+            self._elements(place, list(value.items()), len(value))
             place.keys = tuple(value)
         elif kind == "set":
             place.keys = frozenset(value)
