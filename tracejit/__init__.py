@@ -84,7 +84,7 @@ from tracejit.ops.diagonals import (
     block_diag, diag, diag_embed, diagflat, tril_indices, triu_indices, vander,
 )  # fmt: skip
 from tracejit.ops.differences import cumulative_trapezoid, diff, gradient, trapezoid, trapz
-from tracejit.ops.distances import cdist, cosine_similarity, dist, pairwise_distance
+from tracejit.ops.distances import cdist, cosine_similarity, dist, pairwise_distance, pdist
 from tracejit.ops.movement import (
     broadcast_to, flatten, movedim, moveaxis, permute, ravel, reshape, squeeze, swapaxes, swapdims,
     t, transpose, unflatten, unsqueeze,
@@ -137,8 +137,10 @@ from tracejit.ops.signal_windows import (
     bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window,
 )  # fmt: skip
 from tracejit.ops.slicing import (
-    as_strided, diagonal, diagonal_scatter, narrow, select, select_scatter, slice_scatter,
+    as_strided, as_strided_scatter, diagonal, diagonal_scatter, narrow, select, select_scatter,
+    slice_scatter,
 )  # fmt: skip
+from tracejit.ops.spectrograms import istft, stft
 from tracejit.ops.softmax import log_softmax, logsumexp, softmax
 from tracejit.ops.sorting import argsort, msort, sort, topk
 from tracejit.ops.stacking import (

@@ -9,7 +9,12 @@ def images(*shape):
     return (RNG.normal(size=shape),)
 
 
+CHANCES = np.random.default_rng(5).random((2, 3, 3))
 LAYERS = [
+    ("FractionalMaxPool2d", (2,), {"output_size": (3, 4), "_random_samples": CHANCES[..., :2]},
+     images(2, 3, 6, 7)),
+    ("FractionalMaxPool3d", ((2, 1, 2),), {"output_ratio": 0.5, "_random_samples": CHANCES},
+     images(2, 3, 4, 6, 5)),
     ("MaxPool1d", (3, 2), {"padding": 1}, images(2, 3, 8)),
     ("MaxPool2d", (2,), {}, images(2, 3, 6, 7)),
     ("MaxPool2d", ((3, 2), (2, 1), (1, 0), (1, 2)), {"ceil_mode": True}, images(3, 6, 7)),

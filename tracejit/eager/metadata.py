@@ -181,12 +181,6 @@ class Metadata(TensorState):
         """Whether the tensor was made in inference mode."""
         return self._view is not None and family_of(self).inference
 
-    def is_pinned(self) -> bool:
-        return False
-
-    def is_shared(self) -> bool:
-        return False
-
     def is_same_size(self, other: Any) -> bool:
         return shape_of(self) == shape_of(other)
 

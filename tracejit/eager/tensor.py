@@ -21,11 +21,12 @@ from tracejit.eager.metadata import Metadata
 from tracejit.eager.printing import text
 from tracejit.eager.recording import active
 from tracejit.eager.saved import alias
+from tracejit.eager.shared_memory import SharedMemory
 from tracejit.eager.state import install_class, make, of_array
 from tracejit.memory import CPU
 
 
-class Tensor(Metadata, Differentiable, Conversion, Interchange):
+class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
     """A multi-dimensional array with autograd; PyTorch's names and semantics.
 
     >>> import tracejit

@@ -31,6 +31,7 @@ from tracejit.nn.activation import (
     Tanhshrink,
     Threshold,
 )
+from tracejit.nn.adaptive_softmax import AdaptiveLogSoftmaxWithLoss
 from tracejit.nn.attention import MultiheadAttention
 from tracejit.nn.batch_norm import (
     BatchNorm1d,
@@ -145,6 +146,8 @@ from tracejit.nn.pooling import (
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
     LPPool1d,
     LPPool2d,
     LPPool3d,
@@ -178,7 +181,8 @@ from tracejit.nn import modules  # isort: skip
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d",
+    "AdaptiveLogSoftmaxWithLoss", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d",
+    "FractionalMaxPool2d", "FractionalMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d",
     "AvgPool3d", "BCELoss", "BCEWithLogitsLoss", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d",
     "Bilinear", "Buffer", "CELU", "CTCLoss", "ChannelShuffle", "CircularPad1d", "CircularPad2d",
     "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d",

@@ -6,7 +6,6 @@ without one; masks. Out: (L, N, E), and the weights (N, L, S) where they are wan
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import tracejit
@@ -20,17 +19,6 @@ from tracejit.nn.parameter import Parameter
 
 class NonDynamicallyQuantizableLinear(Linear):
     """The `Linear` that PyTorch has behind its attention: the same under another name."""
-
-
-def added(mask: Any, name: str, like: Any) -> Any:
-    """A mask as numbers to be added to scores: -inf where a bool mask says to leave out."""
-    if mask is None:
-        return None
-    if mask.dtype is tracejit.bool:
-        return tracejit.zeros_like(mask, dtype=like.dtype).masked_fill(mask, -math.inf)
-    if not mask.is_floating_point():
-        raise AssertionError(f"only bool and floating types of {name} are supported")
-    return mask
 
 
 class MultiheadAttention(Module):
@@ -123,37 +111,6 @@ class MultiheadAttention(Module):
             if extra is not None:
                 xavier_normal_(extra)
 
-    def _projected(self, query: Any, key: Any, value: Any) -> list[Any]:
-        """Queries, keys and values, each (length, N, embed_dim)."""
-        if self._qkv_same_embed_dim:
-            weights = self.in_proj_weight.chunk(3)
-        else:
-            weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
-        biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
-        if query is key and key is value and self._qkv_same_embed_dim:
-            together = F.linear(query, self.in_proj_weight, self.in_proj_bias)
-            return list(together.chunk(3, -1))
-        return [F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases)]
-
-    def _heads(self, x: Any) -> Any:
-        """(length, N, embed_dim) as (N * heads, length, head_dim)."""
-        length, batch, _ = x.shape
-        return x.reshape((length, batch * self.num_heads, self.head_dim)).transpose(0, 1)
-
-    def _mask(self, attn_mask: Any, padding: Any, batch: Any, more: int) -> Any:
-        """Both masks as one that can be added to scores (N * heads, L, S)."""
-        if attn_mask is not None:
-            if attn_mask.dim() == 2:
-                attn_mask = attn_mask.unsqueeze(0)
-            attn_mask = F.pad(attn_mask, (0, more)) if more else attn_mask
-        if padding is None:
-            return attn_mask
-        padding = F.pad(padding, (0, more)) if more else padding
-        keys = padding.shape[1]
-        each = padding.reshape((batch, 1, 1, keys)).expand(-1, self.num_heads, -1, -1)
-        each = each.reshape((batch * self.num_heads, 1, keys))
-        return each if attn_mask is None else attn_mask + each
-
     def forward(
         self,
         query: Any,
@@ -166,51 +123,16 @@ class MultiheadAttention(Module):
         is_causal: bool = False,
     ) -> tuple[Any, Any]:
         batched = query.dim() == 3
-        if query.dim() not in (2, 3):
-            raise AssertionError(
-                f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D "
-                "query tensor"
-            )
-        if is_causal and attn_mask is None:
-            raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
         alone = query is key and key is value
-        if not batched:
-            query, key, value = (x.unsqueeze(1) for x in (query, key, value))
-            key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-        elif self.batch_first:
+        if batched and self.batch_first:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
-        if alone:
-            key = value = query
-        length, batch, _ = query.shape
-        q, k, v = self._projected(query, key, value)
-        more = 0
-        if self.bias_k is not None:
-            k = tracejit.cat([k, self.bias_k.expand(-1, batch, -1)])
-            v = tracejit.cat([v, self.bias_v.expand(-1, batch, -1)])
-            more += 1
-        q, k, v = map(self._heads, (q, k, v))
-        if self.add_zero_attn:
-            zeros = tracejit.zeros_like(k[:, :1])
-            k, v = tracejit.cat([k, zeros], 1), tracejit.cat([v, zeros], 1)
-            more += 1
-        mask = self._mask(
-            added(attn_mask, "attn_mask", q), added(key_padding_mask, "key_padding_mask", q),
-            batch, more,
-        )  # fmt: skip
-        dropped = self.dropout if self.training else 0.0
-        if need_weights:
-            scores = tracejit.bmm(q * math.sqrt(1.0 / self.head_dim), k.transpose(1, 2))
-            weights = F.softmax(scores if mask is None else scores + mask, -1)
-            weights = F.dropout(weights, dropped) if dropped > 0.0 else weights
-            out = tracejit.bmm(weights, v)
-        else:
-            weights = None
-            out = F.scaled_dot_product_attention(q, k, v, mask, dropped)
-        out = out.transpose(0, 1).reshape((length, batch, self.embed_dim))
-        out = self.out_proj(out)
-        if weights is not None:
-            weights = weights.reshape((batch, self.num_heads, length, k.shape[1]))
-            weights = weights.mean(1) if average_attn_weights else weights
-        if not batched:
-            return out.squeeze(1), None if weights is None else weights.squeeze(0)
-        return (out.transpose(0, 1) if self.batch_first else out), weights
+            if alone:
+                key = value = query
+        out, weights = F.multi_head_attention_forward(
+            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight,
+            self.in_proj_bias, self.bias_k, self.bias_v, self.add_zero_attn, self.dropout,
+            self.out_proj.weight, self.out_proj.bias, self.training, key_padding_mask,
+            need_weights, attn_mask, not self._qkv_same_embed_dim, self.q_proj_weight,
+            self.k_proj_weight, self.v_proj_weight, average_attn_weights=average_attn_weights,
+            is_causal=is_causal)  # fmt: skip
+        return (out.transpose(0, 1) if batched and self.batch_first else out), weights

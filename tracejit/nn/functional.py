@@ -7,6 +7,7 @@ In: tensors. Out: tensors. They are written in the op families; this file only g
 # ruff: noqa: F401
 from __future__ import annotations
 
+from tracejit.nn.attention_function import multi_head_attention_forward
 from tracejit.ops.activations import (
     elu,
     gelu,
@@ -53,6 +54,7 @@ from tracejit.ops.ctc import ctc_loss
 from tracejit.ops.distances import (
     cosine_similarity,
     pairwise_distance,
+    pdist,
 )
 from tracejit.ops.dropout import (
     alpha_dropout,
@@ -64,6 +66,7 @@ from tracejit.ops.dropout import (
 )
 from tracejit.ops.embedding import embedding, one_hot
 from tracejit.ops.embedding_bag import embedding_bag
+from tracejit.ops.fractional_pooling import fractional_max_pool2d, fractional_max_pool3d
 from tracejit.ops.grid_sampling import (
     affine_grid,
     grid_sample,

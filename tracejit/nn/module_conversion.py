@@ -79,6 +79,10 @@ class Conversion:
         """Floating point tensors in bfloat16."""
         return self._cast(bfloat16)
 
+    def share_memory(self) -> Any:
+        """All tensors in memory that processes forked later share; see `Tensor.share_memory_`."""
+        return self._apply(lambda t: t.share_memory_())
+
     def type(self, dst_type: dtype | str) -> Any:
         """All tensors in `dst_type`, integer ones too."""
         kind = dtype_of_type_name(dst_type)[0] if isinstance(dst_type, str) else dst_type

@@ -279,3 +279,60 @@ class MaxUnpool3d(_MaxUnpool):
     def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
         return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding,
                               output_size)  # fmt: skip
+
+
+class _FractionalMaxPool(Module):
+    """The largest elements of windows whose steps are drawn at random."""
+
+    dimensions: int
+    _random_samples: Any
+
+    def __init__(self, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+                 return_indices: bool = False, _random_samples: Any = None) -> None:  # fmt: skip
+        super().__init__()
+        name, n = type(self).__name__, self.dimensions
+        self.kernel_size = _several(kernel_size, n)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else _several(output_size, n)
+        self.output_ratio = None if output_ratio is None else _several(output_ratio, n)
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output size, or a pooling "
+                             "ratio")
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+
+
+def _several(given: Any, n: int) -> tuple:
+    return tuple(given) if isinstance(given, (tuple, list)) else (given,) * n
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    """`F.fractional_max_pool2d` of (N, C, H, W).
+
+    >>> import tracejit
+    >>> tracejit.nn.FractionalMaxPool2d(2, output_ratio=0.5)(tracejit.ones(1, 3, 8, 6)).shape
+    tracejit.Size([1, 3, 4, 3])
+
+    ValueError unless exactly one of size and ratio is given.
+    """
+
+    dimensions = 2
+
+    def forward(self, input: Any) -> Any:
+        return F.fractional_max_pool2d(input, self.kernel_size, self.output_size,
+                                       self.output_ratio, self.return_indices,
+                                       self._random_samples)  # fmt: skip
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    """`F.fractional_max_pool3d` of (N, C, D, H, W): see `FractionalMaxPool2d`."""
+
+    dimensions = 3
+
+    def forward(self, input: Any) -> Any:
+        return F.fractional_max_pool3d(input, self.kernel_size, self.output_size,
+                                       self.output_ratio, self.return_indices,
+                                       self._random_samples)  # fmt: skip

@@ -1,7 +1,7 @@
 """How far vectors are from each other, by angle or by norm.
 
 In: two tensors that broadcast, a dimension. Out: tensors without it. Called by users as
-`nn.functional.cosine_similarity`, `pairwise_distance`, `cdist`, `dist`, by `nn`.
+`nn.functional.cosine_similarity`, `pairwise_distance`, `cdist`, `pdist`, `dist`, by `nn`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.ops.autocast import autocasts
+from tracejit.ops.diagonals import triu_indices
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import convert
 from tracejit.ops.shapes import broadcast, equal, hint, same
@@ -117,3 +118,23 @@ def cdist(x1: Any, x2: Any, p: float = 2.0,
     if equal(x1.shape[-1], 0):
         return away.sum(-1)
     return away.norm(float(p), -1)
+
+
+def pdist(input: Any, p: float = 2.0) -> Any:
+    """The p-norms of the differences of all pairs of rows of a matrix: those of `cdist` above the
+    diagonal, row by row.
+
+    >>> import tracejit
+    >>> tracejit.pdist(tracejit.tensor([[0.0], [1.0], [3.0]])).tolist()
+    [1.0, 3.0, 2.0]
+
+    RuntimeError for what is no floating point matrix and for negative p.
+    """
+    if len(input.shape) != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {len(input.shape)}D")
+    if input.dtype.category != FLOATING:
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    one, other = triu_indices(input.shape[0], input.shape[0], 1, device=input.device).unbind()
+    return (input[one] - input[other]).norm(float(p), -1)

@@ -15,6 +15,7 @@ from typing import Any
 from tracejit.ops import creation
 from tracejit.ops.movement import VIEW_INVERSE, as_size, typed
 from tracejit.ops.operators import method
+from tracejit.ops.pointwise_record import convert
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import hint, normalize_dim, numel, same_shape, same_structure, shape_text
 from tracejit.ops.types import TensorType
@@ -428,3 +429,21 @@ def as_strided(input: Any, size: Sequence[Any], stride: Sequence[Any],
                            f"storage offset {hint(offset)} are out of bounds for a tensor of "
                            f"{hint(numel(input.shape))} elements")
     return as_strided_record(input, size=sizes, stride=steps, offset=offset)
+
+
+@method()
+def as_strided_scatter(input: Any, src: Any, size: Sequence[Any], stride: Sequence[Any],
+                       storage_offset: Any = None) -> Any:
+    """A copy of `input` whose `as_strided` view with these arguments is `src`.
+
+    >>> import tracejit
+    >>> tracejit.zeros(4).as_strided_scatter(tracejit.ones(2), (2,), (2,)).tolist()
+    [1.0, 0.0, 1.0, 0.0]
+
+    RuntimeError where `src` has another shape or the view would leave the tensor.
+    """
+    whole = input.clone()
+    view = as_strided(whole, size, stride, storage_offset)
+    _must_fit(src, tuple(view.shape))
+    return _write_strided(whole, convert(src, input.dtype), tuple(map(as_size, size)),
+                          tuple(map(as_size, stride)), as_size(storage_offset or 0))

@@ -1,0 +1,69 @@
+"""Memory that forked processes share, and memory that is pinned: `share_memory_`, `pin_memory`.
+
+In: tensors. Out: the tensor in shared memory; a copy that counts as pinned nowhere, as nothing here
+needs pages that stay. Mixed into Tensor.
+"""
+
+from __future__ import annotations
+
+import mmap
+import sys
+from typing import Any
+
+import numpy as np
+
+from tracejit.eager.recording import active
+from tracejit.eager.state import TensorState, of_array
+from tracejit.eager.writing import take_memory
+
+
+class SharedMemory(TensorState):
+    """Where the elements lie, as other processes see it."""
+
+    __slots__ = ()
+
+    def share_memory_(self) -> Any:
+        """Move the elements to memory that processes forked later share; returns the tensor.
+
+        NotImplementedError where other tensors or arrays look at the memory, which would stay.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).share_memory_().is_shared()
+        True
+        """
+        if active.recorder is not None:
+            active.recorder.need(self, "share_memory_() was called")
+        if self._device.type == "cuda" or self.is_shared():
+            return self
+        if self._view is not None or sys.getrefcount(self._storage) > 2:
+            raise NotImplementedError("share_memory_(): other tensors or arrays look at the memory "
+                                      "of this one; share it before they are made, or a clone")
+        block = mmap.mmap(-1, max(self.array.nbytes, 1))
+        shared: Any = np.frombuffer(block, self.array.dtype, self.array.size)
+        shared = shared.reshape(self.array.shape)
+        shared[...] = self.array
+        take_memory(self, of_array(shared))
+        return self
+
+    def is_shared(self) -> bool:
+        """Whether processes forked later share the elements; those of CUDA tensors count so."""
+        if self._device.type == "cuda":
+            return True
+        if active.recorder is not None:
+            active.recorder.need(self, "is_shared() was called")
+        base: Any = self.array
+        while isinstance(base, np.ndarray):
+            base = base.base
+        return isinstance(base, (mmap.mmap, memoryview)) and _is_mapped(base)
+
+    def pin_memory(self, device: Any = None) -> Any:
+        """A copy; nothing is pinned."""
+        return self.clone()
+
+    def is_pinned(self, device: Any = None) -> bool:
+        """False: nothing is pinned."""
+        return False
+
+
+def _is_mapped(base: Any) -> bool:
+    return isinstance(base.obj if isinstance(base, memoryview) else base, mmap.mmap)

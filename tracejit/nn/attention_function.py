@@ -1,0 +1,151 @@
+"""Multi-head attention as a function of its weights: `nn.functional.multi_head_attention_forward`.
+
+In: queries (L, N, E), keys (S, N, kdim) and values (S, N, vdim), or without N; weights; masks. Out:
+(L, N, E), and the weights of values (N, L, S) where they are wanted. Called by
+`nn.MultiheadAttention`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tracejit
+from tracejit.ops.composite import scaled_dot_product_attention
+from tracejit.ops.dropout import dropout
+from tracejit.ops.linalg import linear
+from tracejit.ops.padding import pad
+from tracejit.ops.softmax import softmax
+
+
+def added(mask: Any, name: str, like: Any) -> Any:
+    """A mask as numbers to be added to scores: -inf where a bool mask says to leave out."""
+    if mask is None:
+        return None
+    if mask.dtype is tracejit.bool:
+        return tracejit.zeros_like(mask, dtype=like.dtype).masked_fill(mask, -math.inf)
+    if not mask.is_floating_point():
+        raise AssertionError(f"only bool and floating types of {name} are supported")
+    return mask
+
+
+def multi_head_attention_forward(
+    query: Any,
+    key: Any,
+    value: Any,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Any,
+    in_proj_bias: Any,
+    bias_k: Any,
+    bias_v: Any,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Any,
+    out_proj_bias: Any,
+    training: bool = True,
+    key_padding_mask: Any = None,
+    need_weights: bool = True,
+    attn_mask: Any = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Any = None,
+    k_proj_weight: Any = None,
+    v_proj_weight: Any = None,
+    static_k: Any = None,
+    static_v: Any = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Any, Any]:
+    """(result, weights or None): see `nn.MultiheadAttention`, whose weights these are.
+
+    static_k, static_v  (N * num_heads, S, E / num_heads): keys and values that are not computed
+    """
+    batched = query.dim() == 3
+    if query.dim() not in (2, 3):
+        raise AssertionError(
+            f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D "
+            "query tensor"
+        )
+    if is_causal and attn_mask is None:
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+    if query.shape[-1] != embed_dim_to_check:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got "
+                             f"{query.shape[-1]}")
+    if embed_dim_to_check % num_heads:
+        raise AssertionError(f"embed_dim {embed_dim_to_check} not divisible by num_heads "
+                             f"{num_heads}")
+    alone = query is key and key is value
+    if not batched:
+        query, key, value = (x.unsqueeze(1) for x in (query, key, value))
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    if alone:
+        key = value = query
+    length, batch, size = query.shape
+    if use_separate_proj_weight:
+        weights: Any = (q_proj_weight, k_proj_weight, v_proj_weight)
+    else:
+        weights = in_proj_weight
+    q, k, v = _projected(query, key, value, weights, in_proj_bias)
+    more = 0
+    if bias_k is not None and bias_v is not None:
+        k = tracejit.cat([k, bias_k.expand(-1, batch, -1)])
+        v = tracejit.cat([v, bias_v.expand(-1, batch, -1)])
+        more += 1
+    q = _heads(q, num_heads)
+    k = _heads(k, num_heads) if static_k is None else static_k
+    v = _heads(v, num_heads) if static_v is None else static_v
+    if add_zero_attn:
+        zeros = tracejit.zeros_like(k[:, :1])
+        k, v = tracejit.cat([k, zeros], 1), tracejit.cat([v, zeros], 1)
+        more += 1
+    mask = _together(
+        added(attn_mask, "attn_mask", q), added(key_padding_mask, "key_padding_mask", q),
+        batch, num_heads, more,
+    )  # fmt: skip
+    dropped = dropout_p if training else 0.0
+    if need_weights:
+        scores = tracejit.bmm(q * math.sqrt(1.0 / (size // num_heads)), k.transpose(1, 2))
+        found = softmax(scores if mask is None else scores + mask, -1)
+        found = dropout(found, dropped) if dropped > 0.0 else found
+        out = tracejit.bmm(found, v)
+    else:
+        found = None
+        out = scaled_dot_product_attention(q, k, v, mask, dropped)
+    out = linear(out.transpose(0, 1).reshape((length, batch, size)), out_proj_weight, out_proj_bias)
+    if found is not None:
+        found = found.reshape((batch, num_heads, length, k.shape[1]))
+        found = found.mean(1) if average_attn_weights else found
+    if not batched:
+        return out.squeeze(1), None if found is None else found.squeeze(0)
+    return out, found
+
+
+def _projected(query: Any, key: Any, value: Any, weights: Any, bias: Any) -> list[Any]:
+    """Queries, keys and values, each (length, N, embed_dim); `weights`: three, or all in one."""
+    biases = (None,) * 3 if bias is None else bias.chunk(3)
+    if isinstance(weights, tuple):
+        return [linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases)]
+    if query is key and key is value:
+        return list(linear(query, weights, bias).chunk(3, -1))
+    return [linear(x, w, b) for x, w, b in zip((query, key, value), weights.chunk(3), biases)]
+
+
+def _heads(x: Any, heads: int) -> Any:
+    """(length, N, embed_dim) as (N * heads, length, head_dim)."""
+    length, batch, size = x.shape
+    return x.reshape((length, batch * heads, size // heads)).transpose(0, 1)
+
+
+def _together(attn_mask: Any, padding: Any, batch: Any, heads: int, more: int) -> Any:
+    """Both masks as one that can be added to scores (N * heads, L, S)."""
+    if attn_mask is not None:
+        if attn_mask.dim() == 2:
+            attn_mask = attn_mask.unsqueeze(0)
+        attn_mask = pad(attn_mask, (0, more)) if more else attn_mask
+    if padding is None:
+        return attn_mask
+    padding = pad(padding, (0, more)) if more else padding
+    keys = padding.shape[1]
+    each = padding.reshape((batch, 1, 1, keys)).expand(-1, heads, -1, -1)
+    each = each.reshape((batch * heads, 1, keys))
+    return each if attn_mask is None else attn_mask + each

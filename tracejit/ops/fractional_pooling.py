@@ -1,0 +1,100 @@
+"""Fractional max pooling: the largest elements of windows whose steps are drawn at random.
+
+In: images (C, *spatial) or (N, C, *spatial), the size of windows and of the result. Out: the
+largest elements and where they are. Called by `nn.functional`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.ops.creation import arange
+from tracejit.ops.joining import cat
+from tracejit.ops.pointwise import convert
+from tracejit.ops.random import rand
+from tracejit.ops.shapes import hint, normalize_dim
+from tracejit.ops.types import int64
+
+
+def fractional_max_pool2d(input: Any, kernel_size: Any, output_size: Any = None,
+                          output_ratio: Any = None, return_indices: bool = False,
+                          _random_samples: Any = None) -> Any:
+    """The largest element of each of `output_size` windows, which lie evenly but for chance; with
+    `return_indices` also its place in the flattened image.
+
+    output_ratio     the result's size as a fraction of the input's
+    _random_samples  (N, C, 2) numbers in [0, 1) that say where windows begin
+
+    ValueError unless exactly one of size and ratio is given, RuntimeError for windows too large.
+
+    >>> import tracejit
+    >>> fractional_max_pool2d(tracejit.ones(1, 1, 5, 5), 2, output_size=3).shape
+    tracejit.Size([1, 1, 3, 3])
+    """
+    return _pooled("fractional_max_pool2d", 2, input, kernel_size, output_size, output_ratio,
+                   return_indices, _random_samples)
+
+
+def fractional_max_pool3d(input: Any, kernel_size: Any, output_size: Any = None,
+                          output_ratio: Any = None, return_indices: bool = False,
+                          _random_samples: Any = None) -> Any:
+    """As `fractional_max_pool2d`, of volumes; `_random_samples` is (N, C, 3)."""
+    return _pooled("fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio,
+                   return_indices, _random_samples)
+
+
+def _pooled(name: str, n: int, input: Any, kernel_size: Any, output_size: Any, output_ratio: Any,
+            return_indices: bool, samples: Any) -> Any:
+    if output_size is None and output_ratio is None:
+        raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+    normalize_dim(-n - 1, len(input.shape))
+    if len(input.shape) not in (n + 1, n + 2):
+        raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: "
+                           f"{len(input.shape)}D")
+    kernel, spatial = _each(kernel_size, n), input.shape[-n:]
+    if output_size is None:
+        ratios = _each(output_ratio, n)
+        output_size = [int(size * ratio) for size, ratio in zip(spatial, ratios)]
+    sizes = _each(output_size, n)
+    letters = ("height", "width") if n == 2 else ("time", "height", "width")
+    for letter, out, k, size in zip(letters, sizes, kernel, spatial):
+        if out + k - 1 > size:
+            raise RuntimeError(f"{name}(): pool {letter} {k} too large relative to input {letter} "
+                               f"{hint(size)}")
+    images = input if len(input.shape) == n + 2 else input.unsqueeze(0)
+    if samples is None:
+        samples = rand(*images.shape[:2], n, dtype=input.dtype, device=input.device)
+    order = (1, 0) if n == 2 else (0, 1, 2)  # the samples of images begin with their widths
+    places: Any = 0
+    for d in range(n):
+        here = _starts(samples.select(-1, order[d]), spatial[d], sizes[d], kernel[d])
+        inside = arange(kernel[d], device=input.device)
+        shape = (*here.shape[:2], *(1,) * d, sizes[d], *(1,) * (n - 1), kernel[d],
+                 *(1,) * (n - 1 - d))
+        each = (here.unsqueeze(-1) + inside).reshape(shape)
+        places = places * spatial[d] + each
+    whole = (*images.shape[:2], *sizes, *kernel)
+    flat = places.expand(whole).flatten(2)
+    found = images.flatten(2).gather(2, flat).reshape(*whole[:n + 2], -1)
+    where = found.argmax(-1, keepdim=True)
+    at = flat.reshape(*whole[:n + 2], -1).gather(-1, where).squeeze(-1)
+    largest = images.flatten(2).gather(2, at.flatten(2)).reshape(at.shape)
+    if len(input.shape) == n + 1:
+        largest, at = largest.squeeze(0), at.squeeze(0)
+    return (largest, at) if return_indices else largest
+
+
+def _each(given: Any, n: int) -> list[Any]:
+    return [*given] if isinstance(given, Sequence) else [given] * n
+
+
+def _starts(samples: Any, size: Any, out: int, kernel: int) -> Any:
+    """(N, C, out): where windows begin; the last one ends with the image."""
+    last = (samples.unsqueeze(-1) * 0).to(int64) + (size - kernel)
+    if out == 1:
+        return last
+    step = convert(last, samples.dtype)[..., :1] / (out - 1)
+    numbers = arange(out - 1, dtype=samples.dtype, device=samples.device)
+    first = (samples.unsqueeze(-1) * step).to(int64)
+    return cat([((numbers + samples.unsqueeze(-1)) * step).to(int64) - first, last], -1)
