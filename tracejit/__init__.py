@@ -90,6 +90,7 @@ from tracejit.ops.movement import (
     t, transpose, unflatten, unsqueeze,
 )  # fmt: skip
 from tracejit.ops.normalization import layer_norm
+from tracejit.ops import out as _out
 from tracejit.ops.order_statistics import kthvalue, median, mode, nanmedian
 from tracejit.ops.quantiles import nanquantile, quantile
 from tracejit.ops.pixel_shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
@@ -169,6 +170,8 @@ newaxis = None
 detach = Tensor.detach
 globals().update(_CPU_TYPES)
 globals().update({name: getattr(Tensor, name) for name in _inplace.TOP_LEVEL})
+
+globals().update(_out.with_out(globals(), _out.TORCH))
 
 arccos, arcsin, arctan, arctan2 = acos, asin, atan, atan2
 arccosh, arcsinh, arctanh = acosh, asinh, atanh

@@ -7,6 +7,7 @@ tensor([1., 2., 3.])
 
 from __future__ import annotations
 
+from tracejit.ops import out as _out
 from tracejit.ops.fourier import (
     fft,
     fft2,
@@ -31,6 +32,8 @@ from tracejit.ops.fourier import (
     rfftfreq,
     rfftn,
 )
+
+globals().update(_out.with_out(globals(), _out.FFT))
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2",

@@ -6,6 +6,7 @@ In: matrices, and stacks of them, as tensors. Out: tensors. The functions are in
 # ruff: noqa: F401
 from __future__ import annotations
 
+from tracejit.ops import out as _out
 from tracejit.ops.linalg import matmul
 from tracejit.ops.linalg_checks import LinAlgError
 from tracejit.ops.linalg_determinants import det, slogdet
@@ -36,3 +37,5 @@ from tracejit.ops.tensor_products import (
     vander,
     vecdot,
 )
+
+globals().update(_out.with_out(globals(), _out.LINALG))

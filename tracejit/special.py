@@ -10,6 +10,7 @@ tensor([0.0000, 3.1781])
 
 from __future__ import annotations
 
+from tracejit.ops import out as _out
 from tracejit.ops.bessel_functions import (
     airy_ai,
     bessel_j0,
@@ -54,6 +55,8 @@ from tracejit.ops.pointwise import sigmoid as expit
 from tracejit.ops.softmax import log_softmax, logsumexp, softmax
 
 psi = digamma
+
+globals().update(_out.with_out(globals(), _out.SPECIAL))
 
 __all__ = [
     "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "chebyshev_polynomial_t",

@@ -8,6 +8,7 @@ In: tensors. Out: tensors. They are written in the op families; this file only g
 from __future__ import annotations
 
 from tracejit.nn.attention_function import multi_head_attention_forward
+from tracejit.ops import out as _out
 from tracejit.ops.activations import (
     elu,
     gelu,
@@ -152,3 +153,5 @@ from tracejit.ops.windows import (
     fold,
     unfold,
 )
+
+globals().update(_out.with_out(globals(), _out.FUNCTIONAL))

@@ -113,7 +113,12 @@ _hardtanh = pointwise(
 
 
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
-    """`input` bounded to [min_val, max_val]; the gradient at the bounds is 0."""
+    """`input` bounded to [min_val, max_val]; the gradient at the bounds is 0.
+
+    ValueError where `min_val` is larger.
+    """
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
     if input.dtype.category == INTEGER:
         min_val, max_val = int(min_val), int(max_val)
     return placed(_hardtanh(input, min_val, max_val), input, inplace)

@@ -39,6 +39,8 @@ def _sizes(name: str, n: int, input: Any, output_size: Any) -> tuple:
 
 def _check(name: str, n: int, input: Any, out: tuple) -> None:
     ndim, mean = len(input.shape), "avg" in name
+    if ndim <= n and n > 1:
+        raise ValueError(f"Input dimension should be at least {n + 1}")
     if ndim not in (n + 1, n + 2):
         if n == 1:
             raise RuntimeError(f"Expected 2 to 3 dimensions, but got {ndim}-dimensional tensor for "

@@ -96,6 +96,13 @@ def _check_numbers(stride: tuple, padding: tuple, dilation: tuple, groups: int) 
 
 def _check_shapes(input: Any, weight: Any, bias: Any, groups: int, transposed: bool) -> None:
     """The channels of batched `input` (N, C, ...), weight and bias agree."""
+    if len(weight.shape) != len(input.shape):
+        rank = len(weight.shape)
+        raise RuntimeError(
+            f"Expected {rank}-dimensional input for {rank}-dimensional weight"
+            f"{shapes.shape_text(weight.shape)}, but got {len(input.shape)}-dimensional input of "
+            f"size {shapes.shape_text(input.shape)} instead"
+        )
     kind = f"transposed={int(transposed)}" if transposed else f"groups={groups}"
     size = shapes.shape_text(weight.shape)
     rows = weight.shape[0]

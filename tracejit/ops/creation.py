@@ -281,6 +281,8 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: dtype | None = 
         raise NotImplementedError("\"arange_cpu\" not implemented for "
                                   f"'{SCALAR_NAMES[dtype.name]}'")
     bounds = start, end, step
+    if any(isinstance(x, float) and not math.isfinite(x) for x in bounds[:2]):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
     if dtype is not None and dtype.category < FLOATING:
         start, end, step = map(_truncated, bounds)
         bounds = (start, end, step) if dtype is int64 else bounds
@@ -323,8 +325,12 @@ def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None
     >>> tracejit.linspace(0, 1, 3).tolist()
     [0.0, 0.5, 1.0]
     """
+    if isinstance(steps, float):
+        raise TypeError("linspace(): argument 'steps' must be int, not float")
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
+    if any(pointwise.is_tensor(x) and x.shape for x in (start, end)):
+        raise RuntimeError("linspace only supports 0-dimensional start and end tensors")
     if any(_is_complex(x) for x in (start, end)):
         return _complex_linspace(start, end, steps, dtype, device, requires_grad)
     if dtype is not None and dtype.category < FLOATING:
@@ -408,7 +414,11 @@ def eye(n: int, m: int | None = None, *, dtype: dtype | None = None, device: Any
     >>> tracejit.eye(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    return _marked(eye_of(None, n, n if m is None else m, dtype or get_default_dtype(), device),
+    m = n if m is None else m
+    for name, size in (("n", n), ("m", m)):
+        if size < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
+    return _marked(eye_of(None, n, m, dtype or get_default_dtype(), device),
                    requires_grad)
 
 

@@ -123,8 +123,12 @@ def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: in
         dims = tuple(normalize_dim(d, len(input.shape)) for d in given)
     single = not isinstance(spacing, (tuple, list))
     spacings: Sequence[Any] = [1 if spacing is None else spacing] * len(dims) if single else spacing
-    if len(spacings) == 1 and len(dims) > 1 and not is_tensor(spacings[0]):
+    if len(spacings) == 1 and len(dims) > 1 and dim is None and not is_tensor(spacings[0]):
         spacings = list(spacings) * len(dims)
+    if len(spacings) != len(dims) and dim is not None:
+        raise RuntimeError(
+            "torch.gradient expected spacing to be unspecified, a scalar, or of the length of dim, "
+            f"but got {len(spacings)} spacings for {len(dims)} dimensions")
     if len(spacings) != len(dims):
         raise RuntimeError(
             f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length "

@@ -62,6 +62,8 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None,
     if sparse:
         raise NotImplementedError("embedding(): sparse=True: tracejit has no sparse gradients; "
                                   "leave it out, results are the same")
+    if len(weight.shape) != 2:
+        raise RuntimeError("'weight' must be 2-D")
     if padding_idx is not None:
         padding_idx = as_size(padding_idx)
         rows = weight.shape[0]

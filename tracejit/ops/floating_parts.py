@@ -17,7 +17,14 @@ from tracejit.ops.pointwise_arithmetic import pow
 from tracejit.ops.pointwise_library import BOTH, library, only
 from tracejit.ops.pointwise_logic import lt, where
 from tracejit.ops.pointwise_math import _zeros
-from tracejit.ops.pointwise_record import is_tensor, must_be_real, pointwise, promote, real_only
+from tracejit.ops.pointwise_record import (
+    is_tensor,
+    must_be_real,
+    must_be_tensors,
+    pointwise,
+    promote,
+    real_only,
+)
 from tracejit.ops.record import Op
 from tracejit.ops.types import FLOATING, INTEGER, TensorType, bool_, int32
 
@@ -26,7 +33,7 @@ FrexpResult = namedtuple("frexp", ["mantissa", "exponent"])  # type: ignore[name
 
 # -- signs -----------------------------------------------------------------------------------------
 copysign = library(
-    "copysign", "copysign", operands=BOTH,
+    "copysign", "copysign", operands=BOTH, tensors=("input",),
     input=lambda grad, input, out: where(input == 0, 0, grad * (out / input)),
     other=_zeros)
 
@@ -69,7 +76,7 @@ heaviside = pointwise(
     "heaviside",
     lambda xp, input, values: xp.where(input == 0, values, (input > 0).astype(input.dtype)),
     "({values} if {input} == {dtype}(0) else ({dtype}(1) if {input} > {dtype}(0) else {dtype}(0)))",
-    operands=("input", "values"), check=_one_dtype)
+    operands=("input", "values"), tensors=("input", "values"), check=_one_dtype)
 
 
 # -- exponents and neighbours ----------------------------------------------------------------------
@@ -106,12 +113,13 @@ def frexp(input: Any) -> Any:
 @method()
 def ldexp(input: Any, other: Any) -> Any:
     """input * 2 ** other."""
+    must_be_tensors("ldexp", BOTH, (input, other))
     return input * pow(2.0, other)
 
 
 nextafter = library(
     "nextafter", "nextafter",
-    only(lambda kind: kind.category < FLOATING, "nextafter_cpu"), BOTH, halves=True,
+    only(lambda kind: kind.category < FLOATING, "nextafter_cpu"), BOTH, halves=True, tensors=BOTH,
     input=lambda grad: grad, other=_zeros)
 
 
@@ -122,7 +130,7 @@ def _skipping(name: str, comparison: str) -> Op:
     scalar = (f"({{other}} if {first[0]} else ({{input}} if {first[1]} else "
               f"({{input}} if {{input}} {comparison} {{other}} else {{other}})))")
     return pointwise(
-        name, name, scalar, operands=BOTH,
+        name, name, scalar, operands=BOTH, tensors=BOTH,
         check=real_only(f"{name} not implemented for complex tensors.", RuntimeError),
         input=lambda grad, input, other: where(_takes(comparison, input, other), grad, 0),
         other=lambda grad, input, other: where(_takes(comparison, input, other), 0, grad))
@@ -138,5 +146,7 @@ fmax, fmin = _skipping("fmax", ">="), _skipping("fmin", "<=")
 
 
 # -- integers --------------------------------------------------------------------------------------
-gcd = library("gcd", "gcd", only(lambda kind: kind.category != INTEGER, "gcd_cpu"), BOTH)
-lcm = library("lcm", "lcm", only(lambda kind: kind.category != INTEGER, "lcm_cpu"), BOTH)
+gcd = library("gcd", "gcd", only(lambda kind: kind.category != INTEGER, "gcd_cpu"), BOTH,
+              tensors=BOTH)
+lcm = library("lcm", "lcm", only(lambda kind: kind.category != INTEGER, "lcm_cpu"), BOTH,
+              tensors=BOTH)

@@ -108,11 +108,11 @@ def _density_rule(grad: Any, input: Any, other: Any) -> Any:
 
 
 igamma = library(
-    "igamma", special("gammainc"), floating("igamma_cpu"), BOTH,
+    "igamma", special("gammainc"), floating("igamma_cpu"), BOTH, tensors=BOTH,
     input=undifferentiable("igamma: input"), other=_density_rule)
 
 igammac = library(
-    "igammac", special("gammaincc"), floating("igammac_cpu"), BOTH,
+    "igammac", special("gammaincc"), floating("igammac_cpu"), BOTH, tensors=BOTH,
     input=undifferentiable("igammac: input"),
     other=lambda grad, input, other: -_density_rule(grad, input, other))
 

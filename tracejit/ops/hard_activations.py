@@ -170,6 +170,9 @@ def prelu(input: Any, weight: Any) -> Any:
     RuntimeError where the numbers of weights and channels differ.
     """
     count, ndim = shapes.numel(weight.shape), len(input.shape)
+    if len(weight.shape) > 1:
+        raise RuntimeError("prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = "
+                           f"{len(weight.shape)}")
     if not shapes.equal(count, 1):
         channels = input.shape[1] if ndim > 1 else 1
         shapes.same(

@@ -24,11 +24,20 @@ from tracejit.ops.creation import fitting, is_int
 from tracejit.ops.gather_scatter import index_select, is_mask
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_number, is_tensor, where
+from tracejit.ops.pointwise_record import coerce
 from tracejit.ops.rearranging import repeated_each
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import broadcast, equal, hint, normalize_dim, shape_text
 from tracejit.ops.slicing import position, select_record, slice_along
-from tracejit.ops.types import INTEGER, SCALAR_NAMES, TensorType, bool_, can_cast, int64
+from tracejit.ops.types import (
+    COMPLEX,
+    INTEGER,
+    SCALAR_NAMES,
+    TensorType,
+    bool_,
+    can_cast,
+    int64,
+)
 
 # Sizes of these ops' results are None in their types: they are known once they have run. What to
 # write instead where one program is wanted:
@@ -370,10 +379,15 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     if is_int(value):
         value = fitting(value, input.dtype)
     if is_tensor(value):
+        if value.dtype.category == COMPLEX and input.dtype.category < COMPLEX:
+            raise RuntimeError(f"value of dtype {value.dtype} cannot be converted to "
+                               f"{input.dtype} without overflow")
         if value.shape:
             raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got "
                                f"tensor with {len(value.shape)} dimension(s).")
         value = convert(value, input.dtype)
+    elif not is_int(value):
+        value = coerce(value, input.dtype)
     return masked_fill_record(input, mask, value)
 
 

@@ -38,8 +38,9 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
     pointwise.asin, pointwise.atan, pointwise.bitwise_and, pointwise.bitwise_left_shift,
     pointwise.bitwise_not, pointwise.bitwise_or, pointwise.bitwise_right_shift,
     pointwise.bitwise_xor, pointwise.ceil, pointwise.clamp, pointwise.clamp_max,
-    pointwise.clamp_min, pointwise.clip, pointwise.cos, pointwise.cosh, pointwise.div,
-    pointwise.divide, pointwise.erf, pointwise.erfc, pointwise.exp, pointwise.exp2, pointwise.expm1,
+    pointwise.clamp_min, pointwise.clip, pointwise.conj_physical, pointwise.cos, pointwise.cosh,
+    pointwise.div, pointwise.divide, pointwise.erf, pointwise.erfc, pointwise.exp, pointwise.exp2,
+    pointwise.expm1,
     pointwise.floor, pointwise.floor_divide, pointwise.fmod, pointwise.frac, pointwise.lerp,
     pointwise.log, pointwise.log10, pointwise.log1p, pointwise.log2, pointwise.logical_and,
     pointwise.logical_not, pointwise.logical_or, pointwise.logical_xor, pointwise.mul,
@@ -82,7 +83,8 @@ ALIASES: dict[str, Callable[..., Any]] = {
 TOP_LEVEL = tuple(f"{name}_" for name in (
     "as_strided detach resize_as abs acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin "
     "asinh atan atanh ceil clamp "
-    "clamp_max clamp_min clip cos cosh deg2rad erf erfc exp exp2 expm1 fill fix floor frac gcd i0 "
+    "clamp_max clamp_min clip conj_physical cos cosh deg2rad erf erfc exp exp2 expm1 fill fix "
+    "floor frac gcd i0 "
     "index_put lcm ldexp log log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal "
     "round rsqrt sigmoid sin sinc sinh sqrt square tan tanh trunc xlogy zero"
 ).split())
@@ -95,11 +97,19 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+# Written in many ops, whose gradients read what is overwritten.
+_READ_LATER = (gamma_functions.mvlgamma, moments.renorm, scatter_reduce.index_reduce,
+               scatter_reduce.scatter_reduce)  # fmt: skip
+
+
 def twin(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """The method that stores `function(self, ...)` in self."""
+    copied = function in _READ_LATER
+
     @not_cast
     def call(self: Any, *arguments: Any, **keywords: Any) -> Any:
-        self._assign(function(self, *arguments, **keywords))
+        read = self.clone() if copied and self.requires_grad else self
+        self._assign(function(read, *arguments, **keywords))
         return self
 
     call.__name__ = f"{name}_"

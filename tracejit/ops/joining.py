@@ -11,7 +11,7 @@ from typing import Any
 
 from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
-from tracejit.ops.pointwise_record import convert
+from tracejit.ops.pointwise_record import convert, is_tensor
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import equal, hint, normalize_dim, same_structure
 from tracejit.ops.slicing import select, slice_along, slice_record
@@ -78,6 +78,10 @@ def _promoted(tensors: Sequence[Any]) -> list[Any]:
     """The tensors in their common dtype."""
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    for k, x in enumerate(tensors):
+        if not is_tensor(x):
+            raise TypeError(f"expected Tensor as element {k} in argument 0, but got "
+                            f"{type(x).__name__}")
     common = tensors[0].dtype
     for x in tensors[1:]:
         common = promote_types(common, x.dtype)

@@ -104,7 +104,7 @@ def _sum_of_powers(name: str, rest: str, power: Op) -> Op:
     larger = "({input} if ({input} > {other}) | ({input} != {input}) else {other})"
     return pointwise(
         name, name, f"({{input}} if {infinite} else {larger} + {rest})", floating(f"{name}_cpu"),
-        operands=BOTH,
+        operands=BOTH, tensors=BOTH,
         input=lambda grad, input, other: grad / (1 + power(other - input)),
         other=lambda grad, input, other: grad / (1 + power(input - other)))
 

@@ -36,9 +36,15 @@ def reduced(loss: Any, reduction: str) -> Any:
         return loss.mean()
     if reduction == "sum":
         return loss.sum()
-    if reduction != "none":
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+    checked(reduction)
     return loss
+
+
+def checked(reduction: str) -> str:
+    """`reduction`; ValueError where it is none."""
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
 
 
 def legacy(reduction: str, size_average: bool | None, reduce: bool | None) -> str:
@@ -171,9 +177,9 @@ huber_record = loss_record("huber_loss", _huber)
 
 @autocasts(cpu="float32")
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
-    """Half the squared difference below `delta`, linear beyond. ValueError unless `delta` > 0."""
+    """Half the squared difference below `delta`, linear beyond. RuntimeError unless `delta` > 0."""
     if delta <= 0:
-        raise ValueError("huber_loss does not support non-positive values for delta.")
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
     return _loss(huber_record, (input, target, delta), None, reduction)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from tracejit.ops.activations import logsigmoid
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.control import ErrorOf, raise_if_record
-from tracejit.ops.losses import legacy, reduced
+from tracejit.ops.losses import checked, legacy, reduced
 from tracejit.ops.moments import norm
 from tracejit.ops.pointwise_logic import clamp_min, where
 from tracejit.ops.pointwise_math import exp, log, log1p
@@ -86,6 +86,7 @@ def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0,
                       reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
     """Mean over the classes i other than the target y of max(0, margin - input[y] + input[i])^p,
     times `weight[y]`; `input` (N, C) or (C,), `target` (N,) or ()."""
+    reduction = checked(legacy(reduction, size_average, reduce))
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and len(weight.shape) != 1:
@@ -99,7 +100,7 @@ def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0,
     each = each.scatter(1, labels.unsqueeze(1), 0)
     result = each.sum(1) / rows.shape[1]
     result = result if target.shape else result.squeeze(0)
-    return reduced(result, legacy(reduction, size_average, reduce))
+    return reduced(result, reduction)
 
 
 @autocasts(cpu="float32", cuda="float32")
@@ -110,6 +111,7 @@ def multilabel_margin_loss(input: Any, target: Any, size_average: bool | None = 
 
     RuntimeError for sizes that differ and labels out of range.
     """
+    reduction = checked(legacy(reduction, size_average, reduce))
     shape, found = input.shape, target.shape
     if len(shape) > 2:
         raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, "
@@ -130,7 +132,7 @@ def multilabel_margin_loss(input: Any, target: Any, size_average: bool | None = 
     counted = given.unsqueeze(2) & ~wanted.unsqueeze(1)
     each = where(counted, short, 0).sum((1, 2)) / count
     each = each if len(shape) == 2 else each.squeeze(0)
-    return reduced(each, legacy(reduction, size_average, reduce))
+    return reduced(each, reduction)
 
 
 def _distance(one: Any, other: Any, p: float, eps: float) -> Any:
@@ -144,6 +146,8 @@ def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float
                         reduction: str = "mean") -> Any:  # fmt: skip
     """max(0, margin + |anchor - positive| - |anchor - negative|) with the p-norm of the last
     dimension; `swap`: the distance of positive and negative counts where it is smaller."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
     return _triplets(
         anchor, positive, negative, lambda a, b: _distance(a, b, p, eps), margin, swap,
         legacy(reduction, size_average, reduce), "triplet_margin_loss",

@@ -22,10 +22,12 @@ from tracejit.ops.pointwise_math import log, rsqrt, sqrt, trunc
 from tracejit.ops.pointwise_record import (
     convert,
     decisive,
+    dtype_among,
     elementwise_type,
     is_number,
     is_tensor,
     must_be_real,
+    must_be_tensors,
     pointwise,
     promote,
 )
@@ -168,6 +170,7 @@ subtract = sub
 
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """other - alpha * input."""
+    must_be_tensors("rsub", ("input",), (input,))
     return _sub(other, _scaled(other, input, alpha, "rsub"))
 
 
@@ -225,7 +228,7 @@ remainder_checked = _checked("remainder_checked", "remainder")
 
 def _divided(input: Any, other: Any, floating: Op, integer: Op, checked: Op) -> Any:
     input, other = promote((input, other))
-    common = (input if is_tensor(input) else other).dtype
+    common = dtype_among(input, other)
     if common is bool_:
         raise NotImplementedError(f"\"{floating.name}_cpu\" not implemented for 'Bool'")
     kernel = "div_floor_cpu" if floating is floor_divide_float else f"{floating.name}_cpu"
@@ -261,9 +264,10 @@ def remainder(input: Any, other: Any) -> Any:
 
 def fmod(input: Any, other: Any) -> Any:
     """input - other * trunc(input / other); has the sign of `input`."""
+    must_be_tensors("fmod", ("input",), (input,))
     input, other = promote((input, other))
     must_be_real("\"fmod_cpu\" not implemented for '{}'", (input, other))
-    if (input if is_tensor(input) else other).dtype.category >= FLOATING:
+    if dtype_among(input, other).category >= FLOATING:
         return fmod_float(input, other)
     rest = remainder(input, other)
     return where((rest != 0) & ((rest < 0) != (input < 0)), rest - other, rest)
@@ -285,7 +289,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
                            f"found '{rounding_mode}'")
     input, other = promote((input, other))
     must_be_real("\"div_trunc_cpu\" not implemented for '{}'", (input, other))
-    if (input if is_tensor(input) else other).dtype.category >= FLOATING:
+    if dtype_among(input, other).category >= FLOATING:
         return apply(div_trunc, (input, other), {})
     return floor_divide(input - fmod(input, other), other)
 
@@ -326,7 +330,7 @@ def pow(input: Any, exponent: Any) -> Any:
     tensor([4., 9.])
     """
     base, power = promote((decisive(input), decisive(exponent, *_SPECIAL)))
-    common = (base if is_tensor(base) else power).dtype
+    common = dtype_among(base, power)
     if common.category < FLOATING:
         return _whole_power(base, power)
     if type(power) is float and power in _SPECIAL:

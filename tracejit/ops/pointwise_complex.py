@@ -20,7 +20,7 @@ from tracejit.ops.autocast import autocasts
 from tracejit.ops.movement import VIEW_INVERSE, transpose, typed
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_logic import where
-from tracejit.ops.pointwise_record import convert, device_of
+from tracejit.ops.pointwise_record import convert, device_of, must_be_tensors
 from tracejit.ops.record import Op
 from tracejit.ops.types import (
     COMPLEX,
@@ -277,6 +277,7 @@ def complex(real: Any, imag: Any) -> Any:
 
     RuntimeError for other dtypes, or two different ones.
     """
+    must_be_tensors("complex", ("real", "imag"), (real, imag))
     _two_reals(real, imag)
     return complex_record(real, imag)
 
@@ -302,6 +303,7 @@ def polar(abs: Any, angle: Any) -> Any:
 
     RuntimeError for other dtypes, or two different ones.
     """
+    must_be_tensors("polar", ("abs", "angle"), (abs, angle))
     _two_reals(abs, angle)
     return polar_record(abs, angle)
 

@@ -18,10 +18,12 @@ from tracejit.ops.pointwise_arithmetic import pow
 from tracejit.ops.pointwise_math import rsqrt
 from tracejit.ops.pointwise_record import (
     convert,
+    dtype_among,
     elementwise_type,
     in_float32,
     is_tensor,
     must_be_real,
+    must_be_tensors,
     promote,
     promote_float,
 )
@@ -41,7 +43,7 @@ Prepare = Callable[[Sequence[Any]], tuple]
 def library(name: str, function: str | Callable[..., Any], prepare: Prepare = promote_float,
             operands: Sequence[str] = ("input",), *, methods: Sequence[str] | None = None,
             result: dtype | None = None, node_name: str | None = None, halves: bool = False,
-            real: bool = True,
+            real: bool = True, tensors: Sequence[str] = (),
             **rules: Callable[..., Any]) -> Op:
     """The record of an elementwise function of arrays, and the methods that call it.
 
@@ -51,6 +53,7 @@ def library(name: str, function: str | Callable[..., Any], prepare: Prepare = pr
     result    dtype of the result, where it is not the operands'
     halves    whether `function` takes halves as they are; they come as float32 if it does not
     real      whether complex numbers are refused
+    tensors   operands that may not be numbers, from the first on
     rules     operand name -> gradient rule
     """
     def front(given: tuple, attributes: dict) -> tuple[tuple, dict]:
@@ -59,6 +62,8 @@ def library(name: str, function: str | Callable[..., Any], prepare: Prepare = pr
         if attributes or len(given) != len(operands):
             raise TypeError(f"{name}() takes {len(operands)} argument"
                             f"{'s' * (len(operands) > 1)} ({', '.join(operands)})")
+        if tensors:
+            must_be_tensors(name, tensors, given)
         if real:
             must_be_real(f"\"{name}_cpu\" not implemented for '{{}}'", given)
         return prepare(given), {}
@@ -80,7 +85,7 @@ def only(refuse: Callable[[dtype], bool], text: str, prepare: Prepare = promote)
     """`prepare`, and NotImplementedError for dtypes that PyTorch's function `text` is not for."""
     def prepared(operands: Sequence[Any]) -> tuple:
         operands = prepare(operands)
-        kind = next(x.dtype for x in operands if is_tensor(x))
+        kind = dtype_among(*operands)
         if refuse(kind):
             raise NotImplementedError(
                 f"\"{text}\" not implemented for '{SCALAR_NAMES[kind.name]}'")
@@ -105,13 +110,13 @@ def undifferentiable(what: str) -> Callable[..., Any]:
 BOTH = ("input", "other")
 
 atan2 = library(
-    "atan2", "arctan2", promote_float, BOTH, methods=("atan2", "arctan2"),
+    "atan2", "arctan2", promote_float, BOTH, methods=("atan2", "arctan2"), tensors=BOTH,
     input=lambda grad, input, other: grad * (other / (input * input + other * other)),
     other=lambda grad, input, other: grad * -(input / (input * input + other * other)))
 atan2.casts = WIDEST_ON_CUDA
 
 hypot = library(
-    "hypot", "hypot", floating("hypot_cpu"), BOTH,
+    "hypot", "hypot", floating("hypot_cpu"), BOTH, tensors=BOTH,
     input=lambda grad, input, out: grad * (input / out),
     other=lambda grad, other, out: grad * (other / out))
 

@@ -22,8 +22,10 @@ from tracejit.ops.pointwise_record import (
     convert,
     copy,
     device_of,
+    dtype_among,
     is_number,
     is_tensor,
+    must_be_tensors,
     pointwise,
     promote,
     promote_to,
@@ -45,18 +47,22 @@ def _ordered(kernel: str) -> Callable[[Op, tuple], None]:
     return real_only(f"\"{kernel}\" not implemented for '{{}}'")
 
 
+ONE, BOTH = ("input",), ("input", "other")
+
+
 # -- comparison ------------------------------------------------------------------------------------
-eq = pointwise("eq", "equal", "({input} == {other})", "compare", methods=("eq", "__eq__"))
+eq = pointwise("eq", "equal", "({input} == {other})", "compare",
+               tensors=ONE, methods=("eq", "__eq__"))
 ne = pointwise("ne", "not_equal", "({input} != {other})", "compare",
-               methods=("ne", "not_equal", "__ne__"))
+               tensors=ONE, methods=("ne", "not_equal", "__ne__"))
 lt = pointwise("lt", "less", "({input} < {other})", "compare",
-               methods=("lt", "less", "__lt__"), check=_ordered("lt_cpu"))
+               tensors=ONE, methods=("lt", "less", "__lt__"), check=_ordered("lt_cpu"))
 le = pointwise("le", "less_equal", "({input} <= {other})", "compare",
-               methods=("le", "less_equal", "__le__"), check=_ordered("le_cpu"))
+               tensors=ONE, methods=("le", "less_equal", "__le__"), check=_ordered("le_cpu"))
 gt = pointwise("gt", "greater", "({input} > {other})", "compare",
-               methods=("gt", "greater", "__gt__"), check=_ordered("gt_cpu"))
+               tensors=ONE, methods=("gt", "greater", "__gt__"), check=_ordered("gt_cpu"))
 ge = pointwise("ge", "greater_equal", "({input} >= {other})", "compare",
-               methods=("ge", "greater_equal", "__ge__"), check=_ordered("ge_cpu"))
+               tensors=ONE, methods=("ge", "greater_equal", "__ge__"), check=_ordered("ge_cpu"))
 not_equal, less, less_equal, greater, greater_equal = ne, lt, le, gt, ge
 
 
@@ -99,9 +105,12 @@ def _as_bools(operands: Any) -> tuple:
     return tuple(convert(x, bool_) if is_tensor(x) else bool(x) for x in operands)
 
 
-logical_and = pointwise("logical_and", "logical_and", "({input} & {other})", _as_bools)
-logical_or = pointwise("logical_or", "logical_or", "({input} | {other})", _as_bools)
-logical_xor = pointwise("logical_xor", "logical_xor", "({input} != {other})", _as_bools)
+logical_and = pointwise("logical_and", "logical_and", "({input} & {other})", _as_bools,
+                        tensors=BOTH)
+logical_or = pointwise("logical_or", "logical_or", "({input} | {other})", _as_bools,
+                        tensors=BOTH)
+logical_xor = pointwise("logical_xor", "logical_xor", "({input} != {other})", _as_bools,
+                        tensors=BOTH)
 logical_not = pointwise("logical_not", "logical_not", "(not {input})", _as_bools)
 
 
@@ -138,7 +147,7 @@ def bitwise_right_shift(input: Any, other: Any) -> Any:
     """input >> other, keeping the sign; only those where `other` is out of range."""
     _no_floats(_shift_right, (input, other))
     input, other = promote((input, other))
-    bits = 8 * (input if is_tensor(input) else other).dtype.itemsize
+    bits = 8 * dtype_among(input, other).itemsize
     return _shifted(_shift_right, input, other, input >> (bits - 1) if _varies(other) else None)
 
 
@@ -149,7 +158,7 @@ def _varies(count: Any) -> bool:
 def _shifted(op: Op, input: Any, other: Any, outside: Any) -> Any:
     _no_floats(op, (input, other))
     input, other = promote((input, other))
-    bits = 8 * (input if is_tensor(input) else other).dtype.itemsize
+    bits = 8 * dtype_among(input, other).itemsize
     if not _varies(other):
         if 0 <= other < bits:
             return op(input, other)
@@ -231,14 +240,14 @@ def _to_smaller(grad: Any, input: Any, other: Any) -> Any:
 maximum = pointwise(
     "maximum", "maximum",
     "({input} if ({input} > {other}) | ({input} != {input}) else {other})",
-    operands=("input", "other"),
+    operands=BOTH, tensors=BOTH,
     check=real_only("maximum not implemented for complex tensors.", RuntimeError),
     input=_to_larger, other=_to_smaller)
 
 minimum = pointwise(
     "minimum", "minimum",
     "({input} if ({input} < {other}) | ({input} != {input}) else {other})",
-    operands=("input", "other"),
+    operands=BOTH, tensors=BOTH,
     check=real_only("minimum not implemented for complex tensors.", RuntimeError),
     input=_to_smaller, other=_to_larger)
 
@@ -247,14 +256,14 @@ _LOW = "({input} if ({input} > {min}) | ({input} != {input}) else {min})"
 
 clamp_min = pointwise(
     "clamp_min", lambda xp, input, min: xp.maximum(input, min), _LOW, operands=("input", "min"),
-    check=_UNBOUNDED,
+    tensors=ONE, check=_UNBOUNDED,
     input=lambda grad, input, min: where(input >= min, grad, 0),
     min=lambda grad, input, min: where(input < min, grad, 0))
 
 clamp_max = pointwise(
     "clamp_max", lambda xp, input, max: xp.minimum(input, max),
     "({input} if ({input} < {max}) | ({input} != {input}) else {max})", operands=("input", "max"),
-    check=_UNBOUNDED,
+    tensors=ONE, check=_UNBOUNDED,
     input=lambda grad, input, max: where(input <= max, grad, 0),
     max=lambda grad, input, max: where(input > max, grad, 0))
 
@@ -356,6 +365,11 @@ def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
             equal_nan: bool = False) -> Any:
     """|input - other| <= atol + rtol * |other|, elementwise."""
     from tracejit.ops.pointwise_math import abs
+
+    must_be_tensors("isclose", BOTH, (input, other))
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if tolerance < 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance}")
     if input.dtype is bool_:
         return eq(input, other)
     near = (abs(input - other) <= atol + rtol * abs(other)) & isfinite(input) & isfinite(other)

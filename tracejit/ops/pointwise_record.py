@@ -45,6 +45,7 @@ from tracejit.ops.types import (
 )
 
 _CATEGORY = {bool: BOOL, int: INTEGER, float: FLOATING, complex: COMPLEX}
+NO_TENSOR = "expected at least one tensor among the operands"
 _HALVES = (float16.numpy, bfloat16.numpy)
 _LOWEST, _HIGHEST = -(1 << 63), (1 << 64) - 1
 
@@ -214,7 +215,8 @@ def pointwise(name: str, eager: str | Callable[..., Any], scalar: str | None = N
               promotion: str | Callable[[Sequence[Any]], tuple] = "default", *,
               operands: Sequence[str] = (), methods: Sequence[str] | None = None,
               result: dtype | None = None, check: Callable[[Op, tuple], None] | None = None,
-              node_name: str | None = None, **rules: Callable[..., Any]) -> Op:
+              tensors: Sequence[str] = (), node_name: str | None = None,
+              **rules: Callable[..., Any]) -> Op:
     """Build the record of an elementwise op and hang it on `Operators` as a method.
 
     eager      name of a NumPy function, or (xp, *arrays) -> array; halves come as float32
@@ -224,6 +226,7 @@ def pointwise(name: str, eager: str | Callable[..., Any], scalar: str | None = N
     methods    names of methods; None: the op's own name
     result     dtype of the result, where it is not the operands'
     check      (op, operands) -> None, raises for dtypes the op does not take
+    tensors    operands that may not be numbers, from the first on
     rules      operand name -> gradient rule
     """
     if not operands:
@@ -239,6 +242,8 @@ def pointwise(name: str, eager: str | Callable[..., Any], scalar: str | None = N
         if len(given) != len(op.operands):
             raise TypeError(f"{name}() takes {len(op.operands)} arguments "
                             f"({', '.join(op.operands)}), got {len(given)}")
+        if tensors:
+            must_be_tensors(name, tensors, given)
         if check is not None:
             check(op, given)
         return prepare(given), attributes
@@ -249,6 +254,24 @@ def pointwise(name: str, eager: str | Callable[..., Any], scalar: str | None = N
     for spelling in (name,) if methods is None else methods:
         method(spelling)(op)
     return op
+
+
+def dtype_among(*operands: Any) -> dtype:
+    """The dtype of the first tensor; TypeError where there is none."""
+    for x in operands:
+        if is_tensor(x):
+            found: dtype = x.dtype
+            return found
+    raise TypeError(NO_TENSOR)
+
+
+def must_be_tensors(name: str, operands: Sequence[str], given: Sequence[Any]) -> None:
+    """TypeError where one of the first operands is a number; numbers of the program's run may
+    stand alone for a first one."""
+    for k, (operand, x) in enumerate(zip(operands, given), 1):
+        if not is_tensor(x) or len(operands) > 1 and getattr(x, "is_weak", False):
+            raise TypeError(f"{name}(): argument '{operand}' (position {k}) must be Tensor, not "
+                            f"{type(x).__name__}")
 
 
 def _by_name(op: Op, given: tuple, attributes: dict) -> tuple[tuple, dict]:
@@ -286,7 +309,7 @@ def elementwise_type(result: dtype | None) -> Callable[..., TensorType]:
     def infer(*operands: Any) -> TensorType:
         tensors = [x for x in operands if is_tensor(x) or type(x) is TensorType]
         if not tensors:
-            raise TypeError("expected at least one tensor among the operands")
+            raise TypeError(NO_TENSOR)
         shape = shapes.broadcast(*[x.shape for x in tensors])
         return TensorType(result or _shared_dtype(tensors), shape, device_of(tensors))
 

@@ -30,6 +30,7 @@ from tracejit.ops.generators import (  # noqa: F401
 )
 from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
+from tracejit.ops.out import written_to
 from tracejit.ops.pointwise_record import convert, copy, device_of, is_number
 from tracejit.ops.random_record import (
     bernoulli_record,
@@ -69,12 +70,9 @@ def _sizes(given: tuple, size: Any, function: str) -> tuple:
 
 
 def delivered(result: Any, out: Any = None, requires_grad: bool = False) -> Any:
-    """The result as asked for: written to `out` (of the same shape), or marked."""
+    """The result as asked for: written to `out`, or marked."""
     if out is not None:
-        if not shapes.same_shape(tuple(out.shape), tuple(result.shape)):
-            raise RuntimeError(f"expected out of shape {shapes.shape_text(result.shape)}, got "
-                               f"{shapes.shape_text(out.shape)}: out is not resized")
-        return out._assign(convert(result, out.dtype))
+        return written_to(out, result)
     if not requires_grad:
         return result
     if result.dtype.category in (BOOL, INTEGER):

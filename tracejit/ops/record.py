@@ -136,6 +136,10 @@ class Op:
     def __call__(self, *operands: Any, **attributes: Any) -> Any:
         if self.casts is not None and autocast.switches.on:
             return autocast.cast_call(self, self.casts, operands, attributes)
+        if attributes and self.front is not None and "out" in attributes:
+            from tracejit.ops.out import written
+
+            return written(self, self.name, operands, attributes)
         if self.front is not None:
             operands, attributes = self.front(operands, attributes)
         return apply(self, operands, attributes)
@@ -181,6 +185,8 @@ def apply(op: Op, operands: tuple, attributes: dict) -> Any:
         dispatch = getattr(type(operand), "dispatch", None)
         if dispatch is not None:
             return dispatch(op, operands, attributes)
+    if op.kind == "pointwise":
+        raise TypeError(f"{op.name}(): expected at least one tensor among the operands")
     if _default_dispatch is None:
         raise RuntimeError("no executor is installed: import tracejit before calling its ops")
     return _default_dispatch(op, operands, attributes)

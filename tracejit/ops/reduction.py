@@ -26,6 +26,7 @@ from tracejit.ops.gather_scatter import gather_record, scatter_add_record
 from tracejit.ops.movement import given, squeeze_record
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_tensor
+from tracejit.ops.pointwise_record import must_be_tensors
 from tracejit.ops.record import Op
 from tracejit.ops.reduction_record import (
     all_record,
@@ -293,6 +294,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     >>> tracejit.tensor([[1.0, 5.0], [7.0, 2.0]]).max(0).indices.tolist()
     [1, 0]
     """
+    must_be_tensors("max", ("input",), (input,))
     if other is not None or is_tensor(dim) and not isinstance(dim, int):
         return pointwise.maximum(input, dim if other is None else other)
     _ordered(input, "max_all" if dim is None else "max()")
@@ -304,6 +306,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 @reduction
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """min(x): the smallest element. min(x, dim): (values, indices). min(x, y): elementwise."""
+    must_be_tensors("min", ("input",), (input,))
     if other is not None or is_tensor(dim) and not isinstance(dim, int):
         return pointwise.minimum(input, dim if other is None else other)
     _ordered(input, "min_all" if dim is None else "min()")

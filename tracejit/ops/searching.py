@@ -183,7 +183,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple:
     if indices.dtype.category != INTEGER:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    places = []
+    places, indices = [], convert(indices, int64)
     for size in reversed(sizes):
         places.append(indices % size)
         indices = indices // size

@@ -15,10 +15,10 @@ from typing import Any
 from tracejit.ops import creation
 from tracejit.ops.movement import VIEW_INVERSE, as_size, typed
 from tracejit.ops.operators import method
-from tracejit.ops.pointwise_record import convert
+from tracejit.ops.pointwise_record import convert, is_tensor
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import hint, normalize_dim, numel, same_shape, same_structure, shape_text
-from tracejit.ops.types import TensorType
+from tracejit.ops.types import INTEGER, TensorType
 
 
 def part(dim: int, key: Any) -> tuple:
@@ -131,6 +131,10 @@ def narrow(input: Any, dim: int, start: Any, length: Any) -> Any:
     >>> tracejit.arange(5).narrow(0, 1, 3).tolist()
     [1, 2, 3]
     """
+    if not input.shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if is_tensor(start) and (start.shape or start.dtype.category != INTEGER):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
     k = normalize_dim(dim, len(input.shape))
     size, first, count = input.shape[k], as_size(start), as_size(length)
     if first < 0:
@@ -138,7 +142,10 @@ def narrow(input: Any, dim: int, start: Any, length: Any) -> Any:
     if count < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
     end = first + count
-    if first < 0 or first > size or not same_structure(end, size) and end > size:
+    if first < 0 or first > size:
+        raise IndexError(f"start out of range (expected to be in range of [-{hint(size)}, "
+                         f"{hint(size)}], but got {hint(as_size(start))})")
+    if not same_structure(end, size) and end > size:
         raise RuntimeError(f"start ({hint(start)}) + length ({hint(count)}) exceeds dimension size "
                            f"({hint(size)}).")
     return slice_record(input, dim=k, start=first, stop=end, step=1)

@@ -51,15 +51,22 @@ atleast_1d, atleast_2d, atleast_3d = map(_of_each, (1, 2, 3))
 
 
 # -- one beside the other --------------------------------------------------------------------------
+def _pieces(name: str, rank: int, tensors: Sequence[Any]) -> list:
+    """The tensors with at least so many dimensions; RuntimeError where there are none."""
+    if not len(tensors):
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+    return [_at_least(x, rank) for x in tensors]
+
+
 def hstack(tensors: Sequence[Any]) -> Any:
     """Tensors side by side: along dimension 1, vectors along 0."""
-    pieces = [_at_least(x, 1) for x in tensors]
-    return cat(pieces, 0 if pieces and len(pieces[0].shape) == 1 else 1)
+    pieces = _pieces("hstack", 1, tensors)
+    return cat(pieces, 0 if len(pieces[0].shape) == 1 else 1)
 
 
 def vstack(tensors: Sequence[Any]) -> Any:
     """Tensors on top of each other, vectors as rows."""
-    return cat([_at_least(x, 2) for x in tensors], 0)
+    return cat(_pieces("vstack", 2, tensors), 0)
 
 
 row_stack = vstack
@@ -72,7 +79,7 @@ def dstack(tensors: Sequence[Any]) -> Any:
     >>> tracejit.dstack([tracejit.tensor([1, 2]), tracejit.tensor([3, 4])]).tolist()
     [[[1, 3], [2, 4]]]
     """
-    return cat([_at_least(x, 3) for x in tensors], 2)
+    return cat(_pieces("dstack", 3, tensors), 2)
 
 
 def column_stack(tensors: Sequence[Any]) -> Any:
@@ -91,6 +98,8 @@ def _split(name: str, least: int, dim: int, input: Any, parts: Any) -> tuple:
     if rank < least:
         raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension, but "
                            f"got a tensor with {rank} dimensions!")
+    if isinstance(parts, str):
+        raise TypeError(f"{name}(): expected sections or indices, got {parts!r}")
     if not isinstance(parts, (tuple, list)):
         size, count = input.shape[dim], as_size(parts)
         if count <= 0 or size % count != 0:

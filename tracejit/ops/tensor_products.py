@@ -24,7 +24,7 @@ from tracejit.ops.linalg_solvers import inv, solve
 from tracejit.ops.movement import as_size, broadcast_to
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_complex import conj
-from tracejit.ops.pointwise_record import convert, decisive, is_number
+from tracejit.ops.pointwise_record import constant, convert, decisive, is_number, is_tensor
 from tracejit.ops.rearranging import roll
 from tracejit.ops.scan import cumprod
 from tracejit.ops.slicing import diagonal as diagonal_of
@@ -153,7 +153,8 @@ def kron(input: Any, other: Any) -> Any:
 
 
 def _contracted(a: Any, b: Any, dims: Any) -> tuple[list[int], list[int]]:
-    if hasattr(dims, "dtype"):
+    dims = constant(dims)
+    if is_tensor(dims):
         dims = dims.tolist()
     if not isinstance(dims, (tuple, list)):
         count = as_size(dims)
@@ -191,10 +192,10 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
         n, m = a.shape[i], b.shape[j]
         if shapes.equal(n, m):
             continue
-        if shapes.is_one(n):
-            b = b.sum(j, True)
-        elif shapes.is_one(m):
-            a = a.sum(i, True)
+        if shapes.equal(n, 1):
+            b = b.sum(j, True, dtype=b.dtype)
+        elif shapes.equal(m, 1):
+            a = a.sum(i, True, dtype=a.dtype)
         else:
             shown = [d if isinstance(dims, (tuple, list)) else d - k for d in (i, j)]
             if not isinstance(dims, (tuple, list)):

@@ -1,0 +1,111 @@
+"""`out=`: results written to tensors that the caller has.
+
+In: the public functions of a room, by name. Out: the same functions, which also take `out=`.
+Records take it as they are called. The result is computed as without, then stored: what `out`
+shares with the arguments does no harm.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tracejit.ops import autocast, shapes
+from tracejit.ops.types import SCALAR_NAMES, can_cast
+
+# PyTorch's functions with `out=` that are no records here, which take it anyway.
+TORCH = """abs absolute add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax angle
+any arange argmax argmin argsort baddbmm bitwise_left_shift bitwise_not bitwise_right_shift bmm
+bucketize cat ceil cholesky cholesky_inverse cholesky_solve clamp clip column_stack complex concat
+concatenate conj_physical cross cummax cummin cumprod cumsum deg2rad diag diff div divide dot
+dstack empty eye fix float_power floor floor_divide fmod frac frexp full gather ger hardshrink
+histc histogram hstack index_add index_copy index_reduce index_select inner inverse isin isneginf
+isposinf kron kthvalue ldexp linspace log_softmax logcumsumexp logit logspace logsumexp lu_solve
+lu_unpack masked_select matmul matrix_power max mean median min mm mode msort multiply mv mvlgamma
+nan_to_num nanmean nanmedian nanquantile nansum nonzero nonzero_static norm ones outer polar
+polygamma pow prod qr quantile rad2deg range remainder renorm round row_stack scatter scatter_add
+scatter_reduce searchsorted sgn sign signbit slice_scatter softmax sort square stack std sub
+subtract sum svd take take_along_dim tensordot topk triangular_solve tril triu true_divide trunc
+var vdot vstack where zeros""".split()
+LINALG = """cholesky cholesky_ex cond cross det eig eigh eigvals eigvalsh inv inv_ex lstsq lu
+lu_factor lu_factor_ex lu_solve matmul matrix_exp matrix_norm matrix_power matrix_rank multi_dot
+norm pinv qr slogdet solve solve_ex solve_triangular svd svdvals tensorinv tensorsolve vecdot
+vector_norm""".split()
+SPECIAL = "log_softmax logit logsumexp multigammaln polygamma round softmax".split()
+FUNCTIONAL = "avg_pool2d avg_pool3d gelu hardshrink linear normalize softplus softshrink".split()
+FFT = """fft fft2 fftfreq fftn hfft hfft2 hfftn ifft ifft2 ifftn ihfft ihfft2 ihfftn irfft irfft2
+irfftn rfft rfft2 rfftfreq rfftn""".split()
+# What computes in the dtype of `out` where no other is asked for.
+_OF_ITS_DTYPE = set("""arange cumprod cumsum empty eye fftfreq full linspace logspace mean nanmean
+nansum ones prod range rfftfreq sum zeros""".split())
+# What casts nothing.
+_EXACT = set("""amax amin aminmax argmax argmin complex gather index_select kthvalue masked_select
+max median min mode polar sort take topk""".split())
+
+
+def with_out(room: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
+    """The functions of a module that take `out=`, by their names there."""
+    functions = {name: room[name] for name in names}
+    return {name: _taking_out(f, name, room["__name__"]) for name, f in functions.items()
+            if not hasattr(f, "front")}
+
+
+def _taking_out(function: Callable[..., Any], name: str, module: str) -> Callable[..., Any]:
+    def call(*arguments: Any, **named: Any) -> Any:
+        if "out" in named:
+            return written(function, name, arguments, named)
+        return function(*arguments, **named)
+
+    call.__name__ = call.__qualname__ = name
+    call.__module__, call.__doc__ = module, function.__doc__
+    call.__wrapped__ = function  # type: ignore[attr-defined]
+    return call
+
+
+def written(function: Callable[..., Any], name: str, arguments: tuple, named: dict) -> Any:
+    """Call a function that knows no `out` and store its result there.
+
+    RuntimeError where gradients would be recorded.
+    """
+    named = dict(named)
+    out = named.pop("out")
+    if out is None:
+        return function(*arguments, **named)
+    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    if name in _OF_ITS_DTYPE and named.get("dtype") is None:
+        named["dtype"] = outs[0].dtype
+    with autocast.switched_off():
+        result = function(*arguments, **named)
+    results = result if isinstance(result, tuple) else (result,)
+    if len(outs) != len(results):
+        raise TypeError(f"{name}(): expected {len(results)} tensors for out, got {len(outs)}")
+    if any(x.requires_grad for x in results):
+        raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic "
+                           "differentiation, but one of the arguments requires grad.")
+    for x, to in zip(results, outs, strict=True):
+        if name in _EXACT and x.dtype is not to.dtype:
+            raise RuntimeError(f"{name}(): Expected out tensor to have dtype {x.dtype}, but got "
+                               f"{to.dtype} instead")
+    stored = [written_to(to, x) for x, to in zip(results, outs, strict=True)]
+    if not isinstance(result, tuple):
+        return stored[0]
+    return type(result)(*stored) if hasattr(result, "_fields") else tuple(stored)
+
+
+def written_to(out: Any, result: Any) -> Any:
+    """`out`, which holds the result now, and has its shape.
+
+    RuntimeError where the result's dtype is of a higher kind.
+    """
+    if not can_cast(result.dtype, out.dtype):
+        raise RuntimeError(f"result type {SCALAR_NAMES[result.dtype.name]} can't be cast to the "
+                           f"desired output type {SCALAR_NAMES[out.dtype.name]}")
+    wanted, given = tuple(result.shape), tuple(out.shape)
+    if not shapes.same_shape(given, wanted):
+        if out.numel():
+            warnings.warn(f"An output of shape {shapes.shape_text(given)} is resized to the "
+                          f"{shapes.shape_text(wanted)} of the result; `out.resize_(0)` says that "
+                          "this is meant.", UserWarning, stacklevel=5)
+        out.resize_(wanted)
+    return out._assign(result)
