@@ -26,7 +26,8 @@ SHARED = "a result is computed before it is stored: what it shares with the argu
 ALLOWED = {
     **dict.fromkeys(("bernoulli", "cat", "gather", "index_select", "kthvalue", "masked_select",
                      "take"), SHARED),
-    **{f"__{name}__": "a number may come first" for name in ("radd", "rand", "rmul", "ror", "rxor")},
+    **dict.fromkeys(("__radd__", "__rand__", "__rmul__", "__ror__", "__rxor__"),
+                    "a number may come first"),
     "arange": "a step that `out` rounds to 0 is a RuntimeError, as a step of 0 is",
     "multinomial": "positions are stored as the dtype of `out` where it holds them",
     "trace": "tracejit.trace compiles, as torch.jit.trace does",

@@ -62,6 +62,8 @@ CALLS: dict[str, Callable[..., Any] | None] = {
     "nn.functional.embedding_bag": lambda weight, index, **kw: F.embedding_bag(index, weight, **kw),
     "polygamma": lambda input, n: tracejit.polygamma(n, input),
     "special.polygamma": lambda input, n: tracejit.special.polygamma(n, input),
+    **{name: lambda input, *a, _name=f"{name}_", **k: getattr(input.clone(), _name)(*a, **k)
+       for name in ("cauchy", "exponential", "geometric", "log_normal", "uniform")},
     "zero_": lambda input: input.clone().zero_(),
     "linalg.lstsq.grad_oriented": lambda a, b, driver: tracejit.linalg.lstsq(
         a, b, driver=driver)[:2],
@@ -69,6 +71,8 @@ CALLS: dict[str, Callable[..., Any] | None] = {
     "linalg.pinv.singular": None,  # slow in PyTorch: a row of tests/ops is such a sample
     "T": lambda input: input.T,
     "mT": lambda input: input.mT,
+    "H": lambda input: input.H,
+    "mH": lambda input: input.mH,
 }
 
 
@@ -93,7 +97,8 @@ DETERMINED: dict[str, Callable[..., Any]] = {
 
 # Random or undefined: all but the values must agree.
 WITHOUT_VALUES = {
-    "bernoulli", "empty", "empty_like", "multinomial", "new_empty",
+    "bernoulli", "cauchy", "empty", "empty_like", "exponential", "geometric", "log_normal",
+    "multinomial", "uniform", "new_empty",
     "nn.functional.rrelu", "normal", "rand_like",
     "randint", "randint_like", "randn", "randn_like",
 }  # fmt: skip
@@ -213,7 +218,7 @@ def converted(x: Any, leaves: list) -> Any:
         if x.requires_grad:
             leaves.append((x, made.requires_grad_()))
         return made
-    if isinstance(x, torch.dtype):
+    if isinstance(x, (torch.dtype, torch.layout, torch.memory_format)):
         return getattr(tracejit, str(x).removeprefix("torch."))
     if isinstance(x, torch.device):
         return str(x)
@@ -248,11 +253,9 @@ def difference(op: Any, function: Callable[..., Any], sample: Any) -> str | None
     seen = DETERMINED.get(op.name, lambda found: found)
     expected = list(flat(seen(op(sample.input, *sample.args, **sample.kwargs))))
     leaves: list = []
-    given = {k: v for k, v in sample.kwargs.items()
-             if k not in ("layout", "memory_format", "pin_memory")}
     try:
         args = [converted(x, leaves) for x in (sample.input, *sample.args)]
-        kwargs = {k: converted(v, leaves) for k, v in given.items()}
+        kwargs = {k: converted(v, leaves) for k, v in sample.kwargs.items()}
         found = list(flat(seen(function(*args, **kwargs))))
     except NotImplementedError as error:  # complex numbers are refused by name
         return None if "complex tensors are not supported" in str(error) else f"{error}"

@@ -96,13 +96,17 @@ def test_methods_agree_with_pytorch(op: Any, name: str, in_place: int) -> None:
     for sample in samples(op):
         if in_place and (sample.broadcasts_input or raises(spelled, sample)):
             continue
-        different = difference(spelled, spelled.call, sample)
+        try:
+            different = difference(spelled, spelled.call, sample)
+        except NotImplementedError as error:
+            assert "the derivative for 'inplace version of" in str(error)  # PyTorch has none
+            continue
         if different is not None:
             wrong.append(f"{brief(sample)}: {different}")
     assert not wrong, "\n".join(wrong[:5])
 
 
-STORING = [op for op in OPERATORS if op.supports_out and identity(op) not in CALLS
+STORING = [op for op in OPERATORS if op.supports_out and op.name not in CALLS
            and identity(op) not in BY_DESIGN]  # fmt: skip
 
 
@@ -118,8 +122,7 @@ def test_results_are_stored_in_out(op: Any) -> None:
                     lambda *a, out=torch.empty_like(expected), **k: op(*a, **k, out=out), sample):
                 continue
         args = [converted(x, []) for x in (sample.input, *sample.args)]
-        kwargs = {k: converted(v, []) for k, v in sample.kwargs.items()
-                  if k not in ("layout", "memory_format", "pin_memory")}
+        kwargs = {k: converted(v, []) for k, v in sample.kwargs.items()}
         out = converted(torch.zeros_like(expected), [])
         try:
             with tracejit.no_grad():

@@ -131,7 +131,10 @@ def _joining(function: Any) -> Callable | None:
         return _len
     if function is type:
         return _type_of
-    together = _TOGETHER.get(function) if type(function) is FunctionType else None
+    if type(function) is not FunctionType:
+        return None
+    taking_out = is_own(function.__code__) and getattr(function, "__wrapped__", None)
+    together = _TOGETHER.get(taking_out or function)
     if together is None:
         return None
 

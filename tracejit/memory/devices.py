@@ -148,11 +148,38 @@ def get_default_device() -> device:
     return as_device(default.place)
 
 
-def makes_tensors(function: Any) -> Any:
-    """Decorator of functions whose `device=None` means the default device."""
+def makes_dense(function: Any) -> Any:
+    """Decorator of functions whose tensors are dense, in row-major order and in ordinary memory:
+    `layout`, `memory_format` and `pin_memory` may say so. NotImplementedError for other layouts."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if not _DENSE.isdisjoint(kwargs):
+            _must_be_dense(function.__name__, kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+_DENSE = frozenset(("layout", "memory_format", "pin_memory"))
+
+
+def _must_be_dense(name: str, kwargs: dict[str, Any]) -> None:
+    """Take from `kwargs` what says how memory is laid out."""
+    layout = kwargs.pop("layout", None)
+    if layout is not None and not str(layout).endswith("strided"):
+        raise NotImplementedError(f"{name}(): layout={layout}: only dense tensors are made")
+    kwargs.pop("memory_format", None)
+    kwargs.pop("pin_memory", None)
+
+
+def makes_tensors(function: Any) -> Any:
+    """Decorator of functions whose `device=None` means the default device; see `makes_dense`."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not _DENSE.isdisjoint(kwargs):
+            _must_be_dense(function.__name__, kwargs)
         if not asked.ever:
             return function(*args, **kwargs)
         if default.place is not None and kwargs.get("device") is None and not _placed(kwargs):

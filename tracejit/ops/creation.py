@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.memory.devices import as_device, makes_tensors
+from tracejit.memory.devices import as_device, makes_dense, makes_tensors
 from tracejit.ops import pointwise
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import in_64_bits
@@ -200,6 +200,7 @@ def empty(*size: Any, dtype: dtype | None = None, device: Any = None,
 
 
 @method()
+@makes_dense
 def full_like(input: Any, fill_value: Any, *, dtype: dtype | None = None, device: Any = None,
               requires_grad: bool = False) -> Any:
     """`fill_value` in the shape, dtype and device of `input`."""
@@ -209,6 +210,7 @@ def full_like(input: Any, fill_value: Any, *, dtype: dtype | None = None, device
 
 
 @method()
+@makes_dense
 def zeros_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
                requires_grad: bool = False) -> Any:
     """Zeros in the shape, dtype and device of `input`."""
@@ -216,6 +218,7 @@ def zeros_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
 
 
 @method()
+@makes_dense
 def ones_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
               requires_grad: bool = False) -> Any:
     """Ones in the shape, dtype and device of `input`."""
@@ -223,6 +226,7 @@ def ones_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
 
 
 @method()
+@makes_dense
 def empty_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
                requires_grad: bool = False) -> Any:
     """A tensor to be written later, like `input`; it holds zeros."""
@@ -230,6 +234,7 @@ def empty_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
 
 
 @method()
+@makes_dense
 def new_full(input: Any, size: Any, fill_value: Any, *, dtype: dtype | None = None,
              device: Any = None, requires_grad: bool = False) -> Any:
     """`fill_value` in shape `size`, in the dtype and on the device of `input`."""
@@ -239,6 +244,7 @@ def new_full(input: Any, size: Any, fill_value: Any, *, dtype: dtype | None = No
 
 
 @method()
+@makes_dense
 def new_zeros(input: Any, *size: Any, dtype: dtype | None = None, device: Any = None,
               requires_grad: bool = False) -> Any:
     """Zeros of shape `size` in the dtype and on the device of `input`."""
@@ -247,6 +253,7 @@ def new_zeros(input: Any, *size: Any, dtype: dtype | None = None, device: Any = 
 
 
 @method()
+@makes_dense
 def new_ones(input: Any, *size: Any, dtype: dtype | None = None, device: Any = None,
              requires_grad: bool = False) -> Any:
     """Ones of shape `size` in the dtype and on the device of `input`."""
@@ -255,6 +262,7 @@ def new_ones(input: Any, *size: Any, dtype: dtype | None = None, device: Any = N
 
 
 @method()
+@makes_dense
 def new_empty(input: Any, *size: Any, dtype: dtype | None = None, device: Any = None,
               requires_grad: bool = False) -> Any:
     """A tensor to be written later, of shape `size`, like `input`; it holds zeros."""

@@ -77,6 +77,8 @@ def written(function: Callable[..., Any], name: str, arguments: tuple, named: di
         named["dtype"] = outs[0].dtype
     with autocast.switched_off():
         result = function(*arguments, **named)
+    if any(result is x for x in arguments):
+        result = result.clone()  # it requires grad only where gradients are recorded
     results = result if isinstance(result, tuple) else (result,)
     if len(outs) != len(results):
         raise TypeError(f"{name}(): expected {len(results)} tensors for out, got {len(outs)}")

@@ -422,7 +422,7 @@ def resolve_neg(input: Any) -> Any:
 
 
 def _converting(target: dtype) -> Callable[[Any], Any]:
-    def call(self: Any) -> Any:
+    def call(self: Any, memory_format: Any = None) -> Any:
         return convert(self, target)
 
     call.__doc__ = f"`self` in {target.name}."
