@@ -325,7 +325,7 @@ def _counted(numbers: Any, start: Any, step: Any, d: dtype) -> Any:
 
 
 @makes_tensors
-def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None,
+def linspace(start: Any, end: Any, steps: int, *, dtype: dtype | None = None,
              device: Any = None, requires_grad: bool = False) -> Any:
     """`steps` evenly spaced numbers from `start` to `end`, both included.
 
