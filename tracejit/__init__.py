@@ -159,6 +159,7 @@ from tracejit.backends import (
 )  # fmt: skip
 from tracejit.eager import inplace_views as _inplace_views
 from tracejit.ops import inplace as _inplace
+from tracejit.eager.einops_backend import watch_for_einops as _watch_for_einops
 from tracejit import sparse
 from tracejit.sparse import sparse_coo_tensor, spmm
 
@@ -167,6 +168,7 @@ half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
 newaxis = None
+_watch_for_einops()
 detach = Tensor.detach
 globals().update(_CPU_TYPES)
 globals().update({name: getattr(Tensor, name) for name in _inplace.TOP_LEVEL})

@@ -19,6 +19,8 @@ REWRITTEN = (  # own files whose control flow becomes regions, as the user's
     os.path.join(PACKAGE, "amp", "finite_step.py"),
     os.path.join(PACKAGE, "nn", "recurrence.py"),
 )
+# Files of einops: functions of their arguments, but for caches of what patterns and shapes mean.
+_EINOPS = {"einops.py", "packing.py", "parsing.py", "_backends.py", "_torch_specific.py"}
 _MACHINERY = ("<frozen importlib", "<frozen zipimport", "<frozen abc>")
 _HOOKS = ("__subclasshook__", "_check_methods")  # what `isinstance(x, Iterator)` runs
 _SIZES = os.path.join("tracejit", "ir", "sizes.py")
@@ -27,16 +29,23 @@ _seen: dict[tuple[CodeType, int], Location] = {}
 
 
 def is_own(code: CodeType) -> bool:
-    """Whether a code object belongs to tracejit (or to the machinery Python itself adds around it:
-    import, the methods of dataclasses and named tuples)."""
+    """Whether a code object belongs to tracejit (or to what counts as pure: the machinery Python
+    itself adds, such as import and the methods of dataclasses, and einops)."""
     known = _own.get(id(code))
     if known is None:
         name = code.co_filename
         made = code.co_qualname.startswith("__create_fn__.") or "_tuple_new" in code.co_names
         own = name.startswith((PACKAGE, "<tracejit", *_MACHINERY)) or name == "<string>" and made
         hook = name == "<frozen _collections_abc>" and code.co_name in _HOOKS
-        known = _own[id(code)] = code, own or hook
+        known = _own[id(code)] = code, own or hook or _is_einops(name)
     return known[1]
+
+
+def _is_einops(filename: str) -> bool:
+    """Whether a file belongs to the einops that is imported and holds pure functions."""
+    folder, name = os.path.split(filename)
+    package = getattr(sys.modules.get("einops"), "__file__", None) or ""
+    return name in _EINOPS and folder == os.path.dirname(package)
 
 
 def is_published(function: FunctionType) -> bool:
