@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 import tracejit
-from tracejit.lowering import library_convolution, library_order, library_pooling, library_scan
+from tracejit.lowering import (
+    library_averages,
+    library_convolution,
+    library_order,
+    library_pooling,
+    library_scan,
+)
 from tracejit.lowering.kernel_emitter import emit_kernel
 from tracejit.lowering.native import namespace_of
 from tracejit.nn import functional as F
@@ -15,6 +21,7 @@ RNG = np.random.default_rng(11)
 FLOATS = ("float32", "float64")
 KERNELS = [
     *(library_convolution._kernel(op, d) for op in library_convolution._BODIES for d in FLOATS),
+    *(library_averages._kernel(way, d) for way in (False, True) for d in FLOATS),
     *(make(d) for make in (library_pooling._largest, library_pooling._added) for d in FLOATS),
     *(library_order._kernel(d) for d in library_order._KEYS),
     *(library_scan._kernel(d) for d in library_scan._WIDER),
@@ -82,6 +89,27 @@ def test_pooling_finds_the_first_of_equal_ones_and_the_last_nan(case):
     given = tracejit.tensor(x, requires_grad=True)
     for expected, found in zip(step(given), captured(given)):
         np.testing.assert_array_equal(expected.detach().numpy(), found.detach().numpy())
+    no_host_call(captured)
+
+
+@pytest.mark.parametrize("case", [
+    lambda x: F.avg_pool2d(x, (3, 2), 2, (1, 0)),
+    lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False),
+    lambda x: F.avg_pool2d(x, 2, divisor_override=3),
+    lambda x: F.adaptive_avg_pool2d(x, (4, 3)),
+    lambda x: F.avg_pool1d(x.flatten(2), 4, 3, 2),
+    lambda x: F.adaptive_avg_pool3d(x.unsqueeze(2), (1, 1, 1)),
+])  # fmt: skip
+def test_averages_of_windows_and_their_gradients(case):
+    x = tracejit.tensor(RNG.standard_normal((3, 2, 9, 8)), requires_grad=True)
+
+    def step(x):
+        y = case(x)
+        return y, *tracejit.autograd.grad((y * y).sum(), [x])
+
+    captured = tracejit.script(step)
+    for expected, found in zip(step(x), captured(x)):
+        np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), atol=1e-13)
     no_host_call(captured)
 
 

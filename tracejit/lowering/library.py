@@ -54,12 +54,14 @@ class Library:
 @functools.cache
 def libraries() -> dict[str, Library]:
     """By name of the op."""
-    from tracejit.lowering import library_convolution, library_order, library_pooling, library_scan
+    from tracejit.lowering import library_averages as averages
+    from tracejit.lowering import library_convolution as convolution
+    from tracejit.lowering import library_order as order
+    from tracejit.lowering import library_pooling as pooling
+    from tracejit.lowering import library_scan as scan
 
-    return {
-        **library_convolution.LIBRARIES, **library_pooling.LIBRARIES,
-        **library_order.LIBRARIES, **library_scan.LIBRARIES,
-    }  # fmt: skip
+    families = (averages, convolution, order, pooling, scan)
+    return {name: library for family in families for name, library in family.LIBRARIES.items()}
 
 
 def library_of(node: Node) -> Library | None:

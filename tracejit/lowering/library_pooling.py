@@ -11,6 +11,7 @@ import functools
 from tracejit.ir.graph import Node
 from tracejit.ir.sizes import SizeLike
 from tracejit.lowering.library import Bound, Library, chunk_of, kernel_of, product_of
+from tracejit.lowering.library_tile import indented
 from tracejit.lowering.program import Kernel
 
 _NAMES = (
@@ -81,17 +82,13 @@ def max_pool_backward_{dtype}(buffers, operands, sizes, scratch, status, lo, hi)
 '''
 
 
-def _indented(text: str, depth: int) -> str:
-    return "\n".join(" " * 4 * depth + line for line in text.splitlines())
-
-
 @functools.cache
 def _largest(dtype: str) -> Kernel:
     ways = []
     for test, step in (("if sw == 1:", "1"), ("elif sw == 2:", "2"), ("else:", "sw")):
-        ways += [test, _indented(_VISIT.format(step=step), 1)]
+        ways += [test, indented(_VISIT.format(step=step), 1)]
     fetches = "\n".join(f"    {n} = sizes[{k}]" for k, n in enumerate(_NAMES))
-    text = _LARGEST.format(dtype=dtype, fetches=fetches, ways=_indented("\n".join(ways), 6))
+    text = _LARGEST.format(dtype=dtype, fetches=fetches, ways=indented("\n".join(ways), 6))
     return kernel_of(f"max_pool_{dtype}", text)
 
 
