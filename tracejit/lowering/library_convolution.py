@@ -108,42 +108,30 @@ for k in range(above, below):
 '''
 
 _EDGES = '''\
-for t in range(low):
-    for row in range(top - first, bottom - first):
-        columns[to + row * ow + t] = 0.0
-for t in range(high, ow):
-    for row in range(top - first, bottom - first):
-        columns[to + row * ow + t] = 0.0
+for t in range(ow):
+    if t < low or t >= high:
+        for row in range(top - first, bottom - first):
+            columns[to + row * ow + t] = 0.0
 '''
 
 _COPY_LEVEL = '''\
-for t in range((top - first) * ow):
-    columns[to + t] = 0.0
+if top > first or bottom < last:
+    for t in range(width):
+        columns[to + t] = 0.0
 for t in range(from_t, to_t):
     columns[to + t] = a[source + t]
-''' + _EDGES + '''\
-for t in range((bottom - first) * ow, width):
-    columns[to + t] = 0.0
-'''
+''' + _EDGES
 
 _COPY = '''\
-if inside:
-    for t in range(low):
-        columns[to + t] = 0.0
-    if sw == 1:
-        for t in range(low, high):
-            columns[to + t] = a[source + t]
-    elif sw == 2:
-        for t in range(low, high):
-            columns[to + t] = a[source + t * 2]
-    else:
-        for t in range(low, high):
-            columns[to + t] = a[source + t * sw]
-    for t in range(high, ow):
-        columns[to + t] = 0.0
-else:
+if not inside or low > 0 or high < ow:
     for t in range(ow):
         columns[to + t] = 0.0
+if inside and sw == 1:
+    for t in range(low, high):
+        columns[to + t] = a[source + t]
+elif inside:
+    for t in range(low, high):
+        columns[to + t] = a[source + t * sw]
 '''
 
 _ADD_LEVEL = _EDGES + '''\
@@ -153,15 +141,8 @@ for t in range(from_t, to_t):
 
 _ADD = '''\
 if inside:
-    if sw == 1:
-        for t in range(low, high):
-            out[source + t] += columns[to + t]
-    elif sw == 2:
-        for t in range(low, high):
-            out[source + t * 2] += columns[to + t]
-    else:
-        for t in range(low, high):
-            out[source + t * sw] += columns[to + t]
+    for t in range(low, high):
+        out[source + t * sw] += columns[to + t]
 '''
 
 _FORWARD = '''\
