@@ -157,6 +157,7 @@ from tracejit.backends import (
     is_deterministic_algorithms_warn_only_enabled, set_float32_matmul_precision,
     use_deterministic_algorithms,
 )  # fmt: skip
+from tracejit.eager import dispatch as _dispatch
 from tracejit.eager import inplace_views as _inplace_views
 from tracejit.ops import inplace as _inplace
 from tracejit.eager.einops_backend import watch_for_einops as _watch_for_einops
@@ -195,6 +196,17 @@ _SUBMODULES = (
     "func", "jit", "linalg", "logs", "multiprocessing", "nn", "onnx", "optim", "profiler",
     "safetensors", "serialization", "special", "testing", "utils",
 )  # fmt: skip
+
+
+def _library(op: Any, operands: tuple, attributes: dict) -> Any:
+    """Library kernels of eager mode bring in lowering and the runtime, on first use."""
+    from tracejit.runtime import eager_kernels
+
+    _dispatch.install_library(eager_kernels.run)
+    return eager_kernels.run(op, operands, attributes)
+
+
+_dispatch.install_library(_library)
 
 
 def __getattr__(name: str) -> Any:

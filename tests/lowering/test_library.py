@@ -1,4 +1,4 @@
-"""Library kernels: they compute what eager mode does, and no host call is left."""
+"""Library kernels: they compute what the ops' NumPy forms do, and no host call is left."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tracejit
+from tracejit.eager import dispatch
 from tracejit.lowering import (
     library_averages,
     library_convolution,
@@ -16,6 +17,7 @@ from tracejit.lowering import (
 from tracejit.lowering.kernel_emitter import emit_kernel
 from tracejit.lowering.native import namespace_of
 from tracejit.nn import functional as F
+from tracejit.runtime import eager_kernels
 
 RNG = np.random.default_rng(11)
 FLOATS = ("float32", "float64")
@@ -42,6 +44,12 @@ CONVOLUTIONS = [
 ]
 POOLINGS = [(2, 2, 0, 1, False), (3, 2, 1, 1, False), (3, 1, 1, 2, False), (3, 3, 1, 1, True)]
 SHAPES = [((3, 7), 1), ((7, 3), 0), ((2, 200, 3), 1), ((5, 1), 1), ((0, 4), 1), ((2, 300), 1)]
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch):
+    """Eager mode without library kernels."""
+    monkeypatch.setattr(dispatch, "_library", [])
 
 
 def no_host_call(captured):
@@ -139,6 +147,21 @@ def test_order_and_running_sums_are_those_of_eager_mode(dtype):
                                  for t in (expected, found))  # fmt: skip
                         np.testing.assert_array_equal(*signs)
     no_host_call(captured)
+
+
+def test_eager_mode_and_the_interpreter_run_the_same_kernels(monkeypatch):
+    monkeypatch.setattr(dispatch, "_library", [eager_kernels.run])
+    x = tracejit.tensor(RNG.standard_normal((2, 3, 9, 8)).astype("f4"))
+    w = tracejit.tensor(RNG.standard_normal((4, 3, 3, 3)).astype("f4"))
+
+    def step(x, w):
+        y = F.avg_pool2d(F.conv2d(x.transpose(2, 3), w, padding=1), 2)
+        return y, *y.sort(1), y.cumsum(2)
+
+    expected = step(x, w)
+    for options in ({"numerics": "eager"}, {"mode": "graph"}, {"mode": "python"}):
+        for a, b in zip(expected, tracejit.script(step, **options)(x, w)):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
 
 
 def test_loops_over_channels_divide_no_index():

@@ -6,13 +6,14 @@ every op goes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tracejit.eager.quiet import quietly
 from tracejit.eager.recording import active
-from tracejit.eager.state import TensorState, make, of_result
+from tracejit.eager.state import TensorState, make, of_array, of_result
 from tracejit.eager.tape import attach, attach_view, refresh
 from tracejit.eager.transfer import TO_DEVICE
 from tracejit.eager.views import Family
@@ -24,6 +25,7 @@ from tracejit.ops.types import TensorType
 INFERENCE = Family(inference=True)
 _types: dict[tuple, TensorType] = {}
 _TYPES_KEPT = 4096
+_library: list[Callable[[Op, tuple, dict], Any]] = []
 _QUIET = frozenset({"movement", "creation"})  # kinds whose arithmetic cannot overflow
 
 
@@ -59,8 +61,27 @@ def is_view(result: Any, source: TensorState) -> bool:
     return result._storage is source._storage
 
 
+def install_library(run: Callable[[Op, tuple, dict], Any]) -> None:
+    """`run` computes ops of `Op.library`, or gives None."""
+    _library[:] = [run]
+
+
+def by_library(op: Op, arrays: tuple, attributes: dict) -> Any:
+    """What a library kernel gives for NumPy arrays; None where NumPy is to compute it."""
+    for run in _library if all(type(x) is np.ndarray for x in arrays) else ():
+        found = run(op, tuple([of_array(np.asarray(x, order="C")) for x in arrays]), attributes)
+        if found is not None:
+            return tuple([t.array for t in found]) if type(found) is tuple else found.array
+    return None
+
+
 def _run(op: Op, operands: tuple, attributes: dict) -> Any:
     """Compute with the array library of the operands' device."""
+    if op.library:
+        for run in _library:
+            computed = run(op, operands, attributes)
+            if computed is not None:
+                return computed
     if op.eager is None:
         return _run_body(op, operands, attributes)
     types = _infer(op, operands, attributes)

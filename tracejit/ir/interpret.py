@@ -1,7 +1,7 @@
 """The oracle: a graph run op by op, with nothing of lowering in between.
 
 In: a Graph and its inputs, NumPy (or CuPy) arrays or eager Tensors. Out: the outputs and what
-would be written. On arrays each op's own `eager` runs; on Tensors ops are called as a user would,
+would be written. On arrays runs what runs in eager mode; on Tensors ops are called as a user would,
 so the tape records them: derivatives of captured graphs are made that way. Called by mode "graph",
 `compare`, higher-order derivatives and tests of every later room.
 """
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracejit.eager.dispatch import by_library
 from tracejit.ir.graph import Graph, Node, Value
 from tracejit.ir.sizes import Size, evaluate
 from tracejit.ir.verify import GraphError
@@ -173,7 +174,9 @@ def run_arrays(node: Node, operands: tuple, attributes: dict[str, Any]) -> tuple
 def _evaluate(op: Op, xp: Any, operands: tuple, attributes: dict[str, Any]) -> Sequence[Any]:
     if op.eager is None:
         return _evaluate_body(op, operands, attributes)
-    result = op.eager(xp, *operands, **attributes)
+    result = by_library(op, operands, attributes) if op.library and xp is np else None
+    if result is None:
+        result = op.eager(xp, *operands, **attributes)
     return result if isinstance(result, (tuple, list)) else (result,)
 
 

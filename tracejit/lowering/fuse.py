@@ -56,7 +56,7 @@ def is_ieee(op: Any) -> bool:
 def kind_of(node: Node, numerics: str) -> str:
     """element | row | column | full | scatter | product | library | host"""
     op = node.op
-    if numerics == "fast" and library_of(node) is not None:
+    if library_of(node) is not None:
         return "library"
     tensors = [*node.outputs, *node.operand_values()]
     if any(v.dtype.is_complex for v in tensors) or node.regions or len(node.outputs) != 1:

@@ -24,6 +24,7 @@ class ViewingOp:
     kind: str = "extern"
     extern: str | None = None
     element: None = None
+    library: bool = False
     scalar: None = None
     reduce: None = None
     scatter: None = None

@@ -66,7 +66,7 @@ def libraries() -> dict[str, Library]:
 
 def library_of(node: Node) -> Library | None:
     """What computes the node on the CPU, if anything does."""
-    if node.op.kind not in ("extern", "composite"):
+    if not node.op.library:
         return None
     found = libraries().get(node.op.name)
     if found is None or any(v.type.device.type != "cpu" for v in node.outputs):

@@ -6,8 +6,9 @@ transposed convolution), `conv_weight` what each weight did. Each is linear in b
 gradients are the other two, so that there are derivatives of every order. Called by
 `convolution.py`.
 
-Programs call the array library: the windows of one image are copied into a matrix, which meets
-BLAS. Halves are computed in float32 and rounded once.
+float32 and float64 on the CPU are computed by library kernels. All else calls the array library:
+the windows of one image are copied into a matrix, which meets BLAS. Halves are computed in float32
+and rounded once.
 """
 
 from __future__ import annotations
@@ -191,11 +192,13 @@ def _to_windows(grad: Any, weight: Any, like: TensorType, stride: tuple, padding
 
 conv_record: Op = Op(
     "conv", "extern", ("input", "weight"), infer=_conv_type, eager=_conv_array,
+    library=True,
     rules={"input": _to_input, "weight": _to_weight},
 )  # fmt: skip
 
 conv_input_record: Op = Op(
     "conv_input", "extern", ("input", "weight"), infer=_input_type, eager=_input_array,
+    library=True,
     rules={
         "input": lambda grad, weight, input_type, stride, padding, dilation, groups: _to_windows(
             grad, weight, input_type, stride, padding, dilation, groups
@@ -208,6 +211,7 @@ conv_input_record: Op = Op(
 
 conv_weight_record: Op = Op(
     "conv_weight", "extern", ("input", "other"), infer=_weight_type, eager=_weight_array,
+    library=True,
     rules={
         "input": lambda grad, other, input_type, stride, padding, dilation, groups: _to_input(
             other, grad, input_type, stride, padding, dilation, groups

@@ -4,8 +4,8 @@ In: (N, C, *spatial) with windows of one size, or as many windows as are asked f
 Out: values and their positions in the flattened spatial dimensions, of the first among equals; NaN
 is larger than all else. `max_pool_backward` adds at those positions. Called by `pooling.py`.
 
-Programs call the array library: a window's elements are visited one by one, each for all windows
-at once.
+Windows of one size in float32 and float64 are the business of library kernels on the CPU. All else
+calls the array library: a window's elements are visited one by one, each for all windows at once.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ max_pool_backward_record: Op = Op(
     infer=lambda grad, indices, sizes: TensorType(
         grad.dtype, (*grad.shape[:2], *sizes), grad.device
     ),
-    eager=_added,
+    eager=_added, library=True,
     rules={"grad": lambda grad, indices: picked(grad, indices)},
 )  # fmt: skip
 
@@ -177,7 +177,7 @@ max_pool_records: dict[int, Op] = {
     n: Op(
         f"max_pool{n}d", "extern", ("input",), outputs=("values", "indices"),
         infer=lambda input, out, kernel, stride, padding, dilation: _types(input, out),
-        eager=_max_pool, rules={"input": _to_input},
+        eager=_max_pool, library=True, rules={"input": _to_input},
         node_name=f"MaxPool{n}DWithIndicesBackward0",
     )
     for n in (1, 2, 3)

@@ -96,6 +96,8 @@ class Op:
     views      eager: output 0 is a view of operand 0
     adjoint    rules are right for complex numbers as they are; other rules are those of real
                numbers, and `cotangents` conjugates around them
+    library    a kernel written by hand computes it on the CPU, in eager mode too, where
+               `lowering/library.py` has one for its types; `eager` is for all others
     may_fail   whether it raises for some values (a position out of range): such a node is kept
                though nobody reads its result, as the line of the program that it stands for raises
     """
@@ -115,6 +117,7 @@ class Op:
     body: Callable[..., Any] | None = None
     views: bool = False
     adjoint: bool = False
+    library: bool = False
     may_fail: bool = False
     node_name: str | None = None  # PyTorch's name of the backward node, e.g. "AddBackward0"
     front: Callable[[tuple, dict], tuple[tuple, dict]] | None = (

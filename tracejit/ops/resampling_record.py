@@ -4,7 +4,8 @@ In: (N, C, *spatial), the sizes of the result, and `how` for each dimension: a k
 details. Out: (N, C, *out). Each record is linear, and its gradient is its transpose, a record of
 its own, whose gradient is the first one again. Called by `pooling.py` and `interpolation.py`.
 
-Programs call the array library. Halves are computed in float32 and rounded once.
+Averages in float32 and float64 are the business of library kernels on the CPU. All else calls the
+array library. Halves are computed in float32 and rounded once.
 """
 
 from __future__ import annotations
@@ -118,24 +119,29 @@ def _resized(input: Any, sizes: tuple) -> TensorType:
     return TensorType(input.dtype, (*input.shape[:2], *sizes), input.device)
 
 
-def resampling(name: str, node_name: str) -> Op:
+def resampling(name: str, node_name: str, library: bool = False) -> Op:
     """The record of one linear function of (N, C, *spatial), and that of its transpose."""
     transpose = Op(
         f"{name}_backward", "extern", ("grad",),
         infer=lambda grad, sizes, how: _resized(grad, sizes), eager=_backward,
+        library=library,
         rules={"grad": lambda grad, grad_type, how: forward(
             grad, out=tuple(grad_type.shape[2:]), how=how)},
     )  # fmt: skip
     forward = Op(
         name, "extern", ("input",),
         infer=lambda input, out, how: _resized(input, out), eager=_forward, node_name=node_name,
+        library=library,
         rules={"input": lambda grad, input_type, how: transpose(
             grad, sizes=tuple(input_type.shape[2:]), how=how)},
     )  # fmt: skip
     return forward
 
 
-avg_pool_records = {n: resampling(f"avg_pool{n}d", f"AvgPool{n}DBackward0") for n in (1, 2, 3)}
+avg_pool_records = {
+    n: resampling(f"avg_pool{n}d", f"AvgPool{n}DBackward0", library=True) for n in (1, 2, 3)
+}
 adaptive_avg_pool_records = {
-    n: resampling(f"adaptive_avg_pool{n}d", f"AdaptiveAvgPool{n}DBackward0") for n in (1, 2, 3)
+    n: resampling(f"adaptive_avg_pool{n}d", f"AdaptiveAvgPool{n}DBackward0", library=True)
+    for n in (1, 2, 3)
 }

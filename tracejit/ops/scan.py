@@ -1,7 +1,7 @@
 """Running sums, products, extremes and logarithms of sums along a dimension.
 
-In: a tensor and a dimension. Out: a tensor of the same shape. Called by users. Programs call
-the array library here.
+In: a tensor and a dimension. Out: a tensor of the same shape. Called by users. Sums are the
+business of a library kernel on the CPU; the rest calls the array library.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ def _cumprod_rule(grad: Any, input: Any, dim: int) -> Any:
 
 cumsum_record: Op = Op(
     "cumsum", "extern", ("input",), infer=_same_type, eager=_eager("cumsum"),
+    library=True,
     rules={"input": lambda grad, dim: cumsum_record(grad.flip(dim), dim=dim).flip(dim)
            if grad.shape else grad},
 )  # fmt: skip

@@ -1,7 +1,8 @@
 """Order: sort, argsort, topk.
 
-In: a tensor and a dimension. Out: values in order and where they were. Called by users. Programs
-call the array library here; the gradient of the values is scattered back to where they came from.
+In: a tensor and a dimension. Out: values in order and where they were. Called by users. On the CPU
+a library kernel sorts, for most dtypes, else the array library; the gradient of the values is
+scattered back to where they came from.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def _rule(grad: Any, indices: Any, input_type: TensorType, dim: int) -> Any:
 
 sort_record: Op = Op(
     "sort", "extern", ("input",), outputs=("values", "indices"),
-    infer=_types, eager=_eager, rules={"input": _rule},
+    infer=_types, eager=_eager, library=True, rules={"input": _rule},
 )  # fmt: skip
 
 
@@ -66,7 +67,7 @@ def _first_types(input: Any, count: Any, dim: int, largest: bool) -> tuple[Tenso
 
 topk_record: Op = Op(
     "topk", "extern", ("input",), outputs=("values", "indices"),
-    infer=_first_types, eager=_first_eager, rules={"input": _rule},
+    infer=_first_types, eager=_first_eager, library=True, rules={"input": _rule},
 )  # fmt: skip
 
 

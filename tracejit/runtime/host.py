@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.eager.dispatch import by_library
 from tracejit.ir.graph import Value
 from tracejit.ir.sizes import evaluate
 from tracejit.lowering import extern
@@ -96,8 +97,10 @@ def call(program: Program, binding: Binding, number: int, addresses: Sequence[in
     arguments = [array(next(operands), x) if isinstance(x, Value) else bound(x, values)
                  for x in node.inputs]
     attributes = {name: bound(given, values) for name, given in node.attributes.items()}
-    with np.errstate(all="ignore"):
-        results = node.op.eager(np, *arguments, **attributes)
+    results = by_library(node.op, tuple(arguments), attributes) if node.op.library else None
+    if results is None:
+        with np.errstate(all="ignore"):
+            results = node.op.eager(np, *arguments, **attributes)
     if not isinstance(results, tuple):
         results = (results,)
     for buffer, value, result in zip(instruction.operands[count:], node.outputs, results):
