@@ -148,6 +148,16 @@ from tracejit.ops.stacking import (
     atleast_1d, atleast_2d, atleast_3d, broadcast_tensors, cartesian_prod, column_stack,
     combinations, dsplit, dstack, hsplit, hstack, row_stack, vsplit, vstack,
 )  # fmt: skip
+from tracejit.ops.questions import (
+    get_device, is_inference, is_neg, is_nonzero, is_same_size, is_signed, typename,
+)  # fmt: skip
+from tracejit.ops.linalg_reflectors import orgqr, ormqr, pca_lowrank, svd_lowrank
+from tracejit.ops.view_copies import (
+    alias_copy, as_strided_copy, detach_copy, diagonal_copy, expand_copy, narrow_copy, permute_copy,
+    select_copy, slice_copy, split_copy, split_with_sizes_copy, squeeze_copy, t_copy,
+    transpose_copy, unbind_copy, unfold_copy, unsqueeze_copy, view_as_complex_copy,
+    view_as_real_copy, view_copy,
+)  # fmt: skip
 from tracejit.ops.type_limits import finfo, iinfo
 from tracejit.ops import windows as _windows
 from tracejit.ops.unique import bincount, histc, unique, unique_consecutive

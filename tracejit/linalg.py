@@ -23,6 +23,7 @@ from tracejit.ops.linalg_factors import (
 from tracejit.ops.linalg_least_squares import lstsq, matrix_rank, pinv
 from tracejit.ops.linalg_norms import cond, matrix_norm, norm, vector_norm
 from tracejit.ops.linalg_powers import matrix_exp, matrix_power, multi_dot
+from tracejit.ops.linalg_reflectors import householder_product
 from tracejit.ops.linalg_solvers import inv, inv_ex, solve, solve_ex, solve_triangular
 from tracejit.ops.linalg_spectra import eigh, eigvalsh, svd, svdvals
 from tracejit.ops.tensor_products import (

@@ -71,6 +71,8 @@ CALLS: dict[str, Callable[..., Any] | None] = {
     "linalg.pinv.singular": None,  # slow in PyTorch: a row of tests/ops is such a sample
     "T": lambda input: input.T,
     "mT": lambda input: input.mT,
+    "svd_lowrank": lambda a, b, **how: tracejit.svd_lowrank(a @ b.mT, **how),
+    "pca_lowrank": lambda a, b, **how: tracejit.pca_lowrank(a @ b.mT, **how),
     "H": lambda input: input.H,
     "mH": lambda input: input.mH,
 }
@@ -90,6 +92,8 @@ def _svd_without_signs(found: Any) -> tuple:
 DETERMINED: dict[str, Callable[..., Any]] = {
     "svd": _svd_without_signs,
     "linalg.svd": _svd_without_signs,
+    **dict.fromkeys(("svd_lowrank", "pca_lowrank"), lambda found: (
+        found[1], (found[0] * found[1].unsqueeze(-2)) @ found[2].mH)),
     "linalg.eig": lambda found: (found[1] * found[0].unsqueeze(-2)) @ found[1].inverse(),
     "linalg.eigvals": lambda found: (found.sum(-1), found.square().sum(-1), found.prod(-1)),
     "linalg.eigh": lambda found: (found[0], abs(found[1])),
@@ -166,6 +170,9 @@ BY_DESIGN: dict[str, Difference] = {
     "mode": Difference(lambda sample: sample.input.numel() > 1000,
                        "the last of equal elements, also where there are many"),
     "sort": _TIES,
+    "svd_lowrank": Difference(
+        lambda sample: sample.kwargs["M"] is not None or sample.input.dtype.is_complex,
+        "an approximation that starts from other random numbers"),
     "topk": _TIES,
     "trace": Difference(lambda sample: True, "tracejit.trace compiles, as torch.jit.trace does"),
 }

@@ -54,6 +54,11 @@ class RNNBase(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
+        for name, flag in (("bias", bias), ("batch_first", batch_first)):
+            if not isinstance(flag, bool):
+                raise TypeError(f"{name} should be of type bool, got: {type(flag).__name__}")
+        if input_size <= 0:
+            raise ValueError("input_size must be greater than zero")
         _check_options(mode, hidden_size, num_layers, dropout, proj_size)
         self.mode, self.input_size, self.hidden_size = mode, input_size, hidden_size
         self.num_layers, self.bias, self.batch_first = num_layers, bias, batch_first

@@ -19,7 +19,7 @@ from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_record import convert, must_be_real
 from tracejit.ops.record import apply
 from tracejit.ops.softmax import log_softmax, softmax
-from tracejit.ops.types import FLOATING, TensorType, int64
+from tracejit.ops.types import FLOATING, SCALAR_NAMES, TensorType, int64
 
 
 def _class_dim(input: Any) -> int:
@@ -69,7 +69,7 @@ def _cross_entropy_rule(grad: Any, input: Any, target: Any, weight: Any, ignore_
     dim = _class_dim(input)
     x = widened(input)
     importance = _importance(target, weight, ignore_index, x.dtype)
-    scale = widened(grad) / importance.sum() if reduction == "mean" else widened(grad)
+    scale = _shared(widened(grad), importance) if reduction == "mean" else widened(grad)
     probabilities = softmax(x, dim)
     own = _is_own(input, target, dim)
     slope = where(own, probabilities - 1, probabilities) * importance.unsqueeze(dim)
@@ -83,6 +83,12 @@ def _cross_entropy_rule(grad: Any, input: Any, target: Any, weight: Any, ignore_
         smooth = where(kept, uniform, 0) * (label_smoothing / input.shape[dim])
         slope = slope * (1 - label_smoothing) + smooth
     return slope * (scale.unsqueeze(dim) if reduction == "none" else scale)
+
+
+def _shared(grad: Any, importance: Any) -> Any:
+    """The gradient of each of the terms of a mean; 0 where all of them are ignored."""
+    total = importance.sum()
+    return where(total == 0, 0, grad / total)
 
 
 def _is_own(input: Any, target: Any, dim: int) -> Any:
@@ -112,7 +118,7 @@ def _nll_rule(grad: Any, input: Any, target: Any, weight: Any, ignore_index: int
               reduction: str) -> Any:
     dim = _class_dim(input)
     importance = _importance(target, weight, ignore_index, input.dtype)
-    each = grad / importance.sum() if reduction == "mean" else grad
+    each = _shared(grad, importance) if reduction == "mean" else grad
     return where(_is_own(input, target, dim), (-each * importance).unsqueeze(dim), 0)
 
 
@@ -127,11 +133,18 @@ def _check(input: Any, target: Any, weight: Any, reduction: str) -> None:
     dim = _class_dim(input)
     expected = tuple(s for k, s in enumerate(input.shape) if k != dim)
     given = tuple(target.shape)
+    if len(given) == len(input.shape) and shapes.same_shape(given, tuple(input.shape)):
+        kind = SCALAR_NAMES[target.dtype.name]
+        raise RuntimeError("Expected floating point type for target with class probabilities, got "
+                           f"{kind}")
     if len(expected) != len(given) or not len(input.shape):
         raise ValueError(f"Expected target of shape {shapes.shape_text(expected)} for input "
                          f"{shapes.shape_text(tuple(input.shape))}, but got "
                          f"{shapes.shape_text(given)}")
     if not shapes.same_shape(expected, given):
+        if len(given) > 1 and shapes.equal(expected[0], given[0]):
+            raise RuntimeError(f"Expected target size {shapes.shape_text(expected)}, got "
+                               f"{shapes.shape_text(given)}")
         first, second = shapes.hint(input.shape[0]), shapes.hint((*given, 1)[0])
         raise ValueError(f"Expected input batch_size ({first}) to match target batch_size "
                          f"({second}).")

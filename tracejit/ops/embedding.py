@@ -18,7 +18,7 @@ from tracejit.ops.gather_scatter import (
 from tracejit.ops.movement import as_size, typed
 from tracejit.ops.pointwise import where
 from tracejit.ops.record import Op
-from tracejit.ops.types import TensorType, bool_, int64
+from tracejit.ops.types import INTEGER, SCALAR_NAMES, TensorType, bool_, int64
 
 
 def _rule(grad: Any, weight_type: TensorType, indices: Any, padding_idx: Any,
@@ -64,6 +64,9 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None,
                                   "leave it out, results are the same")
     if len(weight.shape) != 2:
         raise RuntimeError("'weight' must be 2-D")
+    if input.dtype.category != INTEGER:
+        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following "
+                           f"scalar types: Long, Int; but got {SCALAR_NAMES[input.dtype.name]}")
     if padding_idx is not None:
         padding_idx = as_size(padding_idx)
         rows = weight.shape[0]

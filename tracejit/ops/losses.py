@@ -274,9 +274,9 @@ def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bo
     if log_target:
         loss = exp(target) * (target - input)
     else:
-        positive = target > 0
-        entropy = where(positive, target * log(where(positive, target, 1)), 0)
+        zero = target == 0
+        entropy = where(zero, 0, target * log(where(zero, 1, target)))
         loss = entropy - target * input
     if reduction == "batchmean":
-        return loss.sum() / input.shape[0]
+        return loss.sum() / input.shape[0] if input.shape else loss.sum()
     return reduced(loss, legacy(reduction, size_average, reduce))
