@@ -215,27 +215,44 @@ def test_schedules_change_numbers(name, inside, kind):
     assert report.compiles <= (5 if inside else 1) and not report.breaks, report
 
 
-@pytest.mark.parametrize("kind", [optim.Rprop, optim.ASGD])
-def test_state_that_starts_from_the_rate(kind):
-    """Its state is made from the rate: the first program depends on it, the second does not."""
+STEPPED = [*CASES, (optim.Rprop, {"lr": 0.01}), (optim.ASGD, {"lr": 0.01}),
+           (optim.Muon, {"lr": 0.01})]
+EACH = pytest.mark.parametrize(("kind", "options"), STEPPED)
 
-    def trained(capture):
-        weight = nn.Parameter(tracejit.ones(3, dtype=tracejit.float64))
-        optimizer = kind([weight], lr=0.01)
-        schedule = optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
 
-        def step(x):
-            optimizer.zero_grad()
-            ((weight * x - 2) ** 2).mean().backward()
-            optimizer.step()
+def trained(kind, options, count, capture):
+    weight = nn.Parameter(tracejit.ones(3, 2, dtype=tracejit.float64))
+    optimizer = kind([weight], **options)
+    schedule = optim.lr_scheduler.ExponentialLR(optimizer, 0.9 ** (30 / count))
 
-        run = tracejit.script(step) if capture else step
-        for k in range(10):
-            run(tracejit.tensor([1.0, -2.0, 0.5 * k], dtype=tracejit.float64))
-            schedule.step()
-        return [*weight.tolist(), run.report().cache_misses if capture else 2]
+    def step(x):
+        optimizer.zero_grad()
+        ((x @ weight - 2) ** 2).mean().backward()
+        optimizer.step()
 
-    assert trained(True) == pytest.approx(trained(False), rel=1e-12)
+    run = tracejit.script(step, mode="graph") if capture else step
+    for k in range(count):
+        run(tracejit.tensor([[1.0, -2.0, 0.01 * k]], dtype=tracejit.float64))
+        schedule.step()
+    return weight.flatten().tolist(), run.report() if capture else None
+
+
+@EACH
+def test_a_changing_rate_is_one_program(kind, options):
+    one_program(kind, options, 30)
+
+
+@pytest.mark.full
+@EACH
+def test_a_thousand_changing_rates_are_one_program(kind, options):
+    one_program(kind, options, 1000)
+
+
+def one_program(kind, options, count):
+    got, report = trained(kind, options, count, True)
+    want, _ = trained(kind, options, count, False)
+    assert got == pytest.approx(want, rel=1e-9, abs=1e-12)
+    assert (report.compiles, report.cache_hits, report.breaks) == (1, count - 1, []), report
 
 
 def written(groups, rates):

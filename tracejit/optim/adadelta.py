@@ -12,6 +12,7 @@ from typing import Any
 import tracejit
 from tracejit.capture.scalars import read_number
 from tracejit.optim.optimizer import Optimizer, filled_like, require, require_rate
+from tracejit.optim.state import first_rate
 
 
 class Adadelta(Optimizer):
@@ -108,12 +109,13 @@ class Rprop(Optimizer):
         return {
             "step": tracejit.zeros((), dtype=tracejit.float32, device=p.device),
             "prev": tracejit.zeros_like(p),
-            "step_size": filled_like(p, float(group["lr"])),
+            "step_size": filled_like(p, first_rate(group)),
         }
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
         (shrink, grow), (least, most) = group["etas"], group["step_sizes"]
         before, size = state["prev"], state["step_size"]
+        read_number(group, "lr")  # it does not matter here: a schedule may change it
         state["step"].copy_(state["step"] + 1)
         turned = grad * before
         smaller = tracejit.where(turned < 0, size * shrink, size)

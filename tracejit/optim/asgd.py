@@ -12,6 +12,7 @@ from typing import Any
 import tracejit
 from tracejit.capture.scalars import read_number
 from tracejit.optim.optimizer import Optimizer, require, require_rate
+from tracejit.optim.state import first_rate
 
 
 class ASGD(Optimizer):
@@ -66,7 +67,7 @@ class ASGD(Optimizer):
         options = {"dtype": tracejit.float32, "device": p.device}
         return {
             "step": tracejit.zeros((), **options),
-            "eta": tracejit.full((), float(group["lr"]), **options),
+            "eta": tracejit.full((), first_rate(group), **options),
             "mu": tracejit.ones((), **options),
             "ax": tracejit.zeros_like(p),
         }

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tracejit.eager.modes import no_grad
-from tracejit.eager.recording import active
+from tracejit.eager.recording import active, settled
 
 
 @contextmanager
@@ -48,6 +48,12 @@ def create_states(optimizer: Any) -> None:
                 optimizer.state[p] = made
                 if kept:
                     active.recorder.settled(optimizer.state)
+
+
+def first_rate(group: dict[str, Any]) -> float:
+    """The rate with which state begins. State that is made at once is no part of a program, which
+    does not depend on the rate then."""
+    return float(settled(group["lr"]))
 
 
 def forget_steps(optimizer: Any) -> None:
