@@ -50,6 +50,13 @@ _HOT = np.eye(3)[[0, 2]]
 _FACTOR = np.tril(above(2, 3, 3))
 _COVARIANCE = _FACTOR @ _FACTOR.swapaxes(-1, -2)
 
+_CORRELATION = _FACTOR / np.sqrt((_FACTOR**2).sum(-1, keepdims=True))
+
+# PyTorch's compares this one's parameters with a number of the default dtype.
+OF_DEFAULT_DTYPE = Case(
+    "GeneralizedPareto", {"loc": some(3), "scale": above(3),
+                          "concentration": np.array([0.3, 0.0, -0.2])}, above(2, 3) + 2,
+    methods=_CDF)
 CASES = [
     Case("MultivariateNormal", {"loc": some(2, 3), "covariance_matrix": _COVARIANCE}, some(4, 2, 3),
          methods=_ALL),
@@ -96,6 +103,24 @@ CASES = [
          methods=_ALL),
     Case("RelaxedOneHotCategorical", {"temperature": np.array(0.5), "logits": some(2, 3)}, SIMPLEX),
     Case("RelaxedOneHotCategorical", {"temperature": np.array(2.0), "probs": chances(3)}, SIMPLEX),
+    Case("Kumaraswamy", {"concentration1": above(3) + 1, "concentration0": above(3) + 1},
+         chances(2, 3), methods=_ALL),
+    Case("FisherSnedecor", {"df1": above(3) + 2, "df2": above(3) + 4}, above(2, 3),
+         methods=_ALL[:-1]),
+    Case("LogisticNormal", {"loc": some(2), "scale": above(2)}, SIMPLEX),
+    Case("RelaxedBernoulli", {"temperature": np.array(0.5), "probs": chances(3)}, chances(2, 3)),
+    Case("RelaxedBernoulli", {"temperature": np.array(2.0), "logits": some(3)}, chances(2, 3)),
+    Case("ContinuousBernoulli", {"probs": np.array([0.2, 0.5, 0.9])}, chances(2, 3),
+         methods=("mean", "variance", "stddev", "entropy", "cdf", "icdf")),
+    Case("ContinuousBernoulli", {"logits": some(3)}, chances(2, 3), methods=("mean", "entropy")),
+    Case("LowRankMultivariateNormal",
+         {"loc": some(2, 3), "cov_factor": some(2, 3, 2), "cov_diag": above(2, 3)}, some(4, 2, 3),
+         methods=(*_ALL, "scale_tril", "covariance_matrix", "precision_matrix")),
+    Case("VonMises", {"loc": some(3), "concentration": above(3)}, some(2, 3), methods=_ALL[:3]),
+    Case("LKJCholesky", {"dim": 3, "concentration": above(2)}, _CORRELATION),
+    Case("Wishart", {"df": above(2) + 4, "covariance_matrix": _COVARIANCE}, _COVARIANCE,
+         methods=_ALL),
+    Case("Wishart", {"df": 5.0, "precision_matrix": _COVARIANCE[0]}, _COVARIANCE, methods=_ALL),
     Case("Multinomial", {"total_count": 3, "probs": chances(2, 3)},
          np.array([[0.0, 1, 2], [3, 0, 0]]), methods=("mean", "variance", "entropy")),
     Case("Multinomial", {"total_count": 2, "logits": some(2, 3)},

@@ -24,6 +24,13 @@ KINDS = {
     "NegativeBinomial": lambda x: (x.exp(), x.sigmoid()), "Weibull": lambda x: (x.exp(), x.exp()),
     "Pareto": lambda x: (x.exp(), x.exp() + 1), "InverseGamma": lambda x: (x.exp() + 1, x.exp()),
     "RelaxedOneHotCategorical": lambda x: (0.5, x.exp()),
+    "Kumaraswamy": lambda x: (x.exp(), x.exp()), "FisherSnedecor": lambda x: (x.exp(), x.exp() + 2),
+    "GeneralizedPareto": lambda x: (x, x.exp(), x), "LogisticNormal": lambda x: (x, x.exp()),
+    "RelaxedBernoulli": lambda x: (tracejit.full_like(x, 0.5), x.sigmoid()),
+    "ContinuousBernoulli": lambda x: (x.sigmoid(),),
+    "LowRankMultivariateNormal": lambda x: (x, x.unsqueeze(-1), x.exp()),
+    "LKJCholesky": lambda x: (3, x.exp()),
+    "Wishart": lambda x: (6.0, (x.exp() + 1).diag_embed()),
     "OneHotCategorical": lambda x: (x.exp(),), "Multinomial": lambda x: (3, x.exp()),
 }  # fmt: skip
 

@@ -40,6 +40,14 @@ TRANSFORMS = {
         [D.ExpTransform(), D.StickBreakingTransform()]),
     "composed_inv": lambda t, D: D.ComposeTransform(
         [D.AffineTransform(1.0, 2.0), D.ExpTransform()]).inv,
+    "cumulative": lambda t, D: D.CumulativeDistributionTransform(
+        D.Normal(array(t, LOC), array(t, SCALE))),
+    "correlations": lambda t, D: D.CorrCholeskyTransform(),
+    "cat": lambda t, D: D.CatTransform(
+        [D.ExpTransform(), D.AffineTransform(1.0, -2.0)], dim=-1, lengths=[1, 2]),
+    "cat_event": lambda t, D: D.CatTransform(
+        [D.SoftmaxTransform(), D.ExpTransform()], dim=0, lengths=[3, 1]),
+    "stack": lambda t, D: D.StackTransform([D.ExpTransform(), D.TanhTransform()], dim=1),
     "cached": lambda t, D: D.AffineTransform(1.0, 2.0).with_cache(),
 }  # fmt: skip
 POSITIVE = {"exp_inv", "power", "power_number", "composed_inv"}

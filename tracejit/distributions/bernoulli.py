@@ -7,6 +7,7 @@ from typing import Any
 import tracejit
 from tracejit.distributions import constraints
 from tracejit.distributions.chances import Chances
+from tracejit.distributions.exponential_family import ExponentialFamily
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import (
     broadcast_all,
@@ -16,7 +17,7 @@ from tracejit.eager.size import Size
 from tracejit.ops.losses import binary_cross_entropy_with_logits
 
 
-class Bernoulli(Chances):
+class Bernoulli(Chances, ExponentialFamily):
     """1 with probability `probs`, or sigmoid(`logits`), else 0.
 
     >>> import tracejit

@@ -7,12 +7,12 @@ from typing import Any
 import tracejit
 from tracejit.distributions import constraints
 from tracejit.distributions.dirichlet import Dirichlet
-from tracejit.distributions.distribution import Distribution
+from tracejit.distributions.exponential_family import ExponentialFamily
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all
 
 
-class Beta(Distribution):
+class Beta(ExponentialFamily):
     """The beta distribution: numbers in [0, 1].
 
     >>> import tracejit

@@ -6,7 +6,7 @@ from typing import Any
 
 import tracejit
 from tracejit.distributions import constraints
-from tracejit.distributions.distribution import Distribution
+from tracejit.distributions.exponential_family import ExponentialFamily
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import given_one, logits_to_probs, probs_to_logits
 from tracejit.distributions.validation import Derived
@@ -16,7 +16,7 @@ from tracejit.ops import shapes
 from tracejit.ops.types import int64
 
 
-class Categorical(Distribution):
+class Categorical(ExponentialFamily):
     """Positions 0 .. K-1, by weights along the last dimension of `probs`, or by `logits`.
 
     `probs` are divided by their sum, `logits` are shifted so that their exponentials sum to 1.

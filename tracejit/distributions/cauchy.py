@@ -6,32 +6,18 @@ import math
 from typing import Any
 
 import tracejit
-from tracejit.distributions import constraints
-from tracejit.distributions.distribution import Distribution
-from tracejit.distributions.instances import expanded
-from tracejit.distributions.utils import broadcast_all, standard_normal
+from tracejit.distributions.location_scale import LocationScale
+from tracejit.distributions.utils import standard_normal
 from tracejit.eager.size import Size
 
 
-class Cauchy(Distribution):
+class Cauchy(LocationScale):
     """The Cauchy (Lorentz) distribution around `loc` of half width `scale`.
 
     >>> import tracejit
     >>> Cauchy(tracejit.tensor(0.0), 1.0).cdf(tracejit.tensor(1.0))
     tensor(0.7500)
     """
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return expanded(self, Cauchy, _instance, batch_shape, loc=self.loc.expand(batch_shape),
-                        scale=self.scale.expand(batch_shape))
 
     def _constant(self, number: float) -> Any:
         return tracejit.full(self._extended_shape(), number, dtype=self.loc.dtype,
@@ -40,10 +26,6 @@ class Cauchy(Distribution):
     @property
     def mean(self) -> Any:
         return self._constant(tracejit.nan)
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
 
     @property
     def variance(self) -> Any:

@@ -6,13 +6,13 @@ from typing import Any
 
 import tracejit
 from tracejit.distributions import constraints
-from tracejit.distributions.distribution import Distribution
+from tracejit.distributions.exponential_family import ExponentialFamily
 from tracejit.distributions.instances import expanded
 from tracejit.eager.size import Size
 from tracejit.ops.gamma_sampling import standard_gamma
 
 
-class Dirichlet(Distribution):
+class Dirichlet(ExponentialFamily):
     """Chances of K positions that sum to 1, for `concentration` of shape (..., K).
 
     Samples are gamma distributed numbers divided by their sum, and gradients go through both.

@@ -6,14 +6,14 @@ from typing import Any
 
 import tracejit
 from tracejit.distributions import constraints
-from tracejit.distributions.distribution import Distribution
+from tracejit.distributions.exponential_family import ExponentialFamily
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all
 from tracejit.eager.size import Size
 from tracejit.ops.random_record import draw, exponential_record
 
 
-class Exponential(Distribution):
+class Exponential(ExponentialFamily):
     """Waiting times of events that come at `rate`.
 
     >>> import tracejit

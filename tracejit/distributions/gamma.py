@@ -6,14 +6,14 @@ from typing import Any
 
 import tracejit
 from tracejit.distributions import constraints
-from tracejit.distributions.distribution import Distribution
+from tracejit.distributions.exponential_family import ExponentialFamily
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all
 from tracejit.eager.size import Size
 from tracejit.ops.gamma_sampling import standard_gamma
 
 
-class Gamma(Distribution):
+class Gamma(ExponentialFamily):
     """The gamma distribution of shape `concentration` and inverse scale `rate`.
 
     >>> import tracejit

@@ -13,6 +13,7 @@ import tracejit
 from tracejit.distributions.bernoulli import Bernoulli
 from tracejit.distributions.beta import Beta
 from tracejit.distributions.binomial import Binomial
+from tracejit.distributions.continuous_bernoulli import ContinuousBernoulli
 from tracejit.distributions.exponential import Exponential
 from tracejit.distributions.gamma import Gamma
 from tracejit.distributions.gumbel import Gumbel
@@ -38,7 +39,7 @@ def _by_moments(p: Any, q: Any) -> Any:
     return -p.entropy() + _cross_normal(p.variance + mean.pow(2), mean, q)
 
 
-for _kind in (Beta, Exponential, Gamma, Gumbel, Laplace, Uniform):
+for _kind in (Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, Laplace, Uniform):
     register_kl(_kind, Normal)(_by_moments)
 
 
@@ -48,6 +49,7 @@ def _bernoulli_poisson(p: Any, q: Any) -> Any:
 
 
 @register_kl(Beta, Exponential)
+@register_kl(ContinuousBernoulli, Exponential)
 def _beta_exponential(p: Any, q: Any) -> Any:
     return -p.entropy() - q.rate.log() + q.rate * p.mean
 
@@ -61,6 +63,7 @@ def _beta_gamma(p: Any, q: Any) -> Any:
 
 
 @register_kl(Beta, Uniform)
+@register_kl(ContinuousBernoulli, Uniform)
 def _beta_uniform(p: Any, q: Any) -> Any:
     kl = -p.entropy() + (q.high - q.low).log()
     return kl.masked_fill((q.low > 0) | (q.high < 1), math.inf)
@@ -175,7 +178,10 @@ def _never(p: Any, q: Any) -> Any:
     return infinite_like(p.mean)
 
 
+for _p in (Exponential, Gamma, Gumbel, Laplace, Normal, Pareto):
+    register_kl(_p, ContinuousBernoulli)(_never)
 for _p, _others in (
+    (ContinuousBernoulli, (Pareto,)),
     (Beta, (Pareto,)), (Exponential, (Beta, Pareto, Uniform)), (Gamma, (Beta, Pareto, Uniform)),
     (Gumbel, (Beta, Exponential, Gamma, Pareto, Uniform)),
     (Laplace, (Beta, Exponential, Gamma, Pareto, Uniform)),
@@ -184,3 +190,12 @@ for _p, _others in (
 ):
     for _q in _others:
         register_kl(_p, _q)(_never)
+
+
+@register_kl(Beta, ContinuousBernoulli)
+@register_kl(Uniform, ContinuousBernoulli)
+def _by_mean(p: Any, q: Any) -> Any:
+    kl = (-p.entropy() - p.mean * q.logits - (-q.probs).log1p() - q._cont_bern_log_norm())
+    if isinstance(p, Uniform):
+        kl = kl.masked_fill((p.low < 0) | (p.high > 1), math.inf)
+    return kl

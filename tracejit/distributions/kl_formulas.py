@@ -14,8 +14,10 @@ from tracejit.distributions.beta import Beta
 from tracejit.distributions.binomial import Binomial
 from tracejit.distributions.categorical import Categorical
 from tracejit.distributions.cauchy import Cauchy
+from tracejit.distributions.continuous_bernoulli import ContinuousBernoulli
 from tracejit.distributions.dirichlet import Dirichlet
 from tracejit.distributions.exponential import Exponential
+from tracejit.distributions.exponential_family import ExponentialFamily
 from tracejit.distributions.gamma import Gamma
 from tracejit.distributions.geometric import Geometric
 from tracejit.distributions.gumbel import Gumbel
@@ -23,6 +25,7 @@ from tracejit.distributions.half_normal import HalfNormal
 from tracejit.distributions.independent import Independent
 from tracejit.distributions.kl import kl_divergence, register_kl
 from tracejit.distributions.laplace import Laplace
+from tracejit.distributions.low_rank_multivariate_normal import LowRankMultivariateNormal
 from tracejit.distributions.multivariate_normal import (
     MultivariateNormal,
     half_log_det,
@@ -35,6 +38,8 @@ from tracejit.distributions.poisson import Poisson
 from tracejit.distributions.transformed_distribution import TransformedDistribution
 from tracejit.distributions.uniform import Uniform
 from tracejit.distributions.utils import EULER, sum_rightmost
+from tracejit.distributions.wishart import Wishart
+from tracejit.eager.modes import enable_grad
 from tracejit.nn.functional import softplus
 from tracejit.ops import shapes
 
@@ -173,6 +178,9 @@ def _cauchy(p: Any, q: Any) -> Any:
     return sizes - (4 * p.scale * q.scale).log()
 
 
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
 @register_kl(MultivariateNormal, MultivariateNormal)
 def _multivariate_normal(p: Any, q: Any) -> Any:
     if p.event_shape != q.event_shape:
@@ -180,8 +188,43 @@ def _multivariate_normal(p: Any, q: Any) -> Any:
                          f"{' ' * 26}different event shapes cannot be computed")
     n = p.event_shape[0]
     batch = shapes.broadcast(tuple(p.batch_shape), tuple(q.batch_shape))
-    mine, theirs = (d._factor.expand((*batch, n, n)) for d in (p, q))
+    mine, theirs = (d.scale_tril.expand((*batch, n, n)) for d in (p, q))
     spread = tracejit.linalg.solve_triangular(theirs, mine, upper=False).pow(2).sum((-2, -1))
-    away = squared_distance(q._factor, q.loc - p.loc)
-    sizes = half_log_det(q._factor) - half_log_det(p._factor)
+    away = squared_distance(theirs, q.loc - p.loc)
+    sizes = half_log_det(theirs) - half_log_det(mine)
     return sizes + 0.5 * (spread + away - n)
+
+
+@register_kl(ContinuousBernoulli, ContinuousBernoulli)
+def _continuous_bernoulli(p: Any, q: Any) -> Any:
+    mine, theirs = (d._cont_bern_log_norm() + (-d.probs).log1p() for d in (p, q))
+    return p.mean * (p.logits - q.logits) + mine - theirs
+
+
+@register_kl(Wishart, Wishart)
+def _wishart(p: Any, q: Any) -> Any:
+    n = p.event_shape[-1]
+    half, other = p.df / 2, q.df / 2
+    parts = half.unsqueeze(-1) - tracejit.arange(n, dtype=half.dtype, device=half.device) / 2
+    batch = shapes.broadcast(tuple(p.batch_shape), tuple(q.batch_shape))
+    mine, theirs = (d.scale_tril.expand((*batch, n, n)) for d in (p, q))
+    ratio = tracejit.linalg.solve_triangular(theirs, mine, upper=False).pow(2).sum((-2, -1))
+    sizes = 2 * other * (half_log_det(theirs) - half_log_det(mine))
+    return (sizes + half * (ratio - n) + tracejit.mvlgamma(other, n) - tracejit.mvlgamma(half, n)
+            + (half - other) * tracejit.digamma(parts).sum(-1))
+
+
+@register_kl(ExponentialFamily, ExponentialFamily)
+def _exponential_family(p: Any, q: Any) -> Any:
+    """The Bregman divergence of their natural parameters."""
+    if type(p) is not type(q):
+        raise NotImplementedError("The cross KL-divergence between different exponential families "
+                                  "cannot be computed using Bregman divergences")
+    with enable_grad():
+        mine = [x.detach().requires_grad_() for x in p._natural_params]
+        normalizer = p._log_normalizer(*mine)
+        means = tracejit.autograd.grad(normalizer.sum(), mine, create_graph=True)
+    found = q._log_normalizer(*q._natural_params) - normalizer
+    for one, other, mean in zip(mine, q._natural_params, means):
+        found = found - sum_rightmost((other - one) * mean, len(q.event_shape))
+    return found

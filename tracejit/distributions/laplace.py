@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tracejit.distributions import constraints
-from tracejit.distributions.distribution import Distribution
-from tracejit.distributions.instances import expanded
-from tracejit.distributions.utils import broadcast_all
+from tracejit.distributions.location_scale import LocationScale
 from tracejit.eager.size import Size
 from tracejit.ops.random_record import draw, exponential_record
 
 
-class Laplace(Distribution):
+class Laplace(LocationScale):
     """exp(-|x - loc| / scale) / (2 scale).
 
     >>> import tracejit
@@ -21,24 +18,8 @@ class Laplace(Distribution):
     tensor(0.5000)
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return expanded(self, Laplace, _instance, batch_shape, loc=self.loc.expand(batch_shape),
-                        scale=self.scale.expand(batch_shape))
-
     @property
     def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
         return self.loc
 
     @property

@@ -25,7 +25,7 @@ def squared_distance(scale_tril: Any, away: Any) -> Any:
     return solved.pow(2).sum((-2, -1))
 
 
-def _from_precision(precision: Any) -> Any:
+def from_precision(precision: Any) -> Any:
     """The lower triangular factor of a covariance matrix, by the inverse of that matrix."""
     turned = tracejit.linalg.cholesky(precision.flip((-2, -1)))
     inverse = turned.flip((-2, -1)).mT
@@ -91,7 +91,7 @@ class MultivariateNormal(Distribution):
         if names[0] == "covariance_matrix":
             self._factor = tracejit.linalg.cholesky(covariance_matrix)
         else:
-            self._factor = scale_tril if scale_tril is not None else _from_precision(
+            self._factor = scale_tril if scale_tril is not None else from_precision(
                 precision_matrix)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:

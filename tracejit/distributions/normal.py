@@ -6,14 +6,13 @@ import math
 from typing import Any
 
 import tracejit
-from tracejit.distributions import constraints
-from tracejit.distributions.distribution import Distribution
-from tracejit.distributions.instances import expanded
-from tracejit.distributions.utils import broadcast_all, standard_normal
+from tracejit.distributions.exponential_family import ExponentialFamily
+from tracejit.distributions.location_scale import LocationScale
+from tracejit.distributions.utils import standard_normal
 from tracejit.eager.size import Size
 
 
-class Normal(Distribution):
+class Normal(LocationScale, ExponentialFamily):
     """The normal distribution of mean `loc` and standard deviation `scale`.
 
     >>> import tracejit
@@ -22,24 +21,8 @@ class Normal(Distribution):
     (tensor([-0.9189]), tensor([0.5000]))
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return expanded(self, Normal, _instance, batch_shape, loc=self.loc.expand(batch_shape),
-                        scale=self.scale.expand(batch_shape))
-
     @property
     def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
         return self.loc
 
     @property

@@ -6,14 +6,14 @@ from typing import Any
 
 import tracejit
 from tracejit.distributions import constraints
-from tracejit.distributions.distribution import Distribution
+from tracejit.distributions.exponential_family import ExponentialFamily
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all
 from tracejit.eager.modes import no_grad
 from tracejit.eager.size import Size
 
 
-class Poisson(Distribution):
+class Poisson(ExponentialFamily):
     """Numbers of events that come at `rate`.
 
     >>> import tracejit

@@ -17,6 +17,13 @@ from tracejit.distributions.composed_transforms import (
     ReshapeTransform,
     identity_transform,
 )
+from tracejit.distributions.joined_transforms import CatTransform, StackTransform
+from tracejit.distributions.matrix_transforms import (
+    CorrCholeskyTransform,
+    CumulativeDistributionTransform,
+    LowerCholeskyTransform,
+    PositiveDefiniteTransform,
+)
 from tracejit.distributions.transform import Transform
 from tracejit.distributions.utils import broadcast_all
 from tracejit.nn.functional import pad, softplus
@@ -24,7 +31,9 @@ from tracejit.ops import shapes
 from tracejit.ops.pointwise_record import is_number
 
 __all__ = [
-    "AbsTransform", "AffineTransform", "ComposeTransform", "ExpTransform", "IndependentTransform",
+    "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",
+    "CumulativeDistributionTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform",
+    "StackTransform", "ExpTransform", "IndependentTransform",
     "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform",
     "SoftplusTransform", "StickBreakingTransform", "TanhTransform", "Transform",
     "identity_transform",

@@ -1,0 +1,136 @@
+"""Transformations to triangular and positive definite matrices, and by distribution functions.
+
+In: a tensor. Out: matrices, or chances. See `transforms.py`, which has their names too.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tracejit
+from tracejit.distributions import constraints
+from tracejit.distributions.transform import Transform
+from tracejit.nn.functional import pad, softplus
+from tracejit.ops.diagonals import tril_indices
+
+
+class LowerCholeskyTransform(Transform):
+    """Square matrices to lower triangular ones with a positive diagonal."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.lower_cholesky
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LowerCholeskyTransform)
+
+    def _call(self, x: Any) -> Any:
+        return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
+
+    def _inverse(self, y: Any) -> Any:
+        return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
+
+
+class PositiveDefiniteTransform(Transform):
+    """Square matrices to positive definite ones."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.positive_definite
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PositiveDefiniteTransform)
+
+    def _call(self, x: Any) -> Any:
+        factor = LowerCholeskyTransform()(x)
+        return factor @ factor.mT
+
+    def _inverse(self, y: Any) -> Any:
+        return LowerCholeskyTransform().inv(tracejit.linalg.cholesky(y))
+
+
+class CorrCholeskyTransform(Transform):
+    """Vectors of n (n - 1) / 2 numbers to Cholesky factors (n, n) of correlation matrices: each row
+    is a stick of length 1, broken by squares."""
+
+    domain = constraints.real_vector
+    codomain = constraints.corr_cholesky
+    bijective = True
+
+    def _call(self, x: Any) -> Any:
+        eps = tracejit.finfo(x.dtype).eps
+        n = _side(x.shape[-1])
+        shares = x.tanh().clamp(min=-1 + eps, max=1 - eps)
+        rows, columns = tril_indices(n, n, -1, device=x.device).unbind()
+        below = x.new_zeros((*tuple(x.shape)[:-1], n * n)).index_copy(
+            -1, rows * n + columns, shares).unflatten(-1, (n, n))
+        left = (1 - below**2).sqrt().cumprod(-1)
+        one = tracejit.eye(n, dtype=x.dtype, device=x.device)
+        return (below + one) * pad(left[..., :-1], [1, 0], value=1)
+
+    def _inverse(self, y: Any) -> Any:
+        left = pad((1 - (y * y).cumsum(-1))[..., :-1], [1, 0], value=1)
+        share = _below(y, -1) / _below(left, -1).sqrt()
+        return (share.log1p() - (-share).log1p()) / 2
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        left = _below(1 - (y * y).cumsum(-1), -2)
+        slopes = x + softplus(-2 * x) - math.log(2.0)
+        return 0.5 * left.log().sum(-1) - 2 * slopes.sum(-1)
+
+    def forward_shape(self, shape: Any) -> Any:
+        if len(shape) < 1:
+            raise ValueError("Too few dimensions on input")
+        n = _side(shape[-1])
+        return (*shape[:-1], n, n)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        if len(shape) < 2:
+            raise ValueError("Too few dimensions on input")
+        if shape[-2] != shape[-1]:
+            raise ValueError("Input is not square")
+        return (*shape[:-2], shape[-1] * (shape[-1] - 1) // 2)
+
+
+def _side(count: int) -> int:
+    """n, of a triangle of n (n - 1) / 2 elements."""
+    n = round((0.25 + 2 * int(count)) ** 0.5 + 0.5)
+    if n * (n - 1) // 2 != count:
+        raise ValueError("Input is not a flattened lower-diagonal number")
+    return n
+
+
+def _below(matrices: Any, diagonal: int) -> Any:
+    """The elements up to a diagonal, row by row."""
+    n = matrices.shape[-1]
+    rows, columns = tril_indices(n, n, diagonal, device=matrices.device).unbind()
+    return matrices[..., rows, columns]
+
+
+class CumulativeDistributionTransform(Transform):
+    """Values to the probability of a smaller one, by a distribution's `cdf`."""
+
+    bijective = True
+    codomain = constraints.unit_interval
+    sign = +1
+
+    def __init__(self, distribution: Any, cache_size: int = 0):
+        super().__init__(cache_size=cache_size)
+        self.distribution = distribution
+
+    @property
+    def domain(self) -> Any:  # type: ignore[override]
+        return self.distribution.support
+
+    def _call(self, x: Any) -> Any:
+        return self.distribution.cdf(x)
+
+    def _inverse(self, y: Any) -> Any:
+        return self.distribution.icdf(y)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return self.distribution.log_prob(x)
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        if self._cache_size == cache_size:
+            return self
+        return CumulativeDistributionTransform(self.distribution, cache_size)
