@@ -204,7 +204,7 @@ _LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING}
 _SUBMODULES = (
     "amp", "compiler", "config", "cpu", "datasets", "debug", "distributed", "distributions", "fft",
     "func", "jit", "linalg", "logs", "multiprocessing", "nn", "onnx", "optim", "profiler",
-    "safetensors", "serialization", "special", "testing", "utils",
+    "safetensors", "serialization", "signal", "special", "testing", "utils",
 )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ pytestmark = [
 F = tracejit.nn.functional
 ROOMS = {
     "": tracejit, "fft": tracejit.fft, "linalg": tracejit.linalg, "nn.functional": F,
-    "special": tracejit.special,
+    "signal.windows": tracejit.signal.windows, "special": tracejit.special,
 }  # fmt: skip
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.float16, torch.complex64)
 TOLERANCE = {torch.float16: 2e-3, torch.bfloat16: 1e-2, torch.float32: 1e-5, torch.float64: 1e-8,

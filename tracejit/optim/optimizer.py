@@ -89,6 +89,10 @@ class Optimizer(Hooks):
                 )
             if not (self.defaults.get("differentiable") or p.is_leaf or p.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
+        named = "param_names" in param_group
+        if any(named is not ("param_names" in group) for group in self.param_groups):
+            raise ValueError("all optimizer param groups should be with/without names. cannot add "
+                             f"param group {'with' if named else 'without'} names to the optimizer")
         param_group["params"] = entries
         for name, value in self.defaults.items():
             param_group.setdefault(name, value)

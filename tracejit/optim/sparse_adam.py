@@ -39,6 +39,11 @@ class SparseAdam(Optimizer):
         require(0 <= betas[0] < 1, "beta parameter at index 0", betas[0])
         require(0 <= betas[1] < 1, "beta parameter at index 1", betas[1])
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        places = [[g, k] for g, group in enumerate(self.param_groups)
+                  for k, p in enumerate(group["params"]) if p.is_complex()]
+        if places:
+            raise ValueError(f"Complex params at indices {places}: SparseAdam does not support "
+                             "complex parameters")
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         raise RuntimeError(
