@@ -69,8 +69,9 @@ class Scope:
     shown: Callable[[], bool] = lambda: False
     asked: set[str] = field(default_factory=set, repr=False, compare=False)  # texts of `guards`
     functions: list[tuple] = field(default_factory=list, repr=False, compare=False)  # of `equal`
-    # Sizes of several terms that count things, by key: they are not negative.
+    # Sizes of several terms that count things, by key: they are not negative; and what follows.
     extents: dict[tuple, SizeLike] = field(default_factory=dict, repr=False, compare=False)
+    nonnegative: dict[tuple, bool] = field(default_factory=dict, repr=False, compare=False)
     learnt: int = 0  # changes whenever `equal` does: what was resolved before may not be any more
     generic: tuple | None = field(default=None, repr=False, compare=False)  # see `aliasing.py`
 
@@ -281,7 +282,7 @@ class Size:
         if type(other) is not Size and not _is_int(other):
             return self.concrete() // other if _is_number(other) else NotImplemented
         other = _local(other, self.scope)
-        exact = _divide(self, other)
+        exact = exact_division(self, other)
         return exact if exact is not None else _atom("floordiv", self, other, self.scope)
 
     def __rfloordiv__(self, other: int) -> SizeLike:
@@ -291,7 +292,7 @@ class Size:
         if type(other) is not Size and not _is_int(other):
             return self.concrete() % other if _is_number(other) else NotImplemented
         other = _local(other, self.scope)
-        if _divide(self, other) is not None:
+        if exact_division(self, other) is not None:
             return 0
         return _atom("mod", self, other, self.scope)
 
@@ -393,7 +394,7 @@ def _sum(scope: Scope, *parts: tuple[SizeLike, int]) -> SizeLike:
     return _normal(total, scope)
 
 
-def _divide(size: SizeLike, divisor: SizeLike) -> SizeLike | None:
+def exact_division(size: SizeLike, divisor: SizeLike) -> SizeLike | None:
     """`size / divisor` when that is a polynomial."""
     if type(size) is not Size:
         return None

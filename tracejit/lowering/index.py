@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
-from tracejit.ir.sizes import Size, SizeLike, size_max
+from tracejit.ir.sizes import Size, SizeLike, exact_division, size_max
 
 _RESOLVED: dict[
     int, tuple[Any, int, SizeLike]
@@ -66,11 +66,7 @@ def exact_quotient(size: SizeLike, divisor: SizeLike) -> SizeLike | None:
         if type(divisor) is Size:
             return 0 if size == 0 else None
         return None if divisor == 0 or size % divisor else size // divisor
-    if same_size(size, divisor):
-        return 1
-    quotient = size // divisor
-    whole = type(quotient) is not Size or same_size(quotient * divisor, size)
-    return quotient if whole and same_size(quotient * divisor, size) else None
+    return 1 if same_size(size, divisor) else exact_division(size, divisor)
 
 
 def known_nonnegative(size: SizeLike) -> bool:
@@ -81,8 +77,12 @@ def known_nonnegative(size: SizeLike) -> bool:
         "-" in str(atom) for monomial in size.terms for atom in monomial
     ):
         return True
-    parts = (exact_quotient(size, extent) for extent in size.scope.extents.values())
-    return any(part is not None and known_nonnegative(part) for part in parts)
+    known = size.scope.nonnegative.get(size.key)
+    if known is None:
+        parts = (exact_quotient(size, extent) for extent in size.scope.extents.values())
+        known = any(part is not None and known_nonnegative(part) for part in parts)
+        size.scope.nonnegative[size.key] = known
+    return known
 
 
 class Variable:

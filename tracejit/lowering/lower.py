@@ -67,6 +67,7 @@ def lower(graph: Graph, numerics: str = "fast") -> Program:
 def _note_extents(graph: Graph) -> None:
     """What are the sizes of something cannot be negative, whatever their terms."""
     scope = graph.scope
+    scope.nonnegative.clear()
     values = [*graph.inputs, *(v for node in graph.nodes for v in node.outputs)]
     for size in (resolved(size) for v in values for size in v.shape):
         if type(size) is Size and len(size.terms) > 1:
