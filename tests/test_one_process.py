@@ -9,8 +9,8 @@ import tracejit
 from tracejit import distributed, nn, profiler
 
 IMPORTED = """
-backends.cudnn backends.cuda backends.mps compiler distributed multiprocessing nn.parallel onnx
-profiler utils.data.distributed
+autograd.function autograd.profiler autograd.variable backends.cudnn backends.cuda backends.mps
+compiler distributed functional multiprocessing nn.parallel onnx profiler utils.data.distributed
 """.split()
 
 

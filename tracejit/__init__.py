@@ -203,8 +203,8 @@ _MAPPING = {"vmap": "tracejit.func"}
 _LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING}
 _SUBMODULES = (
     "amp", "compiler", "config", "cpu", "datasets", "debug", "distributed", "distributions", "fft",
-    "func", "jit", "linalg", "logs", "multiprocessing", "nn", "onnx", "optim", "profiler",
-    "safetensors", "serialization", "signal", "special", "testing", "utils",
+    "func", "functional", "jit", "linalg", "logs", "multiprocessing", "nn", "onnx", "optim",
+    "profiler", "safetensors", "serialization", "signal", "special", "testing", "utils",
 )  # fmt: skip
 
 
