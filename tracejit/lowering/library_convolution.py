@@ -240,10 +240,16 @@ def _input(dtype: str) -> str:
 
 
 def _weight(dtype: str) -> str:
-    multiplied = product(
-        "height", "outputs", "width", "columns[0", "ld", "1", "panel[0", "lo_o", "totals[0",
-        "lo_o", dtype, added=True,
-    )  # fmt: skip
+    wide, narrow = (
+        product(
+            "height", "outputs", "width", "columns[0", "ld", "1", "panel[0", "lo_o", "totals[0",
+            "lo_o", dtype, added=True, narrow=narrow,
+        )  # fmt: skip
+        for narrow in (False, True)
+    )
+    lanes = VECTOR_BYTES // (4 if dtype == "float32" else 8)
+    parts = f"if outputs > {lanes}:", indented(wide, 1), "else:", indented(narrow, 1)
+    multiplied = "\n".join(parts)
     return _WEIGHT.format(
         columns=_rows(_COPY_LEVEL, _COPY, 5), product=indented(multiplied, 5)
     )  # fmt: skip

@@ -33,15 +33,16 @@ def columns_of(itemsize: int) -> int:
 
 def product(
     m: str, n: str, k: str, a: str, a_row: str, a_step: str, b: str, b_step: str, c: str,
-    c_row: str, dtype: str, added: bool = False, padded: bool = True,
+    c_row: str, dtype: str, added: bool = False, padded: bool = True, narrow: bool = False,
 ) -> str:  # fmt: skip
     """Statements for c = a (m x k) times b (k x n), or c += that.
 
     a  pointer and place of its first element, as `pointer[place`; a_row, a_step: from row to row
     and from column to column; b and c likewise, from row to row. padded: rows of `c` may be
-    written up to the next multiple of `columns_of`; else the pointer `tile` is at hand
+    written up to the next multiple of `columns_of`; else the pointer `tile` is at hand. narrow: n
+    is one vector at most
     """
-    rows, vectors = tile_of()
+    rows, vectors = (12, 1) if narrow else tile_of()
     lanes = VECTOR_BYTES // (4 if dtype == "float32" else 8)
     width = lanes * vectors
     (a, a_place), (b, b_place), (c, c_place) = (x.split("[") for x in (a, b, c))
