@@ -71,6 +71,45 @@ def spectrum(A: Any) -> tuple:
     return (values * values * values).sum(-1), (abs(vectors) ** 3).sum(-1)
 
 
+def tall(rng: np.random.Generator, d: dtype) -> Iterable[Sample]:
+    yield from (Sample((array(rng, d, *shape),)) for shape in ((3, 2), (2, 3), (2, 2, 2)))
+
+
+def definite(A: Any) -> Any:
+    return A @ A.mH
+
+
+def singular(A: Any) -> tuple:
+    """What does not depend on the angles of vectors."""
+    U, S, Vh = named("linalg.svd")(A, full_matrices=False)
+    return S, abs(U) ** 3, U[..., :, :1] @ Vh[..., :1, :]
+
+
+def hermitian(A: Any) -> tuple:
+    values, vectors = named("linalg.eigh")(A + A.mH)
+    return values, abs(vectors) ** 3
+
+
+def with_factor(name: str, *more: Any) -> Any:
+    return lambda A: named(name)(definite(A), *more)
+
+
+def by_cholesky(A: Any) -> tuple:
+    lower = named("linalg.cholesky")(definite(A))
+    return named("cholesky_solve")(A, lower), named("cholesky_inverse")(lower)
+
+
+def by_lu(A: Any, B: Any) -> tuple:
+    factors, pivots = named("linalg.lu_factor")(A)
+    return (named("linalg.lu_solve")(factors, pivots, B),
+            named("linalg.lu_solve")(factors, pivots, B, adjoint=True))
+
+
+def square(name: str, function: Any = None, samples: Any = far_from_singular) -> OpInfo:
+    return row(f"linalg.{name}", samples, function=function or named(f"linalg.{name}"), cancel=64,
+               strides=False, second_order=False)
+
+
 PAIR = shaped(((2, 3), (3,)), ((), (2,)))
 ROWS = [
     of_real("complex", PAIR),
@@ -96,5 +135,11 @@ ROWS = [
     row("linalg.solve", systems, function=named("linalg.solve"), cancel=16,
         strides=False),
     row("linalg.eig", far_from_singular, function=spectrum, cancel=64),
+    square("svd", singular, tall), square("svdvals", None, tall), square("eigh", hermitian),
+    square("eigvalsh", lambda A: named("linalg.eigvalsh")(A + A.mH)),
+    square("qr", None, tall), square("cholesky", with_factor("linalg.cholesky")),
+    square("cholesky_solve", by_cholesky), square("lu", lambda A: named("linalg.lu")(A)[1:]),
+    square("lu_solve", by_lu, systems), square("slogdet"), square("pinv", None, tall),
+    square("matrix_norm", lambda A: named("linalg.matrix_norm")(A, "nuc"), tall),
     of_real("linalg.eig", far_from_singular, function=spectrum, cancel=64),
 ]  # fmt: skip

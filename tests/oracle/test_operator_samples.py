@@ -83,7 +83,7 @@ def _svd_without_signs(found: Any) -> tuple:
     """(U, S, V) or (U, S, Vh): singular vectors but for their signs, none beyond the values."""
     left, values, right = found
     k = values.shape[-1]
-    right = right if type(found).__name__ == "svd" else right.mT
+    right = right.conj() if type(found).__name__ == "svd" else right.mT
     left, right = left[..., :k], right[..., :k]
     return abs(left), values, abs(right), left @ right.mT
 
@@ -127,7 +127,7 @@ def _of_few_values(sample: Any) -> bool:
 
 _TIES = Difference(_of_few_values, "equal elements keep their order here, stable=True or not")
 _UNREAD = Difference(
-    lambda sample: sample.input.dtype is torch.float32,
+    lambda sample: sample.input.dtype in (torch.float32, torch.complex64),
     "the triangle that is not read has no gradient; PyTorch's has one")
 _HALF_SUMS = Difference(_of_half, "PyTorch adds half precision products in half precision here")
 BY_DESIGN: dict[str, Difference] = {

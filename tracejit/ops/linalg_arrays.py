@@ -102,15 +102,15 @@ def solve_by_factors(xp: Any, factors: Any, pivots: Any, b: Any) -> Any:
 def cholesky(xp: Any, a: Any, upper: bool) -> tuple[Any, Any]:
     """The factor, and the order of the first minor that is not positive or 0."""
     if upper:
-        factor, info = cholesky(xp, a.swapaxes(-2, -1), False)
-        return factor.swapaxes(-2, -1), info
+        factor, info = cholesky(xp, a.swapaxes(-2, -1).conj(), False)
+        return factor.swapaxes(-2, -1).conj(), info
     try:
         factor = xp.linalg.cholesky(a)
     except np.linalg.LinAlgError:
         return _cholesky_each(a)
     if not a.size:
         return factor, xp.zeros(a.shape[:-2], np.int32)
-    bad = ~(factor.diagonal(0, -2, -1) > 0)  # nan, which libraries let pass
+    bad = ~(factor.diagonal(0, -2, -1).real > 0)  # nan, which libraries let pass
     return factor, xp.where(bad.any(-1), bad.argmax(-1) + 1, 0).astype(np.int32)
 
 

@@ -47,7 +47,7 @@ def must_be_square(name: str, x: Any) -> None:
 def must_be_float(name: str, x: Any, half: str | None = None, analytic: bool = False) -> None:
     """The error of dtypes other than float32 and float64; `half` names PyTorch's CPU kernel.
 
-    analytic  complex numbers are taken, too: the rules of real numbers serve them
+    analytic  complex numbers are taken, too
     """
     if x.dtype.category < FLOATING:
         raise RuntimeError(

@@ -17,6 +17,7 @@ from tracejit.ops.linalg import matmul
 from tracejit.ops.linalg_checks import must_be_float, must_be_square
 from tracejit.ops.linalg_solvers import inv_record, turned
 from tracejit.ops.operators import method
+from tracejit.ops.pointwise_complex import adjoint, complex, conj, imag
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.record import Op
 from tracejit.ops.types import TensorType
@@ -116,14 +117,25 @@ def _slogdet_array(xp: Any, a: Any) -> tuple[Any, Any]:
     return xp.where(xp.isnan(logarithm), 0, sign).astype(a.dtype), logarithm
 
 
+
+def _slogdet_types(input: Any) -> tuple[TensorType, TensorType]:
+    sign = _number_type(input)
+    kind = sign.dtype
+    return sign, sign._replace(dtype=kind.to_real() if kind.is_complex else kind)
+
+
+def _slogdet_rule(grad_sign: Any, grad_logabsdet: Any, sign: Any, input: Any) -> Any:
+    grad = grad_logabsdet
+    if input.is_complex():  # the sign turns, too
+        turn = imag(conj(grad_sign) * sign)
+        grad = complex(grad, -turn)
+    return _each(grad) * adjoint(inv_record(input, check="")[0])
+
+
 slogdet_record = Op(
     "linalg_slogdet", "extern", ("input",), outputs=("sign", "logabsdet"),
-    infer=lambda input: (_number_type(input),) * 2,
-    eager=_slogdet_array,
-    rules={
-        "input": lambda grad_logabsdet, input: _each(grad_logabsdet)
-        * turned(inv_record(input, check="")[0])
-    },
+    infer=_slogdet_types,
+    eager=_slogdet_array, rules={"input": _slogdet_rule}, adjoint=True,
 )  # fmt: skip
 
 
@@ -144,7 +156,7 @@ def det(A: Any) -> Any:
 
 def _slogdet(name: str, A: Any) -> tuple[Any, Any]:
     must_be_square(name, A)
-    must_be_float(name, A)
+    must_be_float(name, A, analytic=True)
     return slogdet_record(A)
 
 
@@ -163,4 +175,6 @@ def slogdet(A: Any) -> Any:
 def logdet(input: Any) -> Any:
     """The logarithms of determinants; nan where they are negative."""
     sign, logabsdet = _slogdet("logdet", input)
+    if input.is_complex():
+        return sign.log() + logabsdet
     return where(sign == -1, math.nan, logabsdet)

@@ -1,7 +1,8 @@
 """Factors of matrices: Cholesky, QR and LU.
 
-In: matrices, or stacks of them, float32 or float64. Out: triangular matrices and what stands beside
-them. Called by users as `linalg.cholesky`, `linalg.qr`, `linalg.lu` ... Programs call LAPACK.
+In: matrices, or stacks of them, real or complex, of single or double precision. Out: triangular
+matrices and what stands beside them. Called by users as `linalg.cholesky`, `linalg.qr`, `linalg.lu`
+... Programs call LAPACK.
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ from tracejit.ops.linalg_checks import (
 from tracejit.ops.linalg_solvers import check_sides, triangular_record, turned
 from tracejit.ops.linalg_spectra import smaller
 from tracejit.ops.operators import method
+from tracejit.ops.pointwise_complex import adjoint, conj, real
+from tracejit.ops.pointwise_logic import where
+from tracejit.ops.pointwise_record import convert
 from tracejit.ops.rearranging import tril, triu
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import same_structure, shape_text
-from tracejit.ops.types import TensorType, dtype, int32
+from tracejit.ops.types import TensorType, bool_, dtype, int32
 
 CholeskyResult = namedtuple("linalg_cholesky_ex", ["L", "info"])  # type: ignore[name-match]
 QrResult = namedtuple("linalg_qr", ["Q", "R"])  # type: ignore[name-match]
@@ -59,33 +63,28 @@ def _cholesky_array(xp: Any, a: Any, upper: bool, check: str) -> tuple[Any, Any]
     return factor, info
 
 
-def _lower_half(x: Any) -> Any:
-    """The lower triangle with half the diagonal."""
-    return (tril(x) + tril(x, -1)) / 2
-
-
 def _cholesky_rule(grad: Any, L: Any, upper: bool) -> Any:
     """Equations (8) and (10) of I. Murray, "Differentiation of the Cholesky decomposition" (2016).
 
     The gradient of a symmetric matrix, as PyTorch's.
     """
     if upper:
-        L, grad = turned(L), turned(grad)
-    inner = _lower_half(matmul(turned(L), grad))
-    inner = (inner + turned(inner)) / 2
-    left = triangular_record(turned(L), inner, upper=True, unitriangular=False)
-    return turned(triangular_record(turned(L), turned(left), upper=True, unitriangular=False))
+        L, grad = adjoint(L), adjoint(grad)
+    inner = matmul(adjoint(L), grad)
+    inner = (tril(inner) + adjoint(tril(inner, -1))) / 2
+    left = triangular_record(adjoint(L), inner, upper=True, unitriangular=False)
+    return adjoint(triangular_record(adjoint(L), adjoint(left), upper=True, unitriangular=False))
 
 
 cholesky_record = Op(
     "linalg_cholesky_ex", "extern", ("input",), outputs=("L", "info"), infer=_cholesky_types,
-    eager=_cholesky_array, rules={"input": _cholesky_rule}, may_fail=True,
+    eager=_cholesky_array, rules={"input": _cholesky_rule}, adjoint=True, may_fail=True,
 )  # fmt: skip
 
 
 def _cholesky(A: Any, upper: bool, check: str) -> tuple[Any, Any]:
     must_be_square("linalg.cholesky", A)
-    must_be_float("linalg.cholesky", A, "cholesky_cpu")
+    must_be_float("linalg.cholesky", A, "cholesky_cpu", analytic=True)
     return cholesky_record(A, upper=bool(upper), check=check)
 
 
@@ -158,20 +157,24 @@ def _qr_rule(grad_Q: Any, grad_R: Any, Q: Any, R: Any, input: Any, mode: str) ->
     if same_structure(k, n):
         return _tall_qr(grad_Q, grad_R, Q, R)
     rest = grad_R.narrow(-1, k, n - k)
-    whole = grad_Q + matmul(input.narrow(-1, k, n - k), turned(rest))
+    whole = grad_Q + matmul(input.narrow(-1, k, n - k), adjoint(rest))
     first = _tall_qr(whole, grad_R.narrow(-1, 0, k), Q, R.narrow(-1, 0, k))
     return cat((first, matmul(Q, rest)), -1)
 
 
 def _tall_qr(grad_Q: Any, grad_R: Any, Q: Any, R: Any) -> Any:
-    M = matmul(R, turned(grad_R)) - matmul(turned(grad_Q), Q)
-    whole = grad_Q + matmul(Q, tril(M) + turned(tril(M, -1)))
-    return turned(triangular_record(R, turned(whole), upper=True, unitriangular=False))
+    M = matmul(R, adjoint(grad_R)) - matmul(adjoint(grad_Q), Q)
+    lower = tril(M)
+    if M.is_complex():  # the diagonal of R is real
+        k = M.shape[-1]
+        lower = where(eye_of(M, k, k, bool_), convert(real(lower), M.dtype), lower)
+    whole = grad_Q + matmul(Q, lower + adjoint(tril(M, -1)))
+    return adjoint(triangular_record(R, adjoint(whole), upper=True, unitriangular=False))
 
 
 qr_record = Op(
     "linalg_qr", "extern", ("input",), outputs=("Q", "R"), infer=_qr_types, eager=_qr_array,
-    rules={"input": _qr_rule},
+    rules={"input": _qr_rule}, adjoint=True,
 )  # fmt: skip
 
 
@@ -190,7 +193,7 @@ def qr(A: Any, mode: str = "reduced") -> Any:
     RuntimeError for other modes, for vectors, and other dtypes than float32 and float64.
     """
     must_be_matrix("linalg.qr", A)
-    must_be_float("linalg.qr", A, "geqrf_cpu")
+    must_be_float("linalg.qr", A, "geqrf_cpu", analytic=True)
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', "
@@ -268,7 +271,7 @@ def _factored(name: str, A: Any, pivot: bool) -> tuple[Any, Any, Any]:
             f"{name}: Expected tensor with 2 or more dimensions. Got size: "
             f"{shape_text(A.shape)} instead"
         )
-    must_have_kernel(name, A, "lu_cpu")
+    must_have_kernel(name, A, "lu_cpu", analytic=True)
     if not pivot:
         raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU")
     return lu_record(A)
@@ -353,12 +356,14 @@ def lu(A: Any, *, pivot: bool = True) -> Any:
 def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
     """`linalg.solve` for A of which `linalg.lu_factor` is given; for A.T where `adjoint`."""
     check_sides("linalg.lu_solve", LU, B, left)
-    must_have_kernel("linalg.lu_solve", LU, "lu_solve_cpu")
+    must_have_kernel("linalg.lu_solve", LU, "lu_solve_cpu", analytic=True)
     must_agree("linalg.lu_solve", LU, B, ("LU", "B"))
     if not left:
-        return turned(lu_solve(LU, pivots, turned(B), adjoint=not adjoint))
+        found = lu_solve(LU, pivots, conj(turned(B)), adjoint=not adjoint)
+        return conj(turned(found))
     P = permutation_record(pivots, rows=LU.shape[-1], dtype=LU.dtype)
     if adjoint:
+        LU = conj(LU)
         found = triangular_record(turned(LU), B, upper=False, unitriangular=False)
         found = triangular_record(turned(LU), found, upper=True, unitriangular=True)
         return matmul(P, found)

@@ -19,6 +19,7 @@ from tracejit.ops.linalg_checks import LinAlgError, must_be_float, must_be_squar
 from tracejit.ops.linalg_solvers import is_vector, product_batch, solution_type, turned
 from tracejit.ops.linalg_spectra import eigh_array, must_be_finite, smaller
 from tracejit.ops.operators import method
+from tracejit.ops.pointwise_complex import adjoint
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import equal, same_structure, shape_text
 from tracejit.ops.types import FLOATING, TensorType, int64
@@ -34,7 +35,7 @@ def _bound(xp: Any, a: Any, values: Any, atol: Any, rtol: Any) -> Any:
         rtol = 0 if atol is not None else xp.finfo(a.dtype).eps * max(a.shape[-2:])
     largest = values.max(-1, initial=0, keepdims=True)
     atol, rtol = (
-        xp.asarray(x, a.dtype)[..., None] for x in (0 if atol is None else atol, rtol)
+        xp.asarray(x, values.dtype)[..., None] for x in (0 if atol is None else atol, rtol)
     )
     return xp.maximum(atol, rtol * largest)
 
@@ -42,7 +43,7 @@ def _bound(xp: Any, a: Any, values: Any, atol: Any, rtol: Any) -> Any:
 def _no_rows_refused(name: str, A: Any, hermitian: bool) -> None:
     if hermitian:
         must_be_square("linalg.eigh", A)
-    must_be_float(name, A)
+    must_be_float(name, A, analytic=True)
 
 
 # -- pseudo-inverse --------------------------------------------------------------------------------
@@ -52,19 +53,20 @@ def _pinv_array(xp: Any, a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
         return xp.zeros((*batch, n, m), a.dtype)
     if hermitian:
         values, u = eigh_array(xp, a, False)
-        vh = u.swapaxes(-2, -1)
+        vh = u.swapaxes(-2, -1).conj()
     else:
         must_be_finite(xp, a)
         u, values, vh = xp.linalg.svd(a, full_matrices=False)
     kept = abs(values) > _bound(xp, a, abs(values), atol, rtol)
     over = xp.where(kept, 1 / xp.where(kept, values, 1), 0)
-    return ((vh.swapaxes(-2, -1) * over[..., None, :]) @ u.swapaxes(-2, -1)).astype(a.dtype)
+    v, uh = vh.swapaxes(-2, -1).conj(), u.swapaxes(-2, -1).conj()
+    return ((v * over[..., None, :]) @ uh).astype(a.dtype)
 
 
 def _pinv_rule(grad: Any, out: Any, input: Any) -> Any:
     """G. Golub and V. Pereyra, "The differentiation of pseudo-inverses" (1973), equation (4.12):
-    dP = -P dA P + P P^T dA^T (I - A P) + (I - P A) dA^T P^T P."""
-    P, Pt, Gt = out, turned(out), turned(grad)
+    dP = -P dA P + P P^H dA^H (I - A P) + (I - P A) dA^H P^H P."""
+    P, Pt, Gt = out, adjoint(out), adjoint(grad)
     first = matmul(matmul(Gt, P), Pt)
     second = matmul(Pt, matmul(P, Gt))
     through = -matmul(matmul(Pt, grad), Pt)
@@ -77,7 +79,7 @@ pinv_record = Op(
     infer=lambda input, atol, rtol, hermitian: TensorType(
         input.dtype, (*input.shape[:-2], input.shape[-1], input.shape[-2]), input.device
     ),
-    rules={"input": _pinv_rule}, may_fail=True,
+    rules={"input": _pinv_rule}, adjoint=True, may_fail=True,
 )  # fmt: skip
 
 

@@ -109,7 +109,7 @@ def _two(name: str, dim: Any, ndim: int) -> tuple[int, int]:
 
 def _by_values(A: Any, ord: Any, dims: tuple[int, int], keepdim: bool) -> Any:
     """The nuclear norm, or the extreme singular values."""
-    must_be_float("linalg.matrix_norm", A)
+    must_be_float("linalg.matrix_norm", A, analytic=True)
     values = svdvals(movedim(A, dims, (-2, -1)))
     result = values.sum(-1) if ord == "nuc" else _extreme(values, ord, -1, False)
     for d in sorted(dims) if keepdim else ():
@@ -208,7 +208,7 @@ def cond(A: Any, p: Any = None) -> Any:
         largest, smallest = values[..., 0], values[..., -1]
         return smallest / largest if p == -2 else largest / smallest
     must_be_square(f"linalg.cond(ord={p if isinstance(p, str) else format(p, 'g')})", A)
-    must_be_float("linalg.cond", A)
+    must_be_float("linalg.cond", A, analytic=True)
     inverse, info = inv_record(A, check="")
     found = matrix_norm(A, p) * matrix_norm(inverse, p)
     return where((info != 0) | (found != found), math.inf, found)

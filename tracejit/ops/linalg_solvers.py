@@ -27,6 +27,7 @@ from tracejit.ops.linalg_checks import (
     raise_first,
 )
 from tracejit.ops.operators import method
+from tracejit.ops.pointwise_complex import adjoint
 from tracejit.ops.pointwise_record import device_of
 from tracejit.ops.rearranging import tril, triu
 from tracejit.ops.record import Op
@@ -289,7 +290,7 @@ def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
                 f"{what} should have at least 2 dimensions, but has {len(x.shape)} dimensions "
                 "instead"
             )
-    must_have_kernel("cholesky_solve", L, "cholesky_solve_cpu")
+    must_have_kernel("cholesky_solve", L, "cholesky_solve_cpu", analytic=True)
     must_agree("cholesky_solve", L, input, ("A", "b"))
     if not shapes.equal(L.shape[-1], input.shape[-2]):
         raise RuntimeError(
@@ -297,7 +298,7 @@ def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
             f"{by(L.shape[-1], L.shape[-1])} but each b matrix is {by(*input.shape[-2:])}"
         )
     must_be_square("cholesky_solve", L)
-    first, second = (turned(L), L) if upper else (L, turned(L))
+    first, second = (adjoint(L), L) if upper else (L, adjoint(L))
     found = triangular_record(first, input, upper=False, unitriangular=False)
     return triangular_record(second, found, upper=True, unitriangular=False)
 
@@ -307,6 +308,6 @@ def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     """The inverse of the matrix whose Cholesky factor is given."""
     must_be_square("cholesky_inverse", input)
-    must_have_kernel("cholesky_inverse", input, "cholesky_inverse_out_cpu")
+    must_have_kernel("cholesky_inverse", input, "cholesky_inverse_out_cpu", analytic=True)
     n = input.shape[-1]
     return cholesky_solve(eye_of(input, n, n, input.dtype), input, upper)

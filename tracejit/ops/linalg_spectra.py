@@ -24,12 +24,13 @@ from tracejit.ops.linalg_checks import (
     must_be_square,
     must_have_kernel,
 )
-from tracejit.ops.linalg_solvers import turned
 from tracejit.ops.operators import method
+from tracejit.ops.pointwise_complex import adjoint, imag
 from tracejit.ops.pointwise_logic import where
+from tracejit.ops.random import within_record
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import same_structure
-from tracejit.ops.types import TensorType, bool_
+from tracejit.ops.types import TensorType, bool_, dtype
 
 SvdResult = namedtuple("linalg_svd", ["U", "S", "Vh"])  # type: ignore[name-match]
 OldSvdResult = namedtuple("svd", ["U", "S", "V"])  # type: ignore[name-match]
@@ -47,7 +48,16 @@ def diagonals(values: Any) -> Any:
 
 
 def _skew(x: Any) -> Any:
-    return x - turned(x)
+    return x - adjoint(x)
+
+
+def _must_not_turn(name: str, along: Any, vectors: str) -> None:
+    """RuntimeError where a loss depends on the phases of vectors, which nothing determines."""
+    within_record(
+        imag(along).diagonal(0, -2, -1), low=-1e-2, high=1e-2,
+        message=f"{name}_backward: The {vectors} in the complex case are specified up to "
+        "multiplication by e^{i phi}. The specified loss function depends on this quantity, so it "
+        "is ill-defined.")  # fmt: skip
 
 
 def _over_gaps(x: Any, values: Any) -> Any:
@@ -60,7 +70,12 @@ def _over_gaps(x: Any, values: Any) -> Any:
 # -- singular values -------------------------------------------------------------------------------
 def _value_type(input: Any) -> TensorType:
     shape = (*input.shape[:-2], smaller(*input.shape[-2:]))
-    return TensorType(input.dtype, shape, input.device)
+    return TensorType(_real(input.dtype), shape, input.device)
+
+
+def _real(kind: dtype) -> dtype:
+    """The dtype of singular values and of eigenvalues of Hermitian matrices."""
+    return kind.to_real() if kind.is_complex else kind
 
 
 def _svd_types(input: Any, full_matrices: bool) -> tuple[TensorType, ...]:
@@ -68,9 +83,9 @@ def _svd_types(input: Any, full_matrices: bool) -> tuple[TensorType, ...]:
     values = _value_type(input)
     k = values.shape[-1]
     return (
-        values._replace(shape=(*batch, m, m if full_matrices else k)),
+        TensorType(input.dtype, (*batch, m, m if full_matrices else k), input.device),
         values,
-        values._replace(shape=(*batch, n if full_matrices else k, n)),
+        TensorType(input.dtype, (*batch, n if full_matrices else k, n), input.device),
     )
 
 
@@ -100,18 +115,22 @@ def _svd_rule(grad_U: Any, grad_S: Any, grad_Vh: Any, U: Any, S: Any, Vh: Any) -
     k = S.shape[-1]
     U, grad_U = (x.narrow(-1, 0, k) for x in (U, grad_U))  # what is beyond k is not determined
     Vh, grad_Vh = (x.narrow(-2, 0, k) for x in (Vh, grad_Vh))
-    of_U, of_V = matmul(turned(U), grad_U), matmul(Vh, turned(grad_Vh))
+    of_U, of_V = matmul(adjoint(U), grad_U), matmul(Vh, adjoint(grad_Vh))
     plus = diagonals(S) + S.unsqueeze(-1)
     turning = (_over(_over_gaps(_skew(of_U), S), plus) * diagonals(S)
                + S.unsqueeze(-1) * _over(_over_gaps(_skew(of_V), S), plus))  # fmt: skip
     core = turning + eye_of(S, k, k, S.dtype) * diagonals(grad_S)
+    if core.is_complex():  # vectors are determined but for phases, which both sides share
+        _must_not_turn("svd", of_U + of_V, "singular vectors")
+        phases = _over(_skew(of_U), 2 * diagonals(S))
+        core = core + where(eye_of(S, k, k, bool_), phases, 0)
     result = matmul(matmul(U, core), Vh)
     m, n = U.shape[-2], Vh.shape[-1]
     if not same_structure(m, k):
         beside = grad_U - matmul(U, of_U)
         result = result + matmul(_over(beside, diagonals(S)), Vh)
     if not same_structure(n, k):
-        beside = grad_Vh - matmul(turned(of_V), Vh)
+        beside = grad_Vh - matmul(adjoint(of_V), Vh)
         result = result + matmul(U, _over(beside, S.unsqueeze(-1)))
     return result
 
@@ -124,7 +143,7 @@ def _over(x: Any, by: Any) -> Any:
 
 svd_record = Op(
     "linalg_svd", "extern", ("input",), outputs=("U", "S", "Vh"), infer=_svd_types,
-    eager=_svd_array, rules={"input": _svd_rule}, may_fail=True,
+    eager=_svd_array, rules={"input": _svd_rule}, adjoint=True, may_fail=True,
 )  # fmt: skip
 
 
@@ -135,13 +154,13 @@ def _values_rule(grad: Any, input: Any) -> Any:
 
 svdvals_record = Op(
     "linalg_svdvals", "extern", ("input",), infer=_value_type, eager=_values_array,
-    rules={"input": _values_rule}, may_fail=True, node_name="LinalgSvdBackward0",
+    rules={"input": _values_rule}, adjoint=True, may_fail=True, node_name="LinalgSvdBackward0",
 )  # fmt: skip
 
 
 def _check_svd(A: Any, driver: str | None) -> None:
     must_be_matrix("linalg.svd", A)
-    must_be_float("linalg.svd", A, "linalg_svd_cpu")
+    must_be_float("linalg.svd", A, "linalg_svd_cpu", analytic=True)
     if driver is not None:
         raise RuntimeError(
             "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
@@ -180,7 +199,7 @@ def svd_with_v(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
         zeros = (input.new_zeros((*input.shape[:-2], k, k)) for k in (m, n))
         return OldSvdResult(next(zeros), values, next(zeros))
     U, S, Vh = svd(input, not some)
-    return OldSvdResult(U, S, turned(Vh))
+    return OldSvdResult(U, S, adjoint(Vh))
 
 
 method("svd")(svd_with_v)
@@ -188,7 +207,7 @@ method("svd")(svd_with_v)
 
 # -- eigenvalues of symmetric matrices -------------------------------------------------------------
 def _eigenvalue_type(input: Any, upper: bool) -> TensorType:
-    return TensorType(input.dtype, tuple(input.shape[:-1]), input.device)
+    return TensorType(_real(input.dtype), tuple(input.shape[:-1]), input.device)
 
 
 def _eigh_types(input: Any, upper: bool) -> tuple[TensorType, TensorType]:
@@ -213,7 +232,8 @@ def eigh_array(xp: Any, a: Any, upper: bool) -> tuple:
 
 def _each_eigh(a: Any, upper: bool) -> tuple[Any, Any]:
     """nan for what has no answer."""
-    values, vectors = np.full(a.shape[:-1], np.nan, a.dtype), np.full(a.shape, np.nan, a.dtype)
+    values = np.full(a.shape[:-1], np.nan, a.real.dtype)
+    vectors = np.full(a.shape, np.nan, a.dtype)
     for place in np.ndindex(*a.shape[:-2]):
         if np.isfinite(a[place]).all():
             values[place], vectors[place] = np.linalg.eigh(a[place], "U" if upper else "L")
@@ -223,26 +243,29 @@ def _each_eigh(a: Any, upper: bool) -> tuple[Any, Any]:
 def _eigh_rule(grad_eigenvalues: Any, grad_eigenvectors: Any, eigenvalues: Any,
                eigenvectors: Any) -> Any:  # fmt: skip
     V, n = eigenvectors, eigenvalues.shape[-1]
-    turning = _over_gaps(_skew(matmul(turned(V), grad_eigenvectors)), eigenvalues) / 2
+    along = matmul(adjoint(V), grad_eigenvectors)
+    if along.is_complex():
+        _must_not_turn("linalg_eigh", along, "eigenvectors")
+    turning = _over_gaps(_skew(along), eigenvalues) / 2
     core = turning + eye_of(V, n, n, V.dtype) * diagonals(grad_eigenvalues)
-    return matmul(matmul(V, core), turned(V))
+    return matmul(matmul(V, core), adjoint(V))
 
 
 eigh_record = Op(
     "linalg_eigh", "extern", ("input",), outputs=("eigenvalues", "eigenvectors"),
-    infer=_eigh_types, eager=eigh_array, rules={"input": _eigh_rule},
+    infer=_eigh_types, eager=eigh_array, rules={"input": _eigh_rule}, adjoint=True,
 )  # fmt: skip
 
 
 def _eigenvalues_rule(grad: Any, input: Any, upper: bool) -> Any:
     _, V = eigh_record(input, upper=upper)
-    return matmul(V * diagonals(grad), turned(V))
+    return matmul(V * diagonals(grad), adjoint(V))
 
 
 eigvalsh_record = Op(
     "linalg_eigvalsh", "extern", ("input",), infer=_eigenvalue_type,
     eager=lambda xp, a, upper: eigh_array(xp, a, upper)[0],
-    rules={"input": _eigenvalues_rule}, node_name="LinalgEighBackward0",
+    rules={"input": _eigenvalues_rule}, adjoint=True, node_name="LinalgEighBackward0",
 )  # fmt: skip
 
 
@@ -250,7 +273,7 @@ def _is_upper(A: Any, UPLO: str) -> bool:
     must_be_square("linalg.eigh", A)
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    must_have_kernel("linalg.eigh", A, "linalg_eigh_cpu")
+    must_have_kernel("linalg.eigh", A, "linalg_eigh_cpu", analytic=True)
     return UPLO.upper() == "U"
 
 
