@@ -117,7 +117,7 @@ def as_strided_(self: Any, size: Sequence[int], stride: Sequence[int],
 
 # -- other sizes -----------------------------------------------------------------------------------
 @method()
-def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
+def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None) -> Any:
     """Give the tensor these sizes; elements stay in the order of memory. Elements that were not
     there are zeros.
 
@@ -128,7 +128,7 @@ def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
     RuntimeError for tensors that require grad, views, and memory that others use and that is too
     small.
     """
-    shape = sizes_given(sizes)
+    shape = sizes_given(sizes, size)
     if self._requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     _concrete(self)

@@ -68,6 +68,10 @@ def _fan(tensor: Any, mode: str) -> int:
     return fans(tensor)[mode == "fan_out"]
 
 
+# Under these names programs take them, private as they are.
+_calculate_fan_in_and_fan_out, _calculate_correct_fan = fans, _fan
+
+
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
     """Fill with uniform numbers in [a, b)."""
     with no_grad():

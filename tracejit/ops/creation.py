@@ -116,8 +116,11 @@ def iota(size: Any, like: Any = None, device: Any = None) -> Any:
     return create(iota_record, like, size=size, device=as_device(place))
 
 
-def sizes_given(size: tuple) -> tuple:
-    """The sizes of `zeros(2, 3)` or `zeros((2, 3))`; RuntimeError if one is negative."""
+def sizes_given(size: tuple, named: Any = None) -> tuple:
+    """The sizes of `zeros(2, 3)`, `zeros((2, 3))` or `zeros(size=(2, 3))`; RuntimeError if one is
+    negative."""
+    if named is not None:
+        return sizes_given((*size, named))
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = tuple(size[0])
     for extent in size:
@@ -162,7 +165,7 @@ def filled(sizes: tuple, value: Any, d: dtype | None, device: Any, like: Any) ->
 
 
 @makes_tensors
-def zeros(*size: Any, dtype: dtype | None = None, device: Any = None,
+def zeros(*sizes: Any, size: Any = None, dtype: dtype | None = None, device: Any = None,
           requires_grad: bool = False) -> Any:
     """Zeros of shape `size`, of the default floating dtype unless told.
 
@@ -170,12 +173,12 @@ def zeros(*size: Any, dtype: dtype | None = None, device: Any = None,
     >>> tracejit.zeros(2, 3).shape
     tracejit.Size([2, 3])
     """
-    sizes = sizes_given(size)
-    return _marked(full_of(None, sizes, 0, dtype or get_default_dtype(), device), requires_grad)
+    shape = sizes_given(sizes, size)
+    return _marked(full_of(None, shape, 0, dtype or get_default_dtype(), device), requires_grad)
 
 
 @makes_tensors
-def ones(*size: Any, dtype: dtype | None = None, device: Any = None,
+def ones(*sizes: Any, size: Any = None, dtype: dtype | None = None, device: Any = None,
          requires_grad: bool = False) -> Any:
     """Ones of shape `size`, of the default floating dtype unless told.
 
@@ -183,12 +186,12 @@ def ones(*size: Any, dtype: dtype | None = None, device: Any = None,
     >>> tracejit.ones(2).tolist()
     [1.0, 1.0]
     """
-    sizes = sizes_given(size)
-    return _marked(full_of(None, sizes, 1, dtype or get_default_dtype(), device), requires_grad)
+    shape = sizes_given(sizes, size)
+    return _marked(full_of(None, shape, 1, dtype or get_default_dtype(), device), requires_grad)
 
 
 @makes_tensors
-def empty(*size: Any, dtype: dtype | None = None, device: Any = None,
+def empty(*sizes: Any, size: Any = None, dtype: dtype | None = None, device: Any = None,
           requires_grad: bool = False) -> Any:
     """A tensor to be written later; it holds zeros, so that captured and plain calls agree.
 
@@ -196,7 +199,7 @@ def empty(*size: Any, dtype: dtype | None = None, device: Any = None,
     >>> tracejit.empty(2, 0).numel()
     0
     """
-    return zeros(*size, dtype=dtype, device=device, requires_grad=requires_grad)
+    return zeros(*sizes, size=size, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 @method()
@@ -245,33 +248,33 @@ def new_full(input: Any, size: Any, fill_value: Any, *, dtype: dtype | None = No
 
 @method()
 @makes_dense
-def new_zeros(input: Any, *size: Any, dtype: dtype | None = None, device: Any = None,
-              requires_grad: bool = False) -> Any:
+def new_zeros(input: Any, *sizes: Any, size: Any = None, dtype: dtype | None = None,
+              device: Any = None, requires_grad: bool = False) -> Any:
     """Zeros of shape `size` in the dtype and on the device of `input`."""
-    return new_full(input, sizes_given(size), 0, dtype=dtype, device=device,
+    return new_full(input, sizes_given(sizes, size), 0, dtype=dtype, device=device,
                     requires_grad=requires_grad)
 
 
 @method()
 @makes_dense
-def new_ones(input: Any, *size: Any, dtype: dtype | None = None, device: Any = None,
-             requires_grad: bool = False) -> Any:
+def new_ones(input: Any, *sizes: Any, size: Any = None, dtype: dtype | None = None,
+             device: Any = None, requires_grad: bool = False) -> Any:
     """Ones of shape `size` in the dtype and on the device of `input`."""
-    return new_full(input, sizes_given(size), 1, dtype=dtype, device=device,
+    return new_full(input, sizes_given(sizes, size), 1, dtype=dtype, device=device,
                     requires_grad=requires_grad)
 
 
 @method()
 @makes_dense
-def new_empty(input: Any, *size: Any, dtype: dtype | None = None, device: Any = None,
-              requires_grad: bool = False) -> Any:
+def new_empty(input: Any, *sizes: Any, size: Any = None, dtype: dtype | None = None,
+              device: Any = None, requires_grad: bool = False) -> Any:
     """A tensor to be written later, of shape `size`, like `input`; it holds zeros."""
-    return new_full(input, sizes_given(size), 0, dtype=dtype, device=device,
+    return new_full(input, sizes_given(sizes, size), 0, dtype=dtype, device=device,
                     requires_grad=requires_grad)
 
 
 @makes_tensors
-def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: dtype | None = None,
+def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: dtype | None = None,
            device: Any = None, requires_grad: bool = False) -> Any:
     """start, start + step ... up to but without `end`.
 
@@ -283,8 +286,10 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: dtype | None = 
 
     Raises RuntimeError for a zero step, or bounds on the wrong side of each other.
     """
-    if end is None:
-        start, end = 0, start
+    if start is None and end is None:
+        raise TypeError("arange() missing 1 required positional arguments: \"end\"")
+    if start is None or end is None:
+        start, end = 0, end if start is None else start
     if dtype is not None and dtype.category == COMPLEX:
         raise NotImplementedError("\"arange_cpu\" not implemented for "
                                   f"'{SCALAR_NAMES[dtype.name]}'")

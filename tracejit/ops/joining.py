@@ -136,24 +136,29 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> Any:
 # -- apart ----------------------------------------------------------------------------------------
 
 
-@method()
-def split(input: Any, split_size_or_sections: Any, dim: int = 0) -> tuple:
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple:
     """Views of `split_size` elements each (the last may be smaller), or of the sizes in a list.
 
     >>> import tracejit
     >>> [p.tolist() for p in tracejit.arange(5).split(2)]
     [[0, 1], [2, 3], [4]]
     """
-    k = normalize_dim(dim, len(input.shape))
-    size = input.shape[k]
+    k = normalize_dim(dim, len(tensor.shape))
+    size = tensor.shape[k]
     if not isinstance(split_size_or_sections, (tuple, list)):
-        return _in_pieces(input, k, as_size(split_size_or_sections))
+        return _in_pieces(tensor, k, as_size(split_size_or_sections))
     sections = [as_size(s) for s in split_size_or_sections]
     if not equal(sum(sections), size):
         raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {hint(size)} "
                            f"(input tensor's size at dimension {dim}), but got "
                            f"split_sizes={[hint(s) for s in sections]}")
-    return _sections(input, k, sections)
+    return _sections(tensor, k, sections)
+
+
+@method("split")
+def _split_method(self: Any, split_size: Any, dim: int = 0) -> tuple:
+    """`split`, whose method names its argument otherwise."""
+    return split(self, split_size, dim)
 
 
 def _sections(input: Any, dim: int, sections: Sequence[Any]) -> tuple:

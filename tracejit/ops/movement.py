@@ -47,8 +47,10 @@ def as_size(value: Any) -> Any:
     return value.__index__()
 
 
-def given(sizes: tuple) -> tuple:
-    """`(2, 3)` from the arguments `2, 3` or `(2, 3)`."""
+def given(sizes: tuple, named: Any = None) -> tuple:
+    """`(2, 3)` from the arguments `2, 3` or `(2, 3)`, or from one given by its name."""
+    if named is not None:
+        return given((*sizes, named))
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = tuple(sizes[0])
     return tuple(as_size(s) for s in sizes)
@@ -135,7 +137,7 @@ def resolved(shape: tuple, input: Any) -> tuple:
 
 
 @method()
-def reshape(input: Any, *shape: Any) -> Any:
+def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     """The same elements in row-major order under another shape; one size may be -1.
 
     A view where strides allow it, else a copy. RuntimeError if the number of elements differs.
@@ -144,13 +146,13 @@ def reshape(input: Any, *shape: Any) -> Any:
     >>> tracejit.arange(6).reshape(2, -1).shape
     tracejit.Size([2, 3])
     """
-    return reshape_record(input, shape=resolved(given(shape), input))
+    return reshape_record(input, shape=resolved(given(sizes, shape), input))
 
 
 @method()
-def view(input: Any, *shape: Any) -> Any:
+def view(input: Any, *shape: Any, size: Any = None) -> Any:
     """`reshape` that never copies: RuntimeError where strides do not allow a view."""
-    sizes = resolved(given(shape), input)
+    sizes = resolved(given(shape, size), input)
     if hasattr(input, "stride") and not _viewable(input, sizes):
         raise RuntimeError("view size is not compatible with input tensor's size and stride (at "
                            "least one dimension spans across two contiguous subspaces). Use "
@@ -244,7 +246,7 @@ permute_record: Op = Op(
 
 
 @method()
-def permute(input: Any, *dims: Any) -> Any:
+def permute(input: Any, *order: Any, dims: Any = None) -> Any:
     """Dimensions in another order.
 
     >>> import tracejit
@@ -252,7 +254,7 @@ def permute(input: Any, *dims: Any) -> Any:
     tracejit.Size([4, 2, 3])
     """
     ndim = len(input.shape)
-    order = tuple(normalize_dim(d, ndim) for d in given(dims))
+    order = tuple(normalize_dim(d, ndim) for d in given(order, dims))
     if len(order) != ndim:
         raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not "
                            "match the length of the desired ordering of dimensions i.e. "
@@ -262,7 +264,7 @@ def permute(input: Any, *dims: Any) -> Any:
     return permute_record(input, dims=order)
 
 
-@method("transpose", "swapaxes", "swapdims")
+@method("transpose", "swapdims")
 def transpose(input: Any, dim0: int, dim1: int) -> Any:
     """Two dimensions exchanged.
 
@@ -278,7 +280,13 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:
     return permute_record(input, dims=tuple(order))
 
 
-swapaxes = swapdims = transpose
+swapdims = transpose
+
+
+@method()
+def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
+    """`transpose`, with NumPy's name."""
+    return transpose(input, axis0, axis1)
 
 
 @method()
@@ -411,22 +419,22 @@ expand_record: Op = Op(
 
 
 @method()
-def expand(input: Any, *sizes: Any) -> Any:
+def expand(input: Any, *sizes: Any, size: Any = None) -> Any:
     """Dimensions of size 1 repeated without a copy; -1 keeps a size.
 
     >>> import tracejit
     >>> tracejit.zeros(3, 1).expand(-1, 4).shape
     tracejit.Size([3, 4])
     """
-    target = given(sizes)
+    target = given(sizes, size)
     lead = check_expanded_dims(input.shape, target)
     shape = []
-    for k, size in enumerate(target):
-        keep = type(size) is int and size == -1
+    for k, extent in enumerate(target):
+        keep = type(extent) is int and extent == -1
         if keep and k < lead:
             raise RuntimeError(f"The expanded size of the tensor (-1) isn't allowed in a leading, "
                                f"non-existing dimension {k}")
-        shape.append(input.shape[k - lead] if keep else size)
+        shape.append(input.shape[k - lead] if keep else extent)
     return expand_record(input, shape=tuple(shape))
 
 

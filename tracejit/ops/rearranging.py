@@ -198,14 +198,14 @@ def triu(input: Any, diagonal: int = 0) -> Any:
 
 
 @method()
-def repeat(input: Any, *sizes: Any) -> Any:
+def repeat(input: Any, *sizes: Any, repeats: Any = None) -> Any:
     """`input` copied next to itself `sizes[k]` times along dimension k, new dimensions first.
 
     >>> import tracejit
     >>> tracejit.arange(2).repeat(2, 2).tolist()
     [[0, 1, 0, 1], [0, 1, 0, 1]]
     """
-    times = given(sizes)
+    times = given(sizes, repeats)
     lead = len(times) - len(input.shape)
     if lead < 0:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of "
@@ -218,9 +218,9 @@ def repeat(input: Any, *sizes: Any) -> Any:
 
 
 @method()
-def tile(input: Any, *dims: Any) -> Any:
+def tile(input: Any, *sizes: Any, dims: Any = None) -> Any:
     """`repeat`, with missing leading counts taken as 1."""
-    times = given(dims)
+    times = given(sizes, dims)
     return repeat(input, *(1,) * (len(input.shape) - len(times)), *times)
 
 
