@@ -135,3 +135,21 @@ def test_sigmoid_and_what_is_made_of_it_keep_denormal_results():
     ):  # fmt: skip
         assert (got.double() - want).abs().max().item() <= 2e-5 * want.abs().max().item() + least
         assert (got != 0).sum() == (want.to(float32) != 0).sum()
+
+
+def test_arithmetic_of_two_numbers():
+    import tracejit
+
+    assert tracejit.add(2, 3).dtype is tracejit.int64 and tracejit.mul(2, 3.5).item() == 7
+    assert tracejit.div(7, 2).item() == 3.5 and tracejit.sub(2, 3).item() == -1
+    assert tracejit.floor_divide(-7, 2).item() == -4
+    assert tracejit.div(7, 2, rounding_mode="trunc").item() == 3
+    for call in (tracejit.pow, tracejit.remainder, tracejit.eq, tracejit.maximum):
+        with pytest.raises(TypeError):
+            call(2, 3)
+
+
+def test_a_number_divided_by_a_tensor_and_truncated():
+    import tracejit
+
+    assert tracejit.div(7, tracejit.tensor([2, -2]), rounding_mode="trunc").tolist() == [3, -3]

@@ -88,8 +88,8 @@ def multi_head_attention_forward(
     q, k, v = _projected(query, key, value, weights, in_proj_bias)
     more = 0
     if bias_k is not None and bias_v is not None:
-        k = tracejit.cat([k, bias_k.expand(-1, batch, -1)])
-        v = tracejit.cat([v, bias_v.expand(-1, batch, -1)])
+        k = tracejit.cat([k, bias_k.repeat(1, batch, 1)])
+        v = tracejit.cat([v, bias_v.repeat(1, batch, 1)])
         more += 1
     q = _heads(q, num_heads)
     k = _heads(k, num_heads) if static_k is None else static_k

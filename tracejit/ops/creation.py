@@ -402,6 +402,11 @@ def scalar_tensor(s: Any, *, dtype: dtype | None = None, device: Any = None,
                 requires_grad=requires_grad)
 
 
+def number_tensor(number: Any) -> Any:
+    """A 0-dim tensor of the dtype that a number has by itself."""
+    return full((), number, dtype=dtype_of_number(number))
+
+
 def _is_complex(x: Any) -> bool:
     return x.dtype.category == COMPLEX if pointwise.is_tensor(x) else isinstance(x, complex)
 

@@ -6,6 +6,7 @@ largest elements and where they are. Called by `nn.functional`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -76,9 +77,9 @@ def _pooled(name: str, n: int, input: Any, kernel_size: Any, output_size: Any, o
         places = places * spatial[d] + each
     whole = (*images.shape[:2], *sizes, *kernel)
     flat = places.expand(whole).flatten(2)
-    found = images.flatten(2).gather(2, flat).reshape(*whole[:n + 2], -1)
+    found = images.flatten(2).gather(2, flat).reshape(*whole[:n + 2], math.prod(kernel))
     where = found.argmax(-1, keepdim=True)
-    at = flat.reshape(*whole[:n + 2], -1).gather(-1, where).squeeze(-1)
+    at = flat.reshape(*whole[:n + 2], math.prod(kernel)).gather(-1, where).squeeze(-1)
     largest = images.flatten(2).gather(2, at.flatten(2)).reshape(at.shape)
     if len(input.shape) == n + 1:
         largest, at = largest.squeeze(0), at.squeeze(0)

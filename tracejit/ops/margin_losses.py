@@ -22,7 +22,7 @@ from tracejit.ops.types import SCALAR_NAMES, int64
 
 
 @autocasts(cpu="float32", cuda="float32")
-def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0,
+def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0,
                         size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Any:  # fmt: skip
     """max(0, -target * (input1 - input2) + margin), `target` being 1 or -1."""

@@ -133,6 +133,11 @@ pow_integer = Op("pow_integer", "extern", ("input", "exponent"), infer=elementwi
                  eager=_integer_power)
 
 
+def _as_tensor(number: Any) -> Any:
+    from tracejit.ops.creation import number_tensor
+    return number_tensor(number)
+
+
 def _zeros(grad: Any) -> Any:
     from tracejit.ops.creation import zeros_like
     return zeros_like(grad)
@@ -247,6 +252,8 @@ def floor_divide(input: Any, other: Any) -> Any:
     >>> tracejit.floor_divide(tracejit.tensor([-7, 7]), 2)
     tensor([-4,  3])
     """
+    if is_number(other) and is_number(input):
+        input = _as_tensor(input)
     if is_number(other) and type(other) is int and other == -1 and _integral(input):
         return neg(input)  # the smallest integer divided by -1 traps on the processor
     return _divided(input, other, floor_divide_float, floor_divide_integer, floor_divide_checked)
@@ -265,6 +272,11 @@ def remainder(input: Any, other: Any) -> Any:
 def fmod(input: Any, other: Any) -> Any:
     """input - other * trunc(input / other); has the sign of `input`."""
     must_be_tensors("fmod", ("input",), (input,))
+    return _rest(input, other)
+
+
+def _rest(input: Any, other: Any) -> Any:
+    """What truncated division leaves; the first may be the number."""
     input, other = promote((input, other))
     must_be_real("\"fmod_cpu\" not implemented for '{}'", (input, other))
     if dtype_among(input, other).category >= FLOATING:
@@ -287,11 +299,13 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     if rounding_mode != "trunc":
         raise RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but "
                            f"found '{rounding_mode}'")
+    if is_number(other) and is_number(input):
+        input = _as_tensor(input)
     input, other = promote((input, other))
     must_be_real("\"div_trunc_cpu\" not implemented for '{}'", (input, other))
     if dtype_among(input, other).category >= FLOATING:
         return apply(div_trunc, (input, other), {})
-    return floor_divide(input - fmod(input, other), other)
+    return floor_divide(input - _rest(input, other), other)
 
 
 div_trunc = Op("div_trunc", "composite", ("input", "other"), infer=elementwise_type(None),

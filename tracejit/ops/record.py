@@ -182,6 +182,15 @@ def install_default(dispatch: Dispatch) -> None:
     _default_dispatch = dispatch
 
 
+def _of_numbers(op: Op, operands: tuple, attributes: dict) -> Any:
+    """Arithmetic of two numbers is a tensor; other elementwise ops want one among the operands."""
+    from tracejit.ops.creation import number_tensor
+
+    if op.name not in ("add", "sub", "mul", "div"):
+        raise TypeError(f"{op.name}(): expected at least one tensor among the operands")
+    return apply(op, (number_tensor(operands[0]), *operands[1:]), attributes)
+
+
 def apply(op: Op, operands: tuple, attributes: dict) -> Any:
     """Run `op`: the first operand whose class has a `dispatch` decides how."""
     for operand in operands:
@@ -189,7 +198,7 @@ def apply(op: Op, operands: tuple, attributes: dict) -> Any:
         if dispatch is not None:
             return dispatch(op, operands, attributes)
     if op.kind == "pointwise":
-        raise TypeError(f"{op.name}(): expected at least one tensor among the operands")
+        return _of_numbers(op, operands, attributes)
     if _default_dispatch is None:
         raise RuntimeError("no executor is installed: import tracejit before calling its ops")
     return _default_dispatch(op, operands, attributes)
