@@ -59,9 +59,9 @@ RECIPES = [
     Mutant(
         "recipes",
         "an int in place of a bool that equals it counts as unchanged",
-        "tracejit/capture/results.py",
-        "    if type(now) is not type(before):\n        return False\n",
-        "",
+        "tracejit/capture/state.py",
+        "    if one is other or type(one) is not type(other):\n",
+        "    if one is other:\n",
         _programs("equal"),
     ),
 ]

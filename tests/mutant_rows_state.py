@@ -76,11 +76,11 @@ NUMBERS = [
     ),
     Mutant(
         "places",
-        "runtime numbers stay where a call left them",
+        "numbers stay in objects that are elsewhere after the call",
         "tracejit/capture/number_places.py",
-        "        if fresh is not now:\n            write(place, fresh, arguments)\n",
-        "",
-        _NUMBERS,
+        "                _set(place, owner, fresh)\n",
+        "                pass\n",
+        _programs("owner_that_is_elsewhere"),
     ),
     Mutant(
         "places",

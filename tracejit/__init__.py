@@ -12,10 +12,7 @@ from math import e, inf, nan, pi
 from typing import Any
 
 from tracejit.version import __version__
-from tracejit.memory import (
-    DeviceUnavailable, device, get_default_device, get_num_threads, set_default_device,
-    set_num_threads,
-)  # fmt: skip
+from tracejit.memory import DeviceUnavailable, device, get_default_device, set_default_device
 from tracejit.ops.types import (
     bfloat16, bool_, can_cast, complex64, complex128, dtype, float16, float32, float64,
     get_default_dtype, int8, int16, int32, int64, promote_types, result_type, set_default_dtype,
@@ -163,8 +160,8 @@ from tracejit.ops import windows as _windows
 from tracejit.ops.unique import bincount, histc, unique, unique_consecutive
 from tracejit import accelerator, autograd, backends, cuda, random
 from tracejit.backends import (
-    are_deterministic_algorithms_enabled, get_float32_matmul_precision,
-    is_deterministic_algorithms_warn_only_enabled, set_float32_matmul_precision,
+    are_deterministic_algorithms_enabled, get_float32_matmul_precision, get_num_threads,
+    is_deterministic_algorithms_warn_only_enabled, set_float32_matmul_precision, set_num_threads,
     use_deterministic_algorithms,
 )  # fmt: skip
 from tracejit.eager import dispatch as _dispatch

@@ -31,6 +31,9 @@ from tests.capture import (
     programs_found,
     programs_found_in_blocks,
     programs_found_in_flow,
+    programs_found_of_numbers,
+    programs_found_of_objects,
+    programs_found_of_tensors,
     programs_functional,
     programs_functions,
     programs_jumps,
@@ -80,7 +83,8 @@ SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
     "mixtures": (programs_mixtures, programs_seams, programs_complex),
     "regions": (programs_trials, programs_region_results, programs_region_numbers,
                 programs_region_sharing, programs_region_layouts),
-    "found": (programs_found, programs_found_in_flow, programs_found_in_blocks),
+    "found": (programs_found, programs_found_in_flow, programs_found_in_blocks,
+              programs_found_of_tensors, programs_found_of_objects, programs_found_of_numbers),
 }
 HEAD = """# Programs that show the same plainly and captured
 

@@ -232,3 +232,25 @@ def test_calls_go_on_after_an_interrupt_at_any_moment(captured):
     finally:
         signal.signal(signal.SIGALRM, before)
     assert hits > (50 if captured == "replayed" else 15)
+
+
+def test_another_thread_computes_with_a_number_that_is_replaced_meanwhile():
+    class Box:
+        n = 2.0
+
+    box, seen = Box(), []
+
+    def other():
+        seen.append(tj.ones(2) * box.n + box.n)
+
+    @tj.script
+    def f(x):
+        box.n += 1
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        return x * box.n
+
+    found = [f(tj.ones(2)).tolist() for _ in range(3)]
+    assert found == [[n, n] for n in (3.0, 4.0, 5.0)]
+    assert [t.tolist() for t in seen] == [[n, n] for n in (6.0, 8.0, 10.0)]

@@ -114,6 +114,20 @@ def kept(outputs: Sequence[Tensor], results: bool = False, first_node: int = 0) 
                 stack.append(x)
 
 
+def records(outputs: Sequence[Tensor], first_node: int) -> Iterator[Saved | SavedOutput]:
+    """What nodes of the call's own have noted of tensors that must not change before a
+    backward."""
+    stack: list[Any] = list(_own(outputs, first_node))
+    while stack:
+        for x in gc.get_referents(stack.pop()):
+            if type(x) is KeptOutside:
+                yield from x.saved(always=True)
+            elif type(x) in (Saved, SavedOutput):
+                yield x
+            elif type(x) in (tuple, list) or hasattr(type(x), "holds_tensors"):
+                stack.append(x)
+
+
 def memory_kept(region: RegionRecorder, outputs: Sequence[Tensor]) -> dict[Memory, set[int]]:
     """The memory that history within a region keeps -> the numbers of the outputs that need it."""
     found: dict[Memory, set[int]] = {}

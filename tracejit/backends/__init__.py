@@ -11,6 +11,7 @@ from typing import Any
 
 from tracejit.backends import cpu, cuda, cudnn, mps  # noqa: F401
 from tracejit.eager.recording import active
+from tracejit.memory import threads
 
 
 # Deterministic algorithms and full precision: what is asked for is only remembered, for there is
@@ -22,9 +23,25 @@ class _Asked:
 
 def _asked() -> type[_Asked]:
     """What was asked for; a replay would neither see nor change it, so there is none."""
-    if active.recorder is not None:
-        active.recorder.need(None, "a switch for how numbers are computed was read or set")
+    _unguarded("a switch for how numbers are computed")
     return _Asked
+
+
+def _unguarded(what: str) -> None:
+    if active.recorder is not None:
+        active.recorder.need(None, f"{what} was read or set")
+
+
+def get_num_threads() -> int:
+    """Threads that a program runs on, the calling one included."""
+    _unguarded("the number of threads")
+    return threads.get_num_threads()
+
+
+def set_num_threads(count: int | None) -> None:
+    """Use `count` threads from the next run on; None: what affinity, quota and the flag allow."""
+    _unguarded("the number of threads")
+    threads.set_num_threads(count)
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:

@@ -210,6 +210,18 @@ def extent(x: Any) -> tuple[int, int]:
     return start + back * x._dtype.itemsize, start + (reach + 1) * x._dtype.itemsize
 
 
+def overlaps_itself(x: Any) -> bool:
+    """Whether elements of a tensor may share memory: where it cannot be ruled out at a glance."""
+    if x._strides is None or 0 in x._shape:
+        return False
+    reach = 0
+    for stride, size in sorted((abs(s), n) for s, n in zip(x._strides, x._shape) if n > 1):
+        if stride <= reach:
+            return True
+        reach += (size - 1) * stride
+    return False
+
+
 class Spans:
     """Which addresses the memory that entered a recording covers; finds what overlaps."""
 

@@ -9,6 +9,7 @@ In: the `State` tree of a recorded call and the tensors (and runtime floats) the
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,11 +20,12 @@ from tracejit.capture.behaviour import behaviour
 from tracejit.capture.number_text import Asked, NumberText, asked_text
 from tracejit.capture.runtime_numbers import Question
 from tracejit.capture.shortcut import Lines, Shortcut, check_text
-from tracejit.capture.state import ABSENT, Place, State, referent, weakly
+from tracejit.capture.state import ABSENT, Place, State, alike, referent, weakly
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.tape import grad_fn_of
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.views import family_of
 from tracejit.memory import devices
 from tracejit.ops import autocast
 from tracejit.ops.types import get_default_dtype
@@ -74,6 +76,7 @@ class Guards:
             "copysign": math.copysign,
             "is_leaf": is_leaf,
             "hooks_of": hooks_of,
+            "made_in_inference": made_in_inference,
         }
         self.variables: dict[int, str] = {}
         self.places: list[Place] = []
@@ -144,6 +147,8 @@ class Guards:
     def _flags(self) -> None:
         grad = is_grad_enabled()
         self._fail(f"active.grad_enabled is not {grad}", None, f"grad mode is {grad}")
+        inference = active.inference
+        self._fail(f"active.inference is not {inference}", None, f"inference mode is {inference}")
         default = self._constant(get_default_dtype())
         self._fail(
             f"default_dtype() is not {default}", None, f"default dtype is {get_default_dtype()}"
@@ -198,6 +203,8 @@ class Guards:
         if place.how == "cell":
             return f"{self._constant(place.key)}.cell_contents"
         parent = self._place(place.parent)  # type: ignore[arg-type]
+        if place.how == "key":
+            return f"{self._constant(referent)}({self._constant(place.key)})"
         if place.how == "attr":
             return f"{parent}.__dict__.get({place.key!r}, ABSENT)"
         if place.how == "type":
@@ -267,11 +274,12 @@ class Guards:
                 place,
                 f"{type(value).__name__} of {place.length}",
             )
-            if kind == "mapping" and all(type(k) in (int, str, bool) for k in place.keys):
-                keys = self._constant(place.keys)
-                self._fail(f"tuple({name}) != {keys}", place, f"keys {list(place.keys)}")
+            if kind == "mapping":
+                self._keys(place, name)
         elif kind == "set":
-            self._fail(f"{name} != {self._constant(place.keys)}", place, f"set {set(place.keys)}")
+            cls, known = self._constant(type(value)), self._constant(tuple(value))
+            differ = f"not {self._constant(holds)}({name}, {known})"
+            self._fail(f"type({name}) is not {cls} or {differ}", place, f"set {set(place.keys)}")
         elif kind == "same":
             other = self._place(place.first)  # type: ignore[arg-type]
             self._fail(f"{name} is not {other}", place, f"the same object as {place.first.text}")  # type: ignore[union-attr]
@@ -298,6 +306,16 @@ class Guards:
                 f"{kind} {getattr(value, '__name__', value)!s}",
             )
 
+    def _keys(self, place: Place, name: str) -> None:
+        """The keys of a mapping, in order."""
+        if all(type(k) is str for k in place.keys):
+            what = f"keys {list(place.keys)}"
+            self._fail(f"tuple({name}) != {self._constant(place.keys)}", place, what)
+            return
+        known = self._constant(tuple(map(weakly, place.keys)))
+        what = f"{len(place.keys)} keys in their order"
+        self._fail(f"not {self._constant(holds)}({name}, {known})", place, what)
+
     def _primitive(self, place: Place, name: str, value: Any) -> None:
         constant = self._constant(value)
         if type(value) in (int, float):
@@ -309,6 +327,8 @@ class Guards:
         differs = f"{name} is not {constant} and (type({name}) is not {cls} or {name} != {constant}"
         if isinstance(value, (float, np.floating)) and value == 0.0:
             differs += f" or copysign(1.0, {name}) != {math.copysign(1.0, value)}"
+        elif isinstance(value, (complex, range)):
+            differs += f" or repr({name}) != {repr(value)!r}"
         self._fail(differs + ")", place, f"== {value!r}")
 
     def _tensor(self, place: Place, name: str, value: Tensor) -> None:
@@ -325,6 +345,13 @@ class Guards:
             kind_text(value),
         )
         if id(value) in self.lifted:
+            frozen = made_in_inference(value)
+            self._fail(
+                f"{name}._view is None or not made_in_inference({name})" if frozen
+                else f"{name}._view is not None and made_in_inference({name})",
+                place,
+                "made in inference mode" if frozen else "not made in inference mode",
+            )
             contiguous = value._strides is None
             self._fail(
                 f"({name}._strides is None) is not {contiguous}",
@@ -375,6 +402,11 @@ def hooks_of(tensor: Tensor) -> tuple:
     return () if hooks is None else (*hooks.before.values(), *hooks.accumulated.values())
 
 
+def made_in_inference(tensor: Tensor) -> bool:
+    """Whether autograd refuses to have anything to do with this tensor."""
+    return tensor._view is not None and family_of(tensor).inference
+
+
 def is_leaf(tensor: Tensor) -> bool:
     """Whether nothing made this tensor on the tape."""
     return grad_fn_of(tensor) is None
@@ -385,6 +417,14 @@ def _class_reader(cls: type, name: str) -> Any:
         if name in c.__dict__:
             return c.__dict__[name]
     return ABSENT
+
+
+def holds(container: Iterable[Any], known: tuple) -> bool:
+    """Whether a container has these elements in this order; objects by weak reference."""
+    found = tuple(container)
+    return len(found) == len(known) and all(
+        x is k() if type(k) is weakref.ref else alike(x, k) for x, k in zip(found, known)
+    )
 
 
 def current(place: Place, arguments: tuple) -> Any:

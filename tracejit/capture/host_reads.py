@@ -97,7 +97,7 @@ class Pending:
 class PendingNumber(Pending):
     """A number read from a tensor, or computed from such numbers."""
 
-    dtype: Any
+    element_type: Any
 
     @property
     def numbers(self) -> Any:
@@ -362,7 +362,7 @@ def _in_graph(number: PendingNumber, recorder: Any) -> Any:
 
 def of_array_of(number: PendingNumber) -> Tensor:
     """A known number as a rank-0 tensor of its width."""
-    return of_array(number.dtype.numpy.type(number.known).reshape(()))
+    return of_array(number.element_type.numpy.type(number.known).reshape(()))
 
 
 def _node_of(x: Any, recorder: Any) -> Any:
@@ -370,7 +370,7 @@ def _node_of(x: Any, recorder: Any) -> Any:
         value = recorder.traced(x.operands[0]).read()
         if len(value.type.shape):
             value = recorder.graph.append(REGISTRY["reshape"], (value,), {"shape": ()})
-        return _weak(recorder, value, x.dtype)
+        return _weak(recorder, value, x.element_type)
     name = _IN_GRAPH.get(x.op)
     if name is None or type(x) is not PendingFloat:
         return None

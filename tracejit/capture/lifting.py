@@ -1,8 +1,8 @@
 """Tensors of the caller become inputs of the graph, with symbols for their sizes and strides.
 
 In: a concrete tensor that recorded code uses for the first time. Out: its `Traced` state; tensors
-over the same place are one input, and memory that overlaps otherwise is known to be entangled.
-Called by the recorder.
+over the same place are one input, unless gradients tell them apart, and memory that overlaps
+otherwise is known to be entangled. Called by the recorder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def lift(recorder: Recorder, tensor: Any) -> Traced:
     storage = tensor._storage
     place = (id(storage), tensor._offset, tensor._shape, tensor._strides, tensor._dtype)
     known = recorder.by_place.get(place)
-    if known is not None:
+    if known is not None and not (tensor._requires_grad or known.memory.owner._requires_grad):
         traced = Traced(recorder, known.memory)
         traced._value, traced._generation = known.memory.value, known.memory.generation
         recorder.lifted[id(tensor)] = Lifted(tensor, known.memory.input, traced)

@@ -14,6 +14,7 @@ import gc
 import sys
 import weakref
 from collections.abc import Iterable
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
@@ -28,6 +29,7 @@ from tracejit.capture.watch import Names, names_of
 _NUMBERS = (int, float)
 _CACHED = functools._lru_cache_wrapper
 _ASKED = ("__index__", "__hash__", "__int__", "__float__", "__len__", "__bool__", "__complex__")
+_SUSPENDED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 _CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "__setstate__")
 _methods: weakref.WeakKeyDictionary[type, frozenset[Names]] = weakref.WeakKeyDictionary()
 
@@ -163,10 +165,24 @@ def put_plain(places: Iterable[Place], arguments: tuple) -> None:
     """Plain numbers at these places, instead of runtime scalars and sizes."""
     seen: set[int] = set()
     for place in places:
+        if place.parent is not None and place.parent.value is not None:
+            owner = place.parent.value  # which may be elsewhere by now
+            now = place.read(owner)
+            if (fresh := plain(now, seen)) is not now:
+                _set(place, owner, fresh)
         now = found_at(place, arguments)
-        fresh = plain(now, seen)
-        if fresh is not now:
+        if (fresh := plain(now, seen)) is not now:
             write(place, fresh, arguments)
+
+
+def plain_exception(error: BaseException | None) -> None:
+    """Plain numbers in what an exception holds, and in those it came from."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        error.args = plain(error.args)
+        plain(error.__dict__)
+        error = error.__cause__ or error.__context__
 
 
 def _holds_numbers(cache: Any) -> bool:
@@ -180,6 +196,12 @@ def _holds_numbers(cache: Any) -> bool:
             seen.add(id(x))
             todo += gc.get_referents(x)
     return False
+
+
+def suspends(function: Any) -> bool:
+    """Whether a call only begins to run the function: the rest comes when the recording is over."""
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return code is not None and bool(code.co_flags & _SUSPENDED)
 
 
 def asks_for_types(function: Any) -> bool:

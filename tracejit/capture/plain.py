@@ -7,11 +7,13 @@ call ends, by `number_places` and the jit.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
-from types import CellType, MemberDescriptorType
+from types import CellType, FunctionType, MemberDescriptorType
 from typing import Any
 
 from tracejit.capture.host_reads import Pending
@@ -60,30 +62,35 @@ def replaced(value: Any, fresh: Leaf, seen: set[int]) -> Any:
         _fill_dict(value, fresh, seen)
     elif issubclass(kind, set):
         for x in [x for x in value if replaced(x, fresh, seen) is not x]:
-            value.discard(x)
-            value.add(replaced(x, fresh, seen))
+            set.discard(value, x)
+            set.add(value, replaced(x, fresh, seen))
     elif issubclass(kind, _FIXED):
         return _made_anew(value, fresh, seen)
     else:
-        for k, v in enumerate(value):
+        filled: Any = list if issubclass(kind, list) else deque
+        for k, v in enumerate(filled.__iter__(value)):
             if (new := replaced(v, fresh, seen)) is not v:
-                value[k] = new
+                filled.__setitem__(value, k, new)
     return value
 
 
 def _made_anew(value: Any, fresh: Leaf, seen: set[int]) -> Any:
-    before = list(value)
+    """Without the constructor, which may want something else."""
+    fixed: Any = tuple if isinstance(value, tuple) else frozenset
+    before = list(fixed.__iter__(value))
     parts = [replaced(v, fresh, seen) for v in before]
     if all(a is b for a, b in zip(parts, before)):
         return value
-    kind = type(value)
-    return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
+    made = fixed.__new__(type(value), parts)
+    if getattr(value, "__dict__", None):
+        made.__dict__.update(value.__dict__)
+    return made
 
 
 def _fill_dict(value: dict, fresh: Leaf, seen: set[int]) -> None:
     kind: Any = OrderedDict if isinstance(value, OrderedDict) else dict
     # A copy: looking at what a dict holds may run code that fills it, as imports fill sys.modules.
-    held = list(value.items())
+    held = list(kind.items(value))
     items = [(k, v, replaced(k, fresh, seen), replaced(v, fresh, seen)) for k, v in held]
     if any(key is not k for k, _, key, _ in items):
         kind.clear(value)  # the order of the keys stays
@@ -116,6 +123,11 @@ def _tidy(holder: Any) -> None:
         plain(holder)
     elif kind is CellType:
         holder.cell_contents = plain(holder.cell_contents)
+    elif kind is FunctionType:
+        holder.__defaults__ = plain(holder.__defaults__)
+    elif kind is functools.partial:
+        held = holder.func, plain(holder.args), holder.keywords, holder.__dict__
+        holder.__setstate__(held)
     elif type(getattr(holder, "__dict__", None)) is dict:
         plain(holder.__dict__)
     elif kind is not slice and not kind.__module__.startswith("tracejit."):
@@ -124,4 +136,5 @@ def _tidy(holder: Any) -> None:
             if type(slot) is MemberDescriptorType and hasattr(holder, slot.__name__):
                 now = slot.__get__(holder)
                 if (fresh := plain(now)) is not now:
-                    slot.__set__(holder, fresh)
+                    with contextlib.suppress(AttributeError, TypeError):  # it is fixed
+                        slot.__set__(holder, fresh)

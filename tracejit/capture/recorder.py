@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 
 from tracejit.capture import host_reads, segment_end, value_checks
-from tracejit.capture.aliasing import UNKNOWN, Memory, Spans, Traced, Writes
+from tracejit.capture.aliasing import (
+    UNKNOWN,
+    Memory,
+    Spans,
+    Traced,
+    Writes,
+    overlaps_itself,
+)
 from tracejit.capture.breaks import Break, CaptureError, Refused, leaked
 from tracejit.capture.lifting import lift
 from tracejit.capture.location import is_asked_by_user, user_location
@@ -74,6 +81,7 @@ class Recorder:
         self.breaks: list[Break] = []
         self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
         self.grads_known: dict[int, Tensor] = {}
+        self.grads_set: dict[int, Tensor] = {}  # the caller's tensors
         self.constants: dict[int, Tensor] = {}
         self.refresh: Callable[[Any], None] = lambda container: (
             None
@@ -256,7 +264,9 @@ class Recorder:
         """Whether a write reaches other elements of this memory, or of what may be the same."""
         memories = [traced.memory, *(other for other, _ in self.sharing.partners(traced.memory))]
         return any(op.name == "expand" for op, _, _ in traced.views) or any(
-            m.entangled or self.repeats(m) for m in memories)
+            m.entangled or self.repeats(m) or m.owner is not None and overlaps_itself(m.owner)
+            for m in memories
+        )
 
     def repeats(self, memory: Memory) -> bool:
         """Whether elements share memory; other strides need another program."""
@@ -424,6 +434,16 @@ class Recorder:
     def grad_written(self, tensor: Tensor) -> None:
         """From here on the gradient is the program's own."""
         self.grads_known.setdefault(id(tensor), tensor)
+        if tensor._traced is None:
+            self.grads_set[id(tensor)] = tensor
+
+    def history_written(self, tensor: Tensor) -> None:
+        """requires_grad, the history or hooks of a tensor are about to change."""
+
+    def same_place(self, one: Tensor, other: Tensor) -> bool:
+        """Whether two tensors look at one memory in the same way."""
+        a, b = self.traced(one), self.traced(other)
+        return a.memory is b.memory and (a.views is b.views or not a.views and not b.views)
 
     def constant(self, tensor: Tensor) -> Tensor:
         """A tensor just made from Python data: each run works on a fresh copy of it."""
@@ -479,9 +499,7 @@ class Recorder:
         """What each graph input stands for: a tensor, a Generator, a RuntimeNumber."""
         found: dict[Value, Any] = {}
         for item in self.lifted.values():
-            known = found.setdefault(item.value, item.tensor)
-            if known is not item.tensor and item.tensor._requires_grad:  # gradients go to it
-                found[item.value] = item.tensor
+            found.setdefault(item.value, item.tensor)
         for number, value in self.scalars:
             found[value] = number
         for draws in self.generators.values():

@@ -204,6 +204,10 @@ class RegionRecorder(Recorder):
         if tensor._traced is None or tensor._traced.recorder is not self:
             raise Refused("the gradient of a tensor made outside is changed")
 
+    def history_written(self, tensor: Tensor) -> None:
+        if tensor._traced is None or tensor._traced.recorder is not self:
+            raise Refused("requires_grad, the history or hooks of a tensor made outside change")
+
     def applies(self, node: Any) -> None:
         if node.sequence < self.first_node:
             raise Refused("backward() runs through history made outside")
@@ -272,7 +276,7 @@ class RegionRecorder(Recorder):
         """Raises Refused where a tensor made outside got another history or gradient here."""
         for item in self.lifted.values():
             tensor = item.tensor
-            grad, requires, node = item.before
+            grad, (requires, *_) = item.before
             if tensor._grad is not grad or tensor._requires_grad is not requires:
                 tensor._grad, tensor._requires_grad = grad, requires
                 raise Refused("requires_grad or a gradient of a tensor made outside is changed")

@@ -21,7 +21,7 @@ from tracejit.capture.plain import plain
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.sinks import appending
-from tracejit.capture.state import PRIMITIVE, Place, State
+from tracejit.capture.state import PRIMITIVE, Place, State, alike
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size, evaluate
 
@@ -139,6 +139,8 @@ class Recipes:
                     "a tensor made outside the recorded call, found nowhere, is returned or stored"
                 )
             return self.before(place)
+        if tensor.__dict__:
+            raise Unmodelled("a tensor with attributes of its own is returned or stored")
         number = self.positions.setdefault(id(tensor), len(self.tensors))
         if number == len(self.tensors):
             self.tensors.append(tensor)
@@ -213,7 +215,7 @@ def _unchanged(place: Place, now: Any, held: dict[int, RuntimeNumber]) -> bool:
     before, number = place.value, held.get(id(place))
     if number is not None and (now is number or now is number.original):
         return True
-    if number is None and (now is before or place.kind == "primitive" and _equal(now, before)):
+    if number is None and (now is before or place.kind == "primitive" and alike(now, before)):
         return True
     return (
         place.how in ("self", "func")
@@ -221,15 +223,6 @@ def _unchanged(place: Place, now: Any, held: dict[int, RuntimeNumber]) -> bool:
         and place.parent is not None
         and (place.parent.kind in ("sequence", "mapping"))
     )  # containers are refilled whole
-
-
-def _equal(now: Any, before: Any) -> bool:
-    """Whether nobody can tell two plain values apart."""
-    if type(now) is not type(before):
-        return False
-    if isinstance(now, float) and (now == 0.0 or now != now):
-        return repr(now) == repr(before)
-    return bool(now == before)
 
 
 def _contents_changed(place: Place, now: Any, held: dict[int, RuntimeNumber]) -> bool:
@@ -252,7 +245,7 @@ def _contents_changed(place: Place, now: Any, held: dict[int, RuntimeNumber]) ->
             if new is not number and new is not number.original:
                 return True
         elif new is not child.value and not (
-            isinstance(new, PRIMITIVE) and _equal(new, child.value)
+            isinstance(new, PRIMITIVE) and alike(new, child.value)
         ):
             return True
     return False

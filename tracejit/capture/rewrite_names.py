@@ -21,7 +21,7 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 INLINED = (ast.ListComp, ast.SetComp, ast.DictComp) if sys.version_info >= (3, 12) else ()
 SUSPENDS = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
 # Functions that look at the names of the frame that calls them.
-FRAME_READERS = {"locals", "exec", "eval", "_getframe", "currentframe"}
+FRAME_READERS = {"locals", "globals", "exec", "eval", "_getframe", "currentframe"}
 FRAME_READERS_WITHOUT_ARGUMENTS = {"vars", "dir"}
 
 

@@ -40,7 +40,7 @@ class RuntimeNumber:
     shape: tuple = ()
     is_weak = True  # promotes like a Python number
     on_host = True  # a replay computes it in Python, before the program runs
-    dtype: Any = None
+    element_type: Any = None
     kind: type = object
 
     def __init_subclass__(cls) -> None:
@@ -62,6 +62,11 @@ class RuntimeNumber:
     @property  # type: ignore[misc]
     def __class__(self):
         return self.kind
+
+    @property
+    def dtype(self) -> Any:
+        """None where nobody records, as in another thread: ops take it for a Python number."""
+        return None if active.recorder is None else self.element_type
 
     @property
     def name(self) -> str:
@@ -95,7 +100,7 @@ class RuntimeNumber:
         if self.value is None or self.value.graph is not recorder.graph:
             if self.kind is int and not self.numbers.fits(self):
                 return coerce(self.concrete(), int64)
-            self.value = recorder.graph.input(TensorType(self.dtype, ()), source=self.name)
+            self.value = recorder.graph.input(TensorType(self.element_type, ()), source=self.name)
             self.value.is_weak = True
             recorder.scalars.append((self, self.value))
         return self.value
@@ -193,13 +198,13 @@ class RuntimeNumber:
 class RuntimeFloat(RuntimeNumber):
     """A Python float known only when the program runs."""
 
-    dtype, kind = float64, float
+    element_type, kind = float64, float
 
 
 class RuntimeInt(RuntimeNumber):
     """A Python int known only when the program runs."""
 
-    dtype, kind = int64, int
+    element_type, kind = int64, int
 
     def __index__(self) -> int:
         return self.concrete()

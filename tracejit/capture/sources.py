@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from tracejit.capture.aliasing import Traced
 from tracejit.capture.scalars import RuntimeNumber
+from tracejit.eager.hooks import retains_grad
 from tracejit.eager.tape import grad_fn_of
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Value
@@ -50,8 +51,12 @@ class Draws:
 
 
 def tensor_history(tensor: Tensor) -> tuple:
-    """What of a tensor, beside its memory, a call may change."""
-    return (tensor._grad, tensor._requires_grad, grad_fn_of(tensor))
+    """What of a tensor, beside its memory, a call may change: its gradient, and the rest."""
+    node, hooks = grad_fn_of(tensor), tensor._hooks
+    called: list = [] if hooks is None else [*hooks.before.items(), *hooks.accumulated.items()]
+    if node is not None and node.extras is not None:
+        called += node.extras.tensor_hooks.items()
+    return tensor._grad, (tensor._requires_grad, node, retains_grad(tensor), *called)
 
 
 class NumberSource(NamedTuple):

@@ -13,10 +13,12 @@ import enum
 import functools
 import operator
 import weakref
-from collections.abc import Callable, Iterator
+from collections import defaultdict, namedtuple
+from collections.abc import Callable, Iterable, Iterator
 from types import (
     BuiltinFunctionType,
     CellType,
+    DynamicClassAttribute,
     FunctionType,
     MappingProxyType,
     MemberDescriptorType,
@@ -29,6 +31,7 @@ import numpy as np
 
 from tracejit.capture.behaviour import behaviour, code_in_class, may_change
 from tracejit.capture.location import is_own, is_published
+from tracejit.capture.sources import tensor_history
 from tracejit.capture.watch import Names
 from tracejit.eager.tensor import Tensor
 from tracejit.memory.devices import device
@@ -54,6 +57,7 @@ _IDENTITY = (
     BuiltinFunctionType, type(NotImplemented), type, staticmethod, classmethod, property,
     operator.attrgetter, operator.itemgetter, np.dtype, np.ufunc, type(np.mean), Op,
 )  # fmt: skip
+_TOLD_BY_TEXT = (float, complex, range, np.inexact)  # some that differ are equal
 MODULE_TABLES = (
     "forward",
     "_parameters",
@@ -73,8 +77,8 @@ ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
 
 class Place:
     """Where an object is found: `how` from its parent (`attr`, `item`, `type`, `cell`, `global`,
-    `argument`, `self`,
-    `func`), and what was there."""
+    `argument`, `key`,
+    `self`, `func`), and what was there."""
 
     __slots__ = (
         "parent",
@@ -94,7 +98,7 @@ class Place:
         self.parent, self.how, self.key, self.value, self.text = parent, how, key, value, text
         self.kind = kind_of(value)
         self.length = 0  # of a container
-        self.keys: Any = ()  # of a mapping, in order; of a set
+        self.keys: Any = ()  # of a mapping, in order; of a set; a tensor's gradient and history
         self.children: dict[tuple, Place] = {}
         self.container: Any = None  # the globals dict
         self.first: Place | None = None  # where the same object was found before
@@ -105,6 +109,8 @@ class Place:
     def read(self, parent: Any) -> Any:
         """What is there now, given the object at the parent place."""
         try:
+            if self.how == "key":
+                return referent(self.key)
             if type(self.key) is weakref.ref:
                 return parent[referent(self.key)]
             if self.how == "attr":
@@ -155,6 +161,19 @@ def kind_of(value: Any) -> str:
     if isinstance(value, functools.partial):
         return "partial"
     return "object" if _is_plain_object(value) else "opaque"
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether nobody can tell two plain values apart.
+
+    >>> alike((1, 0.0), (1, 0.0)), alike(0.0, -0.0), alike(1, True), alike(range(0), range(5, 5))
+    (True, False, False, False)
+    """
+    if one is other or type(one) is not type(other):
+        return one is other
+    if type(one) is tuple:
+        return len(one) == len(other) and all(map(alike, one, other))
+    return repr(one) == repr(other) if isinstance(one, _TOLD_BY_TEXT) else bool(one == other)
 
 
 def weakly(key: Any) -> Any:
@@ -248,7 +267,7 @@ class State:
             return
         self.names |= code.attributes
         for place in list(self.places):
-            if place.kind in _WITH_ATTRIBUTES and place is self.by_id.get(id(place.value)):
+            if _has_attributes(place) and place is self.by_id.get(id(place.value)):
                 self._attributes(place, place.value, None if widened else new)
 
     def objects(self) -> list[Place]:
@@ -257,7 +276,7 @@ class State:
 
     def _visit(self, place: Place) -> None:
         value, kind = place.value, place.kind
-        if kind in ("primitive", "absent"):
+        if kind == "absent" or kind == "primitive" and not _has_attributes(place):
             self.places.append(place)
             return
         known = self.by_id.get(id(value))
@@ -286,10 +305,19 @@ class State:
             # A copy: a look at what it holds may import, which fills sys.modules.
             self._elements(place, list(value.items()), len(value))
             place.keys = tuple(value)
+            for key in place.keys:
+                if kind_of(key) == "object":  # guarded to be the same, so its attributes are left
+                    text = f"a key of {place.text}"
+                    self._child(place, "key", weakly(key), key, text)
+            if isinstance(value, defaultdict):
+                self._child(place, "slot", "default_factory", value.default_factory,
+                            f"{place.text}.default_factory")
         elif kind == "set":
             place.keys = frozenset(value)
             if not all(isinstance(v, PRIMITIVE) for v in value):
                 self.unmodelled(place.text, "a set of objects is read")
+        if kind in _OF_SUBCLASSES and _has_attributes(place):
+            self._attributes(place, value, None)
         elif kind == "method":
             self._child(place, "self", None, value.__self__, place.text + ".__self__")
             self._child(place, "func", None, value.__func__, place.text)
@@ -303,6 +331,8 @@ class State:
         elif kind == "identity" and isinstance(value, type):
             self._attributes(place, value, None)
         elif kind in ("object", "module", "tensor"):
+            if kind == "tensor":
+                place.keys = tensor_history(value)
             self._attributes(place, value, None)
         elif kind == "opaque":
             self.unmodelled(
@@ -325,11 +355,7 @@ class State:
             own = {}
         module = str(type(value).__module__)
         if place.kind == "tensor":
-            for name in sorted(
-                (set(own) if self.everything else self.names if only is None else set(only))
-                & set(own)
-            ):
-                self._child(place, "attr", name, own[name], f"{place.text}.{name}")
+            self._of_tensor(place, value, self.names if only is None else only)
             return
         if module.startswith("tracejit.") and not module.startswith(_USERS_STATE):
             if isinstance(
@@ -341,9 +367,9 @@ class State:
         names = self.names | set(own) if widened else self.names
         if only is not None and not self.everything:
             names = set(only)
-        if only is None and hasattr(value, "_parameters"):
+        if only is None and "_parameters" in own:
             names = set(names) | set(MODULE_TABLES)
-        if only is None and module == _READ_WHOLE:
+        if only is None and (module == _READ_WHOLE or isinstance(value, enum.Enum)):
             names = set(names) | set(own)
         text = place.text
         for name in sorted(names):
@@ -356,6 +382,14 @@ class State:
             if place.kind in ("module", "function"):
                 continue
             self._class_level(place, value, name, own)
+
+    def _of_tensor(self, place: Place, tensor: Tensor, names: Iterable[str]) -> None:
+        """Attributes that the user gave a tensor, and those that code may miss."""
+        own, cls = tensor.__dict__, type(tensor)
+        may = [n for n in names if n in self.stored or self._may_miss(n, cls)]
+        wanted = {n for n in names if n in own} | {n for n in may if not hasattr(cls, n)}
+        for name in sorted(wanted | set(own) if self.everything else wanted):
+            self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
 
     def _class_level(self, place: Place, value: Any, name: str, own: Any) -> None:
         if isinstance(value, type):
@@ -397,7 +431,8 @@ class State:
         if self.doubtful or name in self.uncertain:
             return True
         answers = getattr(cls, "__getattr__", None)  # that of modules looks in their tables
-        return type(answers) is FunctionType and not is_own(answers.__code__)
+        code = getattr(answers, "__code__", None)
+        return answers is not None and (code is None or not is_own(code))
 
     def _child(self, parent: Place, how: str, key: Any, value: Any, text: str) -> None:
         identity = (how, key if isinstance(key, PRIMITIVE) else id(key))
@@ -468,7 +503,7 @@ class State:
         for place in (*self.places, *self.roots.values()):
             if place.how != "constant":
                 place.value = None
-            if place.kind == "mapping":
+            if place.kind in ("mapping", "tensor"):
                 place.keys = ()
             if place.how == "item":
                 place.key = weakly(place.key)
@@ -491,8 +526,20 @@ _USERS_STATE = tuple(
 )
 # Of whose objects methods of ours, which mention no names, read all.
 _READ_WHOLE = "tracejit.sparse"
-_QUIET = (type(object.__init__), type(object.__new__), type(int.real), type(str.join))
+_QUIET = (
+    type(object.__init__), type(object.__new__), type(int.real), type(str.join),
+    DynamicClassAttribute, type(vars(namedtuple("Fields", "one"))["one"]),
+)  # fmt: skip
 _WITH_ATTRIBUTES = ("object", "module", "identity", "tensor", "function")
+_OF_SUBCLASSES = ("primitive", "sequence", "mapping", "set")  # have attributes if the user's
+
+
+def _has_attributes(place: Place) -> bool:
+    """Whether an object's attributes are looked at."""
+    if place.kind not in _OF_SUBCLASSES:
+        return place.kind in _WITH_ATTRIBUTES
+    cls = type(place.value)
+    return may_change(cls) and not str(cls.__module__).startswith("tracejit")
 
 
 def _key_text(key: Any) -> str:

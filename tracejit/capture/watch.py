@@ -40,7 +40,8 @@ _LIBRARY = (
     PACKAGE + "optim",
     PACKAGE + "utils",
 )  # own code that reads the user's state like user code does
-_RUNTIME = PACKAGE + "capture/control.py"  # does what the user's code says
+# These do what the user's code says.
+_RUNTIME = (PACKAGE + "capture/control.py", PACKAGE + "capture/host_effects.py")
 _UNWATCHED = (
     PACKAGE + "distributions/instances.py",
     PACKAGE + "distributions/validation.py",
@@ -131,6 +132,7 @@ class Names:
     uncertain: frozenset[str]  # attributes that it asks for in ways that allow them to be missing
     doubtful: bool  # it handles that an attribute is missing, here or in what it calls
     keys: frozenset[str]  # entries that code of the user's may read: "": any
+    imported: frozenset[tuple[int, str]]  # (leading dots, name) of modules
 
 
 _names: dict[CodeType, Names] = {}
@@ -151,7 +153,8 @@ def _scan(code: CodeType) -> Names:
     rebound: set[str] = set()
     subscripts: set[Any] = set()
     identities = False
-    before = None  # the instruction
+    before = level = None  # the instructions before
+    imported: set[tuple[int, str]] = set()
     uncertain: set[str] = set()
     by_position = False  # a class pattern takes the class's `__match_args__`
     reading = False  # a number that may change: read_number(container, literal)
@@ -162,7 +165,9 @@ def _scan(code: CodeType) -> Names:
         if instruction.opname == "MATCH_CLASS" and before is not None:
             uncertain |= set(before.argval)  # the attributes that a class pattern names
             by_position |= bool(instruction.arg)
-        before = instruction
+        if instruction.opname == "IMPORT_NAME" and level is not None:
+            imported.add((level.argval, instruction.argval))
+        level, before = before, instruction
         if reading and instruction.opname == "LOAD_CONST":
             subscripts.add(instruction.argval)
             reading = False
@@ -205,6 +210,7 @@ def _scan(code: CodeType) -> Names:
             uncertain |= inner.uncertain
             doubtful |= inner.doubtful
             keys |= inner.keys
+            imported |= inner.imported
     return Names(
         frozenset(attributes),
         frozenset(stored),
@@ -217,6 +223,7 @@ def _scan(code: CodeType) -> Names:
         frozenset(uncertain),
         doubtful,
         frozenset(keys),
+        frozenset(imported),
     )
 
 
@@ -234,10 +241,11 @@ _silent: dict[int, CodeType] = {}
 
 
 def is_watched(code: CodeType) -> bool:
-    """User code, and tracejit's layers, optimizers and datasets, which read the user's state."""
-    if not is_own(code):
-        return True
+    """User code, and what reads the user's state: methods that Python made for dataclasses,
+    tracejit's layers, optimizers and datasets."""
     name = code.co_filename
+    if not is_own(code) or name == "<string>":
+        return True
     return name.startswith(_LIBRARY) and not name.startswith(_UNWATCHED)
 
 
@@ -317,7 +325,7 @@ class Watcher:
         elif (
             caller is not None
             and not _is_the_users(caller.f_code)
-            and caller.f_code.co_filename != _RUNTIME
+            and caller.f_code.co_filename not in _RUNTIME
             and code.co_filename.startswith(_INSTALLED)
         ):
             self.inside = frame

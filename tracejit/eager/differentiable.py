@@ -70,6 +70,7 @@ class Differentiable(TensorState):
             raise RuntimeError(NOT_FLOATING)
         if self._view is not None and family_of(self).inference and not active.inference:
             raise RuntimeError(INFERENCE)
+        hooks.announce(self)
         self._requires_grad = bool(requires_grad)
         return self
 
@@ -116,6 +117,8 @@ class Differentiable(TensorState):
 
     @property
     def retains_grad(self) -> bool:
+        if active.recorder is not None and self._traced is None:
+            active.recorder.need(self, "retains_grad of a tensor made outside is read")
         return hooks.retains_grad(self)
 
     def detach(self) -> Any:
@@ -139,6 +142,7 @@ class Differentiable(TensorState):
                                "gradients.")
         if active.recorder is not None and active.recorder.severed(self) is not self:
             raise NotImplementedError("detach_() of a tensor that is mapped over; use detach()")
+        hooks.announce(self)
         self._node, self._output_nr, self._requires_grad = None, 0, False
         if self._view is not None:
             self._view.generation += 1

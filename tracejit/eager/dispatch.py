@@ -16,7 +16,7 @@ from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState, make, of_array, of_result
 from tracejit.eager.tape import attach, attach_view, refresh
 from tracejit.eager.transfer import TO_DEVICE
-from tracejit.eager.views import Family
+from tracejit.eager.views import Family, family_of
 from tracejit.memory import CPU, address, array_module
 from tracejit.ops.record import Op, install_default
 from tracejit.ops.shapes import check_numel, check_storage
@@ -34,11 +34,11 @@ def dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
     recorder = active.recorder
     run = _run if recorder is None else recorder.run
     result = run(op, operands, attributes)
-    if active.inference:
+    views = op.views and is_view(result, operands[0])
+    if active.inference and (not views or _made_in_inference(operands[0])):
         for t in result if type(result) is tuple else (result,):
             t._view = INFERENCE
         return result
-    views = op.views and is_view(result, operands[0])
     if op.rules and (active.grad_enabled or views):
         needs = False
         for x in operands:
@@ -52,6 +52,10 @@ def dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
     if views:
         attach_view(op, operands[0], operands[1:], attributes, result)
     return result
+
+
+def _made_in_inference(x: TensorState) -> bool:
+    return x._view is not None and family_of(x).inference
 
 
 def is_view(result: Any, source: TensorState) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.eager.nodes import RemovableHandle, grad_fn_of
+from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState
 
 
@@ -33,10 +34,17 @@ def hooks_of(x: TensorState) -> TensorHooks:
     return x._hooks
 
 
+def announce(x: TensorState) -> None:
+    """Autograd's view of x is about to change."""
+    if active.recorder is not None:
+        active.recorder.history_written(x)
+
+
 def register_hook(x: TensorState, hook: Callable[[Any], Any]) -> RemovableHandle:
     """Call `hook(grad)` when the gradient of x is known; what it returns replaces the gradient."""
     if not x.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    announce(x)
     node = grad_fn_of(x)
     if node is None:
         return RemovableHandle(hooks_of(x).before, hook)
@@ -53,6 +61,7 @@ def register_post_accumulate_grad_hook(x: TensorState,
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if grad_fn_of(x) is not None:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    announce(x)
     return RemovableHandle(hooks_of(x).accumulated, hook)
 
 
@@ -62,6 +71,7 @@ def retain_grad(x: TensorState) -> None:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     node = grad_fn_of(x)
     if node is not None:
+        announce(x)
         node.extra().retained[x._output_nr] = weakref.ref(x)
 
 

@@ -75,7 +75,11 @@ class Metadata(TensorState):
     shape = property(public_shape)
     dtype = property(attrgetter("_dtype"))
     device = property(attrgetter("_device"))
-    output_nr = property(attrgetter("_output_nr"))
+
+    @property
+    def output_nr(self) -> int:
+        self._told("output_nr")
+        return self._output_nr
 
     @property
     def ndim(self) -> int:
@@ -106,14 +110,17 @@ class Metadata(TensorState):
 
     @property
     def _version(self) -> int:
+        self._told("_version")
         return version_of(self)
 
     @property
     def _base(self) -> Any:
         """The tensor that this one is a differentiable view of, or None."""
+        self._told("_base")
         return chain_of(self)[0] if type(self._view) is View else None
 
     def _is_view(self) -> bool:
+        self._told("_is_view()")
         return type(self._view) is View
 
     def size(self, dim: int | None = None) -> Any:
@@ -179,6 +186,7 @@ class Metadata(TensorState):
 
     def is_inference(self) -> bool:
         """Whether the tensor was made in inference mode."""
+        self._told("is_inference()")
         return self._view is not None and family_of(self).inference
 
     def is_same_size(self, other: Any) -> bool:
@@ -193,6 +201,11 @@ class Metadata(TensorState):
         """Elements are about to be read: a recorder must run what it holds."""
         if active.recorder is not None:
             active.recorder.need(self, reason)
+
+    def _told(self, what: str) -> None:
+        """What no guard looks at is read: of the caller's tensors it may differ in another call."""
+        if active.recorder is not None and self._traced is None:
+            active.recorder.need(self, f"{what} of a tensor made outside is read")
 
     def __len__(self) -> Any:
         shape = shape_of(self)

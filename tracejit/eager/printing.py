@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.eager.interchange import wide
+from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState
 from tracejit.ops.types import bool_, dtype_of_number, get_default_dtype, int64
 
@@ -45,6 +46,8 @@ def set_printoptions(precision: int | None = None, threshold: float | None = Non
     >>> import tracejit
     >>> tracejit.set_printoptions(profile="default")
     """
+    if active.recorder is not None:
+        active.recorder.need(None, "print options were set")
     if profile is not None:
         options.precision, options.threshold = _PROFILES[profile][:2]
         options.edgeitems, options.linewidth = _PROFILES[profile][2:]

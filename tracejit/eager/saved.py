@@ -54,6 +54,25 @@ def alias(x: TensorState) -> Any:
     return t
 
 
+class SavedResult:
+    """The memory of a result that a node keeps without holding the tensor of the user's.
+
+    made  what made it: the node's name, which of its outputs
+    """
+
+    __slots__ = ("tensor", "version", "made", "number")
+
+    def __init__(self, tensor: TensorState, made: str, number: int):
+        self.tensor, self.version = alias(tensor), version_of(tensor)
+        self.made, self.number = made, number
+
+    def unpack(self) -> None:
+        check_version(self.tensor, self.version, self, self.number)
+
+    def name(self) -> str:
+        return self.made
+
+
 PACKED = -1  # the version of what is kept by whoever packed it: see `utils/checkpoint.py`
 
 
@@ -122,7 +141,9 @@ class SavedOutput:
         return t
 
 
-def check_version(x: TensorState, expected: int, node: Node | None, number: int) -> None:
+def check_version(
+    x: TensorState, expected: int, node: Node | SavedResult | None, number: int
+) -> None:
     """RuntimeError when a saved tensor was written since."""
     version = version_of(x)
     if version == expected:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tracejit.eager.nodes import FREED, Edge, Node, RemovableHandle, edge_of, grad_fn_of
 from tracejit.eager.recording import active, settled
-from tracejit.eager.saved import Saved, SavedOutput, Unsaved, alias, settle_shapes
+from tracejit.eager.saved import Saved, SavedOutput, SavedResult, Unsaved, alias, settle_shapes
 from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.views import Family, View, family_of
 from tracejit.ops.cotangents import cotangents, saved
@@ -202,7 +202,8 @@ def record_custom(name: str, inputs: Sequence[Any], outputs: Sequence[Any], back
 
     backward(grads, create_graph) gets one gradient (or None) for each output and returns one (or
     None) for each input; with create_graph it must run differentiable ops. Tensors in `saved` must
-    not be written before it runs: that is checked. Floating outputs require grad afterwards.
+    not be written before it runs, nor what a `SavedResult` among them keeps: that is checked.
+    Floating outputs require grad afterwards.
     `freeing`: for each output those after whose backward it can have none; default: all.
     Returns None when no input requires grad.
     """
@@ -215,7 +216,7 @@ def record_custom(name: str, inputs: Sequence[Any], outputs: Sequence[Any], back
     cls = _custom_classes.get(name)
     if cls is None:
         cls = _custom_classes[name] = type(name, (CustomNode,), {"__slots__": ()})
-    kept = tuple([Saved(x) for x in saved])
+    kept = tuple([x if type(x) is SavedResult else Saved(x) for x in saved])
     node = cls(edges, backward, kept, len(outputs))
     node.freeing = freeing
     for k, x in enumerate(outputs):

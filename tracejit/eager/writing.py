@@ -169,10 +169,12 @@ def set_data(self: TensorState, value: Any) -> None:
                            "complex dtype")
     recorder = active.recorder
     if recorder is not None:
-        if value._dtype is self._dtype and recorder.shape(value) == recorder.shape(self):
+        if recorder.mapped:  # the memory of samples is that of their whole
             recorder.write(self, value)
             return
-        recorder.need(self, "tensor.data was replaced by a tensor of another shape or dtype")
+        if recorder.same_place(self, value):
+            return
+        recorder.need(self, "tensor.data was replaced", "write into it: tensor.data.copy_(...)")
     take_memory(self, value)
 
 

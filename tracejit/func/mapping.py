@@ -285,6 +285,10 @@ class Mapping:
             if self.below is not None:
                 self.outside(self.below.grad_written, tensor)
 
+    def history_written(self, tensor: Any) -> None:
+        if not self.has(tensor) and self.below is not None:
+            self.outside(self.below.history_written, tensor)
+
     def applies(self, node: Any) -> None:
         if self.below is not None:
             self.outside(self.below.applies, node)

@@ -52,7 +52,7 @@ _LOWEST, _HIGHEST = -(1 << 63), (1 << 64) - 1
 
 def is_tensor(x: Any) -> bool:
     """Whether an operand is a tensor (eager, deferred, a graph's value, a runtime number)."""
-    return isinstance(x, Operators) or hasattr(type(x), "dispatch")
+    return isinstance(x, Operators) or hasattr(type(x), "dispatch") and x.dtype is not None
 
 
 def is_number(x: Any) -> bool:

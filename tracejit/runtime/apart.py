@@ -14,7 +14,7 @@ import bisect
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.capture.aliasing import extent
+from tracejit.capture.aliasing import extent, overlaps_itself
 from tracejit.eager.tensor import Tensor
 from tracejit.memory.storage import readonly
 
@@ -46,7 +46,8 @@ class Apart:
     def _spans(self, inputs: Sequence[Any], numbers: Sequence[int]) -> _Spans | None:
         """The spans of these inputs; None where they do not hold among themselves."""
         tensors = [k for k in numbers if isinstance(inputs[k], Tensor)]
-        if any(inputs[k]._storage.readonly for k in tensors if k in self.written):
+        written = [inputs[k] for k in tensors if k in self.written]
+        if any(x._storage.readonly or overlaps_itself(x) for x in written):
             return None
         spans = [(*extent(inputs[k]), k in self.written) for k in tensors]
         found = _Spans(sorted(span for span in spans if span[0] < span[1]))

@@ -9,8 +9,10 @@ Called by `jit.CompiledFunction` when no entry serves a call.
 from __future__ import annotations
 
 import builtins
+import sys
 import warnings
 from collections.abc import Callable, Sequence
+from importlib.util import resolve_name
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
@@ -18,7 +20,15 @@ from tracejit.capture.calls import plain_numbers
 from tracejit.capture.guards import found_at
 from tracejit.capture.host_program import give_up, settle, settle_numbers, surrender
 from tracejit.capture.location import is_own
-from tracejit.capture.number_places import NumberPlaces, Path, asks_for_types, put_plain, write
+from tracejit.capture.number_places import (
+    NumberPlaces,
+    Path,
+    asks_for_types,
+    plain_exception,
+    put_plain,
+    suspends,
+    write,
+)
 from tracejit.capture.plain import plain, replaced
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.recursion import deeper
@@ -88,6 +98,7 @@ class CapturedCall:
             self.recorder.numbers, self.state, varying, signature.spread
         )
         self.numbers.hidden = self.reads_source or not asks_for_types(function)
+        self.numbers.hidden &= not suspends(function)
         self.recorder.replayable = watch
         self.sinks = Sinks()
         self.names = signature.names
@@ -145,16 +156,18 @@ class CapturedCall:
             self.ended = not isinstance(error, Exception)
             with HeldInterrupts():
                 recorder.abandon()
+            plain_exception(error)
             raise
         finally:
             active.recorder = None
-            if self.watch:
-                self.numbers.restore(self.arguments, swept=self.entry is None)
-            else:
-                put_plain(self.places, self.arguments)
-            if recorder.found_same:
-                value = self._put_same(plain(value))
-            self.state.release()
+            with HeldInterrupts():
+                if self.watch:
+                    self.numbers.restore(self.arguments, swept=self.entry is None)
+                else:
+                    put_plain(self.places, self.arguments)
+                if recorder.found_same:
+                    value = self._put_same(plain(value))
+                self.state.release()
         return plain(value)
 
     def _put_same(self, value: Any) -> Any:
@@ -260,10 +273,23 @@ class CapturedCall:
                 state.add_root("global", container, name, container.get(name, ABSENT), name)
                 if name not in container and hasattr(builtins, name):
                     state.add_root("global", vars(builtins), name, getattr(builtins, name), name)
+            self._imports(names, frame)
             self._cells(frame)
             self.numbers.look()
         finally:
             active.recorder = saved
+
+    def _imports(self, names: Names, frame: FrameType) -> None:
+        """Modules that the code imports: it reads their names."""
+        if is_own(original_code(frame.f_code)):
+            return
+        for level, name in names.imported:
+            package = frame.f_globals.get("__package__") or ""
+            parts = resolve_name("." * level + name, package).split(".")
+            for k in range(1, len(parts) + 1):
+                path = ".".join(parts[:k])
+                module = sys.modules.get(path, ABSENT)
+                self.state.add_root("global", sys.modules, path, module, path)
 
     def _cells(self, frame: FrameType) -> None:
         code = original_code(frame.f_code)

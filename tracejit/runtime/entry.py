@@ -17,6 +17,7 @@ from tracejit.capture.materialise import laid_out
 from tracejit.capture.results import Effect, Recipe, Replay, ResultNumber, SetGrad
 from tracejit.capture.state import Place
 from tracejit.config import flags
+from tracejit.eager.dispatch import INFERENCE
 from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.modes import no_grad
 from tracejit.eager.tensor import Tensor
@@ -47,11 +48,12 @@ class ResultTensor:
     viewed: bool
     requires_grad: bool  # its history was freed by a backward inside the call
     leaf: bool  # requires grad without history
+    inference: bool  # made in inference mode
     tracked: int  # position among the joint's outputs, or -1
 
     def own_output(self) -> int:
         """The number of the program's output that is this tensor as it comes, or -1."""
-        around = self.viewed or self.requires_grad or self.leaf
+        around = self.viewed or self.requires_grad or self.leaf or self.inference
         return self.root if type(self.root) is int and not around else -1
 
 
@@ -368,6 +370,8 @@ class Entry:
             record_freed(tensor)
         elif result.leaf:
             tensor._requires_grad = True
+        elif result.inference:
+            tensor._view = INFERENCE
         return tensor
 
     def _attach(

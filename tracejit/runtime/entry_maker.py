@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import tracejit.autodiff.regions  # noqa: F401  installs the gradients of control flow
 from tracejit.autodiff.differentiate import Joint, differentiate
-from tracejit.autodiff.reach import is_freed, leaves
+from tracejit.autodiff.reach import is_freed, leaves, records
 from tracejit.capture.aliasing import UNKNOWN, Memory
-from tracejit.capture.guards import Guards, current
+from tracejit.capture.guards import Guards, current, made_in_inference
 from tracejit.capture.number_reader import reader
 from tracejit.capture.number_text import number_text
 from tracejit.capture.reachable import explained, remains
@@ -33,9 +33,10 @@ from tracejit.capture.results import (
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.segment_end import finish
 from tracejit.capture.sinks import forget
-from tracejit.capture.sources import Draws, values_of
+from tracejit.capture.sources import Draws, tensor_history, values_of
 from tracejit.capture.state import Place
 from tracejit.eager.nodes import AccumulateGrad
+from tracejit.eager.saved import Saved, SavedOutput
 from tracejit.eager.tape import grad_fn_of, refresh
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
@@ -84,10 +85,10 @@ class EntryMaker:
             [places[v] for v in inputs],
             self._checked(),
             self._is_runtime,
-            self._aliases(recipes.places),
+            self._aliases(),
             recorder.numbers.guarded_questions(),
             self._number_place,
-            self.state.objects() if self.call.identities else (),
+            self._objects() if self.call.identities else (),
             recorder.offsets_read,
         )
         self.numbers = reader(recipes.numbers, self._number_place)
@@ -104,17 +105,18 @@ class EntryMaker:
 
     def _gradients(self, recipes: Recipes) -> list[Effect]:
         """`.grad` of the caller's tensors, where the call changed it."""
-        found: list[Effect] = []
-        for item in self.recorder.lifted_tensors():
-            tensor = item.tensor
-            grad, requires, node = item.before
-            if tensor._requires_grad is not requires or grad_fn_of(tensor) is not node:
+        known = [(item.tensor, item.before) for item in self.recorder.lifted_tensors()]
+        known += [(p.value, p.keys) for p in self.state.objects() if p.kind == "tensor"]
+        other = dict(self.recorder.grads_set)
+        for tensor, (grad, history) in known:
+            now, after = tensor_history(tensor)
+            if history != after:
                 raise Unmodelled(
-                    "requires_grad or the history of a tensor made outside was changed"
+                    "requires_grad, the history or hooks of a tensor made outside were changed"
                 )
-            if tensor._grad is not grad:
-                found.append(_set_grad(self._place(tensor), recipes, tensor._grad))
-        return found
+            if now is not grad:
+                other[id(tensor)] = tensor
+        return [_set_grad(self._place(t), recipes, t._grad) for t in other.values()]
 
     @staticmethod
     def _own_gradients(recipes: Recipes) -> list[Effect]:
@@ -192,6 +194,12 @@ class EntryMaker:
             found.append(Place(owner, "grad", None, grad, f"{owner.text}.grad"))
         return found
 
+    def _objects(self) -> list[Place]:
+        """Where objects are found, each once, gradients that were read among them."""
+        grads = {id(p.value): p for p in self._checked() if p.kind == "tensor"}
+        return [*self.state.objects(),
+                *(p for p in grads.values() if self.state.place_of(p.value) is None)]
+
     def _is_runtime(self, place: Place) -> bool:
         """Whether the number at this place may change from call to call."""
         number = self.held.get(id(place))
@@ -199,12 +207,17 @@ class EntryMaker:
             return False
         return not self.recorder.numbers.is_asked(number)
 
-    def _aliases(self, handed_on: list[Place]) -> list[tuple[Place, Place]]:
+    def _aliases(self) -> list[tuple[Place, Place]]:
         """Pairs of places at which the program expects the same tensor, or the same memory."""
         lifted = {id(item.tensor): item for item in self.recorder.lifted_tensors()}
-        known = {*lifted, *(id(place.value) for place in handed_on)}
-        told = self.call.identities
-        pairs = [(a, b) for a, b in self.state.repeated if told or id(a.value) in known]
+        pairs = list(self.state.repeated)
+        grads: dict[int, Place] = {}
+        for place in self._checked():
+            if place.kind == "tensor":
+                other = self.state.place_of(place.value) or grads.get(id(place.value))
+                if other is not None:
+                    pairs.append((place, other))
+                grads.setdefault(id(place.value), place)
         first: dict[Value, Any] = {}
         for item in lifted.values():
             other = first.setdefault(item.value, item)
@@ -286,7 +299,7 @@ class EntryMaker:
         written = recorder.written()
         primal = {v: k for k, v in enumerate(inputs)}
         draws = [(primal[d.value], d.count) for d in recorder.generators.values()]
-        extra, backward = self._backward(joint, primal, len(fresh))
+        extra, backward = self._backward(joint, primal, roots_of)
         writes = [(primal[m.input], m.generation - m.silent) for m in written]
         roots = finish(recorder, inputs, concrete, results, fresh, extra)
         segment = self.call.segments[-1]
@@ -322,7 +335,8 @@ class EntryMaker:
         viewed = bool(traced.views) or memory.owner is not None or memory in self.given
         self.given.add(memory)
         return ResultTensor(
-            root, view_recipe(traced), viewed, history, leaf, tracked.get(id(tensor), -1)
+            root, view_recipe(traced), viewed, history, leaf, made_in_inference(tensor),
+            tracked.get(id(tensor), -1),
         )
 
     @staticmethod
@@ -345,9 +359,9 @@ class EntryMaker:
         return extra, found
 
     def _backward(
-        self, joint: Joint | None, primal: dict[Value, int], first: int
+        self, joint: Joint | None, primal: dict[Value, int], roots: dict[Memory, int]
     ) -> tuple[list[Value], Backward | None]:
-        """Outputs to keep for the backward, numbered from `first`, and the backward."""
+        """Further outputs to keep for the backward, and the backward."""
         if joint is None:
             return [], None
         real = [k for k, g in enumerate(joint.grads) if g is not None]
@@ -363,8 +377,9 @@ class EntryMaker:
         before = [v for v in joint.graph.inputs if v in joint.written and v in used]
         tensors = [item.value for item in self.recorder.lifted_tensors()]
         kept = list(dict.fromkeys([*joint.saved, *before]))
-        extra, places = self._saved(kept, primal, first, joint.written)
+        extra, places = self._saved(kept, primal, len(roots), joint.written)
         place = dict(zip(kept, places))
+        held = {primal[v] for v in tensors if place.get(v, ("",))[0] == "input"}
         saved = [place[v] for v in joint.saved]
         originals = [(primal[v], place[v][1]) for v in before]
         number = {v: k for k, v in enumerate(joint.graph.inputs)}
@@ -379,6 +394,8 @@ class EntryMaker:
             saved,
             originals,
             [primal[v] for v in tensors if v in used],
+            [self._noted([joint.outputs[k] for k in group], primal, roots, held)
+             for group in joint.groups],
             joint.reached,
             joint.groups,
             joint.freeing,
@@ -386,6 +403,39 @@ class EntryMaker:
             self.call.compile,
         )
         return extra, plan
+
+
+    def _noted(
+        self,
+        outputs: list[Tensor],
+        primal: dict[Value, int],
+        roots: dict[Memory, int],
+        held: set[int],
+    ) -> list[tuple[int, int, str, int]]:
+        """What must not be written before the backward of these: (input, or -1; output, what made
+        it). The tape would miss it, or the program itself reads it (`held`)."""
+        found: dict[Memory, tuple[int, int, str, int]] = {}
+        for record in records(outputs, self.recorder.first_node):
+            item = self.recorder.lifted.get(id(record.tensor))
+            traced = getattr(record.tensor, "_traced", None) if item is None else item.traced
+            if traced is None or traced.memory in found:
+                continue
+            memory = traced.memory
+            if memory.owner is not None:
+                found[memory] = primal[memory.input], -1, "", 0
+            elif memory in roots:
+                found[memory] = -1, roots[memory], *_made_by(record)
+        more = held - {k for k, *_ in found.values()}
+        return [*found.values(), *((k, -1, "", 0) for k in sorted(more))]
+
+
+def _made_by(record: Saved | SavedOutput) -> tuple[str, int]:
+    """The node whose output a record is of, by name, and the output's number."""
+    if isinstance(record, SavedOutput):
+        node, number = record.node(), record.number
+    else:
+        node, number = grad_fn_of(record.tensor), record.tensor._output_nr
+    return ("", 0) if node is None else (node.name(), number)
 
 
 def _set_grad(place: Place, recipes: Recipes, grad: Any) -> Effect:

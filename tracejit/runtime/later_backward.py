@@ -17,7 +17,7 @@ import numpy as np
 
 from tracejit.autodiff.absent import without
 from tracejit.eager.recording import active
-from tracejit.eager.saved import check_version, version_of
+from tracejit.eager.saved import SavedResult, check_version, version_of
 from tracejit.eager.state import of_array
 from tracejit.eager.tape import CustomNode, record_custom
 from tracejit.eager.tensor import Tensor
@@ -38,6 +38,8 @@ class Backward:
     saved: list[tuple[str, int]]  # ("input", number) or ("output", number of the forward segment)
     before: list[tuple[int, int]]  # (input the program writes, output that holds what it was)
     read: list[int]  # the tensors among its inputs that it reads
+    # of each group what must not be written: an input, or an output and what made it
+    kept: list[list[tuple[int, int, str, int]]]
     reached: list[frozenset[int]]  # for each differentiable input the outputs that lead to it
     groups: list[list[int]]  # outputs whose history is one
     freeing: list[list[frozenset[int]]]  # in each group, by output: whose backward frees its
@@ -85,9 +87,6 @@ def attach_backward(
     """Make `outputs` the results of one node whose backward runs the compiled backward graph."""
     primals = [inputs[k] for k in plan.wrt]
     kept = [inputs[k] if kind == "input" else roots[k] for kind, k in plan.saved]
-    kept_inputs = [
-        inputs[k] for kind, k in plan.saved if kind == "input" and isinstance(inputs[k], Tensor)
-    ]
     everything = list(inputs)
     for number, output in plan.before:
         everything[number] = roots[output]
@@ -115,14 +114,21 @@ def attach_backward(
         ]
 
     if len(plan.groups) == 1:
-        record_custom("CompiledBackward", primals, outputs, pulled_back, kept_inputs,
-                      plan.freeing[0])
+        record_custom("CompiledBackward", primals, outputs, pulled_back,
+                      _noted(plan.kept[0], inputs, roots), plan.freeing[0])
         return
-    for group, freeing in zip(plan.groups, plan.freeing):
+    for group, freeing, noted in zip(plan.groups, plan.freeing, plan.kept):
         backward = _of_group(pulled_back, group, len(outputs))
         met = [x if reached & set(group) else None for x, reached in zip(primals, plan.reached)]
         given = [outputs[k] for k in group]
-        record_custom("CompiledBackward", met, given, backward, kept_inputs, freeing)
+        record_custom("CompiledBackward", met, given, backward, _noted(noted, inputs, roots),
+                      freeing)
+
+
+def _noted(kept: list[tuple], inputs: Sequence[Any], roots: Sequence[Tensor]) -> list[Any]:
+    """What a group's node keeps of this call."""
+    return [inputs[k] if k >= 0 else SavedResult(roots[root], made, number)
+            for k, root, made, number in kept]
 
 
 def _of_group(pulled_back: Callable, group: list[int], count: int) -> Callable:

@@ -1,0 +1,127 @@
+"""Programs in which numbers that stood for others during a recording were left behind."""
+
+from __future__ import annotations
+
+import functools
+
+import tracejit as tj
+from tests.capture.program_inputs import tried
+from tests.capture.program_list import programs_in
+
+
+class Box:
+    """Anything."""
+
+    def __init__(self, **held):
+        self.__dict__.update(held)
+
+
+def plainly(*numbers):
+    """Their types, which `isinstance` would not tell, and values."""
+    return [(type(n) in (int, float), n) for n in numbers]
+
+
+def owner_that_is_elsewhere_after_the_call(jit):
+    box = Box(n=1.0, items=[1.0], inner=Box(n=1.0))
+    kept = box, box.items, box.inner
+
+    @jit
+    def f(x):
+        nonlocal box
+        box.n += 1
+        box.items[0] += 1
+        box.inner.n += 1
+        y = x * box.n * box.items[0] * box.inner.n
+        box.items, box.inner = [5.0], None
+        box = None
+        return y
+
+    out = []
+    for _ in range(3):
+        box = kept[0]
+        box.items, box.inner = kept[1:]
+        out += [f(tj.ones(2)), *plainly(kept[0].n, kept[1][0], kept[2].n)]
+    return out
+
+
+def numbers_in_exceptions(jit):
+    class Wrong(Exception):
+        def __init__(self, n):
+            super().__init__(n, [n])
+            self.n = n
+
+    box = Box(n=1.0)
+
+    @jit
+    def f(x, k):
+        box.n += k
+        try:
+            raise Wrong(box.n)
+        except Wrong as error:
+            raise ValueError(x.shape[0], k) from error
+
+    out = []
+    for k in range(3):
+        error = tried(f, tj.ones(2 + k), k + 0.5)
+        cause = error.__cause__
+        out += plainly(*error.args, cause.n, cause.args[0], cause.args[1][0], box.n)
+    return out
+
+
+def numbers_of_suspended_functions(jit):
+    @jit
+    def f(x, k):
+        for i in range(2):
+            yield x * k, k, i
+
+    out = []
+    for k in range(3):
+        for y, *numbers in f(tj.ones(2), k + 0.5):
+            out += [y, *plainly(*numbers)]
+    return out
+
+
+def numbers_in_defaults_and_partials(jit):
+    kept = []
+
+    @jit
+    def f(x, k):
+        def inner(a=k, *, b=k):
+            return a, b, k
+
+        kept.extend([inner, functools.partial(max, k)])
+        return x * k
+
+    out = []
+    for k in (1.0, 2.0, 3.0):
+        out.append(f(tj.ones(2), k))
+        out += plainly(*kept[-2](), *kept[-1].args)
+    return out
+
+
+def numbers_in_containers_of_their_own_mind(jit):
+    class Pair(tuple):
+        def __new__(cls, a, b):
+            return super().__new__(cls, (a, b))
+
+    class Log(list):
+        def __setitem__(self, key, value):
+            raise TypeError("it only grows")
+
+    box = Box(n=1.0, pair=None, log=Log(), m=1.0)
+
+    @jit
+    def f(x):
+        box.n += 1
+        box.pair = Pair(box.n, box.n * 2)
+        box.log.append(box.n)
+        box.m += 1
+        return x * box.n
+
+    out = []
+    for _ in range(3):
+        out += [f(tj.ones(2)), *plainly(box.n, *box.pair, *box.log, box.m)]
+    return out
+
+
+PROGRAMS = programs_in(globals())
