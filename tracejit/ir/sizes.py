@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from numbers import Number
 from typing import Any
 
@@ -175,6 +175,8 @@ class Scope:
                 return
 
 
+_order = lru_cache(4096)(str)  # of atoms: those of functions of sizes are long
+
 _NEGATED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
@@ -272,7 +274,7 @@ class Size:
         product: dict[tuple[Atom, ...], int] = {}
         for m, c in self.terms.items():
             for n, d in _terms(other).items():
-                monomial = tuple(sorted(m + n, key=str))
+                monomial = tuple(sorted(m + n, key=_order)) if m and n else m or n
                 product[monomial] = product.get(monomial, 0) + c * d
         return _normal(product, self.scope)
 
