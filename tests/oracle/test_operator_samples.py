@@ -47,8 +47,8 @@ CONVOLUTIONS = [f"nn.functional.conv{n}d" for n in (1, 2, 3)]
 POLYGAMMA = ["polygamma", "special.polygamma"]
 LOOSER = {ATTENTION: 30, **dict.fromkeys([*CONVOLUTIONS, *POLYGAMMA], 4)}
 # Of these, with hundreds of samples, every n-th in all modes; primes leave no argument out.
-THINNED = {"cov": 7, "diff": 5, "logspace": 19, "logspace.tensor_overload": 61, "nanquantile": 7,
-           "quantile": 5, "searchsorted": 5, "nn.functional.max_pool2d": 11,
+THINNED = {"cov": 7, "ormqr": 7, "diff": 5, "logspace": 19, "logspace.tensor_overload": 61,
+           "nanquantile": 7, "quantile": 5, "searchsorted": 5, "nn.functional.max_pool2d": 11,
            "nn.functional.max_pool3d": 7, "nn.functional.grid_sample": 5,
            "nn.functional.max_unpool2d": 5}  # fmt: skip
 COMPILED_SAMPLES = 2  # of each operator; what compiles is in tests/ops, sample by sample
@@ -173,6 +173,9 @@ BY_DESIGN: dict[str, Difference] = {
         "edges that are not in order are refused"),
     "mode": Difference(lambda sample: sample.input.numel() > 1000,
                        "the last of equal elements, also where there are many"),
+    "pca_lowrank": Difference(
+        lambda sample: sample.input.dtype.is_complex,
+        "gradients go through the random start, whose rounding is larger than the tolerance"),
     "sort": _TIES,
     "svd_lowrank": Difference(
         lambda sample: sample.kwargs["M"] is not None or sample.input.dtype.is_complex,
