@@ -514,4 +514,28 @@ def leaves_that_a_call_makes(jit):
     return [program(way) for way in (hidden, returned, alone)]
 
 
+def rows_written_one_after_the_other(jit):
+    """What a refused trial of a loop began to find out about a row's history is forgotten."""
+    @jit
+    def f(t):
+        whole = t * 2
+        rows = [whole[0], whole[1], whole[2]]
+        for row in rows:
+            for _ in range(1, whole.shape[0]):
+                row.add_(0)
+                if whole.sum() < 3:
+                    break
+            whole = whole + 1
+        return rows, whole
+
+    out = []
+    for values in (TAKEN, OTHER):
+        t = leaf(*values, 1.0)
+        rows, whole = f(t)
+        out += [rows, whole, [(row.requires_grad, row.is_leaf) for row in rows]]
+        (whole.sum() + rows[2] * 3).backward()
+        out.append(t.grad)
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -244,9 +244,13 @@ def refresh(x: TensorState) -> None:
         x = x._view.parent
     for v in reversed(stale):
         view = v._view
+        if not view.untracked:
+            before = v._node, v._output_nr, v._requires_grad
+            v._node, v._output_nr, v._requires_grad = None, 0, False
+            operands, view.attributes = settled(view.operands), settled(view.attributes)
+            try:
+                attach(view.op, (view.parent, *operands), (v,), view.attributes)
+            except BaseException:  # a recorder may refuse: then nothing has happened
+                v._node, v._output_nr, v._requires_grad = before
+                raise
         view.generation = view.family.generation
-        if view.untracked:
-            continue
-        v._node, v._output_nr, v._requires_grad = None, 0, False
-        operands, view.attributes = settled(view.operands), settled(view.attributes)
-        attach(view.op, (view.parent, *operands), (v,), view.attributes)
