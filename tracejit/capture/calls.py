@@ -150,9 +150,13 @@ def _joining(function: Any) -> Callable | None:
 
 
 def _len(*arguments: Any) -> Any:
-    """`len(...)`, which need not know how many rows a loop appended."""
-    if len(arguments) == 1 and isinstance(arguments[0], FollowedList):
-        return length(arguments[0])
+    """`len(...)`, which need not know how many rows a loop appended, or a tensor has."""
+    if len(arguments) == 1:
+        (x,) = arguments
+        if isinstance(x, FollowedList):
+            return length(x)
+        if isinstance(x, Tensor) and type(x).__len__ is Tensor.__len__ and x.shape:
+            return x.shape[0]
     return len(*arguments)
 
 

@@ -124,7 +124,7 @@ class Recorder:
             self.need(None, f"{flags.max_segment_nodes} nodes were recorded")
         if op.name == "reshape":
             self.laid_out(operands[0])
-        values, attributes = self.operands(operands), asked(attributes)
+        values, attributes = self.operands(operands), asked(op.name, attributes)
         if op.may_fail and self.root is self and not self.differentiating:
             values = value_checks.checked(self, op, operands, values, attributes)
         graph = self.graph

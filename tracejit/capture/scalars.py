@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.capture.number_sizes import size_of
 from tracejit.capture.runtime_numbers import COMPARISONS, FUNCTIONS, INFIX, Numbers, evaluate
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
@@ -31,6 +32,14 @@ from tracejit.ops.types import FLOATING, TensorType, float64, int64
 
 _PLAIN = (int, float, bool)
 _NUMBERS: Any = (int, float, Number)
+_OF_SIZES = ("add", "sub", "mul", "floordiv", "mod")
+_RANDOM = ("bernoulli", "randint", "randperm", "standard_exponential", "standard_normal", "uniform")
+# Attributes that may be sizes, by op: programs differ in nothing but how far loops go.
+_SIZES = {
+    "full": ("shape",), "iota": ("size",), "expand": ("shape",), "reshape": ("shape",),
+    "select": ("index",), "slice": ("start", "stop"), "slice_scatter": ("start", "stop"),
+    "constant_pad": ("pads",), **dict.fromkeys(_RANDOM, ("shape",)),
+}  # fmt: skip
 _BITS = ("and_", "or_", "xor", "lshift", "rshift")  # of ints alone
 
 
@@ -209,6 +218,13 @@ class RuntimeInt(RuntimeNumber):
     def __index__(self) -> int:
         return self.concrete()
 
+    def as_size(self) -> Any:
+        """A size of the program that is being recorded, or the value, on which it then depends."""
+        recorder: Any = active.recorder
+        if recorder is None or not self.on_host or recorder.root is not self.recorder:
+            return self.concrete()
+        return size_of(recorder.root, self)
+
     def as_float(self) -> Any:
         """`float(self)`, without asking for the value."""
         return self.arithmetic("float", (self,))
@@ -222,6 +238,11 @@ def _binary(op: str, left: Any, right: Any, me: RuntimeNumber) -> Any:
             return NotImplemented
         if kind is Size and me.kind is float:
             other = other.concrete()
+        elif kind is Size and op in _OF_SIZES:
+            mine = me.as_size()
+            if type(mine) is int and mine.bit_length() > 32:  # no size is made of it
+                other = other.concrete()
+            return evaluate(op, (mine, other) if me is left else (other, mine))
         else:  # what the plain number and this object make of each other
             values = [x.concrete() if x is me else x for x in (left, right)]
             return evaluate(op, values)
@@ -249,6 +270,8 @@ def _comparison(op: str) -> Callable[[Any, Any], Any]:
             return _arbiter(self, other).comparison(op, self, other)
         if hasattr(type(other), "graph_value") or isinstance(other, Tensor):
             return NotImplemented
+        if type(other) is Size and self.kind is int:
+            return evaluate(op, (self.as_size(), other))
         if not isinstance(other, Number):
             return NotImplemented  # no value is asked
         return evaluate(op, (self.concrete(), other))
@@ -283,20 +306,21 @@ def runtime_number(numbers: Numbers, hint: Any, **what: Any) -> RuntimeNumber:
     return (RuntimeInt if type(hint) is int else RuntimeFloat)(numbers, hint, **what)
 
 
-def asked(attributes: dict) -> dict:
-    """Attributes of an op with runtime scalars made plain: the program depends on them."""
+def asked(op: str, attributes: dict) -> dict:
+    """Attributes of an op with runtime scalars made sizes where there can be one, else made plain:
+    the program depends on them."""
     for name, value in attributes.items():
-        plain = _asked(value)
+        plain = _asked(value, name in _SIZES.get(op, ()))
         if plain is not value:
             attributes = {**attributes, name: plain}
     return attributes
 
 
-def _asked(value: Any) -> Any:
+def _asked(value: Any, sizes: bool) -> Any:
     if isinstance(value, RuntimeNumber):
-        return value.concrete()
+        return value.as_size() if sizes and isinstance(value, RuntimeInt) else value.concrete()
     if type(value) in (tuple, list) and value:
-        parts = [_asked(v) for v in value]
+        parts = [_asked(v, sizes) for v in value]
         if any(a is not b for a, b in zip(parts, value)):
             return type(value)(parts)
     return value

@@ -224,6 +224,6 @@ def guard_lines(entry: Any) -> list[str]:
 def _size_names(graph: Any) -> dict[str, str]:
     """Symbols of a graph by where a call finds them, as its printed form says: `in0.size[1]`."""
     return {
-        symbol: f"in{number}.{kind}[{dimension}]"
+        symbol: f"in{number}" if kind == "number" else f"in{number}.{kind}[{dimension}]"
         for symbol, (kind, number, dimension) in graph.symbol_sources.items()
     }

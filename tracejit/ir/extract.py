@@ -39,7 +39,7 @@ def extract(graph: Graph, name: str, inputs: Sequence[Value], outputs: Sequence[
     moved = {number[v]: k for k, v in enumerate(inputs) if v in number}
     part.symbol_sources = {s: (kind, moved[k], d)
                            for s, (kind, k, d) in graph.symbol_sources.items()
-                           if k in moved and (kind == "size" or graph.inputs[k] not in copied)}
+                           if k in moved and (kind != "stride" or graph.inputs[k] not in copied)}
     return part
 
 

@@ -104,7 +104,8 @@ class Graph:
     outputs  Values (an input may be returned)
     writes   (input, value): after the run, the storage behind `input` holds `value`
     strides  strides (in elements, sizes) of inputs that are not contiguous
-    symbol_sources  symbol -> ("size" | "stride", input number, dimension): how a call binds it
+    symbol_sources  symbol -> ("size" | "stride", input number, dimension): how a call binds it;
+                    ("number", input number, 0): it is that input
     scope    symbols, example values, guards on sizes
     """
 

@@ -131,7 +131,10 @@ def bind_symbols(graph: Graph, inputs: Sequence[Any]) -> dict[str, int]:
     values = {}
     for name, (kind, number, dimension) in graph.symbol_sources.items():
         x = inputs[number]
-        values[name] = int(x.shape[dimension] if kind == "size" else _strides(x)[dimension])
+        if kind == "number":
+            values[name] = int(x)
+        else:
+            values[name] = int(x.shape[dimension] if kind == "size" else _strides(x)[dimension])
     return graph.scope.complete(values)
 
 

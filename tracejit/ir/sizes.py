@@ -288,7 +288,7 @@ class Size:
         return exact if exact is not None else _atom("floordiv", self, other, self.scope)
 
     def __rfloordiv__(self, other: int) -> SizeLike:
-        return _atom("floordiv", other, self, self.scope) if other else 0
+        return _atom("floordiv", _local(other, self.scope), self, self.scope) if other else 0
 
     def __mod__(self, other: SizeLike) -> SizeLike:
         if type(other) is not Size and not _is_int(other):
@@ -299,7 +299,7 @@ class Size:
         return _atom("mod", self, other, self.scope)
 
     def __rmod__(self, other: int) -> SizeLike:
-        return _atom("mod", other, self, self.scope)
+        return _atom("mod", _local(other, self.scope), self, self.scope)
 
     def __divmod__(self, other: SizeLike) -> Any:
         return (self // other, self % other) if _is_number(other) else NotImplemented
@@ -371,7 +371,12 @@ def _is_int(value: Any) -> bool:
 
 
 def _local(size: SizeLike, scope: Scope) -> SizeLike:
-    """A size as seen in `scope`: symbols of another recording mean nothing here."""
+    """A size as seen in `scope`: symbols of another recording mean nothing here. Of a number that
+    differs between calls, the size that stands for it."""
+    if type(size) is int:
+        return size
+    if hasattr(type(size), "as_size"):
+        size = size.as_size()
     return size.concrete() if type(size) is Size and size.scope is not scope else size
 
 

@@ -20,6 +20,7 @@ from tracejit.ops import pointwise
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import in_64_bits
 from tracejit.ops.record import Op, apply
+from tracejit.ops.shapes import symbolic
 from tracejit.ops.types import (
     COMPLEX,
     FLOATING,
@@ -124,9 +125,9 @@ def sizes_given(size: tuple, named: Any = None) -> tuple:
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = tuple(size[0])
     for extent in size:
-        if not isinstance(extent, int) and not hasattr(extent, "__index__"):
+        if isinstance(extent, bool) or not hasattr(extent, "__index__"):
             raise TypeError(f"sizes must be integers, got {extent!r}")
-    sizes = tuple(s if isinstance(s, int) else s.__index__() for s in size)
+    sizes = tuple(symbolic(s) if isinstance(s, int) else s.__index__() for s in size)
     if any(type(s) is int and s < 0 for s in sizes):
         bad = next(s for s in sizes if s < 0)
         raise RuntimeError(f"Trying to create tensor with negative dimension {bad}: {list(sizes)}")

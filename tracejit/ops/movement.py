@@ -126,7 +126,7 @@ def resolved(shape: tuple, input: Any) -> tuple:
         return shape
     total = numel(input.shape)
     known = numel(s for k, s in enumerate(shape) if k != unknown[0])
-    if hint(known) == 0 and known == 0:
+    if known == 0:
         raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {shape_text(shape)} "
                            "because the unspecified dimension size -1 can be any value and is "
                            "ambiguous")

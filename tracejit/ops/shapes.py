@@ -32,6 +32,15 @@ def hint(size: Any) -> int:
     return size if type(size) is int else int(getattr(size, "hint", size))
 
 
+def symbolic(size: Any) -> Any:
+    """An int that differs between calls as the size that stands for it; sizes as they are.
+
+    >>> symbolic(3)
+    3
+    """
+    return size.as_size() if hasattr(type(size), "as_size") else size
+
+
 def is_one(size: Any) -> bool:
     """Whether a size is known to be 1, by being written or guarded so; records no guard."""
     return size == 1 if type(size) is int else same_structure(size, 1)

@@ -17,7 +17,15 @@ from tracejit.ops.movement import VIEW_INVERSE, as_size, typed
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import convert, is_tensor
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import hint, normalize_dim, numel, same_shape, same_structure, shape_text
+from tracejit.ops.shapes import (
+    hint,
+    normalize_dim,
+    numel,
+    same_shape,
+    same_structure,
+    shape_text,
+    symbolic,
+)  # fmt: skip
 from tracejit.ops.types import INTEGER, TensorType
 
 
@@ -95,8 +103,8 @@ def slice_bounds(size: Any, start: Any, stop: Any, step: Any) -> tuple[Any, Any,
     step = 1 if step is None else as_size(step)
     if step <= 0:
         raise ValueError("step must be greater than zero")
-    first = 0 if start is None else _clamped(as_size(start), size)
-    last = size if stop is None else _clamped(as_size(stop), size)
+    first = 0 if start is None else _clamped(symbolic(as_size(start)), size)
+    last = size if stop is None else _clamped(symbolic(as_size(stop)), size)
     if not _is_zero(first) and not same_structure(first, last) and last < first:
         last = first
     return first, last, int(step)
@@ -136,7 +144,7 @@ def narrow(input: Any, dim: int, start: Any, length: Any) -> Any:
     if is_tensor(start) and (start.shape or start.dtype.category != INTEGER):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
     k = normalize_dim(dim, len(input.shape))
-    size, first, count = input.shape[k], as_size(start), as_size(length)
+    size, first, count = input.shape[k], symbolic(as_size(start)), symbolic(as_size(length))
     if first < 0:
         first = first + size
     if count < 0:
@@ -217,7 +225,7 @@ select_record: Op = Op(
 
 def position(index: Any, size: Any) -> Any | None:
     """`index` counted from the front; None where it is out of range."""
-    place = as_size(index)
+    place = symbolic(as_size(index))
     if place < 0:
         place = place + size
         return place if place >= 0 else None

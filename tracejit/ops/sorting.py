@@ -17,7 +17,7 @@ from tracejit.ops.gather_scatter import scatter_record
 from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import hint, normalize_dim, same_structure
+from tracejit.ops.shapes import hint, normalize_dim, same_structure, symbolic
 from tracejit.ops.types import COMPLEX, TensorType, bfloat16, float16, int64
 
 _HALVES = (float16.numpy, bfloat16.numpy)
@@ -124,7 +124,7 @@ def topk(input: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool =
     >>> tracejit.tensor([3.0, 1.0, 2.0]).topk(2).values.tolist()
     [3.0, 2.0]
     """
-    count = as_size(k)
+    count = symbolic(as_size(k))
     axis = normalize_dim(dim, len(input.shape))
     size = input.shape[axis] if input.shape else 1
     if not same_structure(count, size) and (count < 0 or count > size):

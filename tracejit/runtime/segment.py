@@ -39,6 +39,7 @@ class Segment:
         self.seconds: dict[str, float] = {}
         self.bindings: dict[tuple, Any] = {}
         self.free = free_symbols(graph)
+        self.numbers = {k for kind, k, _ in graph.symbol_sources.values() if kind == "number"}
         started = time.perf_counter()
         self.graph = run_passes(graph, numerics)
         self.seconds["passes"] = time.perf_counter() - started
@@ -67,16 +68,22 @@ class Segment:
 
     # -- binding ----------------------------------------------------------------------------------
     def key(self, inputs: Sequence[Any]) -> tuple:
-        """What of the inputs a binding depends on: shapes, and strides where they are not
-        contiguous."""
-        return tuple([(x._shape, x._strides) if isinstance(x, Tensor) else None for x in inputs])
+        """What of the inputs a binding depends on: shapes, strides where they are not contiguous,
+        numbers that sizes are made of."""
+        return tuple([
+            (x._shape, x._strides) if isinstance(x, Tensor) else x if k in self.numbers else None
+            for k, x in enumerate(inputs)
+        ])
 
     def sizes(self, inputs: Sequence[Any], free: Mapping[str, int] = {}) -> dict[str, int]:
         """The values of the graph's symbols; of those that no input shows, `free`."""
         values = dict(free)
         for name, (kind, number, dimension) in self.graph.symbol_sources.items():
             x = inputs[number]
-            values[name] = x._shape[dimension] if kind == "size" else x._strides[dimension]
+            if kind == "number":
+                values[name] = x
+            else:
+                values[name] = x._shape[dimension] if kind == "size" else x._strides[dimension]
         self.graph.scope.complete(values)
         return values
 
