@@ -27,7 +27,10 @@ nan_to_num nanmean nanmedian nanquantile nansum nonzero nonzero_static norm ones
 polygamma pow prod qr quantile rad2deg range remainder renorm round row_stack scatter scatter_add
 scatter_reduce searchsorted sgn sign signbit slice_scatter softmax sort square stack std sub
 subtract sum svd take take_along_dim tensordot topk triangular_solve tril triu true_divide trunc
-var vdot vstack where zeros""".split()
+var vdot vstack where zeros alias_copy as_strided_copy detach_copy diagonal_copy expand_copy
+narrow_copy permute_copy select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy
+transpose_copy unbind_copy unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy
+view_copy""".split()
 LINALG = """cholesky cholesky_ex cond cross det eig eigh eigvals eigvalsh inv inv_ex lstsq lu
 lu_factor lu_factor_ex lu_solve matmul matrix_exp matrix_norm matrix_power matrix_rank multi_dot
 norm pinv qr slogdet solve solve_ex solve_triangular svd svdvals tensorinv tensorsolve vecdot
