@@ -30,11 +30,11 @@ subtract sum svd take take_along_dim tensordot topk triangular_solve tril triu t
 var vdot vstack where zeros alias_copy as_strided_copy detach_copy diagonal_copy expand_copy
 narrow_copy permute_copy select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy
 transpose_copy unbind_copy unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy
-view_copy""".split()
+view_copy ormqr orgqr""".split()
 LINALG = """cholesky cholesky_ex cond cross det eig eigh eigvals eigvalsh inv inv_ex lstsq lu
-lu_factor lu_factor_ex lu_solve matmul matrix_exp matrix_norm matrix_power matrix_rank multi_dot
-norm pinv qr slogdet solve solve_ex solve_triangular svd svdvals tensorinv tensorsolve vecdot
-vector_norm""".split()
+householder_product lu_factor lu_factor_ex lu_solve matmul matrix_exp matrix_norm matrix_power
+matrix_rank multi_dot norm pinv qr slogdet solve solve_ex solve_triangular svd svdvals tensorinv
+tensorsolve vecdot vector_norm""".split()
 SPECIAL = "log_softmax logit logsumexp multigammaln polygamma round softmax".split()
 FUNCTIONAL = "avg_pool2d avg_pool3d gelu hardshrink linear normalize softplus softshrink".split()
 FFT = """fft fft2 fftfreq fftn hfft hfft2 hfftn ifft ifft2 ifftn ihfft ihfft2 ihfftn irfft irfft2
