@@ -23,7 +23,7 @@ def test_defaults():
     flags = Flags({})
     assert (flags.mode, flags.numerics, flags.logs, flags.print_after) == (
         "compiled", "fast", (), ())
-    assert (flags.num_threads, flags.max_entries, flags.max_bindings) == (0, 64, 256)
+    assert (flags.num_threads, flags.max_entries, flags.max_bindings) == (0, 64, 128)
     assert flags.cache_dir.name == "tracejit" and flags.cache_dir.is_absolute()
     assert flags.verify_passes is True, "pytest is running"
     assert flags.check_nans is False

@@ -180,7 +180,7 @@ class Flags:
         "stop at the first kernel that writes a NaN and name its line", in_key=True,
     )
     max_entries = _count("TRACEJIT_MAX_ENTRIES", 64, "programs kept per captured function")
-    max_bindings = _count("TRACEJIT_MAX_BINDINGS", 256, "input shapes kept per program")
+    max_bindings = _count("TRACEJIT_MAX_BINDINGS", 128, "input shapes kept per program")
     max_segments = _count("TRACEJIT_MAX_SEGMENTS", 512, "compiled graphs kept in the process")
     max_segment_nodes = _count(
         "TRACEJIT_MAX_SEGMENT_NODES", 20_000, "nodes recorded before a segment is cut"

@@ -42,7 +42,8 @@ def test_guards_are_one_line_for_each_place(scaled):
     assert [path.rpartition(".")[2] for path in paths] == [
         "mode", "scaled", "x", "class Tensor", "w", "factor", "sizes"
     ]  # fmt: skip
-    assert guards[2] == "x: float32, 2 dimensions, requires_grad=False, contiguous"
+    assert guards[2] == (
+        "x: float32, 2 dimensions, requires_grad=False, not made in inference mode, contiguous")
     assert guards[5] == "factor: float, any value"
     assert guards[-1].startswith("sizes: in0.size[1] == in1.size[0] (test_report.py:")
 

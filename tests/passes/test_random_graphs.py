@@ -37,7 +37,8 @@ def with_number(draw, x):
     function = draw(st.sampled_from([
         pointwise.add, pointwise.mul, pointwise.maximum, pointwise.div]))
     constant = creation.full_of(x, draw(st.sampled_from([x.shape, ()])), number, x.dtype)
-    other = draw(st.sampled_from([number, constant]))
+    numbers = [] if function is pointwise.maximum else [number]  # which takes tensors alone
+    other = draw(st.sampled_from([*numbers, constant]))
     return function(x, other) if draw(st.booleans()) else function(other, x)
 
 

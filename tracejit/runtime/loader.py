@@ -7,6 +7,7 @@ running in it.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import threading
 from collections.abc import Sequence
@@ -23,7 +24,10 @@ def _engine() -> Any:
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     machine = target.create_target_machine(opt=0, reloc="pic", codemodel="default", jit=True)
-    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    # Never disposed of: programs may run until the interpreter is gone, and llvmlite with it.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))
+    return engine
 
 
 def load(objects: Sequence[bytes], symbols: Sequence[str]) -> list[int]:
