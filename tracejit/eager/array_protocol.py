@@ -106,9 +106,12 @@ def _by_op(ufunc: Any, inputs: tuple) -> Any:
         return NotImplemented
     if ufunc in _FLOATING_ONLY and computed[0].kind != "f":
         return NotImplemented
-    operands = [_converted(x, d) for x, d in zip(inputs, computed)]
-    if not isinstance(operands[0], TensorState):
-        operands[0] = operands[1].new_full((), operands[0])
+    like: Any = next(x for x in inputs if isinstance(x, TensorState))
+    operands = [
+        _converted(x, d) if isinstance(x, TensorState)
+        else like.new_full((), x, dtype=dtype._by_name[d.name])
+        for x, d in zip(inputs, computed)
+    ]
     return _converted(op(*operands), result)
 
 

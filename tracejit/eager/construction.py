@@ -186,6 +186,8 @@ def _checked(data: Any) -> np.ndarray:
     except ValueError:
         _explain_ragged(data)
         raise
+    if array.dtype.kind == "f" and array.size and np.abs(array).max() >= 2.0**63:
+        _refuse_huge(data)
     if array.dtype.kind not in "biufc" and str(array.dtype) != "bfloat16":
         leaf = _first(data)
         if array.dtype.kind == "O" and isinstance(leaf, int):
@@ -194,6 +196,15 @@ def _checked(data: Any) -> np.ndarray:
             raise TypeError(f"new(): invalid data type '{type(leaf).__name__}'")
         raise RuntimeError(f"Could not infer dtype of {type(leaf).__name__}")
     return array
+
+
+def _refuse_huge(data: Any) -> None:
+    """ValueError where nothing but ints became floats, since some are beyond 64 bits."""
+    leaves = [data]
+    while any(isinstance(x, (list, tuple)) for x in leaves):
+        leaves = [y for x in leaves for y in (x if isinstance(x, (list, tuple)) else (x,))]
+    if all(type(x) is int for x in leaves):
+        raise ValueError("Overflow when unpacking long long")
 
 
 def _explain_ragged(data: Any, dim: int = 0) -> None:

@@ -31,6 +31,8 @@ def _sizes(name: str, n: int, input: Any, output_size: Any) -> tuple:
     if len(output_size) != n:
         inner = f"{name}: " if "avg" in name else f"{name}(): internal error: "
         raise RuntimeError(f"{inner}output_size{'' if 'avg' in name else '.size()'} must be {n}")
+    if len(input.shape) <= n:
+        raise ValueError(f"Input dimension should be at least {n + 1}")
     return tuple(
         size if asked is None else as_size(asked)
         for asked, size in zip(output_size, input.shape[-n:])
@@ -39,8 +41,6 @@ def _sizes(name: str, n: int, input: Any, output_size: Any) -> tuple:
 
 def _check(name: str, n: int, input: Any, out: tuple) -> None:
     ndim, mean = len(input.shape), "avg" in name
-    if ndim <= n and n > 1:
-        raise ValueError(f"Input dimension should be at least {n + 1}")
     if ndim not in (n + 1, n + 2):
         if n == 1:
             raise RuntimeError(f"Expected 2 to 3 dimensions, but got {ndim}-dimensional tensor for "

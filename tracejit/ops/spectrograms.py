@@ -131,6 +131,8 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
     weight = _window("istft", window, size, n_fft, input)
     if weight.is_complex() and not return_complex:
         raise RuntimeError("istft: complex windows are incompatible with return_complex=False")
+    if weight.is_complex():
+        raise NotImplementedError("istft: complex tensors are not supported as windows")
     spectrum = (input.unsqueeze(0) if len(input.shape) == 2 else input).transpose(-2, -1)
     norm = "ortho" if normalized else None
     if return_complex:
@@ -141,8 +143,7 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
     moments = parts.shape[1]
     total = n_fft + hop * (moments - 1)
     signal = _overlapped(parts * weight, n_fft, hop, total)
-    squares = (weight * weight).abs() if weight.is_complex() else weight * weight
-    envelope = _overlapped(squares.expand(1, moments, n_fft), n_fft, hop, total)
+    envelope = _overlapped((weight * weight).expand(1, moments, n_fft), n_fft, hop, total)
     start = n_fft // 2 if center else 0
     end = total - n_fft // 2 if center and length is None else total
     if length is not None:
