@@ -292,7 +292,7 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *,
     """`mean` of what is not nan.
 
     >>> import tracejit
-    >>> tracejit.tensor([1.0, float("nan"), 3.0]).nanmean().item()
+    >>> tracejit.tensor([1.0, tracejit.nan, 3.0]).nanmean().item()
     2.0
 
     RuntimeError for integers and complex numbers.

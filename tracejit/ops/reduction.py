@@ -131,7 +131,7 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *,
     """`sum` of what is not nan.
 
     >>> import tracejit
-    >>> tracejit.tensor([1.0, float("nan"), 2.0]).nansum().item()
+    >>> tracejit.tensor([1.0, tracejit.nan, 2.0]).nansum().item()
     3.0
     """
     if input.dtype.category == COMPLEX:
