@@ -24,6 +24,7 @@ from tracejit.ops.types import (
     complex64,
     complex128,
     dtype,
+    dtype_of_number,
     dtype_of_numpy,
     float64,
     get_default_dtype,
@@ -91,8 +92,8 @@ _PIECES = 64  # elements that are still joined one by one
 
 
 def _of_runtime_numbers(data: Any, kind: dtype | None, device: Any) -> Any:
-    """A tensor of nested numbers of which some are known only when a program runs; None for data of
-    another kind."""
+    """A tensor of one number, or of nested ones of which some are known only when a program runs;
+    None for data of another kind."""
     shape: list[int] = []
     leaves = [data]
     while leaves and all(isinstance(x, (list, tuple)) for x in leaves):
@@ -100,15 +101,19 @@ def _of_runtime_numbers(data: Any, kind: dtype | None, device: Any) -> Any:
         if any(len(x) != shape[-1] for x in leaves):
             return None
         leaves = [y for x in leaves for y in x]
-    numbers = all(_is_runtime(x) or type(x) in (bool, int, float) for x in leaves)
+    plain = (bool, int, float) if shape else (bool, int, float, complex)
+    numbers = all(_is_runtime(x) or type(x) in plain for x in leaves)
     beyond = any(type(x) is int and not -(1 << 63) <= x < 1 << 63 for x in leaves)
-    if not numbers or beyond or len(leaves) > _PIECES or not any(map(_is_runtime, leaves)):
+    if not numbers or beyond or len(leaves) > _PIECES:
+        return None
+    if shape and not any(map(_is_runtime, leaves)):
         return None
     floating = any(type(x) is float or getattr(x, "dtype", None) is float64 for x in leaves)
     if kind is None:
         kind = get_default_dtype() if floating else int64
+        kind = kind if shape else dtype_of_number(data)
     if kind.category == INTEGER:
-        if floating:
+        if floating or type(data) is complex:
             return None
         leaves = [creation.fitting(x, kind, kind.name) for x in leaves]
     made = [creation.filled((), x, kind, device, None) for x in leaves]
