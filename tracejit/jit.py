@@ -107,7 +107,7 @@ class CompiledFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         mode = self.mode or flags.mode
         # Captured inside captured is part of the outer one; anomaly mode wants each op's own node.
-        if mode == "eager" or active.recorder is not None or active.anomaly:
+        if mode == "eager" or active.recorder is not None or active.op_by_op:
             return self.function(*args, **kwargs)
         signature, arguments = self.signature, args
         if kwargs or len(args) != signature.plain:

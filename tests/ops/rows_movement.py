@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.opinfo import ANY, HALVES, NUMERIC, OpInfo, Sample, array
-from tracejit.ops import joining, padding, stacking
+from tracejit.ops import joining, padding, stacking, types
 
 
 def on(*shapes, **keywords):
@@ -22,6 +22,12 @@ def lists(*groups):
     return lambda rng, d: [
         Sample(([array(rng, d, *shape) for shape in group],)) for group in groups
     ]
+
+
+def as_types(*targets):
+    """One sample for each dtype: an array whose rows have as many bytes as any needs, and it."""
+    return lambda rng, d: [Sample((array(rng, d, *shape, 8), to))
+                           for to in targets for shape in ((3,), ())]
 
 
 def two(*pairs):
@@ -57,6 +63,11 @@ ROWS = [
     row("reshape.merge", lambda x: x.permute(0, 2, 1, 3).reshape(2, 2, 6), on((2, 3, 2, 2))),
     row("reshape.ragged", lambda x: x.reshape(3, 2, 2), on((4, 3))),
     row("view", lambda x: x.view(x.shape[0], -1), on((2, 3, 2), (1, 4)), strides=False),
+    row("view.dtype", lambda x, d: x.view(d), as_types(types.uint8, types.int16, types.int64),
+        strides=False, differentiable=False),
+    row("view.dtype_back", lambda x, d: x.view(types.int64).view(d) + 1, as_types(types.float64),
+        torch=lambda x, d: x.view(__import__("torch").int64).view(d) + 1, strides=False,
+        differentiable=False),
     row("view_as", lambda x, y: x.view_as(y), two(((6,), (2, 3))), strides=False),
     row("flatten", lambda x: x.flatten(), on((2, 3), (4,), (), (0, 2))),
     row("flatten.dims", lambda x: x.flatten(1, -1), on((2, 3, 2), (2, 3))),

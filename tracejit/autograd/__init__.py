@@ -6,7 +6,7 @@ engine are in `eager/`.
 
 from __future__ import annotations
 
-from tracejit.autograd import function, functional, profiler, variable
+from tracejit.autograd import function, functional, graph, profiler, variable
 from tracejit.autograd.function import Function, FunctionCtx, once_differentiable
 from tracejit.autograd.variable import Variable
 from tracejit.eager.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
@@ -24,7 +24,7 @@ from tracejit.eager.modes import (
 __all__ = [
     "Function", "FunctionCtx", "GradcheckError", "Variable", "backward", "detect_anomaly",
     "enable_grad", "function", "functional", "grad", "gradcheck", "gradgradcheck",
-    "inference_mode", "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled",
+    "graph", "inference_mode", "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled",
     "no_grad", "once_differentiable", "profiler", "set_detect_anomaly", "set_grad_enabled",
     "variable",
 ]  # fmt: skip

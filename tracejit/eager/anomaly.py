@@ -17,6 +17,14 @@ from tracejit.eager.state import TensorState
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
+def _switch(anomaly: bool, check_nan: bool, op_by_op: bool | None = None) -> tuple:
+    """Set the mode; what it was."""
+    before = active.anomaly, active.anomaly_check_nan, active.op_by_op
+    active.anomaly, active.anomaly_check_nan = anomaly, check_nan
+    active.op_by_op = anomaly or active.packer is not None if op_by_op is None else op_by_op
+    return before
+
+
 class set_detect_anomaly:
     """Switch anomaly detection: from now on as a call, for a block as a context manager.
 
@@ -26,14 +34,13 @@ class set_detect_anomaly:
     """
 
     def __init__(self, mode: bool, check_nan: bool = True):
-        self._before = (active.anomaly, active.anomaly_check_nan)
-        active.anomaly, active.anomaly_check_nan = bool(mode), check_nan
+        self._before = _switch(bool(mode), check_nan)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc: object) -> None:
-        active.anomaly, active.anomaly_check_nan = self._before
+        _switch(*self._before)
 
 
 class detect_anomaly:
@@ -48,11 +55,10 @@ class detect_anomaly:
         self.check_nan = check_nan
 
     def __enter__(self) -> None:
-        self._before = (active.anomaly, active.anomaly_check_nan)
-        active.anomaly, active.anomaly_check_nan = True, self.check_nan
+        self._before = _switch(True, self.check_nan)
 
     def __exit__(self, *exc: object) -> None:
-        active.anomaly, active.anomaly_check_nan = self._before
+        _switch(*self._before)
 
 
 def is_anomaly_enabled() -> bool:

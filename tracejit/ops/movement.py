@@ -33,6 +33,7 @@ from tracejit.ops.shapes import (
     shape_text,
 )  # fmt: skip
 from tracejit.ops.types import TensorType
+from tracejit.ops.types import dtype as element_type
 
 
 def typed(input: Any, shape: Iterable[Any]) -> TensorType:
@@ -150,8 +151,15 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
 
 
 @method()
-def view(input: Any, *shape: Any, size: Any = None) -> Any:
-    """`reshape` that never copies: RuntimeError where strides do not allow a view."""
+def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
+    """`reshape` that never copies: RuntimeError where strides do not allow a view.
+
+    `view(dtype)` reads the same bytes as elements of another type, see `reinterpret`.
+    """
+    if dtype is not None or len(shape) == 1 and isinstance(shape[0], element_type):
+        from tracejit.ops.reinterpret import reinterpreted
+
+        return reinterpreted(input, shape[0] if dtype is None else dtype)
     sizes = resolved(given(shape, size), input)
     if hasattr(input, "stride") and not _viewable(input, sizes):
         raise RuntimeError("view size is not compatible with input tensor's size and stride (at "
