@@ -318,4 +318,62 @@ def early_stopping_and_plateau(jit):
     return [*out, evaluate(data(5, 4, 50), data(5, 4, 50).sum(1, keepdim=True))]
 
 
+def hooks_that_are_methods(jit):
+    class Clip:
+        def __init__(self):
+            self.limit, self.calls = 1.0, 0
+
+        def __call__(self, grad):
+            return grad.clamp(-self.limit, self.limit)
+
+        def scale(self, grad):
+            self.calls += 1
+            return grad * self.limit
+
+        def after(self, p):
+            p.grad = p.grad * self.limit
+
+    clip = Clip()
+    w, v, u = (tj.tensor([1.0, 2.0], requires_grad=True) for _ in range(3))
+    w.register_hook(clip.scale)
+    v.register_hook(clip)
+    u.register_post_accumulate_grad_hook(clip.after)
+
+    @jit
+    def f(x):
+        ((w * x * 5).sum() + (v * x * 7).sum() + (u * x).sum()).backward()
+        return x * 1
+
+    out = []
+    for k in range(7):
+        w.grad = v.grad = u.grad = None
+        if k == 3:
+            clip.limit = 3.0
+        if k == 5:
+            clip.limit = tj.tensor([0.5, 2.0])
+        out += [f(tj.tensor([1.0, -2.0])), w.grad, v.grad, u.grad, clip.calls]
+    return out
+
+
+def defaults_of_a_hook(jit):
+    def hook(grad, scale=2.0):
+        return grad * scale
+
+    w = tj.tensor([1.0, 2.0], requires_grad=True)
+    w.register_hook(hook)
+
+    @jit
+    def f(x):
+        (w * x).sum().backward()
+        return x * 1
+
+    out = []
+    for k in range(6):
+        w.grad = None
+        if k == 3:
+            hook.__defaults__ = (9.0,)
+        out += [f(tj.tensor([1.0, -2.0])), w.grad]
+    return out
+
+
 PROGRAMS = programs_in(globals())

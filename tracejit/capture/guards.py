@@ -20,6 +20,7 @@ from tracejit.capture.behaviour import behaviour
 from tracejit.capture.number_text import Asked, NumberText, asked_text
 from tracejit.capture.runtime_numbers import Question
 from tracejit.capture.shortcut import Lines, Shortcut, check_text
+from tracejit.capture.sources import hooks_of
 from tracejit.capture.state import ABSENT, Place, State, alike, referent, weakly
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
@@ -216,6 +217,8 @@ class Guards:
             return f"getattr({parent}, {place.key!r}, ABSENT)"
         if place.how == "grad":
             return f"{parent}._grad"
+        if place.how == "hook":
+            return f"hooks_of({parent})[{place.key}]"
         if place.how == "self":
             return f"{parent}.__self__"
         if place.how == "func":
@@ -232,8 +235,8 @@ class Guards:
         return constant if weak is key else f"{self._constant(referent)}({constant})"
 
     def _distinct(self, places: Sequence[Place]) -> dict[int, Sequence[Place]]:
-        """Objects that were different ones must be so: the code may have asked. The line, and what
-        it compares."""
+        """Objects that were different ones must be so: the code may have asked, or have changed
+        one of them. The line, and what it compares."""
         if len(places) < 2:
             return {}
         names = [f"id({self._place(place)})" for place in places]
@@ -394,12 +397,6 @@ def _contents_of(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:
         return ABSENT
-
-
-def hooks_of(tensor: Tensor) -> tuple:
-    """The functions that run when a gradient arrives at this tensor."""
-    hooks = tensor._hooks
-    return () if hooks is None else (*hooks.before.values(), *hooks.accumulated.values())
 
 
 def made_in_inference(tensor: Tensor) -> bool:

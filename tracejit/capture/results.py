@@ -95,6 +95,7 @@ class Recipes:
         self.places: list[Place] = []  # where it looks before it changes anything
         self.looked: dict[int, int] = {}  # their numbers, by id
         self.containers: dict[int, tuple[Any, Made]] = {}  # by id
+        self.changed: list[Any] = []  # objects of the caller's that effects change
 
     def of(self, value: Any) -> Recipe:
         if type(value) is Size:
@@ -197,12 +198,14 @@ def effects(
         if id(place) in grown:
             fresh = [recipes.of(v) for v in was[grown[id(place)] :]]
             found.append(appending(recipes.before(place), fresh))
+            recipes.changed.append(was)
         elif place.kind == "class" and behaviour(was) != place.keys:
             raise Unmodelled(f"the methods of {place.text} were changed")
         elif place.kind == "set" and frozenset(was) != place.keys:
             raise Unmodelled(f"the set {place.text} was changed")
         elif place.kind in ("sequence", "mapping") and _contents_changed(place, was, held):
             found.append(_refill(place, was, recipes))
+            recipes.changed.append(was)
     return found
 
 
@@ -256,6 +259,7 @@ def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
     parent: Any = place.parent
     if place.how in ("attr", "slot") or place.how == "type" and isinstance(parent.value, type):
         owner = recipes.before(parent)
+        recipes.changed.append(parent.value)
         return lambda replay: setattr(owner(replay), key, recipe(replay))
     if place.how == "global":
         container = place.container

@@ -50,6 +50,12 @@ class Draws:
         return bool((self.generator.array == self.words).all())
 
 
+def hooks_of(tensor: Tensor) -> tuple:
+    """The functions that run when a gradient arrives at this tensor."""
+    hooks = tensor._hooks
+    return () if hooks is None else (*hooks.before.values(), *hooks.accumulated.values())
+
+
 def tensor_history(tensor: Tensor) -> tuple:
     """What of a tensor, beside its memory, a call may change: its gradient, and the rest."""
     node, hooks = grad_fn_of(tensor), tensor._hooks

@@ -31,7 +31,7 @@ import numpy as np
 
 from tracejit.capture.behaviour import behaviour, code_in_class, may_change
 from tracejit.capture.location import is_own, is_published
-from tracejit.capture.sources import tensor_history
+from tracejit.capture.sources import hooks_of, tensor_history
 from tracejit.capture.watch import Names
 from tracejit.eager.tensor import Tensor
 from tracejit.memory.devices import device
@@ -77,7 +77,7 @@ ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
 
 class Place:
     """Where an object is found: `how` from its parent (`attr`, `item`, `type`, `cell`, `global`,
-    `argument`, `key`,
+    `argument`, `key`, `hook`,
     `self`, `func`), and what was there."""
 
     __slots__ = (
@@ -127,6 +127,8 @@ class Place:
                 return self.key.cell_contents
             if self.how == "closure":
                 return parent.__closure__[self.key].cell_contents
+            if self.how == "hook":
+                return hooks_of(parent)[self.key]
             if self.how in ("self", "func"):
                 return parent.__self__ if self.how == "self" else parent.__func__
             if self.how == "slot":
@@ -333,6 +335,8 @@ class State:
         elif kind in ("object", "module", "tensor"):
             if kind == "tensor":
                 place.keys = tensor_history(value)
+                for k, hook in enumerate(hooks_of(value)):
+                    self._child(place, "hook", k, hook, f"hook {k} of {place.text}")
             self._attributes(place, value, None)
         elif kind == "opaque":
             self.unmodelled(

@@ -1,0 +1,139 @@
+"""Programs on objects that are different ones in one call and the same in the next."""
+
+from __future__ import annotations
+
+import tracejit as tj
+from tests.capture.program_list import programs_in
+
+
+class Box:
+    """Anything."""
+
+    def __init__(self, **held):
+        self.__dict__.update(held)
+
+
+def two():
+    return tj.tensor([1.0, -2.0])
+
+
+def leaf(*numbers):
+    return tj.tensor(list(numbers), requires_grad=True)
+
+
+def counters_that_become_one(jit):
+    @jit
+    def f(x, a, b):
+        a.n += 1
+        b.n += 10
+        return x * a.n - b.n
+
+    one, other = Box(n=0), Box(n=0)
+    out = []
+    for a, b in ((one, other), (one, other), (one, other), (one, one), (one, one), (other, one)):
+        out += [f(two(), a, b), one.n, other.n]
+    return out
+
+
+def what_one_changes_is_read_of_another(jit):
+    @jit
+    def f(x, a, b):
+        a.n += 1
+        return x * b.n
+
+    one, other = Box(n=0), Box(n=0)
+    out = []
+    for a, b in ((one, other), (one, other), (one, other), (one, one), (one, one), (other, one)):
+        out += [f(two(), a, b), one.n, other.n]
+    return out
+
+
+def containers_that_become_one(jit):
+    @jit
+    def grow(x, p, q):
+        p.append(x * 2)
+        q.append(x * 3)
+        p.append(x * 4)
+        return x * 1
+
+    @jit
+    def fill(x, p, q):
+        p["k"] = x * 2
+        q["k"] = x * 3
+        q["n"] = len(p)
+        return p["k"]
+
+    out = []
+    for make, f in ((list, grow), (dict, fill)):
+        for same in (False, False, False, True, True):
+            p = make()
+            q = p if same else make()
+            out += [f(two(), p, q), p, q]
+    return out
+
+
+def modules_that_become_one(jit):
+    class Layer(tj.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.calls = 0
+            self.register_buffer("total", tj.zeros(2))
+
+        def forward(self, x):
+            self.calls += 1
+            self.total = self.total + x
+            return x * 2 + self.total
+
+    net = tj.nn.Sequential(Layer(), Layer())
+    f = jit(net)
+    out = []
+    for k in range(7):
+        out += [f(two()), net[0].calls, net[1].calls, net[0].total.clone(), net[1].total.clone()]
+        if k == 3:
+            net[1] = net[0]
+    return out
+
+
+def leaves_that_become_one_with_backward_inside(jit):
+    @jit
+    def f(a, b, x):
+        loss = (a * x).sum() + (b * x * x).sum()
+        loss.backward()
+        return loss.detach()
+
+    @jit
+    def g(a, b, x):
+        (a * x).sum().backward()
+        return x * 1, b.grad
+
+    one, other = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    out = []
+    for h in (f, g):
+        for a, b in ((one, other), (one, other), (one, other), (one, one), (one, one)):
+            one.grad = other.grad = None
+            out += [h(a, b, two()), one.grad, other.grad]
+    return out
+
+
+def weights_tied_between_calls_with_backward_inside(jit):
+    net = tj.nn.Sequential(tj.nn.Linear(2, 2), tj.nn.Tanh(), tj.nn.Linear(2, 2))
+    with tj.no_grad():
+        for k, p in enumerate(net.parameters()):
+            p.copy_((tj.arange(p.numel()) * 0.1 + 0.1 * k).reshape(p.shape))
+
+    @jit
+    def f(x):
+        loss = net(x).pow(2).sum()
+        loss.backward()
+        return loss.detach()
+
+    out = []
+    for k in range(6):
+        net.zero_grad(set_to_none=True)
+        if k == 3:
+            net[2].weight = net[0].weight
+        out += [f(two().reshape(1, 2)), *(p.grad for p in net.parameters())]
+    return out
+
+
+PROGRAMS = programs_in(globals())
