@@ -136,4 +136,70 @@ def weights_tied_between_calls_with_backward_inside(jit):
     return out
 
 
+def objects_that_are_keys(jit):
+    first, second = Box(), Box()
+    acts = [lambda x, k=k: x * k for k in (2.0, 3.0, 4.0)]
+    weights = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    costs, scales = {first: 2.0, "other": 3.0}, {weights[0]: 9.0}
+    gains = dict(zip(acts, (10.0, 20.0)))
+
+    @jit
+    def by_subscript(x, key):
+        try:
+            return x * costs[key]
+        except KeyError:
+            return x * 100
+
+    get = jit(lambda x, key: x * costs.get(key, 1.0))
+    by_function = jit(lambda x, act: act(x) * gains.get(act, 1.0))
+    by_tensor = jit(lambda w: (w * scales.get(w, 1.0)).detach())
+    out = []
+    for k in range(4):
+        for key in (second, second, first, first, second):
+            out += [by_subscript(two(), key), get(two(), key)]
+        for act in (acts[0], acts[0], acts[1], acts[2], acts[0]):
+            out.append(by_function(two(), act))
+        for w in (weights[1], weights[1], weights[0], weights[1]):
+            out.append(by_tensor(w))
+        if k == 2:
+            costs[second] = 5.0
+            scales[weights[1]] = 7.0
+    return out
+
+
+def functions_and_objects_compared(jit):
+    class Net:
+        def act(self, x):
+            return x * 2
+
+    def make():
+        return lambda x: x * 2
+
+    a, b, one, other = make(), make(), Net(), Net()
+    chosen = one.act
+    same = jit(lambda x, act: act(x) * (10 if act is a else 1))
+    among = jit(lambda x, act: act(x) * (10 if act in (a,) else 1))
+    method = jit(lambda x, act: act(x) * (10 if act == chosen else 1))
+    equal = jit(lambda x, net: net.act(x) * (10 if net == one else 1))
+    out = []
+    for which in (1, 1, 0, 0, 1):
+        act, net = (a, b)[which], (one, other)[which]
+        out += [same(two(), act), among(two(), act), method(two(), net.act), equal(two(), net)]
+    return out
+
+
+def numbers_of_objects(jit):
+    a, b, first, second = leaf(1.0, 2.0), leaf(3.0, 4.0), Box(k=2.0), Box(k=2.0)
+    frozen, known, table = {id(a)}, set(map(id, (first,))), {hash(first): 3.0}
+    f = jit(lambda w: (w * 0 if id(w) in frozen else w * 2).detach())
+    g = jit(lambda x, box: x * box.k * (10 if id(box) in known else 1))
+    h = jit(lambda x, box: x * table.get(hash(box), 1.0))
+    i = jit(lambda x, *boxes: x * len(known & set(map(id, boxes))))
+    out = []
+    for which in (1, 1, 0, 0, 1):
+        w, box = (a, b)[which], (first, second)[which]
+        out += [f(w), g(two(), box), h(two(), box), i(two(), box, box)]
+    return out
+
+
 PROGRAMS = programs_in(globals())

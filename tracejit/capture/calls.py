@@ -59,6 +59,8 @@ def adapted(recorder: Any, function: Any) -> Any:
     deferred = replacement(function)
     if deferred is not None:
         return deferred
+    if function is id or function is hash:
+        return recorder.root.identities.numbering(function)
     if type(function) is FunctionType:
         return _adapted_function(recorder, function)
     if type(function) is MethodType and type(function.__func__) is FunctionType:
@@ -193,6 +195,8 @@ def check_call(recorder: Any, function: Any) -> Any:
         return _checked_function(recorder, function)
     if function is type:
         return _type_of
+    if function is id or function is hash:
+        return adapted(recorder, function)
     if isinstance(function, type):
         return _guarding(recorder, _checked_class(function))
     builtin = isinstance(function, (BuiltinFunctionType, MethodWrapperType))

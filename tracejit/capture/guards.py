@@ -57,6 +57,7 @@ class Guards:
         questions: Iterable[Question] = (),
         place_of: Callable[[Any], Place] | None = None,
         distinct: Sequence[Place] = (),
+        numbered: Sequence[Place] = (),
         offsets: Container[int] = (),
     ):
         self.offsets = offsets  # ids of tensors for which it matters where in a storage they start
@@ -95,6 +96,9 @@ class Guards:
         )
         for question in questions:
             self._question(text, question)
+        for place in numbered:
+            differs = f"id({self._place(place)}) != {id(place.value)}"
+            self._fail(differs, place, "the same object, whose number is asked for")
         names = [self._place(x) if isinstance(x, Place) else text.of(x) for x in inputs]
         keys = [self._size_key(x, name) for x, name in zip(inputs, names)]
         for one, other in aliases:
@@ -248,7 +252,8 @@ class Guards:
         a, b = self._place(one), self._place(other)
         self.aliases[len(self.lines)] = (one, other)
         if one.value is other.value:
-            self._fail(f"{a} is not {b}", one, f"the same tensor as {other.text}")
+            what = "tensor" if one.kind == "tensor" else "object"
+            self._fail(f"{a} is not {b}", one, f"the same {what} as {other.text}")
         else:
             self._fail(
                 f"{a}._storage is not {b}._storage or {a}._offset != {b}._offset "

@@ -25,6 +25,7 @@ from tracejit.capture.aliasing import (
     overlaps_itself,
 )
 from tracejit.capture.breaks import Break, CaptureError, Refused, leaked
+from tracejit.capture.identities import Identities
 from tracejit.capture.lifting import lift
 from tracejit.capture.location import is_asked_by_user, user_location
 from tracejit.capture.random_state import draws_of
@@ -82,6 +83,7 @@ class Recorder:
         self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
         self.grads_known: dict[int, Tensor] = {}
         self.grads_set: dict[int, Tensor] = {}  # the caller's tensors
+        self.identities = Identities()
         self.constants: dict[int, Tensor] = {}
         self.refresh: Callable[[Any], None] = lambda container: (
             None

@@ -71,7 +71,7 @@ MODULE_TABLES = (
     "_scripted_original",
 )
 MAX_ELEMENTS = 4096
-_STATEFUL = ("tensor", "sequence", "mapping", "set", "object")
+_STATEFUL = ("tensor", "sequence", "mapping", "set", "object", "function", "method", "partial")
 ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
 
 
@@ -273,7 +273,7 @@ class State:
                 self._attributes(place, place.value, None if widened else new)
 
     def objects(self) -> list[Place]:
-        """Where tensors, containers and other objects with state are found, each once."""
+        """Where tensors, containers, functions and other objects are found, each once."""
         return [p for p in self.places if p.kind in _STATEFUL and self.by_id.get(id(p.value)) is p]
 
     def _visit(self, place: Place) -> None:

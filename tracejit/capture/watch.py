@@ -108,6 +108,9 @@ _PURE_MODULES = {
 }
 _COMPARES = {"IS_OP", "CONTAINS_OP"}
 _HASHES = {"BUILD_SET", "SET_ADD", "BUILD_MAP", "MAP_ADD"}
+_LOOKUPS = {"BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR"}
+_LOOKS_UP = set("get pop getitem setitem __getitem__ __setitem__".split())
+NUMBERING = {"id", "hash"}  # builtins that make a number of which object it is
 _IDENTITIES = set(
     "id set frozenset is_ is_not indexOf countOf contains index count remove add discard "
     "setdefault fromkeys __contains__ __eq__ __ne__".split()
@@ -129,6 +132,9 @@ class Names:
     rebound: frozenset[str]  # globals and closure variables that are assigned
     subscripts: frozenset  # literals, where entries of containers change
     identities: bool  # it may depend on which objects are one: `x is y`, `x in seen`, `id(x)`
+    equalities: bool  # as above, of objects that compare by identity: `x == y`
+    lookups: bool  # it looks for keys that are no literals
+    numbering: bool  # it hands on a function of `NUMBERING`, for others to call
     uncertain: frozenset[str]  # attributes that it asks for in ways that allow them to be missing
     doubtful: bool  # it handles that an attribute is missing, here or in what it calls
     keys: frozenset[str]  # entries that code of the user's may read: "": any
@@ -152,7 +158,7 @@ def _scan(code: CodeType) -> Names:
     global_names: set[str] = set()
     rebound: set[str] = set()
     subscripts: set[Any] = set()
-    identities = False
+    identities = equalities = lookups = numbering = False
     before = level = None  # the instructions before
     imported: set[tuple[int, str]] = set()
     uncertain: set[str] = set()
@@ -162,6 +168,8 @@ def _scan(code: CodeType) -> Names:
         constant = before is not None and before.opname == "LOAD_CONST"
         identities |= instruction.opname in _COMPARES and not constant
         identities |= instruction.opname in _HASHES
+        equalities |= instruction.argval in ("==", "!=") and not constant
+        lookups |= instruction.opname in _LOOKUPS and not constant
         if instruction.opname == "MATCH_CLASS" and before is not None:
             uncertain |= set(before.argval)  # the attributes that a class pattern names
             by_position |= bool(instruction.arg)
@@ -178,12 +186,15 @@ def _scan(code: CodeType) -> Names:
         elif instruction.opname in _GLOBALS:
             global_names.add(instruction.argval)
             reading = instruction.argval == "read_number"
+            called = instruction.argrepr.startswith("NULL")
+            numbering |= instruction.argval in NUMBERING and not called
         elif instruction.opname == "STORE_SUBSCR":
             subscripts |= {c for c in code.co_consts if type(c) in (str, int)}
         if instruction.opname in _REBINDS:
             rebound.add(instruction.argval)
     attributes |= uncertain
     identities |= bool((attributes | global_names) & _IDENTITIES)
+    lookups |= bool((attributes | global_names) & _LOOKS_UP)
     dynamic = by_position or bool((attributes | global_names) & set(_DYNAMIC))
     doubtful = _handles_missing(code, attributes | global_names)
     if dynamic:  # names given as literals count as mentioned
@@ -207,6 +218,9 @@ def _scan(code: CodeType) -> Names:
             rebound |= inner.rebound
             subscripts |= inner.subscripts
             identities |= inner.identities
+            equalities |= inner.equalities
+            lookups |= inner.lookups
+            numbering |= inner.numbering
             uncertain |= inner.uncertain
             doubtful |= inner.doubtful
             keys |= inner.keys
@@ -220,6 +234,9 @@ def _scan(code: CodeType) -> Names:
         frozenset(rebound),
         frozenset(subscripts),
         identities,
+        equalities,
+        lookups,
+        numbering,
         frozenset(uncertain),
         doubtful,
         frozenset(keys),

@@ -106,7 +106,6 @@ class CapturedCall:
         self.entry: Entry | None = None
         self.segments: list[Segment] = []
         self.ended = False  # by Ctrl-C, or an exit
-        self.identities = False  # what was run may depend on which objects are one
         self.inner: set[CodeType] = set()  # code of functions that executed code defines
 
     @property
@@ -267,7 +266,8 @@ class CapturedCall:
             self.numbers.mention(names)
             self.sinks.entered(original_code(frame.f_code))
             self.inner.update(names.nested)
-            self.identities |= names.identities and not is_own(original_code(frame.f_code))
+            if not is_own(original_code(frame.f_code)):
+                self.recorder.identities.mention(names, self.reads_source)
             for name in names.globals:
                 container = frame.f_globals
                 state.add_root("global", container, name, container.get(name, ABSENT), name)

@@ -7,7 +7,6 @@ could not do what the call did. Called by `runtime.capture_call`.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import tracejit.autodiff.regions  # noqa: F401  installs the gradients of control flow
@@ -86,10 +85,11 @@ class EntryMaker:
             [places[v] for v in inputs],
             self._checked(),
             self._is_runtime,
-            self._aliases(),
+            [*self._aliases(), *recorder.identities.known_keys(self.state)],
             recorder.numbers.guarded_questions(),
             self._number_place,
             self._distinct(recipes.changed, changed),
+            recorder.identities.numbered(self.state),
             recorder.offsets_read,
         )
         self.numbers = reader(recipes.numbers, self._number_place)
@@ -202,20 +202,12 @@ class EntryMaker:
                 *(p for p in grads.values() if self.state.place_of(p.value) is None)]
 
     def _distinct(self, changed: list[Any], effects: list[Effect]) -> list[Place]:
-        """Where objects are found of which no two may be one: the code may compare them, or what
-        an effect changes would be seen in the other."""
-        objects = self._objects()
-        if self.call.identities:
-            return objects
-        types = {type(x) for x in changed}
-        graded = {id(e.place.value) for e in effects if isinstance(e, SetGrad)}
+        """Where objects are found of which no two may be one on replay."""
+        graded = [e.place.value for e in effects if isinstance(e, SetGrad)]
         if graded:
-            graded |= {id(tensor) for tensor, _ in self.recorder.grads_read}
-        found = [
-            p for p in objects if type(p.value) in types or id(p.value) in graded
-        ]
-        number = Counter(type(p.value) for p in found)
-        return [p for p in found if number[type(p.value)] > 1]
+            graded += [tensor for tensor, _ in self.recorder.grads_read]
+        objects = self._objects()
+        return self.recorder.identities.distinct(self.state, objects, changed, graded)
 
     def _is_runtime(self, place: Place) -> bool:
         """Whether the number at this place may change from call to call."""

@@ -1,0 +1,85 @@
+"""Which objects a recorded call told apart, or changed: what guards say of who is who.
+
+In: the names of the code that was entered, the objects that `id` and `hash` were asked for, what
+effects change. Out: places at which no two objects may be one on replay, keys that must be what is
+at other places, objects whose numbers count. Kept by the recorder, asked when an entry is made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tracejit.capture.state import Place, State, kind_of, weakly
+from tracejit.capture.watch import NUMBERING, Names
+from tracejit.eager.tensor import Tensor
+
+_BY_IDENTITY = ("object", "function", "method")  # kinds that are equal to themselves alone
+
+
+class Identities:
+    """What the code of one recorded call may ask of which objects are one."""
+
+    def __init__(self) -> None:
+        self.compared = False  # any objects: `x is y`, `x in seen`
+        self.equated = False  # those without an equality of their own: `x == y`
+        self.looked_up = False  # keys
+        self.any_number = False  # `id` and `hash` may be asked for anything
+        self.asked: set[int] = set()  # ids of what they were asked for
+
+    def mention(self, names: Names, shows_calls: bool) -> None:
+        """More code of the user's was entered; of rewritten code `numbering` sees the calls."""
+        self.compared |= names.identities
+        self.equated |= names.equalities
+        self.looked_up |= names.lookups
+        self.any_number |= names.numbering
+        self.any_number |= not shows_calls and not names.globals.isdisjoint(NUMBERING)
+
+    def numbering(self, function: Callable[[Any], int]) -> Callable[[Any], int]:
+        """`id` or `hash`, to be called by recorded code."""
+
+        def number(*args: Any) -> int:
+            of_object = (Tensor.__hash__, object.__hash__)
+            if function is id or args and type(args[0]).__hash__ in of_object:
+                self.asked.update(map(id, args))
+            return function(*args)
+
+        return number
+
+    def numbered(self, state: State) -> list[Place]:
+        """Where objects are found whose numbers the call may have computed with."""
+        return [p for p in state.objects() if self.any_number or id(p.value) in self.asked]
+
+    def known_keys(self, state: State) -> Iterator[tuple[Place, Place]]:
+        """Keys of dicts, and where else the same object is found."""
+        for place in self._keys(state):
+            other = state.place_of(place.value)
+            if other is not None:
+                yield place, other
+
+    def _keys(self, state: State) -> Iterator[Place]:
+        """Keys that are objects, beside those that the state has places for."""
+        if not (self.compared or self.looked_up):
+            return
+        for place in state.places:
+            for key in place.keys if place.kind == "mapping" else ():
+                if kind_of(key) in ("tensor", "function"):
+                    yield Place(place, "key", weakly(key), key, f"a key of {place.text}")
+
+    def distinct(
+        self, state: State, places: list[Place], changed: Sequence[Any], graded: Sequence[Any]
+    ) -> list[Place]:
+        """Those of the places at which no two objects may be one: the code may compare them, or
+        what an effect changes (`changed`; `graded`: its gradient) would be seen in the other."""
+        keys = [p for p in self._keys(state) if state.place_of(p.value) is None]
+        if self.compared or keys or self.looked_up and any(p.how == "key" for p in state.places):
+            return [*places, *{id(p.value): p for p in keys}.values()]
+        types, ids = {type(x) for x in changed}, {id(x) for x in graded}
+        found = [
+            p for p in places
+            if type(p.value) in types or id(p.value) in ids
+            or self.equated and p.kind in _BY_IDENTITY
+        ]
+        number = Counter(type(p.value) for p in found)
+        return [p for p in found if number[type(p.value)] > 1]
