@@ -15,6 +15,7 @@ from typing import Any
 from tracejit.autodiff.closed_code import ClosedWatch
 from tracejit.autodiff.partition import residuals
 from tracejit.autodiff.reach import freeing, groups, kept, reaching, retaining
+from tracejit.autodiff.relaid import RelaidTape, relaid
 from tracejit.capture.breaks import Refused
 from tracejit.capture.results import Unmodelled
 from tracejit.eager.backward import grad_between
@@ -49,6 +50,7 @@ class Joint:
     reached: list[frozenset[int]]  # for each input the outputs whose gradients reach it
     groups: list[list[int]]  # outputs that share history: each group is freed by itself
     freeing: list[list[frozenset[int]]]  # in each group, by output: whose backward frees its
+    tape: RelaidTape | None  # for derivatives of the gradients
 
 
 def differentiate(
@@ -102,6 +104,7 @@ def differentiate(
         reaching(outputs, inputs),
         together,
         [freeing([outputs[k] for k in group], recorder.first_node) for group in together],
+        relaid(recorder, outputs, inputs),
     )
 
 

@@ -97,7 +97,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     return tuple(found)
 
 
-def grad_between(outputs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any]) -> tuple:
+def grad_between(outputs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any],
+                 create_graph: bool = False) -> tuple:
     """As `grad`, but what lies behind the inputs is not looked at, even where one input was
     computed
     from another; None for inputs that outputs do not depend on. The tape is kept.
@@ -105,7 +106,7 @@ def grad_between(outputs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[
     places = [_place(x) for x in inputs]
     targets: dict[Place, Any] = dict.fromkeys(places)
     ends = frozenset(node for node, _ in places)
-    Task(_roots(outputs, grads), True, False, targets, ends=ends).run()
+    Task(_roots(outputs, grads), True, create_graph, targets, ends=ends).run()
     return tuple(targets[place] for place in places)
 
 

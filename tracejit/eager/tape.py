@@ -198,7 +198,7 @@ _custom_classes: dict[str, type] = {}
 def record_custom(name: str, inputs: Sequence[Any], outputs: Sequence[Any], backward: Callable,
                   saved: Sequence[Any] = (),
                   freeing: Sequence[frozenset[int]] | None = None) -> Node | None:
-    """Make `outputs` the results of one node called `name` with edges to `inputs`.
+    """Make `outputs` the results of one node called `name` with edges to `inputs` (tensors, edges).
 
     backward(grads, create_graph) gets one gradient (or None) for each output and returns one (or
     None) for each input; with create_graph it must run differentiable ops. Tensors in `saved` must
@@ -209,8 +209,8 @@ def record_custom(name: str, inputs: Sequence[Any], outputs: Sequence[Any], back
     """
     if not active.grad_enabled:
         return None
-    edges = tuple([edge_of(x) if isinstance(x, TensorState) and x._requires_grad
-                   else None for x in inputs])
+    edges = tuple([x if type(x) is tuple else edge_of(x) if isinstance(x, TensorState)
+                   and x._requires_grad else None for x in inputs])
     if not any(edges):
         return None
     cls = _custom_classes.get(name)

@@ -375,14 +375,18 @@ class EntryMaker:
             return [], None
         real = [k for k, g in enumerate(joint.grads) if g is not None]
         grads = [real.index(k) if k in real else None for k in range(len(joint.grads))]
-        whole = extract(
-            joint.graph,
-            f"{joint.graph.name}_joint",
-            joint.graph.inputs,
-            [g for g in joint.grads if g is not None],
-        )
-        read = {v for node in whole.nodes for v in node.operand_values()}
-        used = {v for v, again in zip(joint.graph.inputs, whole.inputs) if again in read}
+        whole, tape = None, joint.tape
+        if tape is None:
+            whole = extract(
+                joint.graph,
+                f"{joint.graph.name}_joint",
+                joint.graph.inputs,
+                [g for g in joint.grads if g is not None],
+            )
+            read = {v for node in whole.nodes for v in node.operand_values()}
+            used = {v for v, again in zip(joint.graph.inputs, whole.inputs) if again in read}
+        else:
+            used = tape.end(joint.graph, primal, joint.saved)
         before = [v for v in joint.graph.inputs if v in joint.written and v in used]
         tensors = [item.value for item in self.recorder.lifted_tensors()]
         kept = list(dict.fromkeys([*joint.saved, *before]))
@@ -396,6 +400,7 @@ class EntryMaker:
         wrt = [primal[self.recorder.lifted[id(x)].value] for x in joint.inputs]
         plan = Backward(
             whole,
+            tape,
             len(primal),
             tangents,
             grads,

@@ -8,14 +8,17 @@ which gives a replay's results their history. Called by `entry` after each run, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from tracejit.autodiff.absent import without
+from tracejit.autodiff.relaid import RelaidTape
+from tracejit.eager.backward import grad_between
+from tracejit.eager.nodes import edge_of
 from tracejit.eager.recording import active
 from tracejit.eager.saved import SavedResult, check_version, version_of
 from tracejit.eager.state import of_array
@@ -30,8 +33,9 @@ from tracejit.runtime.segment import Bound, Segment
 class Backward:
     """How gradients flow through a replay: one node on the tape (C4)."""
 
-    graph: Graph  # joint, for higher orders
-    primals: int  # its inputs before the tangents
+    graph: Graph | None  # joint, for higher orders where there is no `tape`
+    tape: RelaidTape | None
+    primals: int  # inputs of the call
     tangents: list[int]  # positions of tangents in its inputs
     grads: list[int | None]  # for each differentiable input: position in `segment`'s outputs
     wrt: list[int]  # graph inputs that receive gradients
@@ -85,7 +89,10 @@ def attach_backward(
     bound: Bound,
 ) -> None:
     """Make `outputs` the results of one node whose backward runs the compiled backward graph."""
+    if not active.grad_enabled:
+        return
     primals = [inputs[k] for k in plan.wrt]
+    edges = [edge_of(x) if x._requires_grad else None for x in primals]
     kept = [inputs[k] if kind == "input" else roots[k] for kind, k in plan.saved]
     everything = list(inputs)
     for number, output in plan.before:
@@ -96,9 +103,18 @@ def attach_backward(
         arrived = tuple([k for k, grad in enumerate(grads) if grad is not None])
         tangents = [grads[k].contiguous() for k in arrived]
         recorder: Any = active.recorder
-        if create_graph:
+        mapped = recorder is not None and recorder.mapped
+        if create_graph or mapped:
             for k, version in zip(plan.read, versions):
                 check_version(everything[k], version, None, 0)
+            if plan.tape is not None:
+                if recorder is not None and not mapped:
+                    recorder.flush()
+                with _nobody_recording():
+                    results, ends = plan.tape.lay(inputs, everything, kept, primals, edges,
+                                                  bound.sizes)
+                tracked = [results[k] for k in arrived]
+                return list(grad_between(tracked, ends, tangents, create_graph))
             made, places = _differentiable(plan, everything, arrived, tangents)
         else:
             segment, places = plan.compiled(arrived)
@@ -114,15 +130,24 @@ def attach_backward(
         ]
 
     if len(plan.groups) == 1:
-        record_custom("CompiledBackward", primals, outputs, pulled_back,
+        record_custom("CompiledBackward", edges, outputs, pulled_back,
                       _noted(plan.kept[0], inputs, roots), plan.freeing[0])
         return
     for group, freeing, noted in zip(plan.groups, plan.freeing, plan.kept):
         backward = _of_group(pulled_back, group, len(outputs))
-        met = [x if reached & set(group) else None for x, reached in zip(primals, plan.reached)]
+        met = [e if reached & set(group) else None for e, reached in zip(edges, plan.reached)]
         given = [outputs[k] for k in group]
         record_custom("CompiledBackward", met, given, backward, _noted(noted, inputs, roots),
                       freeing)
+
+
+@contextmanager
+def _nobody_recording() -> Iterator[None]:
+    recorder, active.recorder = active.recorder, None
+    try:
+        yield
+    finally:
+        active.recorder = recorder
 
 
 def _noted(kept: list[tuple], inputs: Sequence[Any], roots: Sequence[Tensor]) -> list[Any]:

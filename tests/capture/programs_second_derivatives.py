@@ -1,0 +1,167 @@
+"""Programs that take derivatives of gradients: what detaches, Functions, hooks, grad modes."""
+
+from __future__ import annotations
+
+import tracejit as tj
+from tests.capture.program_list import programs_in
+
+
+def leaf(*values, dtype=tj.float32):
+    return tj.tensor(values, dtype=dtype, requires_grad=True)
+
+
+def tried(f, *args, **kwargs):
+    try:
+        return f(*args, **kwargs)
+    except RuntimeError as error:
+        return str(error)[:60]
+
+
+def twice(f, x):
+    """First derivative, whether it has a history, second derivative."""
+    (g,) = tj.autograd.grad(f(x).sum(), x, create_graph=True)
+    if not g.requires_grad:
+        return [g, False]
+    return [g.detach(), True, *tj.autograd.grad((g * g).sum(), x)]
+
+
+def detach_and_a_second_derivative(jit):
+    f = jit(lambda x: x * x.detach())
+    return [twice(f, leaf(1.0, 2.0, -3.0)) for _ in range(3)]
+
+
+def detach_of_a_result_and_a_second_derivative(jit):
+    @jit
+    def f(x):
+        h = x.sin() * x
+        return h * h.detach() + x**3 + x * x.data
+
+    return [twice(f, leaf(1.0, 2.0, -3.0)) for _ in range(3)]
+
+
+def straight_through_rounding_twice(jit):
+    @jit
+    def f(x):
+        q = x + (x.round() - x).detach()
+        return q**3 + q * x.detach()
+
+    return [twice(f, leaf(*values)) for values in ([1.2, 2.7], [-3.4, 0.1, 5.0])]
+
+
+class Exp(tj.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        (y,) = ctx.saved_tensors
+        return grad * y
+
+
+class Scaled(tj.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale, rows):
+        ctx.save_for_backward(x)
+        ctx.scale, ctx.rows = scale, rows
+        return x * x * scale
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        with tj.no_grad():
+            slope = x.cos()
+        return grad * x * (2 * ctx.scale + ctx.rows) + grad * slope, None, None
+
+
+def functions_and_second_derivatives(jit):
+    f = jit(lambda x, scale: Exp.apply(x.sin()) * x + Scaled.apply(Exp.apply(x), scale, len(x)))
+    calls = ((0.5, (0.5, 1.0)), (0.5, (0.1, 0.2, 0.3)), (1.5, (1.0, 0.5)))
+    return [twice(lambda x, scale=scale: f(x, scale), leaf(*values)) for scale, values in calls]
+
+
+class Once(tj.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    @tj.autograd.function.once_differentiable
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 3 * x * x
+
+
+def functions_that_cannot_be_differentiated_twice(jit):
+    f = jit(lambda x: Once.apply(x))
+    out = []
+    for _ in range(3):
+        x, v = leaf(1.0, 2.0), leaf(1.0, 1.0)
+        (g,) = tj.autograd.grad(f(x), x, v, create_graph=True)
+        out += [g.detach(), g.requires_grad, tried(tj.autograd.grad, g.sum(), v)]
+    return out
+
+
+def hooks_see_whether_gradients_have_a_history(jit):
+    @jit
+    def f(x):
+        h = x * x
+        h.register_hook(lambda g: g * (5 if tj.is_grad_enabled() else 2))
+        k = h * 2
+        k.register_hook(lambda g: g.detach() * 3)
+        return k * h
+
+    out = []
+    for k in range(4):
+        x = leaf(1.0, 2.0)
+        out += tj.autograd.grad(f(x).sum(), x) if k % 2 else twice(f, x)
+    return out
+
+
+def gradient_penalty_with_a_target(jit):
+    w = leaf(0.5, -1.0)
+
+    @jit
+    def f(x):
+        h = (x * w).tanh()
+        return ((h - h.detach() * 0.5) ** 2).sum()
+
+    out = []
+    for k in range(3):
+        w.grad = None
+        x = leaf(1.0 + k, 2.0)
+        (g,) = tj.autograd.grad(f(x), x, create_graph=True)
+        (g.norm() - 1).pow(2).backward()
+        out += [g.detach(), w.grad, x.grad]
+    return out
+
+
+def third_derivatives_with_writes_to_parts(jit):
+    @jit
+    def f(x, v):
+        y = x * 2
+        y[0] = v * v
+        y[:, 1:].mul_(x[:, 1:])
+        y.t()[0].add_(v[0])
+        return (y**2).sum() + y.detach().exp().mul(y).sum()
+
+    out = []
+    for n in (2, 3, 1):
+        x = (tj.arange(2.0 * n).view(n, 2) / 4).requires_grad_()
+        v = leaf(0.5, -0.5)
+        a, b = tj.autograd.grad(f(x, v), [x, v], create_graph=True)
+        c, d = tj.autograd.grad((a * a).sum() + b.sum(), [x, v], create_graph=True)
+        out += [a.detach(), b.detach(), c.detach(), d.detach()]
+        out += tj.autograd.grad(c.sum() + d.sum(), [x, v], allow_unused=True)
+    return out
+
+
+def jacobian_of_a_captured_function(jit):
+    f = jit(lambda x: x**3 + x.detach() * x)
+    return [tj.func.jacrev(f)(tj.arange(3.0) + k) for k in range(3)]
+
+
+PROGRAMS = programs_in(globals())

@@ -1,0 +1,322 @@
+"""The tape of a recorded call, to be laid again over the tensors of a replay.
+
+In: the nodes behind a recording's results, while they hold deferred tensors. Out: a `RelaidTape`,
+which makes the same nodes over concrete tensors. Derivatives of derivatives are taken through
+these: what `detach()`, grad modes, custom Functions and hooks mean to them, the tape says, and the
+graph does not. Made by `differentiate.py`, used by `runtime/later_backward.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.capture.breaks import CaptureError, Refused
+from tracejit.capture.scalars import RuntimeNumber
+from tracejit.eager.function import FunctionNode
+from tracejit.eager.history import CopySlices, Overwrite
+from tracejit.eager.nodes import AccumulateGrad, Edge, Node, edge_of
+from tracejit.eager.saved import PACKED, Saved, SavedOutput, Unsaved, alias
+from tracejit.eager.state import of_array
+from tracejit.eager.tape import OpNode, refresh
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.extract import extract
+from tracejit.ir.graph import Graph, Value
+from tracejit.ir.interpret import at_size, interpret
+from tracejit.memory import CPU
+from tracejit.ops.stacks import may_hold_handles, stack_run
+from tracejit.ops.types import TensorType
+
+Recipe = Callable[["_Laid"], Any]
+
+
+class NotRelaid(Exception):
+    """A tape holds what cannot be made again for another call."""
+
+
+class Gate(Node):
+    """Where the tape of a call ends: at what the caller gave, whose history lies behind."""
+
+    __slots__ = ()
+
+    def apply(self, grads: list) -> list:
+        return grads
+
+
+class NodeRecipe(NamedTuple):
+    """How to make a node. An edge leads to (node, output), or to the gate (-1 - number, 0)."""
+
+    kind: type
+    edges: list[tuple[int, int] | None]
+    extras: Any
+    fields: dict[str, Recipe]
+
+
+class RelaidTape:
+    """What makes the nodes of a call again.
+
+    values   of the recorded graph: what nodes keep
+    inputs   of it, those that nodes keep as the very tensor
+    tensors  what makes each tensor that nodes keep
+    nodes    what makes each node, and `order`: their numbers, operands first
+    outputs  (node, output) of each result, and `shown`: the numbers of their values
+    gates    for each input that gets a gradient the number of its gate
+    graph    from the call's inputs and, of what it saved, `made` to `values`
+    """
+
+    def __init__(self, reader: _Reader, shown: list[int], outputs: list[tuple[int, int]]):
+        self.values, self.inputs = reader.values, reader.inputs
+        self.tensors, self.nodes = reader.tensors, reader.nodes
+        self.order = sorted(range(len(self.nodes)), key=lambda k: reader.ages[k])
+        self.shown, self.outputs, self.gates = shown, outputs, reader.ends
+        self.graph: Graph | None = None
+        self.numbers: list[int] = []
+        self.made: list[int] = []
+
+    def end(self, graph: Graph, number: Mapping[Value, int], saved: Sequence[Value]) -> set[Value]:
+        """The recording is over: make `graph`, from the call's inputs (with their numbers) and what
+        it saved; say what inputs it reads."""
+        self.made = [k for k, v in enumerate(saved) if v.node is not None]
+        given = [*number, *(saved[k] for k in self.made)]
+        made = extract(graph, f"{graph.name}_again", given, self.values)
+        read = {v for node in made.nodes for v in node.operand_values()} | set(made.outputs)
+        used = {v for v, again in zip(given, made.inputs) if again in read and v.node is None}
+        self.graph, self.numbers = made, [number[v] for v in self.inputs]
+        self.values, self.inputs = [], []
+        return used
+
+    def lay(self, inputs: Sequence[Any], before: Sequence[Any], saved: Sequence[Any],
+            wrt: Sequence[Any], behind: Sequence[Edge],
+            sizes: Mapping[str, int]) -> tuple[list[Tensor], list[Tensor]]:
+        """The results with their history, and for each of `wrt` what is at its gate.
+
+        inputs  of the call, as they are now and as they were `before` it
+        behind  for each of `wrt` where its gradient went at the time of the call
+        """
+        assert self.graph is not None
+        found = _values(self.graph, [*before, *(saved[k] for k in self.made)], sizes)
+        laid = _Laid(self.tensors, [inputs[k] for k in self.numbers], found, sizes)
+        gates = {k: Gate((behind[k],)) for k in dict.fromkeys(self.gates)}
+        laid.nodes = [recipe.kind.__new__(recipe.kind) for recipe in self.nodes]
+        for k in self.order:
+            edges = [None if e is None else (gates[-1 - e[0]], 0) if e[0] < 0
+                     else (laid.nodes[e[0]], e[1]) for e in self.nodes[k].edges]
+            Node.__init__(laid.nodes[k], tuple(edges))
+            laid.nodes[k].extras = self.nodes[k].extras
+        for recipe, node in zip(self.nodes, laid.nodes):
+            for name, made in recipe.fields.items():
+                setattr(node, name, made(laid))
+        results = [_at(found[k], laid.nodes[node], number)
+                   for k, (node, number) in zip(self.shown, self.outputs)]
+        return results, [_at(wrt[k], gates[k], 0) for k in self.gates]
+
+
+class _Laid:
+    """The tape of one call, while it is laid."""
+
+    def __init__(self, recipes: Sequence[Recipe], inputs: Sequence[Any], values: Sequence[Any],
+                 sizes: Mapping[str, int]):
+        self.recipes, self.inputs, self.values, self.sizes = recipes, inputs, values, sizes
+        self.nodes: list[Any] = []
+        self.made: dict[int, Any] = {}
+
+    def tensor(self, number: int) -> Any:
+        """The tensor with this number: the same one for all that keep it."""
+        if number not in self.made:
+            self.made[number] = self.recipes[number](self)
+        return self.made[number]
+
+
+def _at(like: Any, node: Any, number: int) -> Any:
+    """A tensor over the same memory that is an output of a node."""
+    made = alias(like)
+    made._node, made._output_nr, made._requires_grad = node, number, True
+    return made
+
+
+def _values(graph: Graph, given: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
+    """The graph's outputs as tensors; what it is given is not copied."""
+    arrays = [x.array if isinstance(x, Tensor) else np.asarray(x) for x in given]
+    number = {v: k for k, v in enumerate(graph.inputs)}
+    made: list[Any] = []
+    with stack_run() as stacks:
+        for value, array in zip(graph.outputs, interpret(graph, arrays, symbols=sizes).outputs):
+            x = given[number[value]] if value in number else None
+            if isinstance(x, Tensor):
+                made.append(alias(x))
+                continue
+            made.append(of_array(array if array.flags.owndata else array.copy(),
+                                 value.type.device or CPU))
+            if may_hold_handles(value.type):
+                stacks.keep(made[-1]._storage)
+    return made
+
+
+def relaid(recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> RelaidTape | None:
+    """What makes the tape from `outputs` to `inputs` again; None where nothing can."""
+    try:
+        return _Reader(recorder, inputs).tape(outputs)
+    except (NotRelaid, Refused, CaptureError):
+        return None
+
+
+class _Reader:
+    """Looks at the nodes of a recording's own."""
+
+    def __init__(self, recorder: Any, inputs: Sequence[Tensor]):
+        self.recorder = recorder
+        self.values: list[Value] = []
+        self.inputs: list[Value] = []
+        self.tensors: list[Recipe] = []
+        self.nodes: list[NodeRecipe] = []
+        self.ages: list[int] = []
+        self.held: dict[int, tuple[Any, int]] = {}  # tensors, by id
+        self.found: dict[Node, int] = {}
+        self.left: list[Node] = []
+        self.gates: dict[tuple[Node, int], int] = {}
+        for k, x in enumerate(inputs):
+            self.gates.setdefault(edge_of(x), k)
+        self.ends = [self.gates[edge_of(x)] for x in inputs]
+
+    def tape(self, outputs: Sequence[Tensor]) -> RelaidTape:
+        places = []
+        shown = [self.value(x) for x in outputs]
+        for x in outputs:
+            place = self.place(edge_of(x))
+            if place is None or place[0] < 0:
+                raise NotRelaid
+            places.append(place)
+        made: dict[int, NodeRecipe] = {}
+        while self.left:
+            node = self.left.pop()
+            made[self.found[node]] = NodeRecipe(type(node), [self.place(e) for e in node.edges],
+                                                node.extras, self.fields(node))
+        self.nodes = [made[k] for k in range(len(made))]
+        return RelaidTape(self, shown, places)
+
+    def place(self, edge: Any) -> tuple[int, int] | None:
+        """Where an edge leads; None to a leaf that the call made, which nobody sees."""
+        if edge is None:
+            return None
+        if edge in self.gates:
+            return -1 - self.gates[edge], 0
+        if type(edge[0]) is AccumulateGrad or edge[0].sequence < self.recorder.first_node:
+            return None
+        return self.node(edge[0]), edge[1]
+
+    def node(self, node: Node) -> int:
+        if node not in self.found:
+            self.found[node] = len(self.found)
+            self.ages.append(node.sequence)
+            self.left.append(node)
+        return self.found[node]
+
+    def fields(self, node: Any) -> dict[str, Recipe]:
+        """What fills a node, by attribute."""
+        if isinstance(node, OpNode):
+            names = ("op", "operands", "outputs", "attributes", "needed", "keeps")
+            return self.parts(node, names) | {"symbolic": _constant(False)}
+        if isinstance(node, FunctionNode):
+            return self.parts(node, tuple(node.__dict__))
+        if isinstance(node, CopySlices):
+            return self.parts(node, ("steps", "base_type", "source_type"))
+        if isinstance(node, Overwrite):
+            return self.parts(node, ("type",))
+        raise NotRelaid
+
+    def parts(self, x: Any, names: Sequence[str]) -> dict[str, Recipe]:
+        return {name: self.recipe(getattr(x, name)) for name in names}
+
+    def recipe(self, x: Any) -> Recipe:
+        """What makes for another call what `x` is for this one."""
+        kind = type(x)
+        if kind is Saved or kind is SavedOutput:
+            return self.saved(x)
+        if kind is Unsaved:
+            return _unsaved(x)
+        if isinstance(x, Tensor):
+            number = self.tensor(x)
+            return lambda laid: laid.tensor(number)
+        if isinstance(x, RuntimeNumber):
+            return self.number(x)
+        if kind is TensorType:
+            return lambda laid: x._replace(shape=at_size(x.shape, laid.sizes))
+        if kind in (tuple, list):
+            parts = [self.recipe(y) for y in x]
+            return lambda laid: kind([part(laid) for part in parts])
+        if kind is dict:
+            entries = {key: self.recipe(y) for key, y in x.items()}
+            return lambda laid: {key: made(laid) for key, made in entries.items()}
+        if isinstance(x, Node):
+            raise NotRelaid
+        return lambda laid: at_size(x, laid.sizes)
+
+    def saved(self, x: Any) -> Recipe:
+        if x.version == PACKED:
+            raise NotRelaid
+        if type(x) is Saved:
+            number = self.tensor(x.tensor)
+            return lambda laid: Saved(laid.tensor(number))
+        made = x.node()
+        if made is None:
+            raise NotRelaid
+        node, output, value = self.node(made), x.number, self.value(x.tensor)
+        return lambda laid: SavedOutput(laid.values[value], laid.nodes[node], output)
+
+    def value(self, x: Tensor) -> int:
+        """The number of what a tensor holds among the graph's values."""
+        self.values.append(self.recorder.traced(x).read())
+        return len(self.values) - 1
+
+    def number(self, x: Any) -> Recipe:
+        """A number that differs from call to call."""
+        value = x.hint if self.recorder.numbers.is_asked(x) else x.graph_value(self.recorder)
+        if not isinstance(value, Value):
+            return _constant(value)
+        self.values.append(value)
+        number = len(self.values) - 1
+        return lambda laid: laid.values[number].item()
+
+    def tensor(self, x: Any) -> int:
+        """The number of a tensor that is kept."""
+        known = self.held.get(id(x))
+        if known is None:
+            known = self.held[id(x)] = x, len(self.tensors)
+            self.tensors.append(_constant(None))
+            self.tensors[known[1]] = self.kept(x)
+        return known[1]
+
+    def kept(self, x: Any) -> Recipe:
+        if x._traced is None:
+            item = self.recorder.lifted.get(id(x))
+            if item is None:
+                raise NotRelaid
+            self.inputs.append(item.value)
+            number = len(self.inputs) - 1
+            return lambda laid: laid.inputs[number]
+        refresh(x)
+        number = self.value(x)
+        place = self.place(edge_of(x)) if x._requires_grad else None
+        if place is None:
+            return lambda laid: alias(laid.values[number])
+        if place[0] < 0:
+            raise NotRelaid
+        node, output = place
+        return lambda laid: _at(laid.values[number], laid.nodes[node], output)
+
+
+def _constant(x: Any) -> Recipe:
+    return lambda laid: x
+
+
+def _unsaved(x: Unsaved) -> Recipe:
+    dtype, shape, device = x.dtype, x.shape, x.device
+
+    def made(laid: _Laid) -> Unsaved:
+        again = Unsaved.__new__(Unsaved)
+        again.dtype, again.shape, again.device = dtype, at_size(shape, laid.sizes), device
+        return again
+
+    return made
