@@ -70,21 +70,22 @@ class Block:
     within: bool = False  # a native statement, as `with`, behind which the iteration goes on
 
 
-def rewrite_function(node: Function, in_class: bool) -> Function:
-    """The function with its control flow rewritten, or as it is where that cannot be done."""
-    scope = scope_of(node, in_class)
+def rewrite_function(node: Function, class_name: str | None) -> Function:
+    """The function with its control flow rewritten, or as it is where that cannot be done.
+    `class_name`: of the class around it."""
+    scope = scope_of(node, class_name)
     if not scope.convertible:
         return node
-    return _Rewriter(node, in_class).function()
+    return _Rewriter(node, class_name).function()
 
 
 class _Rewriter:
     """Rewrites one user function; nested ones get rewriters of their own."""
 
-    def __init__(self, node: Function, in_class: bool) -> None:
+    def __init__(self, node: Function, class_name: str | None) -> None:
         self.node = node
-        self.in_class = in_class
-        self.scope = scope_of(node, in_class)
+        self.class_name = class_name
+        self.scope = scope_of(node, class_name)
         self.expressions = Expressions(self.scope, self.nested)
         self.stores = Stores(self.scope, self.expressions)
         self.loose: set[str] = set()
@@ -96,7 +97,7 @@ class _Rewriter:
         self.ends = False  # with the statement at work the iteration ends
 
     def nested(self, node: ast.Lambda) -> ast.expr:
-        return rewrite_function(node, self.in_class)  # type: ignore[return-value]
+        return rewrite_function(node, self.class_name)  # type: ignore[return-value]
 
     def function(self) -> Function:
         body = body_of(self.node)
@@ -228,6 +229,10 @@ class _Rewriter:
             others.subtract(inside)
         return tuple(n for n in names if others[n] > 0 or n in self.scope.nonlocals)
 
+    def told(self, names: tuple[str, ...]) -> ast.Constant:
+        """Names of variables as the runtime object finds them in a code object."""
+        return ast.Constant(tuple([self.scope.compiled(name) for name in names]))
+
     def control(self, node: ast.stmt, following: Rest | None) -> ast.Call:
         """The call that runs an `if`, `while` or `for`; its result is a signal."""
         bound, inside = bound_names([node]), reads([node])
@@ -235,8 +240,7 @@ class _Rewriter:
             bound, inside = bound | following.bound, inside + following.reads
         names = self.shared(bound)
         loose = tuple(n for n in names if n in self.loose)
-        told: list[Any] = [names, self.live(names, inside), loose]
-        described: list[ast.expr] = [ast.Constant(value) for value in told]
+        described: list[ast.expr] = [self.told(x) for x in (names, self.live(names, inside), loose)]
         if isinstance(node, ast.If):
             return self.branches(node, following, names, described)
         return self.loop(node, following, names, described)  # type: ignore[arg-type]
@@ -405,7 +409,7 @@ class _Rewriter:
         before = self.stores.announce_names({node.name}, node)
         self.expressions.defaults(node.args)
         node.decorator_list = [self.decorator(d) for d in node.decorator_list]
-        return [*before, rewrite_function(node, self.in_class)]  # type: ignore[list-item]
+        return [*before, rewrite_function(node, self.class_name)]  # type: ignore[list-item]
 
     def decorator(self, node: ast.expr) -> ast.expr:
         return ask("call", [self.expressions.visit(node)], node)

@@ -138,7 +138,8 @@ class Expressions(ast.NodeTransformer):
     def checked(self, node: ast.Name) -> ast.Call:
         """A read that raises as the function that owns the name would."""
         value = thunk(located(load(node.id), node))
-        return located(ast.Call(load(BOUND), [value, ast.Constant(node.id)], []), node)
+        name = ast.Constant(self.scope.compiled(node.id))
+        return located(ast.Call(load(BOUND), [value, name], []), node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if getattr(node.func, "id", "") == "super" and not node.args and not node.keywords:
@@ -151,7 +152,7 @@ class Expressions(ast.NodeTransformer):
 
     def bare_super(self, node: ast.Call) -> ast.expr:
         first = self.scope.first
-        if not self.scope.in_class or first is None or self.comprehensions:
+        if self.scope.class_name is None or first is None or self.comprehensions:
             return node
         arguments: list[ast.expr] = [load("__class__"), load(first)]
         return located(ast.Call(ask("call", [node.func], node), arguments, []), node)

@@ -26,11 +26,14 @@ FRAME_READERS_WITHOUT_ARGUMENTS = {"vars", "dir"}
 
 
 def header(node: ast.AST) -> list[ast.AST]:
-    """What a definition evaluates in the scope around it: decorators, defaults, bases."""
+    """What a definition evaluates in the scope around it: decorators, defaults, bases,
+    annotations."""
     kept = [*getattr(node, "decorator_list", ()), *getattr(node, "bases", ())]
     kept += getattr(node, "keywords", ())
     if isinstance(node, FUNCTIONS):
         kept += [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
+        named = [n for n in ast.iter_child_nodes(node.args) if isinstance(n, ast.arg)]
+        kept += [a for a in (*[n.annotation for n in named], getattr(node, "returns", None)) if a]
     return kept
 
 
@@ -89,8 +92,8 @@ def _is_read(node: ast.AST) -> bool:
 
 
 def reads(nodes: Iterable[ast.AST]) -> Counter[str]:
-    """How often each name is read by the scope itself, not by comprehensions that bind it. A `del`
-    needs the name too."""
+    """How often each name is read by the scope itself, not by comprehensions that bind it, but for
+    what they iterate first. A `del` needs the name too."""
     counts: Counter[str] = Counter()
     pending = list(nodes)
     while pending:
@@ -100,10 +103,9 @@ def reads(nodes: Iterable[ast.AST]) -> Counter[str]:
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             counts[node.target.id] += 1
         if isinstance(node, COMPREHENSIONS):
-            inside = reads(ast.iter_child_nodes(node))
-            for name in _bound_by(node):
-                inside.pop(name, None)
-            counts += inside
+            inside, first = reads(ast.iter_child_nodes(node)), reads([node.generators[0].iter])
+            bound = _bound_by(node)
+            counts += Counter({n: first[n] if n in bound else k for n, k in inside.items()})
         else:
             pending += header(node) if isinstance(node, SCOPES) else ast.iter_child_nodes(node)
     return counts
@@ -184,7 +186,7 @@ class Scope:
     globals: set[str]
     nonlocals: set[str]
     counts: Counter[str]
-    in_class: bool
+    class_name: str | None  # of the class around
     convertible: bool
 
     @property
@@ -192,13 +194,19 @@ class Scope:
         """Names that an inner function can declare nonlocal."""
         return self.bound | self.nonlocals
 
+    def compiled(self, name: str) -> str:
+        """What Python's compiler calls a name: those private to a class bear its name."""
+        owner = (self.class_name or "").lstrip("_")
+        private = name.startswith("__") and not name.endswith("__")
+        return f"_{owner}{name}" if owner and private else name
+
     @property
     def foreign(self) -> set[str]:
         """Names bound here that others see: globals, variables of enclosing functions."""
         return self.globals | self.nonlocals
 
 
-def scope_of(node: Function, in_class: bool) -> Scope:
+def scope_of(node: Function, class_name: str | None) -> Scope:
     """The names of one function."""
     body = body_of(node)
     nodes = list(own(body))
@@ -215,6 +223,6 @@ def scope_of(node: Function, in_class: bool) -> Scope:
         globals=outer,
         nonlocals=enclosing,
         counts=reads(body) + reads_below(body),
-        in_class=in_class,
+        class_name=class_name,
         convertible=not refused and not isinstance(node, ast.AsyncFunctionDef),
     )

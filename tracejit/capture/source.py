@@ -153,7 +153,7 @@ def _compiled(function: FunctionType) -> CodeType | None:
         found = _definition(function)
         if found is None:
             return None
-        tree = rewrite_function(_copy(found.node), found.class_name is not None)
+        tree = rewrite_function(_copy(found.node), found.class_name)
         made = _compile(tree, found, code)
     except (RecursionError, SyntaxError):
         return None  # too deep for Python's own compiler
