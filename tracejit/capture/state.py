@@ -57,7 +57,7 @@ _IDENTITY = (
     BuiltinFunctionType, type(NotImplemented), type, staticmethod, classmethod, property,
     operator.attrgetter, operator.itemgetter, np.dtype, np.ufunc, type(np.mean), Op,
 )  # fmt: skip
-_TOLD_BY_TEXT = (float, complex, range, np.inexact)  # some that differ are equal
+TOLD_BY_TEXT = (float, complex, range, np.inexact)  # some that differ are equal
 MODULE_TABLES = (
     "forward",
     "_parameters",
@@ -175,7 +175,7 @@ def alike(one: Any, other: Any) -> bool:
         return one is other
     if type(one) is tuple:
         return len(one) == len(other) and all(map(alike, one, other))
-    return repr(one) == repr(other) if isinstance(one, _TOLD_BY_TEXT) else bool(one == other)
+    return repr(one) == repr(other) if isinstance(one, TOLD_BY_TEXT) else bool(one == other)
 
 
 def weakly(key: Any) -> Any:

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tracejit.capture.scalars import RuntimeNumber
-from tracejit.capture.state import PRIMITIVE
+from tracejit.capture.state import PRIMITIVE, TOLD_BY_TEXT
 from tracejit.capture.variables import UNBOUND
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
@@ -94,7 +96,11 @@ def same_kind(one: Structure, other: Structure) -> bool:
         return False
     if one.kind == "constant":
         return _same_constant(one.value, other.value)
-    return one.value == other.value and len(one.parts) == len(other.parts)
+    if len(one.parts) != len(other.parts):
+        return False
+    if one.kind == "mapping":
+        return all(map(_same_constant, one.value[1], other.value[1]))
+    return one.value is other.value
 
 
 def _same_constant(one: Any, other: Any) -> bool:
@@ -106,9 +112,9 @@ def _same_constant(one: Any, other: Any) -> bool:
         return bool(one == other)
     if isinstance(one, RuntimeNumber):
         return False
-    if isinstance(one, float) and one == 0.0:
-        return repr(one) == repr(other)
-    return isinstance(one, PRIMITIVE) and bool(one == other)
+    if not isinstance(one, np.generic) and type(one) not in PRIMITIVE:
+        return False  # of a subclass: equal ones may have other attributes
+    return repr(one) == repr(other) if isinstance(one, TOLD_BY_TEXT) else bool(one == other)
 
 
 def plain_constants(structure: Structure) -> bool:
