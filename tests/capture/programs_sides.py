@@ -310,4 +310,35 @@ def branch_on_a_parameter_that_changes(jit):
     return out
 
 
+class Note(str):
+    pass
+
+
+def equal_constants_that_differ(jit):
+    """Each side gives a constant that equals the other's and is told from it."""
+    one, two = Note("n"), Note("n")
+    one.more, two.more = "first", "second"
+
+    @jit
+    def keys(x):
+        d = {1: x, 0.0: x * 2} if x.sum() > 0 else {True: -x, -0.0: x * 3}
+        return d, repr(list(d))
+
+    @jit
+    def returned(x):
+        if x.sum() > 0:
+            return {2: x + 1}
+        return {2.0: x - 1}
+
+    @jit
+    def others(x):
+        if x.sum() > 0:
+            note, zero, numbers, y = one, 0j, range(0, 3, 2), x
+        else:
+            note, zero, numbers, y = two, complex(0.0, -0.0), range(0, 4, 2), -x
+        return y, note.more, repr(zero), repr(numbers)
+
+    return [f(tj.tensor(values)) for f in (keys, returned, others) for values in SIDES]
+
+
 PROGRAMS = programs_in(globals())
