@@ -253,4 +253,15 @@ def numpy_scalars_and_math(jit):
     return [f(two()) for _ in range(4)] + [s.lr, type(s.lr).__name__]
 
 
+def methods_of_number_types(jit):
+    f = jit(lambda x, k: x * (2 if float.is_integer(k) else 3))
+    g = jit(lambda x, n: x * int.bit_length(n))
+    h = jit(lambda x, k, m: x * sum(map(float.is_integer, [k, m])))
+    i = jit(lambda x, n, m: x * sorted([n, m], key=int.__neg__)[0])
+    out = []
+    for k, m, n in ((2.0, 1.0, 3), (2.5, 2.0, 4), (2.5, 2.5, 4), (3.0, 1.0, -1)):
+        out += [f(two(), k), h(two(), k, m), g(two(), n), i(two(), n, 2)]
+    return out
+
+
 PROGRAMS = programs_in(globals())

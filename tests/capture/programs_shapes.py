@@ -82,4 +82,20 @@ def writes_to_parts_of_nothing(jit):
     return [f(tj.zeros(shape)) for shape in ((0, 37, 0, 3), (1, 1), (0,), (2, 0))]
 
 
+def sizes_given_by_ints_of_any_sign(jit):
+    def shape_or_error(f, *args):
+        try:
+            return f(*args)
+        except RuntimeError as e:
+            return type(e).__name__
+
+    viewed = jit(lambda x, n: x.view(n, -1).sum(1))
+    shaped = jit(lambda x, n: x.reshape(2, n, -1) + n)
+    wide = jit(lambda x, n: x.view(12, 1).expand(n, 2) * 1)
+    out = []
+    for n in (1, 2, 3, 5, -3, -1, 0, 12, 3):
+        out += [shape_or_error(f, tj.arange(12.0), n) for f in (viewed, shaped, wide)]
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -204,8 +204,9 @@ def suspends(function: Any) -> bool:
     return code is not None and bool(code.co_flags & _SUSPENDED)
 
 
-def asks_for_types(function: Any) -> bool:
-    """Whether a function that runs unrewritten, or what it names, may call `type` on a number."""
+def asks_for_types(function: Any, rewritten: bool) -> bool:
+    """Whether a function, or what it names, may call a method of a number's type on it; or, where
+    it runs unrewritten, `type`."""
     todo: list[Any] = [function]
     seen: set[Any] = set()
     while todo:
@@ -217,8 +218,9 @@ def asks_for_types(function: Any) -> bool:
         if type(found) is not FunctionType or found.__code__ in seen or is_own(found.__code__):
             continue
         seen.add(found.__code__)
-        names = names_of(found.__code__).globals
-        if "type" in names:
+        mentioned = names_of(found.__code__)
+        names = mentioned.globals
+        if mentioned.of_numbers or "type" in names and not rewritten:
             return True
         todo += [found.__globals__.get(name) for name in names]
         todo += [_contents(cell) for cell in found.__closure__ or ()]

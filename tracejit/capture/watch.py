@@ -139,6 +139,7 @@ class Names:
     doubtful: bool  # it handles that an attribute is missing, here or in what it calls
     keys: frozenset[str]  # entries that code of the user's may read: "": any
     imported: frozenset[tuple[int, str]]  # (leading dots, name) of modules
+    of_numbers: bool  # it names methods of number types: `float.is_integer`
 
 
 _names: dict[CodeType, Names] = {}
@@ -158,7 +159,7 @@ def _scan(code: CodeType) -> Names:
     global_names: set[str] = set()
     rebound: set[str] = set()
     subscripts: set[Any] = set()
-    identities = equalities = lookups = numbering = False
+    identities = equalities = lookups = numbering = of_numbers = False
     before = level = None  # the instructions before
     imported: set[tuple[int, str]] = set()
     uncertain: set[str] = set()
@@ -181,6 +182,7 @@ def _scan(code: CodeType) -> Names:
             reading = False
         if instruction.opname in _READS:
             attributes.add(instruction.argval)
+            of_numbers |= level is not None and level.argval in ("int", "float")
             if instruction.opname in ("STORE_ATTR", "DELETE_ATTR"):
                 stored.add(instruction.argval)
         elif instruction.opname in _GLOBALS:
@@ -225,6 +227,7 @@ def _scan(code: CodeType) -> Names:
             doubtful |= inner.doubtful
             keys |= inner.keys
             imported |= inner.imported
+            of_numbers |= inner.of_numbers
     return Names(
         frozenset(attributes),
         frozenset(stored),
@@ -241,6 +244,7 @@ def _scan(code: CodeType) -> Names:
         doubtful,
         frozenset(keys),
         frozenset(imported),
+        of_numbers,
     )
 
 

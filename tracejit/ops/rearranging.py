@@ -13,7 +13,7 @@ from tracejit.ops.movement import as_size, expand, given, movedim, typed
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import clone
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import is_one, normalize_dim, normalize_dims
+from tracejit.ops.shapes import is_one, normalize_dim, normalize_dims, symbolic
 from tracejit.ops.types import TensorType
 
 
@@ -205,7 +205,7 @@ def repeat(input: Any, *sizes: Any, repeats: Any = None) -> Any:
     >>> tracejit.arange(2).repeat(2, 2).tolist()
     [[0, 1, 0, 1], [0, 1, 0, 1]]
     """
-    times = given(sizes, repeats)
+    times = tuple(map(symbolic, given(sizes, repeats)))
     lead = len(times) - len(input.shape)
     if lead < 0:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of "
