@@ -170,3 +170,20 @@ def test_loading_a_state_dict_that_does_not_fit():
 def test_repr_lists_the_groups():
     text = repr(optim.SGD([nn.Parameter(tracejit.zeros(1))], lr=0.5))
     assert text.startswith("SGD (\nParameter Group 0\n") and "    lr: 0.5\n" in text
+
+
+def test_an_optimizer_around_another_needs_no_init_of_its_own():
+    class Around(tracejit.optim.Optimizer):
+        def __init__(self, inner):
+            self.inner, self.param_groups, self.state = inner, inner.param_groups, {}
+
+        def step(self, closure=None):
+            self.inner.step(closure)
+            self.state["steps"] = self.state.get("steps", 0) + 1
+
+    p = tracejit.ones(2, requires_grad=True)
+    p.grad = tracejit.ones(2)
+    around = Around(tracejit.optim.SGD([p], lr=0.5))
+    around.step()
+    around.zero_grad()
+    assert p.tolist() == [0.5, 0.5] and p.grad is None and around.state == {"steps": 1}

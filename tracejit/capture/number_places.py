@@ -21,7 +21,7 @@ from typing import Any
 from tracejit.capture.behaviour import may_change
 from tracejit.capture.guards import current, found_at
 from tracejit.capture.location import is_own
-from tracejit.capture.plain import plain, sweep
+from tracejit.capture.plain import is_object, plain, plain_objects, sweep
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.state import ABSENT, PRIMITIVE, Place, State
 from tracejit.capture.watch import Names, names_of
@@ -173,6 +173,18 @@ def put_plain(places: Iterable[Place], arguments: tuple) -> None:
         now = found_at(place, arguments)
         if (fresh := plain(now, seen)) is not now:
             write(place, fresh, arguments)
+
+
+def objects_at(places: Iterable[Place], arguments: tuple) -> set[int]:
+    """The ids of objects that are at places."""
+    return {id(x) for x in (found_at(place, arguments) for place in places) if is_object(x)}
+
+
+def plain_inside(value: Any, places: Iterable[Place], arguments: tuple, known: set[int]) -> Any:
+    """`value` with plain numbers, also in objects that are not `known`, which the call made: those
+    that `value` holds, or that were put to places."""
+    left = [found_at(place, arguments) for place in places]
+    return plain_objects([value, left], known)[0]
 
 
 def plain_exception(error: BaseException | None) -> None:

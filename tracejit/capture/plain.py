@@ -38,6 +38,47 @@ def plain(value: Any, seen: set[int] | None = None) -> Any:
     return replaced(value, _number, set() if seen is None else seen)
 
 
+_MOST = 1000  # objects that are looked into
+
+
+def plain_objects(value: Any, seen: set[int]) -> Any:
+    """`value` with plain numbers, also in attributes of objects that it holds and the call made.
+
+    seen   objects that were there before the call
+
+    >>> class Cache:
+    ...     def __init__(self): self.sizes = [slice(2)]
+    >>> plain_objects((Cache(),), set())[0].sizes
+    [slice(None, 2, None)]
+    """
+    found: list[Any] = []
+
+    def look(x: Any) -> Any:
+        if id(x) not in seen and is_object(x):
+            seen.add(id(x))
+            found.append(x)
+        return _number(x)
+
+    value = replaced(value, look, seen)
+    for x in found:  # which grows
+        if len(found) > _MOST:
+            break
+        if type(getattr(x, "__dict__", None)) is dict:
+            replaced(x.__dict__, look, seen)
+        _tidy_slots(x, lambda v: replaced(v, look, seen))
+    return value
+
+
+def is_object(value: Any) -> bool:
+    """Whether this is an instance of a class of the user's."""
+    kind = type(value)
+    return bool(kind.__flags__ & _HEAP) and not isinstance(value, type) \
+        and not kind.__module__.startswith("tracejit.")
+
+
+_HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+
+
 def _number(value: Any) -> Any:
     if type(value) is Size or isinstance(value, (RuntimeNumber, Pending)):
         return value.hint
@@ -131,10 +172,13 @@ def _tidy(holder: Any) -> None:
     elif type(getattr(holder, "__dict__", None)) is dict:
         plain(holder.__dict__)
     elif kind is not slice and not kind.__module__.startswith("tracejit."):
-        slots = (d for c in kind.__mro__ for d in vars(c).values())
-        for slot in slots:
-            if type(slot) is MemberDescriptorType and hasattr(holder, slot.__name__):
-                now = slot.__get__(holder)
-                if (fresh := plain(now)) is not now:
-                    with contextlib.suppress(AttributeError, TypeError):  # it is fixed
-                        slot.__set__(holder, fresh)
+        _tidy_slots(holder, plain)
+
+
+def _tidy_slots(holder: Any, fresh: Leaf) -> None:
+    for slot in (d for c in type(holder).__mro__ for d in vars(c).values()):
+        if type(slot) is MemberDescriptorType and hasattr(holder, slot.__name__):
+            now = slot.__get__(holder)
+            if (new := fresh(now)) is not now:
+                with contextlib.suppress(AttributeError, TypeError):  # it is fixed
+                    slot.__set__(holder, new)

@@ -86,8 +86,8 @@ def plainest(recipe: Recipe) -> Recipe:
 class Recipes:
     """Makes recipes; collects the distinct result tensors in `tensors`, in order of appearance."""
 
-    def __init__(self, state: State):
-        self.state = state
+    def __init__(self, state: State, scope: Any):
+        self.state, self.scope = state, scope
         self.tensors: list[Tensor] = []
         self.positions: dict[int, int] = {}
         self.numbers: list[RuntimeNumber] = []  # what a replay has to compute, in order
@@ -99,6 +99,8 @@ class Recipes:
 
     def of(self, value: Any) -> Recipe:
         if type(value) is Size:
+            if value.scope is not self.scope:  # left by a recording that is over
+                return lambda replay: value.hint
             return lambda replay: evaluate(value, replay.sizes)
         if isinstance(value, RuntimeNumber) or type(value) in PENDING:
             return value.recipe(self)

@@ -72,6 +72,7 @@ class Scope:
     # Sizes of several terms that count things, by key: they are not negative; and what follows.
     extents: dict[tuple, SizeLike] = field(default_factory=dict, repr=False, compare=False)
     nonnegative: dict[tuple, bool] = field(default_factory=dict, repr=False, compare=False)
+    unsolved: list[tuple] = field(default_factory=list, repr=False, compare=False)  # see `agreed`
     learnt: int = 0  # changes whenever `equal` does: what was resolved before may not be any more
     generic: tuple | None = field(default=None, repr=False, compare=False)  # see `aliasing.py`
 
@@ -152,9 +153,19 @@ class Scope:
         held = relation if answer else _NEGATED[relation]
         guard = SizeGuard(held, self.resolve(left), self.resolve(right), self.where())
         self._remember(guard)
-        if held == "==":
-            self._learn(difference)
+        if held == "==" and not self._learn(difference):
+            self.unsolved.append((guard, difference))
         return answer
+
+    def agreed(self, left: SizeLike, right: SizeLike) -> bool:
+        """Whether a guard says of two resolved sizes that they are equal, from which nothing could
+        be learnt of one symbol: s0 * s1 == 6."""
+        zero = _terms(left - right) if self.unsolved else None
+        for guard, difference in self.unsolved if zero else ():
+            known = self.resolve(difference)
+            if zero in (_terms(known), _terms(-known)) and any(g is guard for g in self.guards):
+                return True
+        return False
 
     def _remember(self, guard: SizeGuard) -> None:
         if len(self.asked) != len(self.guards):
@@ -163,8 +174,8 @@ class Scope:
             self.asked.add(guard.text)
             self.guards.append(guard)
 
-    def _learn(self, zero: Size) -> None:
-        """What follows from `zero`, a resolved size, being 0."""
+    def _learn(self, zero: Size) -> bool:
+        """What follows from `zero`, a resolved size, being 0; whether anything does."""
         ones = factors_of_one(zero.terms)
         for factor in ones:
             self.learn(factor, 1)
@@ -172,7 +183,8 @@ class Scope:
             known = (Size({(atom,): coefficient}, self) - zero) * coefficient
             if atom not in atoms_of(known):
                 self.learn(atom, known)
-                return
+                return True
+        return bool(ones)
 
 
 _order = lru_cache(4096)(str)  # of atoms: those of functions of sizes are long
@@ -216,10 +228,12 @@ class Size:
             return False
         if self is other or type(other) is Size and self.terms == other.terms:
             return True
-        if not self.scope.equal:
+        if not self.scope.equal and not self.scope.unsolved:
             return False
         a, b = self.scope.resolve(self), self.scope.resolve(other)
-        return type(a) is type(b) and (a.terms == b.terms if type(a) is Size else a == b)
+        if type(a) is type(b) and (a.terms == b.terms if type(a) is Size else a == b):
+            return True
+        return self.scope.agreed(a, b)
 
     def concrete(self) -> int:
         """The example's value, guarded: the program now depends on it."""

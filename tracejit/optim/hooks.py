@@ -100,8 +100,8 @@ def with_hooks(function: Callable[..., Any]) -> Callable[..., Any]:
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = active.recorder
         run = function if recorder is None else recorder.adapted(function)
-        if type(self).step is not step:
-            return run(self, *args, **kwargs)
+        if type(self).step is not step or "_optimizer_step_pre_hooks" not in vars(self):
+            return run(self, *args, **kwargs)  # a base class's, or Optimizer.__init__ never ran
         before = [*_before_all.values(), *self._optimizer_step_pre_hooks.values()]
         given: tuple = (self, *args)
         for hook in before:

@@ -24,12 +24,14 @@ from tracejit.capture.number_places import (
     NumberPlaces,
     Path,
     asks_for_types,
+    objects_at,
     plain_exception,
+    plain_inside,
     put_plain,
     suspends,
     write,
 )
-from tracejit.capture.plain import plain, replaced
+from tracejit.capture.plain import is_object, plain, replaced
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.recursion import deeper
 from tracejit.capture.results import Unmodelled
@@ -129,7 +131,7 @@ class CapturedCall:
         values = [tuple(self._argument(k, v) for k, v in enumerate(self.arguments))]
         modes = (is_grad_enabled(), get_default_dtype(), autocast.switches.state, default.place)
         seeded = default_generator.array.copy()
-        value = None
+        value, known = None, set() if self.watch else objects_at(self.places, self.arguments)
         active.recorder = recorder
         try:
             value = self._user_code(values.pop())
@@ -164,6 +166,11 @@ class CapturedCall:
                     self.numbers.restore(self.arguments, swept=self.entry is None)
                 else:
                     put_plain(self.places, self.arguments)
+                if self.entry is None:  # what is replayed returns no objects of its own
+                    if self.watch:
+                        found = (place.value for place in self.places)
+                        known = {id(x) for x in found if is_object(x)}
+                    value = plain_inside(value, self.places, self.arguments, known)
                 if recorder.found_same:
                     value = self._put_same(plain(value))
                 self.state.release()

@@ -65,7 +65,7 @@ class EntryMaker:
         needed = [self._found(source) for source in recorder.input_sources().values()]
         grown = self.call.sinks.find(self.state, needed, self.held)
         forget(self.state, grown)
-        recipes = Recipes(self.state)
+        recipes = Recipes(self.state, self.graph.scope)
         returned = recipes.of(self.value)
         changed = effects(self.state, arguments, recipes, self.held, grown)
         changed += self._gradients(recipes) + self._own_gradients(recipes)
