@@ -164,4 +164,72 @@ def jacobian_of_a_captured_function(jit):
     return [tj.func.jacrev(f)(tj.arange(3.0) + k) for k in range(3)]
 
 
+class Pair(tj.autograd.Function):
+    """Says which of its results somebody used."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.set_materialize_grads(False)
+        return x * 2, x * 3
+
+    @staticmethod
+    def backward(ctx, a, b):
+        if b is None:
+            return a * 100
+        if a is None:
+            return b * 1000
+        return a * 2 + b * 3
+
+
+class Zeros(tj.autograd.Function):
+    """Looks at the zeros it gets for a result that nobody used."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2, x * 3
+
+    @staticmethod
+    def backward(ctx, a, b):
+        return tj.where(b == 0, a * 10, a) + b.exp()
+
+
+class Slopes(tj.autograd.Function):
+    """A gradient that does not depend on what arrives."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return (x > 0).float()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return tj.ones_like(grad) * 0.5
+
+
+def functions_of_which_some_results_are_used(jit):
+    def hooked(x):
+        a, b = x * 2, x * 3
+        a.register_hook(lambda g: tj.ones_like(g))
+        return a + 0, b
+
+    ways = (Pair.apply, Zeros.apply, lambda x: (Slopes.apply(x * 2), x * 3), hooked)
+    out = []
+    for way in ways:
+        f = jit(way)
+        for use in (lambda a, b: a + b, lambda a, b: a, lambda a, b: b, lambda a, b: b * 2):
+            x = leaf(1.0, -2.0)
+            out += tj.autograd.grad(use(*f(x)).sum(), x)
+    return out
+
+
+def gradients_of_another_dtype(jit):
+    f = jit(lambda x: x * x * 3)
+    out = []
+    for dtype in (tj.float32, tj.float64, tj.float16, tj.float64):
+        x, v = leaf(1.0, 2.0, 3.0), tj.tensor([1.0, 0.5, 2.0], dtype=dtype, requires_grad=True)
+        out += tj.autograd.grad(f(x), x, v.detach())
+        (g,) = tj.autograd.grad(f(x), x, v, create_graph=True)
+        out += [g.detach(), *tj.autograd.grad(g.sum(), [x, v])]
+    return out
+
+
 PROGRAMS = programs_in(globals())

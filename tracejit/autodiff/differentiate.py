@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracejit.autodiff.absent import is_affine
 from tracejit.autodiff.closed_code import ClosedWatch
 from tracejit.autodiff.partition import residuals
 from tracejit.autodiff.reach import freeing, groups, kept, reaching, retaining
@@ -92,6 +93,9 @@ def differentiate(
     written = {memory.input for memory in recorder.written()}
     given = [*saved, *tangent_values]
     backward = extract(graph, f"{graph.name}_backward", given, real, copied=written)
+    tape = relaid(recorder, outputs, inputs)
+    if tape is not None and tape.choosy:
+        tape.affine = is_affine(backward, backward.inputs[len(saved):])
     return Joint(
         graph,
         list(outputs),
@@ -104,7 +108,7 @@ def differentiate(
         reaching(outputs, inputs),
         together,
         [freeing([outputs[k] for k in group], recorder.first_node) for group in together],
-        relaid(recorder, outputs, inputs),
+        tape,
     )
 
 

@@ -9,7 +9,7 @@ call says which of its results reach which of its inputs (`reached`). Called by 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from tracejit.autodiff.kept_outside import KeptOutside
@@ -33,7 +33,7 @@ def reaching(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[frozen
             places.setdefault(edge_of(x), []).append(k)
     found: list[set[int]] = [set() for _ in inputs]
     for number, output in enumerate(outputs):
-        for place in _walk([output], set(places)):
+        for place in places_behind([output], set(places)):
             for k in places.get(place, ()):
                 found[k].add(number)
     return [frozenset(numbers) for numbers in found]
@@ -42,7 +42,7 @@ def reaching(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[frozen
 def leaves(tensors: Sequence[Tensor], first_node: int, starts: bool = False) -> set[Node]:
     """Where gradients of these tensors end: leaves, and history older than the call; `starts`:
     also what iterations of loops that are being recorded start from."""
-    return {node for node, _ in _walk(tensors)
+    return {node for node, _ in places_behind(tensors)
             if _ends(node, first_node) or starts and type(node) is Start}
 
 
@@ -69,14 +69,14 @@ def groups(outputs: Sequence[Tensor], first_node: int) -> list[list[int]]:
 def freeing(outputs: Sequence[Tensor], first_node: int) -> list[frozenset[int]]:
     """For each output those after whose backward it has none: both lead through a node of the
     call's own that is freed by it."""
-    freed = [{part for node, number in _walk([x]) if not _ends(node, first_node)
+    freed = [{part for node, number in places_behind([x]) if not _ends(node, first_node)
               for part in _freed(node, number)} for x in outputs]
     return [frozenset(k for k, other in enumerate(freed) if other & own) for own in freed]
 
 
 def is_freed(output: Tensor, first_node: int) -> bool:
     """Whether a backward inside the call freed history of its own that `output` leads through."""
-    return any(_is_over(node, number) for node, number in _walk([output])
+    return any(_is_over(node, number) for node, number in places_behind([output])
                if not _ends(node, first_node))
 
 
@@ -98,7 +98,7 @@ def _freed(node: Node, number: int) -> Iterator[Any]:
 def kept(outputs: Sequence[Tensor], results: bool = False, first_node: int = 0) -> Iterator[Any]:
     """The tensors that the history of outputs since `first_node` keeps: they must not change before
     a backward. `results`: its own as well, and what is kept only if the program goes one way."""
-    nodes = {node for node, _ in _walk(outputs) if node.sequence >= first_node}
+    nodes = {node for node, _ in places_behind(outputs) if node.sequence >= first_node}
     stack: list[Any] = list(nodes)
     while stack:
         for x in gc.get_referents(stack.pop()):
@@ -142,14 +142,14 @@ def memory_kept(region: RegionRecorder, outputs: Sequence[Tensor]) -> dict[Memor
 
 def _own(outputs: Sequence[Tensor], first_node: int) -> set[Node]:
     """The nodes behind outputs that the call made."""
-    return {node for node, _ in _walk(outputs) if not _ends(node, first_node)}
+    return {node for node, _ in places_behind(outputs) if not _ends(node, first_node)}
 
 
 def _ends(node: Node, first_node: int) -> bool:
     return type(node) is AccumulateGrad or node.sequence < first_node
 
 
-def _walk(tensors: Sequence[Tensor], stops: set[Place] = frozenset()) -> Iterator[Place]:  # type: ignore[assignment]
+def places_behind(tensors: Sequence[Tensor], stops: Collection[Place] = ()) -> Iterator[Place]:
     """The places behind tensors, each once; what lies behind `stops` is not looked at."""
     seen: set[Place] = set()
     stack = [edge_of(x) for x in tensors if x._requires_grad]

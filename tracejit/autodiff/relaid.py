@@ -8,11 +8,12 @@ graph does not. Made by `differentiate.py`, used by `runtime/later_backward.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracejit.autodiff.reach import places_behind
 from tracejit.capture.breaks import CaptureError, Refused
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.eager.function import FunctionNode
@@ -61,16 +62,21 @@ class RelaidTape:
     inputs   of it, those that nodes keep as the very tensor
     tensors  what makes each tensor that nodes keep
     nodes    what makes each node, and `order`: their numbers, operands first
-    outputs  (node, output) of each result, and `shown`: the numbers of their values
+    outputs  (node, output) of each result
+    choosy   for each node of several outputs that runs code of the user's the results that lead
+             to each of these; the code was recorded with gradients from all
+    affine   whether code of the user's adds what depends on no gradient
     gates    for each input that gets a gradient the number of its gate
     graph    from the call's inputs and, of what it saved, `made` to `values`
     """
 
-    def __init__(self, reader: _Reader, shown: list[int], outputs: list[tuple[int, int]]):
+    def __init__(self, reader: _Reader, outputs: list[tuple[int, int]],
+                 choosy: list[list[frozenset[int]]]):
         self.values, self.inputs = reader.values, reader.inputs
         self.tensors, self.nodes = reader.tensors, reader.nodes
         self.order = sorted(range(len(self.nodes)), key=lambda k: reader.ages[k])
-        self.shown, self.outputs, self.gates = shown, outputs, reader.ends
+        self.outputs, self.choosy, self.gates = outputs, choosy, reader.ends
+        self.affine = False
         self.graph: Graph | None = None
         self.numbers: list[int] = []
         self.made: list[int] = []
@@ -87,10 +93,18 @@ class RelaidTape:
         self.values, self.inputs = [], []
         return used
 
-    def lay(self, inputs: Sequence[Any], before: Sequence[Any], saved: Sequence[Any],
-            wrt: Sequence[Any], behind: Sequence[Edge],
+    def differs(self, arrived: Collection[int]) -> bool:
+        """Whether code of the user's would notice that nothing arrives at other results."""
+        if self.affine:
+            return len(arrived) < len(self.outputs)
+        return any(len({results.isdisjoint(arrived) for results in ways}) > 1
+                   for ways in self.choosy)
+
+    def lay(self, tangents: Mapping[int, Tensor], inputs: Sequence[Any], before: Sequence[Any],
+            saved: Sequence[Any], wrt: Sequence[Any], behind: Sequence[Edge],
             sizes: Mapping[str, int]) -> tuple[list[Tensor], list[Tensor]]:
-        """The results with their history, and for each of `wrt` what is at its gate.
+        """What is at the places of the results that `tangents` are of, and, for each of `wrt`, at
+        its gate.
 
         inputs  of the call, as they are now and as they were `before` it
         behind  for each of `wrt` where its gradient went at the time of the call
@@ -108,8 +122,9 @@ class RelaidTape:
         for recipe, node in zip(self.nodes, laid.nodes):
             for name, made in recipe.fields.items():
                 setattr(node, name, made(laid))
-        results = [_at(found[k], laid.nodes[node], number)
-                   for k, (node, number) in zip(self.shown, self.outputs)]
+        places = [self.outputs[k] for k in tangents]
+        results = [_at(like, laid.nodes[node], number)
+                   for like, (node, number) in zip(tangents.values(), places)]
         return results, [_at(wrt[k], gates[k], 0) for k in self.gates]
 
 
@@ -182,7 +197,6 @@ class _Reader:
 
     def tape(self, outputs: Sequence[Tensor]) -> RelaidTape:
         places = []
-        shown = [self.value(x) for x in outputs]
         for x in outputs:
             place = self.place(edge_of(x))
             if place is None or place[0] < 0:
@@ -194,7 +208,16 @@ class _Reader:
             made[self.found[node]] = NodeRecipe(type(node), [self.place(e) for e in node.edges],
                                                 node.extras, self.fields(node))
         self.nodes = [made[k] for k in range(len(made))]
-        return RelaidTape(self, shown, places)
+        return RelaidTape(self, places, self.choosy(outputs))
+
+    def choosy(self, outputs: Sequence[Tensor]) -> list[list[frozenset[int]]]:
+        """For each place of nodes that run code of the user's: the outputs that lead there."""
+        found: dict[Node, dict[int, set[int]]] = {}
+        for k, x in enumerate(outputs):
+            for node, number in places_behind([x], self.gates):
+                if node in self.found and _runs_code(node):
+                    found.setdefault(node, {}).setdefault(number, set()).add(k)
+        return [[frozenset(way) for way in ways.values()] for ways in found.values()]
 
     def place(self, edge: Any) -> tuple[int, int] | None:
         """Where an edge leads; None to a leaf that the call made, which nobody sees."""
@@ -305,6 +328,12 @@ class _Reader:
             raise NotRelaid
         node, output = place
         return lambda laid: _at(laid.values[number], laid.nodes[node], output)
+
+
+def _runs_code(node: Node) -> bool:
+    extras = node.extras
+    hooked = extras is not None and (extras.hooks or extras.prehooks or extras.tensor_hooks)
+    return isinstance(node, FunctionNode) or bool(hooked)
 
 
 def _constant(x: Any) -> Recipe:

@@ -414,6 +414,7 @@ class EntryMaker:
             joint.groups,
             joint.freeing,
             joint.backward,
+            [t.type.dtype for t in joint.tangents],
             self.call.compile,
         )
         return extra, plan

@@ -26,6 +26,7 @@ from tracejit.eager.tape import CustomNode, record_custom
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.interpret import interpret
+from tracejit.ops.types import dtype
 from tracejit.runtime.segment import Bound, Segment
 
 
@@ -48,6 +49,7 @@ class Backward:
     groups: list[list[int]]  # outputs whose history is one
     freeing: list[list[frozenset[int]]]  # in each group, by output: whose backward frees its
     backward: Graph  # saved values and tangents -> gradients
+    dtypes: list[dtype]  # of the outputs
     compile: Callable[[Graph], Segment]
     segments: dict[tuple[int, ...], tuple[Segment, list[int | None]]] = field(default_factory=dict)
 
@@ -101,20 +103,21 @@ def attach_backward(
 
     def pulled_back(grads: Sequence[Any], create_graph: bool) -> list[Any]:
         arrived = tuple([k for k, grad in enumerate(grads) if grad is not None])
-        tangents = [grads[k].contiguous() for k in arrived]
+        tangents = [_cast(grads[k], plan.dtypes[k]) for k in arrived]
         recorder: Any = active.recorder
         mapped = recorder is not None and recorder.mapped
-        if create_graph or mapped:
+        choosy = plan.tape is not None and plan.tape.differs(arrived)
+        if create_graph or mapped or choosy:
             for k, version in zip(plan.read, versions):
                 check_version(everything[k], version, None, 0)
             if plan.tape is not None:
                 if recorder is not None and not mapped:
                     recorder.flush()
+                of_results = dict(zip(arrived, tangents))
                 with _nobody_recording():
-                    results, ends = plan.tape.lay(inputs, everything, kept, primals, edges,
-                                                  bound.sizes)
-                tracked = [results[k] for k in arrived]
-                return list(grad_between(tracked, ends, tangents, create_graph))
+                    results, ends = plan.tape.lay(of_results, inputs, everything, kept, primals,
+                                                  edges, bound.sizes)
+                return list(grad_between(results, ends, tangents, create_graph))
             made, places = _differentiable(plan, everything, arrived, tangents)
         else:
             segment, places = plan.compiled(arrived)
@@ -139,6 +142,11 @@ def attach_backward(
         given = [outputs[k] for k in group]
         record_custom("CompiledBackward", met, given, backward, _noted(noted, inputs, roots),
                       freeing)
+
+
+def _cast(grad: Any, dtype: dtype) -> Any:
+    """A gradient in the dtype of what it is of, its elements in order."""
+    return (grad if grad._dtype is dtype else grad.to(dtype)).contiguous()
 
 
 @contextmanager
