@@ -19,6 +19,7 @@ import tracejit as tj
 from tests.capture import (
     programs_absent_gradients,
     programs_aliasing,
+    programs_attributes,
     programs_autograd,
     programs_branches,
     programs_calls,
@@ -76,6 +77,7 @@ SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
         programs_containers,
         programs_distinct,
         programs_kept_numbers,
+        programs_attributes,
     ),
     "control flow": (programs_branches, programs_sides, programs_loops, programs_jumps,
                      programs_returns, programs_choices, programs_names),

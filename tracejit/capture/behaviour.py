@@ -37,10 +37,10 @@ def behaviour(cls: type) -> tuple:
     >>> behaviour(Vector) == before
     False
     """
-    return _remembered(cls, _with_bases, _whole)
+    return remembered(cls, _with_bases, _whole)
 
 
-def _remembered(cls: type, compute: Callable[[type], tuple], known: Known) -> tuple:
+def remembered(cls: type, compute: Callable[[type], tuple], known: Known) -> tuple:
     """`compute(cls)`, the same object as long as it is equal; made anew when the class changed."""
     version = words.class_version(cls) if words.supported() else 0
     before = known.get(cls)
@@ -55,7 +55,7 @@ def _remembered(cls: type, compute: Callable[[type], tuple], known: Known) -> tu
 
 def _with_bases(cls: type) -> tuple:
     bases = (base for base in cls.__mro__ if may_change(base))
-    return tuple([_remembered(base, _own, _alone) for base in bases])
+    return tuple([remembered(base, _own, _alone) for base in bases])
 
 
 def _own(cls: type) -> tuple:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from abc import get_cache_token
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.capture.behaviour import behaviour
+from tracejit.capture.computed_names import own_names
 from tracejit.capture.number_text import Asked, NumberText, asked_text
 from tracejit.capture.runtime_numbers import Question
 from tracejit.capture.shortcut import Lines, Shortcut, check_text
@@ -86,6 +88,7 @@ class Guards:
         self.aliases: dict[int, tuple[Place, Place]] = {}  # by the line that compares them
         self.described: list[tuple[Place | Asked | None, str]] = []
         self._flags()
+        self._registered(state.registered)
         self.tensor_places = {id(p.value): p for p in reversed(state.places) if p.kind == "tensor"}
         for place in (*state.places, *reached):
             self._place(place)
@@ -174,6 +177,15 @@ class Guards:
             f"default device is {devices.get_default_device()}",
         )
 
+    def _registered(self, asked: Iterable[tuple[type, type]]) -> None:
+        """Which classes count as ones of abstract ones: `register` changes none of the two."""
+        pairs = tuple(asked)
+        if pairs:
+            given, known = self._constant(pairs), self._constant(subclasses(pairs))
+            token, check = self._constant(get_cache_token), self._constant(subclasses)
+            condition = f"{token}() != {get_cache_token()!r} and {check}({given}) != {known}"
+            self._fail(condition, None, "the classes registered with abstract ones")
+
     def _place(self, place: Place) -> str:
         """Emit the code that reads and checks a place once; returns its variable."""
         known = self.variables.get(id(place))
@@ -219,6 +231,8 @@ class Guards:
             return f"{self._constant(_contents_of)}({parent}.__closure__[{place.key}])"
         if place.how == "slot":
             return f"getattr({parent}, {place.key!r}, ABSENT)"
+        if place.how == "names":
+            return f"{self._constant(own_names)}({parent})"
         if place.how == "grad":
             return f"{parent}._grad"
         if place.how == "hook":
@@ -291,7 +305,9 @@ class Guards:
         elif kind == "same":
             other = self._place(place.first)  # type: ignore[arg-type]
             self._fail(f"{name} is not {other}", place, f"the same object as {place.first.text}")  # type: ignore[union-attr]
-        elif kind == "object":
+        elif kind == "names":
+            self._fail(f"{name} != {self._constant(value)}", place, f"names {list(value)}")
+        elif kind in ("object", "partial", "method"):
             self._fail(
                 f"type({name}) is not {self._constant(type(value))}", place, type(value).__name__
             )
@@ -419,6 +435,18 @@ def _class_reader(cls: type, name: str) -> Any:
         if name in c.__dict__:
             return c.__dict__[name]
     return ABSENT
+
+
+def subclasses(pairs: Iterable[tuple[type, type]]) -> list[bool | None]:
+    """Of each pair of classes whether one counts as a subclass of the other; None: asking fails."""
+    return [_is_subclass(*pair) for pair in pairs]
+
+
+def _is_subclass(cls: type, abstract: type) -> bool | None:
+    try:
+        return issubclass(cls, abstract)
+    except TypeError:  # a protocol that has attributes
+        return None
 
 
 def holds(container: Iterable[Any], known: tuple) -> bool:

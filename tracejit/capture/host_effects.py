@@ -13,7 +13,7 @@ import io
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from tracejit.capture.guards import current
@@ -30,6 +30,7 @@ from tracejit.capture.host_reads import (
 )
 from tracejit.capture.location import user_frame
 from tracejit.capture.scalars import RuntimeNumber
+from tracejit.capture.watch import PASSED_ON
 from tracejit.eager import printing
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
@@ -297,6 +298,9 @@ def _format_method(template: str) -> Callable[..., Any]:
         return _made_later(recorder, make, template, values)
 
     return deferred
+
+
+PASSED_ON.update(c for c in _format_method.__code__.co_consts if isinstance(c, CodeType))
 
 
 def deferred_percent(template: str, arguments: Any) -> Any:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import gc
-import sys
 import weakref
 from collections.abc import Iterable
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
@@ -19,6 +18,7 @@ from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 from tracejit.capture.behaviour import may_change
+from tracejit.capture.computed_names import is_shared
 from tracejit.capture.guards import current, found_at
 from tracejit.capture.location import is_own
 from tracejit.capture.plain import is_object, plain, plain_objects, sweep
@@ -308,10 +308,7 @@ def _put(place: Place, value: Any) -> bool:
 
 def _is_shared(owner: Any) -> bool:
     """Whether this is a module whose constants everybody in the process reads, as `math.inf`."""
-    if not isinstance(owner, ModuleType):
-        return False
-    library = owner.__name__.partition(".")[0]
-    return library in ("tracejit", "numpy") or library in sys.stdlib_module_names
+    return isinstance(owner, ModuleType) and is_shared(owner.__name__)
 
 
 def _speaks_to_c(cls: type) -> bool:

@@ -194,7 +194,9 @@ def effects(
             now = _now(place, arguments)
         except ValueError:  # an empty closure cell
             continue
-        if not _unchanged(place, now, held):
+        if place.kind == "names":
+            _refuse_unnamed(place, now)
+        elif not _unchanged(place, now, held):
             found.append(_assignment(place, now, recipes))
         was = place.value  # it may be elsewhere by now, and changed
         if id(place) in grown:
@@ -228,6 +230,14 @@ def _unchanged(place: Place, now: Any, held: dict[int, RuntimeNumber]) -> bool:
         and place.parent is not None
         and (place.parent.kind in ("sequence", "mapping"))
     )  # containers are refilled whole
+
+
+def _refuse_unnamed(place: Place, now: Sequence[str]) -> None:
+    """Attributes that the call made under names that no code mentions."""
+    known = {key for _, key in place.parent.children}  # type: ignore[union-attr]
+    for name in now:
+        if name not in place.value and name not in known:
+            raise Unmodelled(f"{place.text} gets {name!r}, a name that is computed")
 
 
 def _contents_changed(place: Place, now: Any, held: dict[int, RuntimeNumber]) -> bool:

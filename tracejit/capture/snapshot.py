@@ -20,6 +20,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 from tracejit.capture import memory_words as words
@@ -30,6 +31,11 @@ from tracejit.memory import Storage
 
 Rows = list[tuple[int, int]]
 Owner = tuple[int, str]  # number of a place, which of its words
+
+
+# Kinds of places of which comparing what is there is the whole check.
+_COMPARED = ("primitive", "absent", "identity", "module", "names")
+_OF_FUNCTIONS = ("__name__", "__qualname__", "__defaults__", "__kwdefaults__")
 
 
 class Uncovered(Exception):
@@ -87,7 +93,7 @@ class Coverage:
             for owner, found in read.items():
                 self.rows.setdefault(owner, found)
             self.reads.add(k)
-        elif place.kind in ("primitive", "absent", "identity", "module"):
+        elif place.kind in _COMPARED:
             return  # comparing it is what its check does
         elif rows is not None:
             self.roots.append(k)
@@ -110,18 +116,19 @@ class Coverage:
             return {(self.number[id(place)], "cell"): [(id(key) + words.CELL, id(value))]}
         k = self._fixed(place.parent)
         parent = self.values[k]
-        if how == "attr":
+        if how == "attr" or how == "names" and not isinstance(parent, type):
             return self._steady((k, "attributes"), lambda: _attribute_rows(parent))
         if how == "item":
             return self._item(k, place, parent, value)
-        if how == "type":
+        if how in ("type", "names"):
             cls = parent if isinstance(parent, type) else type(parent)
             return self._steady((k, "class"), lambda: _class_rows(cls))
         own = (self.number[id(place)], how)
         if how == "closure":
             self._held(place, value)
             return {own: _closure_rows(parent, key, value)}
-        if how == "slot" and key in ("__defaults__", "__kwdefaults__"):
+        if how == "slot" and key in _OF_FUNCTIONS and isinstance(parent, FunctionType):
+            self._held(place, value)
             return {own: [(id(parent) + words.function_offset(key), id(value))]}
         if how in ("self", "func"):
             at = words.METHOD_SELF if how == "self" else words.METHOD_FUNCTION
@@ -161,7 +168,7 @@ class Coverage:
         kind = place.kind
         if (k, "value") in self.changing:
             raise Uncovered
-        if kind in ("primitive", "absent", "identity", "module"):
+        if kind in _COMPARED:
             return []
         if kind == "same":
             other = self.number[id(place.first)]
@@ -182,7 +189,7 @@ class Coverage:
             return rows + [
                 (id(value) + words.function_offset(n), id(getattr(value, n))) for n in names
             ]
-        if kind in ("object", "method"):
+        if kind in ("object", "method", "partial"):
             return rows
         raise Uncovered
 

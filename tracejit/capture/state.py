@@ -9,6 +9,7 @@ after the call. Over-approximates: whatever the names reach counts as read (C2).
 
 from __future__ import annotations
 
+import abc
 import enum
 import functools
 import operator
@@ -30,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.capture.behaviour import behaviour, code_in_class, may_change
+from tracejit.capture.computed_names import data_of_module, is_shared, names_of_getter, own_names
 from tracejit.capture.location import is_own, is_published
 from tracejit.capture.sources import hooks_of, tensor_history
 from tracejit.capture.watch import Names
@@ -56,6 +58,7 @@ PRIMITIVE = (
 _IDENTITY = (
     BuiltinFunctionType, type(NotImplemented), type, staticmethod, classmethod, property,
     operator.attrgetter, operator.itemgetter, np.dtype, np.ufunc, type(np.mean), Op,
+    type(vars(abc.ABC)["_abc_impl"]),
 )  # fmt: skip
 TOLD_BY_TEXT = (float, complex, range, np.inexact)  # some that differ are equal
 MODULE_TABLES = (
@@ -133,6 +136,8 @@ class Place:
                 return parent.__self__ if self.how == "self" else parent.__func__
             if self.how == "slot":
                 return getattr(parent, self.key, ABSENT)
+            if self.how == "names":
+                return own_names(parent)
             return parent[self.key]
         except (KeyError, IndexError, ValueError, AttributeError):
             return ABSENT
@@ -162,7 +167,8 @@ def kind_of(value: Any) -> str:
         return "identity"
     if isinstance(value, functools.partial):
         return "partial"
-    return "object" if _is_plain_object(value) else "opaque"
+    plain = _is_plain_object(value) and not isinstance(value, weakref.ref)
+    return "object" if plain else "opaque"
 
 
 def alike(one: Any, other: Any) -> bool:
@@ -227,6 +233,12 @@ def _class_attribute(cls: type, name: str) -> Any:
     return ABSENT
 
 
+def _slots(cls: type) -> set[str]:
+    """Names of the `__slots__` of a class."""
+    changing = [c for c in cls.__mro__ if may_change(c) and not is_shared(str(c.__module__))]
+    return {name for c in changing for name, x in vars(c).items() if isinstance(x, _SLOT)}
+
+
 class State:
     """The tree of places reachable from the roots through the names seen so far."""
 
@@ -235,6 +247,9 @@ class State:
         self.names: set[str] = set()
         self.stored: set[str] = set()
         self.everything = False
+        self.computed = False  # attributes are asked for by names that code computes
+        self.subjects: set[str] = set()  # of what is found under these names
+        self.registered: set[tuple[type, type]] = set()  # asked: is a class one of an abstract one
         self.uncertain: set[str] = set()  # names that code expects to be missing at times
         self.doubtful = False  # any name may be: code handles that it is missing
         self.classes: set[int] = set()
@@ -261,16 +276,29 @@ class State:
         new = code.attributes - self.names
         new |= (code.stored - self.stored) | (code.uncertain - self.uncertain)
         widened = code.dynamic > self.everything or code.doubtful > self.doubtful
+        widened |= code.computed > self.computed or not code.subjects <= self.subjects
         self.stored |= code.stored
         self.uncertain |= code.uncertain
         self.everything |= code.dynamic
         self.doubtful |= code.doubtful
-        if not new and not widened:
+        self.computed |= code.computed
+        self.subjects |= code.subjects
+        self._grow(new | code.attributes, None if widened else new)
+
+    def mention_names(self, names: set[str]) -> None:
+        """C code reads attributes of these names."""
+        self._grow(names, names - self.names)
+
+    def _grow(self, names: Iterable[str], only: set[str] | frozenset[str] | None) -> None:
+        """These names count from now on; `only` those are new, None: everything is looked at."""
+        if only is not None and not only:
             return
-        self.names |= code.attributes
+        self.names.update(names)
         for place in list(self.places):
             if _has_attributes(place) and place is self.by_id.get(id(place.value)):
-                self._attributes(place, place.value, None if widened else new)
+                self._attributes(place, place.value, only)
+            elif place.kind == "class":
+                self._of_instances(place)
 
     def objects(self) -> list[Place]:
         """Where tensors, containers, functions and other objects are found, each once."""
@@ -326,10 +354,14 @@ class State:
         elif kind == "partial":
             for name in ("func", "args", "keywords"):
                 self._child(place, "slot", name, getattr(value, name), f"{place.text}.{name}")
+            self._attributes(place, value, None)
+        elif isinstance(value, operator.attrgetter):
+            self.mention_names(names_of_getter(value))
         elif kind == "identity" and isinstance(value, (staticmethod, classmethod)):
             self._child(place, "slot", "__func__", value.__func__, place.text)
         elif kind == "identity" and isinstance(value, property):
             self._child(place, "slot", "fget", value.fget, place.text)
+            self._attributes(place, value, None)
         elif kind == "identity" and isinstance(value, type):
             self._attributes(place, value, None)
         elif kind in ("object", "module", "tensor"):
@@ -358,6 +390,10 @@ class State:
         if not isinstance(own, (dict, MappingProxyType)):  # made up by the object's own __getattr__
             own = {}
         module = str(type(value).__module__)
+        if place.kind == "identity" and not (
+            isinstance(value, type) or may_change(type(value))
+        ):
+            return
         if place.kind == "tensor":
             self._of_tensor(place, value, self.names if only is None else only)
             return
@@ -367,25 +403,102 @@ class State:
             ):  # a captured function: its own code counts
                 self._child(place, "attr", "function", own["function"], place.text)
             return
-        widened = self.everything and place.kind != "module"  # a module's names are mentioned
-        names = self.names | set(own) if widened else self.names
-        if only is not None and not self.everything:
-            names = set(only)
+        names = self.names if only is None or self.everything else set(only)
+        if place.kind == "module":
+            asked = place.text.rpartition(".")[2] in self.subjects
+            names = names | data_of_module(value) if asked else names
+        elif self.everything:
+            names = names | set(own)
+        if only is None and self.computed and not isinstance(value, type):
+            names = names | _slots(type(value))
         if only is None and "_parameters" in own:
             names = set(names) | set(MODULE_TABLES)
         if only is None and (module == _READ_WHOLE or isinstance(value, enum.Enum)):
             names = set(names) | set(own)
         text = place.text
         for name in sorted(names):
-            if name in own:
-                if place.kind != "identity":
-                    self._child(place, "attr", name, own[name], f"{text}.{name}")
-                    continue
-            if place.kind == "function" and name in self.stored and not is_own(value.__code__):
-                self._child(place, "attr", name, ABSENT, f"{text}.{name}")
-            if place.kind in ("module", "function"):
-                continue
-            self._class_level(place, value, name, own)
+            if name in own and not isinstance(value, type):
+                self._child(place, "attr", name, own[name], f"{text}.{name}")
+                self._behind(place, type(value), name)
+            elif place.kind == "function":
+                self._of_function(place, value, name)
+            elif place.kind == "module":
+                may_appear = name in self.stored or self._may_miss(name, type(value))
+                if may_appear and not is_shared(value.__name__):
+                    self._child(place, "attr", name, ABSENT, f"{text}.{name}")
+            else:
+                self._class_level(place, value, name)
+        if self._asks_for_any(place):
+            self._own_names(place, own)
+
+    def _asks_for_any(self, place: Place) -> bool:
+        """Whether it matters which attributes an object has."""
+        if place.kind == "module":
+            return place.text.rpartition(".")[2] in self.subjects and not is_shared(
+                place.value.__name__
+            )
+        if place.kind == "function":
+            return (self.computed or self.doubtful) and not is_own(place.value.__code__)
+        return self.computed and hasattr(place.value, "__dict__") and not isinstance(
+            place.value, type
+        )
+
+    def _own_names(self, place: Place, own: Iterable[str]) -> None:
+        """Which attributes an object had when the call began."""
+        if ("names", None) in place.children:
+            return
+        found = {key: child.kind for (how, key), child in place.children.items() if how == "attr"}
+        names = tuple(name for name in own if found.get(name) != "absent")
+        self._names(place, names, f"{place.text}.__dict__")
+
+    def _names(self, place: Place, names: tuple[str, ...], text: str) -> None:
+        child = Place(place, "names", None, names, text)
+        child.kind = "names"
+        place.children["names", None] = child
+        self.places.append(child)
+
+    def _of_instances(self, place: Place) -> None:
+        """What all instances of a class have, and its subclasses."""
+        cls = place.value
+        for name in _NAMED & self.names if not is_shared(str(cls.__module__)) else ():
+            self._child(place, "slot", name, getattr(cls, name), f"{place.text}.{name}")
+        if not self.computed or ("names", None) in place.children:
+            return
+        names = own_names(cls)
+        self._names(place, names, f"the attributes of {cls.__qualname__}")
+        for name in names:
+            found = _class_attribute(cls, name)
+            if kind_of(found) != "opaque":
+                self._child(place, "type", name, found, f"{cls.__qualname__}.{name}")
+
+    def _behind(self, place: Place, cls: type, name: str) -> None:
+        """Data of a class under the name of an instance's own."""
+        found = _class_attribute(cls, name)
+        if found is ABSENT or isinstance(found, (FunctionType, _SLOT, *_QUIET)):
+            return
+        if may_change(cls) and not _is_ours(cls, name):
+            self._child(place, "type", name, found, f"{place.text}.{name} of the class")
+            self._overridden(cls, name)
+
+    def _overridden(self, cls: type, name: str) -> None:
+        """Data that bases have under the same name: `super().name`."""
+        for base in [c for c in cls.__mro__ if name in vars(c) and may_change(c)][1:]:
+            shared = is_shared(str(base.__module__))
+            if not shared and not isinstance(vars(base)[name], (FunctionType, _SLOT, *_QUIET)):
+                known = self._base(base)
+                self._child(known, "type", name, vars(base)[name], f"{base.__qualname__}.{name}")
+
+    def _base(self, base: type) -> Place:
+        self.add_root("constant", base, base, base, f"class {base.__qualname__}")
+        return self.by_id[id(base)]
+
+    def _of_function(self, place: Place, function: FunctionType, name: str) -> None:
+        if is_own(function.__code__):
+            return
+        if name in _TOLD:
+            self._child(place, "slot", name, getattr(function, name), f"{place.text}.{name}")
+        elif name in self.stored:
+            self._child(place, "attr", name, ABSENT, f"{place.text}.{name}")
 
     def _of_tensor(self, place: Place, tensor: Tensor, names: Iterable[str]) -> None:
         """Attributes that the user gave a tensor, and those that code may miss."""
@@ -394,14 +507,14 @@ class State:
         wanted = {n for n in names if n in own} | {n for n in may if not hasattr(cls, n)}
         for name in sorted(wanted | set(own) if self.everything else wanted):
             self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
+        if self.computed:
+            self._own_names(place, own)
 
-    def _class_level(self, place: Place, value: Any, name: str, own: Any) -> None:
+    def _class_level(self, place: Place, value: Any, name: str) -> None:
         if isinstance(value, type):
             self._of_class(place, value, name)
             return
         cls = type(value)
-        if place.kind == "identity":
-            return
         found = _class_attribute(cls, name)
         if isinstance(found, _SLOT):
             self._child(place, "slot", name, getattr(value, name, ABSENT), f"{place.text}.{name}")
@@ -409,6 +522,7 @@ class State:
             ours = str(cls.__module__).startswith("tracejit")
             if not ours:
                 self._child(place, "type", name, found, f"{place.text}.{name}")
+                self._overridden(cls, name)
             if hasattr(value, "__dict__") and (not ours or name == "forward"):
                 self._child(place, "attr", name, ABSENT, f"{place.text}.{name} of the instance")
         elif found is ABSENT:
@@ -429,6 +543,7 @@ class State:
         elif found is ABSENT and not self._may_miss(name, type(cls)):
             return
         self._child(place, "type", name, found, f"{place.text}.{name}")
+        self._overridden(cls, name)
 
     def _may_miss(self, name: str, cls: type) -> bool:
         """Whether code may ask for an attribute, of a `cls`, that is not there."""
@@ -453,6 +568,7 @@ class State:
         place = Place(None, "constant", cls, cls, f"class {cls.__qualname__}")
         place.kind, place.keys = "class", behaviour(cls)
         self.places.append(place)
+        self._of_instances(place)
         self.behaves(type(cls))
 
     def runs(self, function: FunctionType) -> None:
@@ -469,8 +585,7 @@ class State:
             return False
         self.behaves(owner if isinstance(owner, type) else cls)
         base, name = found
-        self.add_root("constant", base, base, base, f"class {base.__qualname__}")
-        known = self.by_id[id(base)]
+        known = self._base(base)
         self._child(known, "type", name, vars(base)[name], f"{base.__qualname__}.{name}")
         return self.enter(code)
 
@@ -534,7 +649,9 @@ _QUIET = (
     type(object.__init__), type(object.__new__), type(int.real), type(str.join),
     DynamicClassAttribute, type(vars(namedtuple("Fields", "one"))["one"]),
 )  # fmt: skip
-_WITH_ATTRIBUTES = ("object", "module", "identity", "tensor", "function")
+_WITH_ATTRIBUTES = ("object", "module", "identity", "tensor", "function", "partial")
+_NAMED = {"__name__", "__qualname__"}
+_TOLD = ("__name__", "__qualname__", "__doc__", "__module__", "__defaults__", "__kwdefaults__")
 _OF_SUBCLASSES = ("primitive", "sequence", "mapping", "set")  # have attributes if the user's
 
 

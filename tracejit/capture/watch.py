@@ -9,6 +9,7 @@ state walker guards whatever those names reach (C2).
 
 from __future__ import annotations
 
+import abc
 import builtins
 import collections
 import dis
@@ -24,6 +25,7 @@ from typing import Any
 
 import numpy
 
+from tracejit.capture.computed_names import ALL, BY_NAME, computes, names_in_format
 from tracejit.capture.location import PACKAGE, is_own
 from tracejit.capture.source import original_code
 from tracejit.capture.unwatched import WATCHING
@@ -117,7 +119,8 @@ _IDENTITIES = set(
 )
 _ENTRIES = {"items", "values", "popitem", "state_dict"}  # these give all of them
 _HANDLERS = {"AttributeError", "Exception", "BaseException", "suppress"}
-_DYNAMIC = ("getattr", "hasattr", "vars", "__dict__", "__getattribute__", "attrgetter")
+_DYNAMIC = {*BY_NAME, *ALL}
+_REGISTERS = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__}
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,8 @@ class Names:
     keys: frozenset[str]  # entries that code of the user's may read: "": any
     imported: frozenset[tuple[int, str]]  # (leading dots, name) of modules
     of_numbers: bool  # it names methods of number types: `float.is_integer`
+    computed: bool  # code of the user's asks for attributes by names that it computes
+    subjects: frozenset[str]  # of what is found under these names
 
 
 _names: dict[CodeType, Names] = {}
@@ -197,12 +202,16 @@ def _scan(code: CodeType) -> Names:
     attributes |= uncertain
     identities |= bool((attributes | global_names) & _IDENTITIES)
     lookups |= bool((attributes | global_names) & _LOOKS_UP)
-    dynamic = by_position or bool((attributes | global_names) & set(_DYNAMIC))
+    dynamic = by_position or bool((attributes | global_names) & _DYNAMIC)
     doubtful = _handles_missing(code, attributes | global_names)
     if dynamic:  # names given as literals count as mentioned
-        uncertain |= {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
+        paths = [c.split(".") for c in code.co_consts if isinstance(c, str)]
+        uncertain |= {name for path in paths if all(map(str.isidentifier, path)) for name in path}
         attributes |= uncertain
         stored |= uncertain
+    computed, subjects = False, frozenset[str]()
+    if dynamic and not is_own(code):
+        computed, subjects = computes(code)
     keys: set[str] = set()
     if not is_own(code):
         keys |= {c for c in code.co_consts if isinstance(c, str)}
@@ -228,6 +237,8 @@ def _scan(code: CodeType) -> Names:
             keys |= inner.keys
             imported |= inner.imported
             of_numbers |= inner.of_numbers
+            computed |= inner.computed
+            subjects |= inner.subjects
     return Names(
         frozenset(attributes),
         frozenset(stored),
@@ -245,6 +256,8 @@ def _scan(code: CodeType) -> Names:
         frozenset(keys),
         frozenset(imported),
         of_numbers,
+        computed,
+        subjects,
     )
 
 
@@ -275,12 +288,23 @@ def is_pure(function: Any) -> bool:
     if function in _PURE_BUILTINS:
         return True
     owner = getattr(function, "__self__", None)
+    if isinstance(owner, type):
+        home = _home(owner, function.__name__)
+        pure = home is object or home in _PURE_TYPES or issubclass(home, BaseException)
+        return pure and function.__name__ != "__subclasses__" or home.__module__ in _PURE_MODULES
     if owner is not None and not isinstance(owner, ModuleType):
         return type(owner) in _PURE_TYPES or isinstance(owner, BaseException)
     if isinstance(function, MethodDescriptorType):
-        return function.__objclass__ in _PURE_TYPES or function.__objclass__ is object
+        known = function.__objclass__ in _PURE_TYPES or function.__objclass__ is object
+        return known and function.__name__ != "__subclasses__"
     module = getattr(function, "__module__", None) or getattr(owner, "__name__", None)
     return module in _PURE_MODULES
+
+
+def _home(cls: type, name: str) -> type:
+    """The class that has a method found in a class, or its metaclass's."""
+    metaclass: type = type(cls)
+    return next((c for c in (*cls.__mro__, *metaclass.__mro__) if name in vars(c)), cls)
 
 
 def _is_the_users(code: CodeType) -> bool:
@@ -291,15 +315,20 @@ class Watcher:
     """Context manager around the recorded call. `entered(names, frame)` is called at the first
     entry of each watched code
     object, before its body runs; `foreign(function)` for C functions that cannot be modelled;
-    `library(frame)` whenever user code calls an installed library's Python function."""
+    `library(frame)` whenever user code calls an installed
+    library's Python function; `named(names)` where C code reads attributes of these names;
+    `registered((cls, abstract))` where it is asked whether a class is one of an abstract one."""
 
     def __init__(
         self,
         entered: Callable[[Names, FrameType], None],
         foreign: Callable[[Any], None],
         library: Callable[[FrameType], None],
+        named: Callable[[set[str]], None],
+        registered: Callable[[tuple[type, type]], None],
     ):
         self.entered, self.foreign, self.library = entered, foreign, library
+        self.named, self.registered = named, registered
         self.seen: set[tuple[CodeType, int]] = set()
         self.judged: dict[Any, bool] = {}
         self.inside: FrameType | None = None
@@ -340,6 +369,8 @@ class Watcher:
             return
         if is_own(code):
             if not is_watched(code):
+                if code in _REGISTERS:
+                    self._abstract(frame)
                 if code.co_filename.startswith(PACKAGE):
                     _unwatched[id(code)] = code
                 return
@@ -359,7 +390,16 @@ class Watcher:
             if not caller.f_code.co_filename.startswith(_INSTALLED):
                 self.library(frame)  # last: what it puts into the frame must stay
 
+    def _abstract(self, frame: FrameType) -> None:
+        if frame.f_back is not None and _is_the_users(frame.f_back.f_code):
+            cls, asked = list(frame.f_locals.values())[:2]
+            by_instance = frame.f_code.co_name == "__instancecheck__"
+            self.registered((type(asked) if by_instance else asked, cls))
+
     def _judge(self, function: BuiltinFunctionType) -> None:
+        template = getattr(function, "__self__", None)
+        if type(template) is str and function.__name__ in ("format", "format_map"):
+            self.named(names_in_format(template))
         try:
             key = function if getattr(function, "__self__", None) is None else None
             pure = self.judged.get(key) if key is not None else None

@@ -12,6 +12,7 @@ import builtins
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.util import resolve_name
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -194,7 +195,10 @@ class CapturedCall:
         with deeper():
             if not self.watch:
                 return self.invoke(values)
-            with Watcher(self._entered, self._foreign, self._library):
+            state = self.state
+            with Watcher(
+                self._entered, self._foreign, self._library, self._named, state.registered.add
+            ):
                 return self.invoke(values)
 
     def _argument(self, k: int, value: Any) -> Any:
@@ -292,11 +296,15 @@ class CapturedCall:
             return
         for level, name in names.imported:
             package = frame.f_globals.get("__package__") or ""
-            parts = resolve_name("." * level + name, package).split(".")
-            for k in range(1, len(parts) + 1):
-                path = ".".join(parts[:k])
-                module = sys.modules.get(path, ABSENT)
-                self.state.add_root("global", sys.modules, path, module, path)
+            self._module(resolve_name("." * level + name, package))
+
+    def _module(self, name: str) -> None:
+        """A module that is imported, and those that it is in."""
+        parts = name.split(".")
+        for k in range(1, len(parts) + 1):
+            path = ".".join(parts[:k])
+            module = sys.modules.get(path, ABSENT)
+            self.state.add_root("global", sys.modules, path, module, path)
 
     def _cells(self, frame: FrameType) -> None:
         code = original_code(frame.f_code)
@@ -333,7 +341,15 @@ class CapturedCall:
             "move it out of the captured function",
         )
 
+    def _named(self, names: set[str]) -> None:
+        self.state.mention_names(names)
+        self.numbers.look()
+
     def _library(self, frame: FrameType) -> None:
+        if frame.f_code is import_module.__code__:
+            name, package = frame.f_locals["name"], frame.f_locals["package"]
+            if package or not name.startswith("."):
+                self._module(resolve_name(name, package))
         if self.recorder.pending:
             surrender(self.recorder, frame)
         if not self.reads_source and active.recorder is self.recorder:
