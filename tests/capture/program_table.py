@@ -52,6 +52,7 @@ from tests.capture import (
     programs_region_numbers,
     programs_region_results,
     programs_region_sharing,
+    programs_result_views,
     programs_returns,
     programs_seams,
     programs_second_derivatives,
@@ -66,7 +67,7 @@ from tracejit import config
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "programs.md"
 SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
     "mutation": (programs_mutation,),
-    "aliasing": (programs_aliasing,),
+    "aliasing": (programs_aliasing, programs_result_views),
     "staleness": (
         programs_staleness,
         programs_modules,

@@ -26,7 +26,7 @@ from tracejit.capture.sources import hooks_of
 from tracejit.capture.state import ABSENT, Place, State, alike, referent, weakly
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
-from tracejit.eager.tape import grad_fn_of
+from tracejit.eager.tape import grad_fn_of, refresh
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.views import family_of
 from tracejit.memory import devices
@@ -80,6 +80,7 @@ class Guards:
             "copysign": math.copysign,
             "is_leaf": is_leaf,
             "hooks_of": hooks_of,
+            "refresh": refresh,  # gives None
             "made_in_inference": made_in_inference,
         }
         self.variables: dict[int, str] = {}
@@ -360,7 +361,8 @@ class Guards:
         dt, dev = self._constant(value._dtype), self._constant(value._device)
         leaf = is_leaf(value)
         self._fail(
-            f"type({name}) is not {cls} or {name}._dtype is not {dt} "
+            f"type({name}) is not {cls} or {name}._view is not None and refresh({name}) "
+            f"or {name}._dtype is not {dt} "
             f"or {name}._device is not {dev} and {name}._device != {dev} "
             f"or len({name}._shape) != {len(value._shape)} or {name}._traced is not None "
             f"or {name}._requires_grad is not {value._requires_grad}"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tracejit.capture.aliasing import Memory, Traced, concrete
+from tracejit.capture.aliasing import Memory
 from tracejit.capture.behaviour import behaviour
 from tracejit.capture.guards import current
 from tracejit.capture.host_program import HostProgram
@@ -311,15 +311,3 @@ def _refill(place: Place, now: Any, recipes: Recipes) -> Effect:
 def memories(tensors: list[Tensor]) -> list[Memory]:
     """The distinct pieces of fresh memory behind result tensors."""
     return list(dict.fromkeys(t._traced.memory for t in tensors if t._traced.memory.owner is None))
-
-
-def view_recipe(traced: Traced) -> Callable[[Any, dict[str, int]], Any]:
-    """How to see a result in its memory: the recorded views, applied to the concrete root."""
-    steps = [(op, attributes) for op, _, attributes in traced.views]
-
-    def look(root: Any, sizes: dict[str, int]) -> Any:
-        for op, attributes in steps:
-            root = op(root, **{k: concrete(v, sizes) for k, v in attributes.items()})
-        return root
-
-    return look

@@ -27,6 +27,7 @@ from tracejit.capture import memory_words as words
 from tracejit.capture.state import Place
 from tracejit.eager.state import TensorState
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.views import View
 from tracejit.memory import Storage
 
 Rows = list[tuple[int, int]]
@@ -195,6 +196,8 @@ class Coverage:
 
     def _tensor(self, x: Tensor) -> Rows:
         if type(x._node) not in (type(None), weakref.ref) or x._hooks is not None:
+            raise Uncovered
+        if type(x._view) is View:  # a write to what it is a view of gives it a history
             raise Uncovered
         storage = x._storage
         if storage is None or x._device.type != "cpu":

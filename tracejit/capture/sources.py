@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from tracejit.capture.aliasing import Traced
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.eager.hooks import retains_grad
-from tracejit.eager.tape import grad_fn_of
+from tracejit.eager.recording import active
+from tracejit.eager.tape import grad_fn_of, refresh
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Value
 from tracejit.ops import random
@@ -58,6 +59,12 @@ def hooks_of(tensor: Tensor) -> tuple:
 
 def tensor_history(tensor: Tensor) -> tuple:
     """What of a tensor, beside its memory, a call may change: its gradient, and the rest."""
+    if tensor._view is not None and tensor._traced is None:  # what was written outside counts
+        recorder, active.recorder = active.recorder, None
+        try:
+            refresh(tensor)
+        finally:
+            active.recorder = recorder
     node, hooks = grad_fn_of(tensor), tensor._hooks
     called: list = [] if hooks is None else [*hooks.before.items(), *hooks.accumulated.items()]
     if node is not None and node.extras is not None:

@@ -17,44 +17,22 @@ from tracejit.capture.materialise import laid_out
 from tracejit.capture.results import Effect, Recipe, Replay, ResultNumber, SetGrad
 from tracejit.capture.state import Place
 from tracejit.config import flags
-from tracejit.eager.dispatch import INFERENCE
 from tracejit.eager.interrupts import HeldInterrupts
-from tracejit.eager.modes import no_grad
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import evaluate
 from tracejit.memory.storage import readonly
 from tracejit.runtime import native_guard  # noqa: F401  installs the comparer
 from tracejit.runtime.apart import Apart
-from tracejit.runtime.later_backward import Backward, attach_backward, record_freed
+from tracejit.runtime.later_backward import Backward, attach_backward
 from tracejit.runtime.launch import outputs_after, plan_of
 from tracejit.runtime.nan_check import NanFound
 from tracejit.runtime.native_start import NOTHING, Tail
+from tracejit.runtime.result_views import ResultTensor, follow, order_of
 from tracejit.runtime.segment import Bound, Segment
-
-Look = Callable[[Any, dict[str, int]], Any]
 
 
 class ReplayFailed(Exception):
     """A program stopped before it wrote anything visible: the plain function shall say why."""
-
-
-@dataclass
-class ResultTensor:
-    """One tensor a call made: output number of its memory (or a place of the caller's), views,
-    history."""
-
-    root: int | Callable[[Replay], Any]
-    look: Look
-    viewed: bool
-    requires_grad: bool  # its history was freed by a backward inside the call
-    leaf: bool  # requires grad without history
-    inference: bool  # made in inference mode
-    tracked: int  # position among the joint's outputs, or -1
-
-    def own_output(self) -> int:
-        """The number of the program's output that is this tensor as it comes, or -1."""
-        around = self.viewed or self.requires_grad or self.leaf or self.inference
-        return self.root if type(self.root) is int and not around else -1
 
 
 @dataclass
@@ -78,6 +56,8 @@ class Entry:
 
     def __post_init__(self) -> None:
         self.roots: list[int] = [r.own_output() for r in self.results]
+        self.made: list[int] = order_of(self.results)  # the other results
+        self.shared = [(k, len(r.steps)) for k in self.made if (r := self.results[k]).shared]
         around = (self.written, self.draws, self.effects, self.backward, self.numbers,
                   self.versions, self.united, self.strewn)
         self.bare = -1 not in self.roots and not any(around)
@@ -251,7 +231,8 @@ class Entry:
             raise
         if self.only >= 0 and self.backward is None and not self.versions:
             k = self.roots[self.only]
-            return roots[k] if k >= 0 else self._result(self.results[self.only], roots, bound.sizes)
+            if k >= 0:
+                return roots[k]
         replay = Replay(arguments, [], bound.sizes, numbers, before)
         self._fill(replay, inputs, roots, bound)
         return self.returned(replay)
@@ -273,13 +254,13 @@ class Entry:
             roots[k]._storage.version = count  # type: ignore[union-attr]
         if self.united:
             roots = self._unite(replay, roots)
-        for root, result in zip(self.roots, self.results):
-            own = root >= 0
-            tensors.append(
-                roots[root] if own else self._result(result, roots, bound.sizes, replay)
-            )
+        tensors += [roots[k] if k >= 0 else None for k in self.roots]
+        for k in self.made:
+            tensors[k] = self.results[k].make(tensors, roots, bound.sizes, replay)
         if self.backward is not None:
             self._attach(self.backward, values, roots, tensors, bound)
+        for k, steps in self.shared:
+            follow(tensors[k], steps)
 
     def _unite(self, replay: Replay, roots: list[Tensor]) -> list[Tensor]:
         """Memory that a flag says is the caller's, or another result's, in its place."""
@@ -352,27 +333,6 @@ class Entry:
             "disjoint and writable",
             "overlapping or read-only, and the program writes some of it",
         )
-
-    def _result(
-        self,
-        result: ResultTensor,
-        roots: list[Tensor],
-        sizes: dict[str, int],
-        replay: Any = None,
-    ) -> Tensor:
-        root = roots[result.root] if type(result.root) is int else result.root(replay)  # type: ignore[operator]
-        if not result.viewed:
-            tensor = root
-        else:
-            with no_grad():
-                tensor = result.look(root.detach(), sizes)
-        if result.requires_grad:
-            record_freed(tensor)
-        elif result.leaf:
-            tensor._requires_grad = True
-        elif result.inference:
-            tensor._view = INFERENCE
-        return tensor
 
     def _attach(
         self,

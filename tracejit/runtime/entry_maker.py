@@ -28,7 +28,6 @@ from tracejit.capture.results import (
     effects,
     memories,
     plainest,
-    view_recipe,
 )
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.segment_end import finish
@@ -39,11 +38,13 @@ from tracejit.eager.nodes import AccumulateGrad
 from tracejit.eager.saved import Saved, SavedOutput
 from tracejit.eager.tape import grad_fn_of, refresh
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.views import Family, View, family_of
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Value
 from tracejit.ops.record import REGISTRY
-from tracejit.runtime.entry import Entry, ResultTensor
+from tracejit.runtime.entry import Entry
 from tracejit.runtime.later_backward import Backward, attach_backward
+from tracejit.runtime.result_views import Lines, ResultTensor
 
 if TYPE_CHECKING:
     from tracejit.runtime.capture_call import CapturedCall
@@ -58,6 +59,7 @@ class EntryMaker:
         self.value = value
         self.given: set[Memory] = set()  # memory whose root tensor some result is
         self.united: list[tuple[Memory, Memory | Recipe, Recipe]] = []  # what is one if a flag says
+        self.families: dict[int, int] = {}  # of `.data`, by id: the first result
 
     def make(self) -> Entry:
         recorder, arguments = self.recorder, self.call.arguments
@@ -74,6 +76,7 @@ class EntryMaker:
         results = recipes.tensors
         for tensor in results:
             refresh(tensor)  # its history may be that of a later write to what it is a view of
+        self.lines = Lines(recorder, results, {memory for memory, _, _ in self.united})
         self._named()
         self._refuse_unseen(results)
         joint = self._differentiate(results)
@@ -269,7 +272,7 @@ class EntryMaker:
             t
             for t in results
             if t._requires_grad and grad_fn_of(t) is not None and t._traced is not None
-            and not is_freed(t, self.recorder.first_node)
+            and not is_freed(t, self.recorder.first_node) and not self.lines.shares(t)
         ]
         wrt = [item.tensor for item in self.recorder.lifted_tensors() if item.tensor._requires_grad]
         ends = [n for n in leaves(tracked, self.recorder.first_node) if type(n) is AccumulateGrad]
@@ -304,13 +307,15 @@ class EntryMaker:
         ]
         self.given.update(memory for memory, _, _ in self.united)
         self.given.update(fresh[k] for k, _ in strewn)
+        self.numbered = {id(t): k for k, t in enumerate(results)}
         described = [self._describe(t, roots_of, tracked) for t in results]
         written = recorder.written()
         primal = {v: k for k, v in enumerate(inputs)}
         draws = [(primal[d.value], d.count) for d in recorder.generators.values()]
         extra, backward = self._backward(joint, primal, roots_of)
         writes = [(primal[m.input], m.generation - m.silent) for m in written]
-        roots = finish(recorder, inputs, concrete, results, fresh, extra)
+        placed = [*results, *self.lines.between()]
+        roots = finish(recorder, inputs, concrete, placed, fresh, extra)
         segment = self.call.segments[-1]
         entry = Entry(
             guards, segment, described, plainest(returned), changed, writes, draws, backward,
@@ -320,9 +325,11 @@ class EntryMaker:
             united,
             strewn,
         )
-        if backward is not None and joint is not None:
-            values = values_of(concrete)
-            attach_backward(backward, values, roots, joint.outputs, segment.bound(values))
+        with recorder.paused():
+            if backward is not None and joint is not None:
+                values = values_of(concrete)
+                attach_backward(backward, values, roots, joint.outputs, segment.bound(values))
+            self.lines.renew(entry.made)
         return entry
 
     def _describe(
@@ -330,23 +337,50 @@ class EntryMaker:
     ) -> ResultTensor:
         traced = tensor._traced
         memory = traced.memory
-        root: Any
-        if memory.owner is None:
-            root = roots[memory]
-        else:
-            place = self._place(memory.owner)
-            root = lambda replay: current(place, replay.arguments)  # noqa: E731
-        history = (
-            grad_fn_of(tensor) is not None and id(tensor) not in tracked and tensor._requires_grad
+        line = self.lines.of(tensor)
+        shared = line is not None and line.shared
+        known = tracked.get(id(tensor), -1)
+        history = tensor._requires_grad and grad_fn_of(tensor) is not None
+        found = ResultTensor(
+            -1,
+            freed=history and known < 0 and not shared,
+            leaf=tensor._requires_grad and not history,
+            tracked=known,
         )
-        leaf = tensor._requires_grad and grad_fn_of(tensor) is None
+        if line is not None:
+            found.steps, found.base, found.shared = line.steps(), False, shared
+            number = self.numbered.get(id(line.parent), -1)
+            if number >= 0:
+                found.of = number
+            else:
+                found.root = self._at(line.parent)
+            return found
+        found.root = roots[memory] if memory.owner is None else self._at(memory.owner)
+        found.steps = [(op, attributes, True) for op, _, attributes in traced.views]
         # Two results over the same memory are two tensors: only one can be the root itself.
-        viewed = bool(traced.views) or memory.owner is not None or memory in self.given
+        found.alias = memory.owner is not None or memory in self.given
+        found.base = type(tensor._view) is not View
+        found.inference = made_in_inference(tensor)
+        found.counted = self._counted(tensor)
         self.given.add(memory)
-        return ResultTensor(
-            root, view_recipe(traced), viewed, history, leaf, made_in_inference(tensor),
-            tracked.get(id(tensor), -1),
-        )
+        return found
+
+    def _at(self, tensor: Tensor) -> Recipe:
+        """Where a replay finds a tensor of the caller's."""
+        place = self._place(tensor)
+        return lambda replay: current(place, replay.arguments)
+
+    def _counted(self, tensor: Tensor) -> tuple[int, int] | None:
+        """Whose writes a tensor from `.data` counts, and how many there were."""
+        family = tensor._view
+        if type(family) is not Family or family.version is None:
+            return None
+        given = [item.tensor for item in self.recorder.lifted_tensors()]
+        if any(x._view is not None and family_of(x) is family for x in given):
+            return None  # of the caller's: an alias counts in it
+        number = self.numbered[id(tensor)]
+        first = self.families.setdefault(id(family), number)
+        return (-1 if first == number else first), family.version
 
     @staticmethod
     def _saved(

@@ -91,8 +91,6 @@ def attach_backward(
     bound: Bound,
 ) -> None:
     """Make `outputs` the results of one node whose backward runs the compiled backward graph."""
-    if not active.grad_enabled:
-        return
     primals = [inputs[k] for k in plan.wrt]
     edges = [edge_of(x) if x._requires_grad else None for x in primals]
     kept = [inputs[k] if kind == "input" else roots[k] for kind, k in plan.saved]
@@ -132,6 +130,22 @@ def attach_backward(
             for k, reached in zip(plan.grads, plan.reached)
         ]
 
+    before, active.grad_enabled = active.grad_enabled, True  # whatever it is when the call ends
+    try:
+        _record(plan, edges, outputs, pulled_back, inputs, roots)
+    finally:
+        active.grad_enabled = before
+
+
+def _record(
+    plan: Backward,
+    edges: list[Any],
+    outputs: Sequence[Any],
+    pulled_back: Callable,
+    inputs: Sequence[Any],
+    roots: Sequence[Tensor],
+) -> None:
+    """One node on the tape for each group of outputs."""
     if len(plan.groups) == 1:
         record_custom("CompiledBackward", edges, outputs, pulled_back,
                       _noted(plan.kept[0], inputs, roots), plan.freeing[0])
