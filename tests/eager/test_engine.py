@@ -216,3 +216,11 @@ def test_anomaly_mode_may_ignore_nan():
     with tracejit.autograd.detect_anomaly(check_nan=False):
         (x.sqrt() * 0).sum().backward()
     assert x.grad.isnan().all()
+
+
+def test_a_leaf_frozen_since_gets_no_gradient():
+    w, v = tracejit.ones(2, requires_grad=True), tracejit.ones(2, requires_grad=True)
+    y = (w * v).sum()
+    v.requires_grad_(False)
+    y.backward()
+    assert w.grad.tolist() == [1, 1] and v.grad is None

@@ -433,3 +433,12 @@ def test_an_op_in_place_on_its_own_operand():
     y.mul_(y)
     y.sum().backward()
     assert x.grad.tolist() == [30, 180]  # 2 y (4 x + 1)
+
+
+def test_a_view_of_a_leaf_that_is_itself_a_view_is_not_written():
+    leaf = tracejit.arange(4.0).view(2, 2).requires_grad_()
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+        leaf[0].mul_(2)
+    with tracejit.no_grad():
+        leaf[0].mul_(2)
+    assert leaf.tolist() == [[0, 2], [2, 3]]

@@ -186,6 +186,8 @@ class Task:
                 return
         if node.extras is not None and node.extras.prehooks:
             grad = run_prehooks(node, [grad])[0]
+        if not variable._requires_grad:  # frozen since
+            return
         accumulate(variable, grad)
         if node.extras is not None and node.extras.hooks:
             run_hooks(node, (), [grad])

@@ -39,10 +39,10 @@ def check_rebase(self: TensorState) -> None:
         raise RuntimeError(f"cannot record a write to a tensor of dtype {self._dtype.name}: no "
                            "gradient")
     if type(self._view) is View:
-        base, steps = chain_of(self)
+        _, steps = chain_of(self)
         if any(step.untracked for step in steps):
             raise RuntimeError(NO_GRAD_VIEW)
-        if base._requires_grad and grad_fn_of(base) is None:
+        if any(v.parent._requires_grad and grad_fn_of(v.parent) is None for v in steps):
             raise RuntimeError(LEAF_VIEW)
 
 
