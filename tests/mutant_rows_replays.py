@@ -59,7 +59,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "an int in place of a bool that equals it counts as unchanged",
-        "tracejit/capture/state.py",
+        "tracejit/capture/place.py",
         "    if one is other or type(one) is not type(other):\n",
         "    if one is other:\n",
         _programs("equal"),

@@ -20,9 +20,9 @@ from typing import Any
 from tracejit import config, logs
 from tracejit.capture.breaks import Break, CaptureError
 from tracejit.capture.number_places import Path, changed_numbers
+from tracejit.capture.place import Place
 from tracejit.capture.script import rewritten
 from tracejit.capture.signature import Signature
-from tracejit.capture.state import Place
 from tracejit.capture.torchscript import (  # type: ignore[assignment]  # noqa: F401
     Attribute,
     Final,

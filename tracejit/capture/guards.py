@@ -20,10 +20,11 @@ import numpy as np
 from tracejit.capture.behaviour import behaviour
 from tracejit.capture.computed_names import own_names
 from tracejit.capture.number_text import Asked, NumberText, asked_text
+from tracejit.capture.place import ABSENT, Place, alike, class_attribute, referent, weakly
 from tracejit.capture.runtime_numbers import Question
 from tracejit.capture.shortcut import Lines, Shortcut, check_text
 from tracejit.capture.sources import hooks_of
-from tracejit.capture.state import ABSENT, Place, State, alike, referent, weakly
+from tracejit.capture.state import State
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.tape import grad_fn_of, refresh
@@ -227,7 +228,7 @@ class Guards:
             return f"{parent}.__dict__.get({place.key!r}, ABSENT)"
         if place.how == "type":
             owner = parent if isinstance(place.parent.value, type) else f"type({parent})"  # type: ignore[union-attr]
-            return f"{self._constant(_class_reader)}({owner}, {place.key!r})"
+            return f"{self._constant(class_attribute)}({owner}, {place.key!r})"
         if place.how == "closure":
             return f"{self._constant(_contents_of)}({parent}.__closure__[{place.key}])"
         if place.how == "slot":
@@ -430,13 +431,6 @@ def made_in_inference(tensor: Tensor) -> bool:
 def is_leaf(tensor: Tensor) -> bool:
     """Whether nothing made this tensor on the tape."""
     return grad_fn_of(tensor) is None
-
-
-def _class_reader(cls: type, name: str) -> Any:
-    for c in cls.__mro__:
-        if name in c.__dict__:
-            return c.__dict__[name]
-    return ABSENT
 
 
 def subclasses(pairs: Iterable[tuple[type, type]]) -> list[bool | None]:

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tracejit.capture.state import Place, State, kind_of, weakly
+from tracejit.capture.place import Place, kind_of, weakly
+from tracejit.capture.state import State
 from tracejit.capture.watch import NUMBERING, Names
 from tracejit.eager.tensor import Tensor
 

@@ -21,9 +21,10 @@ from tracejit.capture.behaviour import may_change
 from tracejit.capture.computed_names import is_shared
 from tracejit.capture.guards import current, found_at
 from tracejit.capture.location import is_own
+from tracejit.capture.place import ABSENT, PRIMITIVE, Place
 from tracejit.capture.plain import is_object, plain, plain_objects, sweep
 from tracejit.capture.scalars import RuntimeNumber
-from tracejit.capture.state import ABSENT, PRIMITIVE, Place, State
+from tracejit.capture.state import State
 from tracejit.capture.watch import Names, names_of
 
 _NUMBERS = (int, float)

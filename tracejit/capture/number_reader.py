@@ -11,7 +11,7 @@ from typing import Any
 
 from tracejit.capture.guards import current
 from tracejit.capture.number_text import NumberText
-from tracejit.capture.state import Place
+from tracejit.capture.place import Place
 
 
 def reader(

@@ -17,11 +17,12 @@ from tracejit.capture.behaviour import behaviour
 from tracejit.capture.guards import current
 from tracejit.capture.host_program import HostProgram
 from tracejit.capture.host_reads import PENDING
+from tracejit.capture.place import PRIMITIVE, Place, alike
 from tracejit.capture.plain import plain
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.sinks import appending
-from tracejit.capture.state import PRIMITIVE, Place, State, alike
+from tracejit.capture.state import State
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size, evaluate
 

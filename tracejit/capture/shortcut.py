@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tracejit.capture.place import ABSENT, Place
 from tracejit.capture.snapshot import Coverage, Owner, Snapshot, available
-from tracejit.capture.state import ABSENT, Place
 
 _PATIENCE = 16  # snapshots that lasted a few calls only, before none is made any more
 _SHORT = 64  # calls that pay for a snapshot

@@ -24,7 +24,7 @@ from types import FunctionType
 from typing import Any
 
 from tracejit.capture import memory_words as words
-from tracejit.capture.state import Place
+from tracejit.capture.place import Place
 from tracejit.eager.state import TensorState
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.views import View

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.capture.place import PRIMITIVE, TOLD_BY_TEXT
 from tracejit.capture.scalars import RuntimeNumber
-from tracejit.capture.state import PRIMITIVE, TOLD_BY_TEXT
 from tracejit.capture.variables import UNBOUND
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size

@@ -32,6 +32,7 @@ from tracejit.capture.number_places import (
     suspends,
     write,
 )
+from tracejit.capture.place import ABSENT, Place
 from tracejit.capture.plain import is_object, plain, replaced
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.recursion import deeper
@@ -41,7 +42,7 @@ from tracejit.capture.sharing import same_tensor
 from tracejit.capture.signature import Signature
 from tracejit.capture.sinks import Sinks
 from tracejit.capture.source import original_code
-from tracejit.capture.state import ABSENT, Place, State
+from tracejit.capture.state import State
 from tracejit.capture.watch import Names, Watcher
 from tracejit.config import flags
 from tracejit.eager.interrupts import HeldInterrupts

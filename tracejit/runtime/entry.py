@@ -14,8 +14,8 @@ from typing import Any
 from tracejit.capture.aliasing import concrete
 from tracejit.capture.guards import Guards, Miss, current
 from tracejit.capture.materialise import laid_out
+from tracejit.capture.place import Place
 from tracejit.capture.results import Effect, Recipe, Replay, ResultNumber, SetGrad
-from tracejit.capture.state import Place
 from tracejit.config import flags
 from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.tensor import Tensor

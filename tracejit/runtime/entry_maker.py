@@ -16,6 +16,7 @@ from tracejit.capture.aliasing import UNKNOWN, Memory
 from tracejit.capture.guards import Guards, current, made_in_inference
 from tracejit.capture.number_reader import reader
 from tracejit.capture.number_text import number_text
+from tracejit.capture.place import Place
 from tracejit.capture.reachable import explained, remains
 from tracejit.capture.results import (
     Effect,
@@ -33,7 +34,6 @@ from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.segment_end import finish
 from tracejit.capture.sinks import forget
 from tracejit.capture.sources import Draws, tensor_history, values_of
-from tracejit.capture.state import Place
 from tracejit.eager.nodes import AccumulateGrad
 from tracejit.eager.saved import Saved, SavedOutput
 from tracejit.eager.tape import grad_fn_of, refresh

@@ -1,0 +1,192 @@
+"""Places: where an object is found, and of what kind what is there is guarded as.
+
+In: an object, how it is found from its parent. Out: `Place`, which can read what is there now;
+`kind_of`, and what makes two plain values alike. Called by `state`, which makes the tree of places,
+and by all that compare, write or guard them.
+"""
+
+from __future__ import annotations
+
+import abc
+import enum
+import functools
+import operator
+import weakref
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from tracejit.capture.behaviour import may_change
+from tracejit.capture.computed_names import own_names
+from tracejit.capture.location import is_published
+from tracejit.capture.sources import hooks_of
+from tracejit.eager.tensor import Tensor
+from tracejit.memory.devices import device
+from tracejit.ops.record import Op
+from tracejit.ops.types import dtype
+
+PRIMITIVE = (
+    int,
+    float,
+    bool,
+    complex,
+    str,
+    bytes,
+    type(None),
+    type(Ellipsis),
+    dtype,
+    device,
+    enum.Enum,
+    range,
+    np.generic,
+)
+_IDENTITY = (
+    BuiltinFunctionType, type(NotImplemented), type, staticmethod, classmethod, property,
+    operator.attrgetter, operator.itemgetter, np.dtype, np.ufunc, type(np.mean), Op,
+    type(vars(abc.ABC)["_abc_impl"]),
+)  # fmt: skip
+TOLD_BY_TEXT = (float, complex, range, np.inexact)  # some that differ are equal
+ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
+
+
+class Place:
+    """Where an object is found: `how` from its parent (`attr`, `item`, `type`, `cell`, `global`,
+    `argument`, `key`, `hook`,
+    `self`, `func`), and what was there."""
+
+    __slots__ = (
+        "parent",
+        "how",
+        "key",
+        "value",
+        "kind",
+        "children",
+        "length",
+        "text",
+        "keys",
+        "container",
+        "first",
+    )
+
+    def __init__(self, parent: Place | None, how: str, key: Any, value: Any, text: str):
+        self.parent, self.how, self.key, self.value, self.text = parent, how, key, value, text
+        self.kind = kind_of(value)
+        self.length = 0  # of a container
+        self.keys: Any = ()  # of a mapping, in order; of a set; a tensor's gradient and history
+        self.children: dict[tuple, Place] = {}
+        self.container: Any = None  # the globals dict
+        self.first: Place | None = None  # where the same object was found before
+
+    def __repr__(self) -> str:
+        return f"<{self.text}: {self.kind}>"
+
+    def read(self, parent: Any) -> Any:
+        """What is there now, given the object at the parent place."""
+        try:
+            if self.how == "key":
+                return referent(self.key)
+            if type(self.key) is weakref.ref:
+                return parent[referent(self.key)]
+            if self.how == "attr":
+                return (
+                    parent.__dict__.get(self.key, ABSENT)
+                    if hasattr(parent, "__dict__")
+                    else getattr(parent, self.key, ABSENT)
+                )
+            if self.how == "type":
+                return class_attribute(
+                    type(parent) if not isinstance(parent, type) else parent, self.key
+                )
+            if self.how == "cell":
+                return self.key.cell_contents
+            if self.how == "closure":
+                return parent.__closure__[self.key].cell_contents
+            if self.how == "hook":
+                return hooks_of(parent)[self.key]
+            if self.how in ("self", "func"):
+                return parent.__self__ if self.how == "self" else parent.__func__
+            if self.how == "slot":
+                return getattr(parent, self.key, ABSENT)
+            if self.how == "names":
+                return own_names(parent)
+            return parent[self.key]
+        except (KeyError, IndexError, ValueError, AttributeError):
+            return ABSENT
+
+
+def kind_of(value: Any) -> str:
+    """How a value is guarded."""
+    if value is ABSENT:
+        return "absent"
+    if isinstance(value, Tensor):
+        return "tensor"
+    if isinstance(value, PRIMITIVE):
+        return "primitive"
+    if isinstance(value, (list, tuple)):
+        return "sequence"
+    if isinstance(value, dict):
+        return "mapping"
+    if isinstance(value, (set, frozenset)):
+        return "set"
+    if isinstance(value, ModuleType):
+        return "module"
+    if isinstance(value, MethodType):
+        return "method"
+    if isinstance(value, FunctionType):
+        return "identity" if is_published(value) else "function"
+    if isinstance(value, _IDENTITY):
+        return "identity"
+    if isinstance(value, functools.partial):
+        return "partial"
+    plain = _is_plain_object(value) and not isinstance(value, weakref.ref)
+    return "object" if plain else "opaque"
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether nobody can tell two plain values apart.
+
+    >>> alike((1, 0.0), (1, 0.0)), alike(0.0, -0.0), alike(1, True), alike(range(0), range(5, 5))
+    (True, False, False, False)
+    """
+    if one is other or type(one) is not type(other):
+        return one is other
+    if type(one) is tuple:
+        return len(one) == len(other) and all(map(alike, one, other))
+    return repr(one) == repr(other) if isinstance(one, TOLD_BY_TEXT) else bool(one == other)
+
+
+def weakly(key: Any) -> Any:
+    """A key of a dict, by weak reference where it is an object that can have one."""
+    if isinstance(key, PRIMITIVE):
+        return key
+    try:
+        return weakref.ref(key)
+    except TypeError:
+        return key
+
+
+def referent(reference: weakref.ref) -> Any:
+    """What a weak reference leads to; KeyError where it is gone."""
+    found = reference()
+    if found is None:
+        raise KeyError("the key is gone")
+    return found
+
+
+def _is_plain_object(value: Any) -> bool:
+    """An instance of a Python class, whose attributes are in `__dict__` or slots."""
+    cls = type(value)
+    return (
+        may_change(cls)
+        and (hasattr(value, "__dict__") or hasattr(cls, "__slots__"))
+        and (not hasattr(cls, "__next__"))
+    )
+
+
+def class_attribute(cls: type, name: str) -> Any:
+    """What a class or the first of its bases that has the name has under it."""
+    for c in cls.__mro__:
+        if name in c.__dict__:
+            return c.__dict__[name]
+    return ABSENT
