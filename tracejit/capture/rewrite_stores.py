@@ -159,7 +159,8 @@ class Stores:
         parts = [self.expressions.visit(target.value), self.expressions.visit(target.slice)]
         before = [self.set(name, part, node) for name, part in zip(names, parts)]
         place = [load(name) for name in names]
-        if isinstance(node.value, (ast.Constant, ast.Name)):  # nothing happens between the reads
+        bound = isinstance(node.value, ast.Name) and not may_be_unbound(node.value)
+        if bound or isinstance(node.value, ast.Constant):  # nothing happens between the reads
             symbol = ast.Constant(OPERATORS[type(node.op)])
             update = ask("update_item", [*place, symbol, self.expressions.visit(node.value)], node)
             return [*before, located(ast.Expr(update), node), self.forget(names, node)]
