@@ -289,4 +289,119 @@ def while_left_by_either_way(jit):
     return shown(f, inputs=(TAKEN, OTHER, (-60.0, 1.0, 90.0), (90.0, 0.0, 0.0)))
 
 
+# -- bools and large ints of loops -----------------------------------------------------------------
+
+
+def _rows(n):
+    return tj.arange(2.0 * n).reshape(n, 2) / 4
+
+
+def _over_rows(*functions):
+    return [tried(f, _rows(n)) for f in functions for n in (20, 20, 24, 3)]
+
+
+def comparison_within_a_loop_is_a_bool(jit):
+    table = {True: 2.0, False: 3.0}
+
+    @jit
+    def arithmetic(x):
+        s = x[0] * 0
+        for i in range(x.shape[0]):
+            s = s + x[i] * ((i > 3) + (i > 7)) - i * (i < 9)
+        return s
+
+    @jit
+    def looked_up(x):
+        s = x[0] * 0
+        for i in range(x.shape[0]):
+            s = s + x[i] * table.get(i > 3, 100.0)
+        return s
+
+    @jit
+    def looked_at(x):
+        s = x[0] * 0
+        for i in range(x.shape[0]):
+            if (i > 3) is True and isinstance(i > 5, bool) and type(i > 5) is bool:
+                s = s + x[i]
+        return s
+
+    @jit
+    def chosen(x):
+        s = x[0] * 0
+        for i in range(x.shape[0]):
+            w = i == 5 or i == 7
+            v = 3 < i < 9
+            s = s + x[i] * (w + v + v) + ((i > 2) & (i < 6))
+        return s
+
+    return _over_rows(arithmetic, looked_up, looked_at, chosen)
+
+
+def comparison_that_leaves_a_loop_or_branch(jit):
+    @jit
+    def left(x):
+        late, s = tj.tensor(False), x[0] * 0
+        for i in range(x.shape[0]):
+            s = s + x[i]
+            late = i >= 3
+        return s, late
+
+    @jit
+    def returned(x):
+        for i in range(x.shape[0]):
+            if x[i].sum() > 8:
+                return i > 3
+        return x
+
+    @jit
+    def of_chosen(x):
+        n = 1 if x.sum() > 9 else 3
+        if x[0].abs().sum() < 100:
+            x = x * ((n > 0) + (n > 2))
+        return x, n
+
+    return _over_rows(left, returned, of_chosen)
+
+
+def large_ints_in_a_loop(jit):
+    @jit
+    def product(x):
+        s = x[0] * 0
+        for i in range(x.shape[0]):
+            if i * 32767 * 32767 * 32767 * 32767 * 16 < 0:
+                s = s - 1000
+            s = s + x[i]
+        return s
+
+    @jit
+    def total(x):
+        s, n = x[0] * 0, 0
+        for i in range(x.shape[0]):
+            n = n + (i + (1 << 60))
+            if n < 0:
+                s = s - 1000
+            s = s + x[i]
+        return s, n
+
+    @jit
+    def stored(x):
+        s, n = x[0] * 0, 0
+        for i in range(x.shape[0]):
+            n = 1 << 70
+            s = s + x[i]
+        while s.sum() < 1000:
+            s, n = s * 2 + 1, 1 << 63
+        return s, n
+
+    @jit
+    def ranges(x, start):
+        for i in range(start, start + 20):
+            if i + i > 0:
+                x = x + 1
+        return x, i
+
+    starts = (1 << 62, (1 << 63) - 5, 1 << 70, -(1 << 62) - 30, 5)
+    return [*_over_rows(product, total, stored), *(ranges(_rows(2), k) for k in starts)]
+
+
 PROGRAMS = programs_in(globals())

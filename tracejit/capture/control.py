@@ -35,6 +35,7 @@ from tracejit.capture.loop_items import (
     store_at,
     worth_rolling,
 )
+from tracejit.capture.loop_numbers import LoopBool, tested
 from tracejit.capture.loops import counted_loop, open_loop
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.sharing import are_one
@@ -92,6 +93,7 @@ def _decide(test: Tensor, reason: object) -> bool:
 def if_(test: Any, body: Body, orelse: Body, names: Sequence[str], live: Sequence[str],
         loose: Sequence[str]) -> Signal:
     """`if test: body else: orelse`; how it ends."""
+    test = tested(test)
     if not _deferred(test):
         return body() if test else orelse()
     return _branched(test, body, orelse, Variables(names, (body, orelse), live, loose))
@@ -109,6 +111,7 @@ def _branched(test: Any, body: Body, orelse: Body, variables: Variables) -> Sign
 
 def ternary(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
     """`yes() if test else no()`."""
+    test = tested(test)
     if not _deferred(test):
         return yes() if test else no()
     signal = if_(test, lambda: Return(yes()), lambda: Return(no()), (), (), ())
@@ -129,7 +132,7 @@ def or_(left: Any, right: Callable[[], Any]) -> Any:
 
 def both(left: Callable[[], Any], right: Callable[[], Any]) -> Any:
     """`left() and right()` where only its truth counts: a bool tensor if a tensor decides."""
-    value = left()
+    value = tested(left())
     if not _deferred(value):
         return right() if value else value
     return ternary(value, lambda: _as_truth(right()), lambda: _as_truth(False))
@@ -137,13 +140,14 @@ def both(left: Callable[[], Any], right: Callable[[], Any]) -> Any:
 
 def either(left: Callable[[], Any], right: Callable[[], Any]) -> Any:
     """`left() or right()` where only its truth counts."""
-    value = left()
+    value = tested(left())
     if not _deferred(value):
         return value if value else right()
     return ternary(value, lambda: _as_truth(True), lambda: _as_truth(right()))
 
 
 def _as_truth(value: Any) -> Tensor:
+    value = tested(value)
     if isinstance(value, Tensor):
         return truth(value)
     return full_of(None, (), bool(value), bool_)
@@ -151,12 +155,14 @@ def _as_truth(value: Any) -> Tensor:
 
 def not_(test: Any) -> Any:
     """`not test`; a tensor's stays a tensor."""
+    test = tested(test)
     return ~truth(test) if _deferred(test) else not test
 
 
 def is_(one: Any, other: Any) -> bool:
     """`one is other`: after a branch or a loop a value may decide which tensor a variable is."""
     recorder = _recorder()
+    one, other = [x.concrete() if type(x) is LoopBool else x for x in (one, other)]
     if recorder is None or not isinstance(one, Tensor) or not isinstance(other, Tensor):
         return one is other
     return are_one(recorder, one, other)
@@ -199,7 +205,7 @@ def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body 
     after = After(orelse, rest, names, live, loose)
     before: Decided | None = None  # how the iteration before ended
     while True:
-        decision = test() if before is None else _unless(before, test)
+        decision = tested(test()) if before is None else _unless(before, test)
         if _deferred(decision):
             try:
                 signal = open_loop(recorder, decision, test, body, variables, before)

@@ -18,7 +18,7 @@ from tracejit.capture.aliasing import UNKNOWN, Memory
 from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_attempts import Lift, Promote, Strewn, Whole
 from tracejit.capture.loop_items import part_at
-from tracejit.capture.loop_numbers import LoopFloat, LoopIndex, LoopInt, as_tensor
+from tracejit.capture.loop_numbers import DTYPES, LoopIndex, LoopInt, as_tensor, number_in
 from tracejit.capture.loop_region import LoopRegion
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import RegionRecorder, trial, without_breaks
@@ -42,7 +42,7 @@ from tracejit.ir.graph import Value
 from tracejit.ops.creation import full_of
 from tracejit.ops.record import REGISTRY
 from tracejit.ops.shapes import known_same_shape, same_shape
-from tracejit.ops.types import TensorType, float64, int64
+from tracejit.ops.types import TensorType, int64
 
 
 class Peel(Refused):
@@ -213,11 +213,9 @@ class Body:
         return origin
 
     def _number(self, name: str, outer: Any) -> Slot:
-        kind = int64 if number_kind(outer) is int else float64
-        if type(outer) is int and abs(outer) >= 1 << 62:
-            raise Refused(f"{name} is a large int")
-        value = self.region.graph.input(TensorType(kind, ()), source=name)
-        start = LoopInt(value) if kind is int64 else LoopFloat(value)
+        kind: Any = number_kind(outer)
+        value = self.region.graph.input(TensorType(DTYPES[kind], ()), source=name)
+        start = number_in(value, kind)
         slot = Slot(name, outer, start, value, None)
         self.slots.append(slot)
         return slot

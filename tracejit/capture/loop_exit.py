@@ -11,7 +11,7 @@ from typing import Any
 
 from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_body import Body, Slot
-from tracejit.capture.loop_numbers import LoopFloat, LoopInt, LoopNumber, made_in
+from tracejit.capture.loop_numbers import DTYPES, LoopNumber, made_in, number_in
 from tracejit.capture.reachable import remains
 from tracejit.capture.region import trial
 from tracejit.capture.signals import Decided, Signal
@@ -26,7 +26,7 @@ from tracejit.capture.structure import (
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Value
 from tracejit.ops.creation import full_of, zeros_of
-from tracejit.ops.types import TensorType, bool_, float64, int64
+from tracejit.ops.types import TensorType, bool_
 
 RETURNED = "returned"  # the name of a slot that is no variable
 NAMES = ("broke", RETURNED)
@@ -162,9 +162,8 @@ class Exit:
             if isinstance(leaf, LoopNumber) and leaf is slot.end:
                 return self._of_variable(slot, first)
         kind: Any = number_kind(leaf)
-        value = self.body.region.graph.input(
-            TensorType(int64 if kind is int else float64, ()), source=RETURNED)
-        start = LoopInt(value) if kind is int else LoopFloat(value)
+        value = self.body.region.graph.input(TensorType(DTYPES[kind], ()), source=RETURNED)
+        start = number_in(value, kind)
         slot = Slot(RETURNED, kind() if first is None else first, start, value, None, leaf)
         self.body.slots.append(slot)
         return slot

@@ -2,8 +2,8 @@
 
 In: what `range` gives, int and float variables that a body changes or a branch chooses. Out:
 numbers whose value is in the graph: in a region they add and subtract there, and a comparison of
-one is a bool tensor, which rewritten control flow understands. What asks for the value itself (an
-index into a list, text) refuses the region. Called by `loop_body.py`, `loops.py` and `merge.py`.
+one is a bool of the graph, which rewritten control flow understands. What asks for the value itself
+(an index into a list, text) refuses the region. Called by `loop_body.py`, `loops.py`, `merge.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import weakref
 from typing import Any
 
 from tracejit.capture.breaks import Refused
-from tracejit.capture.runtime_numbers import INT64, evaluate
+from tracejit.capture.runtime_numbers import evaluate
 from tracejit.capture.scalars import RuntimeFloat, RuntimeInt, RuntimeNumber
 from tracejit.eager.modes import no_grad
 from tracejit.eager.recording import active
@@ -21,9 +21,13 @@ from tracejit.ir.graph import Graph, Value
 from tracejit.ir.sizes import Size
 from tracejit.ops.creation import full_of
 from tracejit.ops.record import REGISTRY
-from tracejit.ops.types import float64, int64
+from tracejit.ops.types import bool_, float64, int64
 
 SMALL = 1 << 31  # counters that change by less than this do not overflow an int64
+LARGE = 1 << 62  # ints below this may grow for a while
+SMALL_STEP = 1 << 15  # indices that step by less than this may be added up
+DTYPES = {int: int64, float: float64, bool: bool_}
+_BITS = {"and_": "bitwise_and", "or_": "bitwise_or", "xor": "bitwise_xor"}
 _INT_OPS = {"add": "add", "sub": "sub", "neg": "neg"}
 _FLOAT_OPS = {"add": "add", "sub": "sub", "mul": "mul", "neg": "neg"}
 
@@ -49,8 +53,8 @@ class LoopNumber:
         return recorder._operand(self)
 
     def comparison(self, op: str, left: Any, right: Any) -> Any:
-        """A bool tensor: the answer differs from iteration to iteration."""
-        return as_tensor(_applied(op, (left, right)))
+        """A bool of the graph: the answer differs from iteration to iteration."""
+        return LoopBool(_applied(op, _as_ints((left, right))))
 
     def __bool__(self) -> bool:
         return bool(self.concrete())
@@ -65,16 +69,30 @@ class LoopInt(LoopNumber, RuntimeInt):
     bounded = False
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
-        kinds = [_kind(x) for x in operands]
-        if float in kinds:
-            return _float_arithmetic(op, operands)
-        growing = [x for x in operands if not is_bounded(x)]
-        if op not in _INT_OPS or len(growing) > 1:  # it could outgrow an int64
-            raise Refused(f"{op} of an int that changes from iteration to iteration")
-        return LoopInt(_applied(_INT_OPS[op], operands))
+        return _int_arithmetic(op, operands)
 
     def as_float(self) -> Any:
         return LoopFloat(_applied("convert", (self,), {"dtype": float64}))
+
+
+class LoopBool(LoopNumber, RuntimeInt):
+    """A bool of the loop: the answer to a comparison."""
+
+    element_type, kind = bool_, bool
+
+    def arithmetic(self, op: str, operands: tuple) -> Any:
+        if op in _BITS and all(x.__class__ is bool for x in operands):
+            return LoopBool(_applied(_BITS[op], operands))
+        return _int_arithmetic(op, operands)
+
+    def as_int(self) -> LoopInt:
+        """0 or 1."""
+        made = LoopInt(_applied("convert", (self,), {"dtype": int64}))
+        made.bounded = True
+        return made
+
+    def as_float(self) -> Any:
+        return self.as_int().as_float()
 
 
 class LoopFloat(LoopNumber, RuntimeFloat):
@@ -84,12 +102,33 @@ class LoopFloat(LoopNumber, RuntimeFloat):
         return _float_arithmetic(op, operands)
 
 
+def _int_arithmetic(op: str, operands: tuple) -> Any:
+    if any(x.__class__ is float for x in operands):
+        return _float_arithmetic(op, operands)
+    chosen = op == "mul" and any(type(x) is LoopBool for x in operands)  # it or nothing
+    operands = _as_ints(operands)
+    growing = [x for x in operands if not is_bounded(x)]
+    if op not in _INT_OPS and not chosen or len(growing) > 1:  # it could outgrow an int64
+        raise Refused(f"{op} of an int that changes from iteration to iteration")
+    made = LoopInt(_applied("mul" if chosen else _INT_OPS[op], operands))
+    made.bounded = chosen and not growing
+    return made
+
+
+def _as_ints(operands: tuple) -> tuple:
+    """Operands of Python's arithmetic, which takes bools for ints."""
+    if any(type(x) is int and abs(x) >= LARGE for x in operands):
+        raise Refused("a large int")
+    return tuple([x.as_int() if type(x) is LoopBool else int(x) if type(x) is bool else x
+                  for x in operands])
+
+
 def _float_arithmetic(op: str, operands: tuple) -> Any:
     by_constant = op == "truediv" and type(operands[1]) in (int, float) and operands[1] != 0
     if op not in _FLOAT_OPS and not by_constant:
         raise Refused(f"{op} of a float that changes from iteration to iteration")
-    given = tuple(float(x) if type(x) is int else x for x in operands)
-    given = tuple(x.as_float() if isinstance(x, LoopInt) else x for x in given)
+    given = tuple(float(x) if type(x) in (int, bool) else x for x in operands)
+    given = tuple(x.as_float() if isinstance(x, RuntimeInt) else x for x in given)
     return LoopFloat(_applied("div" if by_constant else _FLOAT_OPS[op], given))
 
 
@@ -105,9 +144,9 @@ def is_bounded(x: Any) -> bool:
 def number_tensor(recorder: Any, number: Any, kind: type) -> Tensor:
     """A number as a tensor of the graph at work."""
     if not isinstance(number, RuntimeNumber):
-        if kind is int and number not in INT64:
+        if kind is int and abs(number) >= LARGE:
             raise Refused("a large int")
-        return full_of(None, (), number, int64 if kind is int else float64)
+        return full_of(None, (), number, DTYPES[kind])
     value = recorder._operand(number)
     if not isinstance(value, Value):
         raise Refused("a large int")
@@ -117,12 +156,6 @@ def number_tensor(recorder: Any, number: Any, kind: type) -> Tensor:
 def made_in(x: Any, graph: Graph) -> bool:
     """Whether `x` is a number whose value is one of this graph."""
     return isinstance(x, LoopNumber) and x.value is not None and x.value.graph is graph
-
-
-def _kind(x: Any) -> type:
-    if isinstance(x, LoopInt) or type(x) is Size or type(x) in (int, bool):
-        return int
-    return float
 
 
 def _applied(op: str, operands: tuple, attributes: dict | None = None) -> Value:
@@ -142,19 +175,25 @@ def as_tensor(value: Any) -> Tensor:
     return tensor
 
 
+def tested(value: Any) -> Any:
+    """What decides a branch or a loop: of a bool of the graph its tensor."""
+    return number_tensor(active.recorder, value, bool) if type(value) is LoopBool else value
+
+
 class LoopIndex(LoopInt):
     """`start + step * position`: where the loop is. `body` is the loop being recorded."""
-
-    bounded = True
 
     def __init__(self, value: Value, body: Any, start: Any, step: int):
         super().__init__(value)
         self.body, self.start, self.step = body, start, step
+        if type(start) is int and abs(start) >= LARGE or abs(step) >= SMALL:
+            raise Refused("an index is a large int")
+        self.bounded = is_bounded(start) and abs(step) < SMALL_STEP
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
         left, right = operands if len(operands) == 2 else (operands[0], None)
         plain = right if left is self else left
-        if op == "mul" and type(plain) is int and 0 < abs(plain) < SMALL >> 16:
+        if op == "mul" and type(plain) is int and plain and is_bounded(self.start * plain):
             value = _applied("mul", (self, plain))
             return LoopIndex(value, self.body, self.start * plain, self.step * plain)
         if op in ("add", "sub") and (type(plain) is int or type(plain) is Size):
@@ -167,11 +206,17 @@ class LoopIndex(LoopInt):
         return super().arithmetic(op, operands)
 
 
+def number_in(value: Value, kind: type) -> Any:
+    """A Python number whose value is in a region's graph."""
+    return {int: LoopInt, float: LoopFloat, bool: LoopBool}[kind](value)
+
+
 def number_result(parent: Any, tensor: Tensor, kind: type, bounded: bool = False) -> Any:
     """A Python number that a loop or a branch computed. `bounded`: it is small."""
     if parent.root is not parent:
-        value = parent.traced(tensor).read()
-        made: Any = LoopInt(value) if kind is int else LoopFloat(value)
+        made = number_in(parent.traced(tensor).read(), kind)
+    elif kind is bool:
+        return tensor.item()  # a plain one: it ends the segment
     else:
         made = ResultInt(tensor) if kind is int else ResultFloat(tensor)
     made.bounded = bounded

@@ -18,19 +18,14 @@ from tracejit.capture.loop_attempts import Again, Lift, Promote, Strewn, Whole
 from tracejit.capture.loop_body import Body, Slot
 from tracejit.capture.loop_exit import Exit
 from tracejit.capture.loop_items import Rolled
-from tracejit.capture.loop_numbers import (
-    LoopNumber,
-    as_tensor,
-    number_result,
-)
+from tracejit.capture.loop_numbers import as_tensor, number_result, number_tensor, tested
 from tracejit.capture.loop_sharing import LoopSharing
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import own_work, region_gradients, trial, without_breaks
 from tracejit.capture.rolled import extend_by
-from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.signals import CONTINUE, Decided, Return, Signal
 from tracejit.capture.sources import Draws
-from tracejit.capture.structure import number_kind, put_together
+from tracejit.capture.structure import put_together
 from tracejit.capture.variables import Variables
 from tracejit.eager.modes import is_grad_enabled, no_grad
 from tracejit.eager.tensor import Tensor
@@ -39,7 +34,7 @@ from tracejit.ir.graph import Value
 from tracejit.ops.creation import full_of, iota
 from tracejit.ops.record import REGISTRY
 from tracejit.ops.shapes import known_same_shape
-from tracejit.ops.types import bool_, float64, int64
+from tracejit.ops.types import bool_, int64
 
 ATTEMPTS = 16  # numbers lifted and variables promoted, one in each
 
@@ -107,7 +102,7 @@ def open_loop(parent: Recorder, decision: Tensor, test: Callable[[], Any],
         if signal not in (None, CONTINUE) and not isinstance(signal, Decided):
             raise Refused("the body leaves the loop or the function")
         nodes = len(b.region.graph.nodes)
-        again = test()
+        again = tested(test())
         if isinstance(signal, Decided) and any(n.may_fail for n in b.region.graph.nodes[nodes:]):
             raise Refused("the test may fail, and the body may leave the loop before")
         endless = not isinstance(again, Tensor) and bool(again)
@@ -209,17 +204,10 @@ class LoopNode:
                 end = region.graph.append(REGISTRY["reshape"], (end,),
                                           {"shape": slot.input.type.shape})
             return Carried(parent.traced(slot.outer).read(), slot.input, end, slot)
-        kind = int64 if number_kind(slot.outer) is int else float64
-        if isinstance(slot.outer, RuntimeNumber):
-            init = parent._operand(slot.outer)
-            if not isinstance(init, Value):
-                raise Refused("a large int")
-        else:
-            init = parent.traced(full_of(None, (), slot.outer, kind)).read()
-        if isinstance(slot.end, LoopNumber):
-            return Carried(init, slot.input, slot.end.value, slot)  # type: ignore[arg-type]
+        kind = slot.start.kind
+        init = parent.traced(number_tensor(parent, slot.outer, kind)).read()
         with trial(region):
-            end = region.traced(full_of(None, (), slot.end, kind)).read()
+            end = region.traced(number_tensor(region, slot.end, kind)).read()
         return Carried(init, slot.input, end, slot)
 
     def _state(self, draws: Draws) -> Carried:
@@ -312,8 +300,7 @@ class LoopNode:
                     store(slot.outer, c.result)
                 values[id(slot)] = slot.outer
             elif not slot.is_tensor:
-                kind = number_kind(slot.outer) or int
-                values[id(slot)] = number_result(self.parent, c.result, kind)
+                values[id(slot)] = number_result(self.parent, c.result, slot.start.kind)
         body.variables.set({
             name: put_together(structure, iter([values[id(s)] for s in slots]))
             for name, (structure, slots) in body.results.items() if slots})

@@ -24,8 +24,8 @@ from tracejit.capture.region import RegionRecorder, region_gradients, trial
 from tracejit.capture.signals import BREAK, CONTINUE, SKIP, Decided, Return, Signal
 from tracejit.capture.structure import (
     Structure,
+    common_kind,
     difference,
-    number_kind,
     plain_constants,
     put_together,
     same_kind,
@@ -72,8 +72,8 @@ class Merge:
             numbers.append(self.pair(next(leaves[0]), next(leaves[1]), what))
             return one
         if one.kind == other.kind == "constant" and not same_kind(one, other):
-            kind = number_kind(one.value)
-            if kind is not None and kind is number_kind(other.value):
+            kind = common_kind(one.value, other.value)
+            if kind is not None:
                 numbers.append(self._number((one.value, other.value), kind))
                 return Structure("number", kind)
         if not same_kind(one, other):

@@ -183,22 +183,24 @@ class Expressions(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         if len(node.ops) == 1 and isinstance(node.ops[0], ast.Is | ast.IsNot):
             return self.identity(node)
-        native = len(node.ops) == 1 or self.plain(node) or has_walrus(*node.comparators[1:])
-        if native:
+        plain = self.plain(node) and not any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops)
+        if plain or len(node.ops) == 1 or has_walrus(*node.comparators[1:]):
             return self.searched(node)
         first, second, *others = [node.left, *node.comparators]
         chain = self.chain(node, node.ops, others)
         return located(ast.Call(chain, [self.visit(first), self.visit(second)], []), node)
 
     def identity(self, node: ast.Compare) -> ast.expr:
-        """`a is b`; what a constant is compared with is no tensor that could be another one."""
+        """`a is b`; what is compared with a constant is no tensor that could be another one, but
+        maybe a bool that only the program knows."""
         operands = [node.left, *node.comparators]
-        if any(isinstance(x, ast.Constant) for x in operands):
+        if any(isinstance(x, ast.Constant) and type(x.value) is not bool for x in operands):
             return self.generic_visit(node)  # type: ignore[return-value]
-        asked = ask("is_", [self.visit(x) for x in operands], node)
-        if isinstance(node.ops[0], ast.Is):
-            return asked
-        return located(ast.UnaryOp(ast.Not(), asked), node)
+        return self.asked_identity(node.ops[0], [self.visit(x) for x in operands], node)
+
+    def asked_identity(self, op: ast.cmpop, operands: list[ast.expr], at: ast.AST) -> ast.expr:
+        asked = ask("is_", operands, at)
+        return asked if isinstance(op, ast.Is) else located(ast.UnaryOp(ast.Not(), asked), at)
 
     def searched(self, node: ast.Compare) -> ast.expr:
         """A comparison as it is; what `in` looks through may be consumed by it."""
@@ -211,7 +213,9 @@ class Expressions(ast.NodeTransformer):
     def chain(self, node: ast.Compare, ops: list[ast.cmpop], others: list[ast.expr]) -> ast.Lambda:
         """A function of the first two operands, each evaluated once, for the whole chain."""
         left, right = "@left", "@right"
-        here = located(ast.Compare(load(left), ops[:1], [load(right)]), node)
+        here: ast.expr = located(ast.Compare(load(left), ops[:1], [load(right)]), node)
+        if isinstance(ops[0], ast.Is | ast.IsNot):
+            here = self.asked_identity(ops[0], [load(left), load(right)], node)
         if not others:
             return thunk(here, left, right)
         following = self.chain(node, ops[1:], others[1:])

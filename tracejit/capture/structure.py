@@ -59,10 +59,19 @@ def take_apart(
 
 
 def number_kind(value: Any) -> type | None:
-    """int or float for what is such a number, plain or known only to the program; else None."""
+    """int or float for what is such a number, plain or known only to the program; else None. bool
+    for one that only the program knows."""
     if type(value) in (int, float):
         return type(value)
     return value.kind if isinstance(value, RuntimeNumber) else None
+
+
+def common_kind(one: Any, other: Any) -> type | None:
+    """The kind of two numbers that are chosen from; None where there is none. A bool of the
+    program may be chosen beside a plain one."""
+    kind = number_kind(one) or number_kind(other)
+    found = [bool if kind is bool and type(x) is bool else number_kind(x) for x in (one, other)]
+    return kind if found == [kind, kind] else None
 
 
 def put_together(structure: Structure, leaves: Iterator[Any], own: list | None = None) -> Any:

@@ -206,6 +206,8 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
+    if condition.__class__ is bool:
+        raise TypeError("where(): argument 'condition' (position 1) must be Tensor, not bool")
     if condition.dtype is not bool_:
         if condition.dtype.name != "uint8":
             name = SCALAR_NAMES[condition.dtype.name]
