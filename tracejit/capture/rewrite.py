@@ -231,7 +231,8 @@ class _Rewriter:
 
     def told(self, names: tuple[str, ...]) -> ast.Constant:
         """Names of variables as the runtime object finds them in a code object."""
-        return ast.Constant(tuple([self.scope.compiled(name) for name in names]))
+        found: Any = tuple([self.scope.compiled(name) for name in names])
+        return ast.Constant(found)
 
     def control(self, node: ast.stmt, following: Rest | None) -> ast.Call:
         """The call that runs an `if`, `while` or `for`; its result is a signal."""

@@ -213,7 +213,8 @@ class RuntimeFloat(RuntimeNumber):
 class RuntimeInt(RuntimeNumber):
     """A Python int known only when the program runs."""
 
-    element_type, kind = int64, int
+    element_type = int64
+    kind: type = int
 
     def __index__(self) -> int:
         return self.concrete()
