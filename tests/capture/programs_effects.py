@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 import tracejit as tj
@@ -396,6 +398,107 @@ def numbered(value, objects):
     parts = value.values() if isinstance(value, dict) else value
     inner = [] if isinstance(value, tj.Tensor) else [numbered(x, objects) for x in parts]
     return [number, inner]
+
+
+def two(k):
+    return tj.tensor([1.0, -2.0]) * k
+
+
+def attributes_set_past_the_class(jit):
+    @dataclasses.dataclass(frozen=True)
+    class Frozen:
+        scale: float = 2.0
+        last: object = None
+
+        def keep(self, x):
+            object.__setattr__(self, "last", x * self.scale)
+            return self.last
+
+    class Note:
+        last, on = 0.0, False
+
+    cfg, note, box = Frozen(), Note(), Note()
+
+    @jit
+    def f(x):
+        object.__setattr__(note, "last", 3.0)
+        object.__setattr__(note, "on", True)
+        return cfg.keep(x)
+
+    @jit
+    def g(x):
+        object.__delattr__(box, "stale")
+        return x * 2
+
+    @jit
+    def computed(x, name):
+        put(note, name, x)
+        return x * 3
+
+    def put(owner, name, value):
+        object.__setattr__(owner, name, value)
+
+    out = []
+    for k in range(4):
+        box.stale = 1
+        out += [f(two(k)), cfg.last, note.last, note.on, g(two(k)), sorted(vars(box))]
+        out += [computed(two(k), "new" * (k // 2 + 1)), sorted(vars(note))]
+        note.last, note.on = float(-k), False
+    return out
+
+
+def attributes_that_their_class_sets(jit):
+    class Doubling:
+        def __setattr__(self, name, value):
+            object.__setattr__(self, name, value * 2)
+
+    class Counting:
+        def __init__(self):
+            object.__setattr__(self, "writes", 0)
+            object.__setattr__(self, "log", [])
+
+        def __setattr__(self, name, value):
+            object.__setattr__(self, "writes", self.writes + 1)
+            self.log.append(name)
+            super().__setattr__(name, value)
+
+    class Kept:
+        y = property(lambda self: self.__dict__["y"])
+
+        @y.setter
+        def y(self, value):
+            self.__dict__["y"] = value + 1
+
+    doubling, counting, kept = Doubling(), Counting(), Kept()
+    doubling.y = kept.y = 1.0
+
+    @jit
+    def f(x):
+        old = doubling.y + kept.y
+        doubling.y = kept.y = x + 1
+        counting.y = x * 2
+        counting.n = 3.0
+        return x * old + counting.writes
+
+    out = []
+    for k in range(5):
+        out += [f(two(k)), doubling.y, kept.y, counting.y, counting.n]
+        out += [counting.writes, list(counting.log)]
+    return out
+
+
+def attributes_in_the_order_of_their_making(jit):
+    class Box:
+        pass
+
+    @jit
+    def f(x, box):
+        box.z = x * 2
+        box.a, box.k = 1.0, x
+        return x * 3
+
+    boxes = [Box() for _ in range(4)]
+    return [f(two(1.0), box) for box in boxes], [list(box.__dict__) for box in boxes]
 
 
 PROGRAMS = programs_in(globals())

@@ -17,7 +17,7 @@ from tracejit.capture.behaviour import behaviour
 from tracejit.capture.guards import current
 from tracejit.capture.host_program import HostProgram
 from tracejit.capture.host_reads import PENDING
-from tracejit.capture.place import PRIMITIVE, Place, alike
+from tracejit.capture.place import ABSENT, PRIMITIVE, Place, alike
 from tracejit.capture.plain import plain
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
@@ -190,7 +190,7 @@ def effects(
     By the place's id, `held` has the runtime numbers at places, and `grown` how long the lists
     were that were only appended to."""
     found: list[Effect] = []
-    for place in list(state.places):
+    for place in _in_order_of_making(state.places):
         try:
             now = _now(place, arguments)
         except ValueError:  # an empty closure cell
@@ -211,6 +211,18 @@ def effects(
         elif place.kind in ("sequence", "mapping") and _contents_changed(place, was, held):
             found.append(_refill(place, was, recipes))
             recipes.changed.append(was)
+    return found
+
+
+def _in_order_of_making(places: list[Place]) -> list[Place]:
+    """The places, with attributes that are new in the order in which the object has them."""
+    found = list(places)
+    new = [k for k, p in enumerate(places) if p.how == "attr" and p.value is ABSENT]
+    made = {id(p): list(_own_attributes(p.value)) for k in new if (p := places[k].parent)}
+    new = [k for k in new if places[k].key in made[id(places[k].parent)]]
+    ordered = sorted(new, key=lambda k: made[id(places[k].parent)].index(places[k].key))
+    for k, other in zip(new, ordered):
+        found[k] = places[other]
     return found
 
 
@@ -268,12 +280,22 @@ def _contents_changed(place: Place, now: Any, held: dict[int, RuntimeNumber]) ->
 
 
 def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
-    recipe, key = recipes.of(now), place.key
+    key = place.key
     parent: Any = place.parent
+    if now is ABSENT and place.how == "attr":
+        owner = recipes.before(parent)
+        recipes.changed.append(parent.value)
+        return lambda replay: _own_attributes(owner(replay)).pop(key, None)
+    if now is ABSENT:
+        raise Unmodelled(f"{place.text} was deleted")
+    recipe = recipes.of(now)
     if place.how in ("attr", "slot") or place.how == "type" and isinstance(parent.value, type):
         owner = recipes.before(parent)
         recipes.changed.append(parent.value)
-        return lambda replay: setattr(owner(replay), key, recipe(replay))
+        if place.how == "attr":  # past `__setattr__` of the user's, whose effects are others
+            return lambda replay: _own_attributes(owner(replay)).__setitem__(key, recipe(replay))
+        put = type.__setattr__ if place.how == "type" else object.__setattr__
+        return lambda replay: put(owner(replay), key, recipe(replay))
     if place.how == "global":
         container = place.container
         return lambda replay: container.__setitem__(key, recipe(replay))
@@ -285,6 +307,10 @@ def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
     if place.how == "cell":
         return lambda replay: setattr(key, "cell_contents", recipe(replay))
     raise Unmodelled(f"{place.text} was changed")
+
+
+def _own_attributes(value: Any) -> dict[str, Any]:
+    return object.__getattribute__(value, "__dict__")
 
 
 def _refill(place: Place, now: Any, recipes: Recipes) -> Effect:

@@ -117,6 +117,7 @@ _IDENTITIES = set(
     "id set frozenset is_ is_not indexOf countOf contains index count remove add discard "
     "setdefault fromkeys __contains__ __eq__ __ne__".split()
 )
+_SETTERS = {"__setattr__", "__delattr__"}
 _ENTRIES = {"items", "values", "popitem", "state_dict"}  # these give all of them
 _HANDLERS = {"AttributeError", "Exception", "BaseException", "suppress"}
 _DYNAMIC = {*BY_NAME, *ALL}
@@ -142,6 +143,7 @@ class Names:
     doubtful: bool  # it handles that an attribute is missing, here or in what it calls
     keys: frozenset[str]  # entries that code of the user's may read: "": any
     imported: frozenset[tuple[int, str]]  # (leading dots, name) of modules
+    sets: bool  # attributes of computed names, by `object.__setattr__`
     of_numbers: bool  # it names methods of number types: `float.is_integer`
     computed: bool  # code of the user's asks for attributes by names that it computes
     subjects: frozenset[str]  # of what is found under these names
@@ -204,6 +206,7 @@ def _scan(code: CodeType) -> Names:
     lookups |= bool((attributes | global_names) & _LOOKS_UP)
     dynamic = by_position or bool((attributes | global_names) & _DYNAMIC)
     doubtful = _handles_missing(code, attributes | global_names)
+    sets = not attributes.isdisjoint(_SETTERS) and not is_own(code)
     if dynamic:  # names given as literals count as mentioned
         paths = [c.split(".") for c in code.co_consts if isinstance(c, str)]
         uncertain |= {name for path in paths if all(map(str.isidentifier, path)) for name in path}
@@ -212,6 +215,11 @@ def _scan(code: CodeType) -> Names:
     computed, subjects = False, frozenset[str]()
     if dynamic and not is_own(code):
         computed, subjects = computes(code)
+    if sets:
+        named = {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
+        attributes |= named
+        stored |= named
+        sets = not named and code.co_name not in _SETTERS
     keys: set[str] = set()
     if not is_own(code):
         keys |= {c for c in code.co_consts if isinstance(c, str)}
@@ -239,6 +247,7 @@ def _scan(code: CodeType) -> Names:
             of_numbers |= inner.of_numbers
             computed |= inner.computed
             subjects |= inner.subjects
+            sets |= inner.sets
     return Names(
         frozenset(attributes),
         frozenset(stored),
@@ -255,6 +264,7 @@ def _scan(code: CodeType) -> Names:
         doubtful,
         frozenset(keys),
         frozenset(imported),
+        sets,
         of_numbers,
         computed,
         subjects,

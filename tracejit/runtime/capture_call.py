@@ -276,6 +276,8 @@ class CapturedCall:
         try:
             state.mention(names)
             self.numbers.mention(names)
+            if names.sets:
+                self.recorder.seen("sets or deletes attributes of computed names")
             self.sinks.entered(original_code(frame.f_code))
             self.inner.update(names.nested)
             if not is_own(original_code(frame.f_code)):
