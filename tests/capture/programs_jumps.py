@@ -292,4 +292,31 @@ def dropout_in_a_loop(jit):
     return [f(data(3)), f(data(17))]
 
 
+def iterable_is_gone_before_the_rest(jit):
+    """A generator that a `break` leaves is closed at once."""
+
+    def items(log):
+        try:
+            yield from (1.0, 2.0, 3.0)
+        finally:
+            log.append("closed")
+
+    @jit
+    def f(x, log):
+        for k in items(log):
+            x = x + k
+            if k > 10:
+                return "never"
+            if x.sum() > 3:
+                break
+        log.append("after")
+        return x
+
+    out = []
+    for values in ([1.0, 2.0], [-3.0, 1.0], [-30.0, 1.0]):
+        log = []
+        out += [f(tj.tensor(values), log), log]
+    return out
+
+
 PROGRAMS = programs_in(globals())

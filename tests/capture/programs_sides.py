@@ -341,4 +341,57 @@ def equal_constants_that_differ(jit):
     return [f(tj.tensor(values)) for f in (keys, returned, others) for values in SIDES]
 
 
+class Asked:
+    def __init__(self, holds):
+        self.holds, self.times = holds, 0
+
+    def __bool__(self):
+        self.times += 1
+        return self.holds
+
+
+def truth_of_an_object_is_asked_once(jit):
+    @jit
+    def f(x, a):
+        if a and x.sum() > 0:
+            x = x * 2
+        while a or x.sum() > 9:
+            return x
+        return x + 1
+
+    out = []
+    for values in SIDES:
+        for holds in (True, False):
+            a = Asked(holds)
+            out += [f(tj.tensor(values), a), a.times]
+    return out
+
+
+def missing_item_before_an_unbound_name(jit):
+    @jit
+    def f(x):
+        d = {}
+        if x.sum() > 100:
+            later = 1
+        try:
+            d["k"] += later
+        except (KeyError, UnboundLocalError) as e:
+            return type(e).__name__
+        return x
+
+    return [f(tj.tensor(values)) for values in SIDES]
+
+
+def chain_of_identities(jit):
+    @jit
+    def f(x, a, b):
+        y = a if x.sum() > 0 else b
+        if a is not y is b:
+            x = x + 1
+        return x, y is a is not None, y is not a is not b
+
+    a, b = tj.ones(3), tj.zeros(3)
+    return [f(tj.tensor(values), a, b) for values in SIDES]
+
+
 PROGRAMS = programs_in(globals())

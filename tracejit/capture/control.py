@@ -134,7 +134,7 @@ def both(left: Callable[[], Any], right: Callable[[], Any]) -> Any:
     """`left() and right()` where only its truth counts: a bool tensor if a tensor decides."""
     value = tested(left())
     if not _deferred(value):
-        return right() if value else value
+        return right() if value else False
     return ternary(value, lambda: _as_truth(right()), lambda: _as_truth(False))
 
 
@@ -142,7 +142,7 @@ def either(left: Callable[[], Any], right: Callable[[], Any]) -> Any:
     """`left() or right()` where only its truth counts."""
     value = tested(left())
     if not _deferred(value):
-        return value if value else right()
+        return True if value else right()  # not the value: its truth would be asked again
     return ternary(value, lambda: _as_truth(True), lambda: _as_truth(right()))
 
 
@@ -284,7 +284,9 @@ def for_(iterable: Any, body: Callable[[Any], Signal], orelse: Body | None, rest
          names: Sequence[str], live: Sequence[str], loose: Sequence[str]) -> Signal:
     """`for item in iterable: body(item) else: orelse()`, then `rest()`; how it all ends."""
     variables = Variables(names, (body,), live, loose)
-    return After(orelse, rest, names, live, loose)(_iterations(iterable, body, variables))
+    signal = _iterations(iterable, body, variables)
+    del iterable  # gone, as in Python, before what follows the loop
+    return After(orelse, rest, names, live, loose)(signal)
 
 
 def _iterations(iterable: Any, body: Callable[[Any], Signal], variables: Variables) -> Signal:
