@@ -8,7 +8,8 @@ class's `step` is made with.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from tracejit.eager.recording import active
@@ -38,6 +39,10 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
 
 class Hooks:
     """The part of Optimizer that registers hooks."""
+
+    # Of optimizers around others, which may not call `Optimizer.__init__`.
+    _optimizer_step_pre_hooks: Mapping[int, Callable[..., Any]] = MappingProxyType({})
+    _optimizer_step_post_hooks: Mapping[int, Callable[..., Any]] = MappingProxyType({})
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -100,8 +105,8 @@ def with_hooks(function: Callable[..., Any]) -> Callable[..., Any]:
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = active.recorder
         run = function if recorder is None else recorder.adapted(function)
-        if type(self).step is not step or "_optimizer_step_pre_hooks" not in vars(self):
-            return run(self, *args, **kwargs)  # a base class's, or Optimizer.__init__ never ran
+        if type(self).step is not step:
+            return run(self, *args, **kwargs)
         before = [*_before_all.values(), *self._optimizer_step_pre_hooks.values()]
         given: tuple = (self, *args)
         for hook in before:
