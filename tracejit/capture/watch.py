@@ -121,6 +121,7 @@ _SETTERS = {"__setattr__", "__delattr__"}
 _ENTRIES = {"items", "values", "popitem", "state_dict"}  # these give all of them
 _HANDLERS = {"AttributeError", "Exception", "BaseException", "suppress"}
 _DYNAMIC = {*BY_NAME, *ALL}
+_NAMED = {"__name__", "__qualname__", "__module__", "__doc__"}
 _REGISTERS = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__}
 
 
@@ -220,6 +221,8 @@ def _scan(code: CodeType) -> Names:
         attributes |= named
         stored |= named
         sets = not named and code.co_name not in _SETTERS
+    if is_own(code):  # errors name classes
+        attributes -= _NAMED
     keys: set[str] = set()
     if not is_own(code):
         keys |= {c for c in code.co_consts if isinstance(c, str)}
