@@ -1,4 +1,5 @@
-"""Programs whose results are views, of arguments and of each other, which the caller writes."""
+"""Programs whose results are views, of arguments and of each other, which the caller writes; views
+and arrays that are written inside."""
 
 from __future__ import annotations
 
@@ -166,6 +167,36 @@ def enable_grad_inside_no_grad(jit):
         out += [y.requires_grad, z.requires_grad, *now(y, z, w.grad)]
         w.grad = None
     return out
+
+
+def view_whose_elements_overlap_is_written(jit):
+    @jit
+    def f(x):
+        windows = x.unfold(0, 2, 1)
+        windows[:, 0] = tj.tensor([5.0, 6.0, 7.0])
+        total = windows.sum(1)
+        pairs = x.as_strided((3, 2), (1, 1))
+        pairs[1].mul_(2)
+        return total, windows * 1, pairs.sum(), x
+
+    return [f(tj.arange(4.0) + k) for k in range(3)]
+
+
+def array_and_tensor_over_one_memory_are_written_by_turns(jit):
+    @jit
+    def f(x, n):
+        y = x * 2
+        array = y.numpy()
+        array[0] = 100
+        z = y + 1
+        y.add_(1)
+        total = float(array.sum())
+        array[1] = -100
+        flat = y.view(-1)
+        array[2] = n
+        return y, z, flat * 1, tj.cat([flat, x]), total
+
+    return [f(tj.arange(3.0) + k, k) for k in range(3)]
 
 
 PROGRAMS = programs_in(globals())

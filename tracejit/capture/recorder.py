@@ -35,7 +35,7 @@ from tracejit.capture.settling import settled
 from tracejit.capture.sharing import Sharing, same_tensor
 from tracejit.capture.sources import Draws, Lifted, NumberSource
 from tracejit.capture.unwatched import unwatched
-from tracejit.capture.viewable import is_contiguous, offset, stays_view, strides
+from tracejit.capture.viewable import is_contiguous, may_overlap, offset, stays_view, strides
 from tracejit.config import flags
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.nodes import Node
@@ -75,6 +75,7 @@ class Recorder:
         self.followed: list[weakref.ref] = []  # lists whose elements may not be taken apart yet
         self.adapt: Callable[[Any], Any] = lambda function: function  # what a call runs instead
         self.kept: list[weakref.ref] = []  # what the call's tape keeps for a backward
+        self.exposed: dict[int, Any] = {}  # memory that arrays show: by id of the Storage
         self.trials = 0  # regions that are being recorded, one within the other
         self.refusals: list[str] = []  # what was seen in a trial that no region may do
         self.static = static  # one program per exact shape
@@ -120,6 +121,8 @@ class Recorder:
         return unwatched(self._record, op, operands, attributes)
 
     def _record(self, op: Op, operands: tuple, attributes: dict) -> Any:
+        if self.root.exposed and any(map(self._is_exposed, operands)):
+            return value_checks.run_now(self, op, operands, attributes)
         if op.name in DYNAMIC_OPS:
             return self._run_now(op, operands, attributes)
         if len(self.graph.nodes) >= flags.max_segment_nodes:
@@ -221,10 +224,18 @@ class Recorder:
             self.flush()
             with self.paused():
                 write_memory(tensor, value)  # raises
-        if self._overlaps(traced):
-            self.need(tensor, "memory is written that overlaps another tensor's, or itself")
+        exposed = bool(self.root.exposed) and self._is_exposed(tensor)
+        if exposed or self._overlaps(traced):
+            if exposed:
+                self.flush()
+            else:
+                self.need(tensor, "memory is written that overlaps another tensor's, or itself")
+            tensor = same_tensor(tensor, self.found_same)
             with self.paused():
-                write_memory(same_tensor(tensor, self.found_same), value)
+                write_memory(tensor, value)
+            counted = self.writes.get(id(tensor._storage))
+            if counted is not None:
+                counted.count = tensor._storage.version  # type: ignore[union-attr]
             return
         tracked = is_grad_enabled() and (tensor._requires_grad or value._requires_grad)
         if tracked and self.sharing.partners(traced.memory):
@@ -239,6 +250,19 @@ class Recorder:
             bump_version(tensor)
         traced.write(content, not counts)
         self.sharing.written(traced.memory)
+
+    def exposes(self, tensor: Tensor) -> None:
+        """An array over a concrete tensor's memory is given away: reads and writes of it happen at
+        once, between those of the recorded ops."""
+        self.root.exposed[id(tensor._storage)] = tensor._storage
+
+    def _is_exposed(self, x: Any) -> bool:
+        if type(x) is tuple:
+            return any(map(self._is_exposed, x))
+        if not isinstance(x, Tensor):
+            return False
+        owner = x if x._traced is None else x._traced.memory.owner
+        return owner is not None and id(owner._storage) in self.root.exposed
 
     def outer_memory(self, memory: Memory) -> Memory | None:
         """What memory is in the recording around; None where it was made in this one."""
@@ -265,7 +289,7 @@ class Recorder:
     def _overlaps(self, traced: Traced) -> bool:
         """Whether a write reaches other elements of this memory, or of what may be the same."""
         memories = [traced.memory, *(other for other, _ in self.sharing.partners(traced.memory))]
-        return any(op.name == "expand" for op, _, _ in traced.views) or any(
+        return any(may_overlap(op.name, attributes) for op, _, attributes in traced.views) or any(
             m.entangled or self.repeats(m) or m.owner is not None and overlaps_itself(m.owner)
             for m in memories
         )

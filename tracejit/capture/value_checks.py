@@ -67,12 +67,17 @@ def node_succeeds(recorder: Any, outputs: Sequence[Value]) -> bool:
 
 def run_eagerly(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any:
     """End the segment and run the op as eager mode does: usually it raises."""
+    # An exception that the function catches: what follows depends on it.
+    recorder.breaks.append(Break(f"{op.name} fails for these values", user_location(3)))
+    return run_now(recorder, op, operands, attributes)
+
+
+def run_now(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any:
+    """End the segment and run the op as eager mode does."""
     operands = _with_states(recorder, operands)
     attributes = at_size(attributes, recorder.graph.scope.hints)
     recorder.flush()
     operands = tuple([x.concrete() if isinstance(x, RuntimeNumber) else x for x in operands])
-    # An exception that the function catches: what follows depends on it.
-    recorder.breaks.append(Break(f"{op.name} fails for these values", user_location(3)))
     with recorder.paused():
         return Tensor.dispatch(op, operands, attributes)
 

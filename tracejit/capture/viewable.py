@@ -85,6 +85,20 @@ def offset(traced: Traced, base: Any) -> Any:
     return base
 
 
+def may_overlap(name: str, attributes: dict) -> bool:
+    """Whether elements of such a view of memory share some of it."""
+    if name == "unfold":
+        return bool(attributes["step"] < attributes["size"])
+    if name != "as_strided":
+        return name == "expand"
+    reach: Any = 0
+    for stride, size in sorted(zip(attributes["stride"], attributes["size"])):
+        if size > 1 and stride <= reach:
+            return True
+        reach = reach + (size - 1) * stride
+    return False
+
+
 def same_strides(shape: Sequence[Any], one: Any, other: Any) -> bool:
     """Whether tensors of that shape lie alike; guarded where only the example says so."""
     if one is UNKNOWN or other is UNKNOWN:

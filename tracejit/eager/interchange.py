@@ -51,6 +51,13 @@ def array_for(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
     return host_array(x, reason, hint).view()
 
 
+def _given(x: TensorState, array: np.ndarray) -> np.ndarray:
+    """The array over a tensor's memory, for the user to keep."""
+    if active.recorder is not None:
+        active.recorder.exposes(x)
+    return array
+
+
 def wide(array: np.ndarray) -> np.ndarray:
     """bfloat16 as float32, which Python and DLPack know."""
     return array.astype(np.float32) if array.dtype == bfloat16.numpy else array
@@ -99,12 +106,12 @@ class Interchange(TensorState):
         that requires grad and TypeError for one that is not on the CPU.
         """
         if not force:
-            return array_for(self, "numpy() was called")
-        array = host_array(self, "numpy() was called")
+            return _given(self, array_for(self, "numpy() was called"))
+        array = _given(self, host_array(self, "numpy() was called"))
         return array.view() if self._device.type == "cpu" else array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        array = array_for(self, "NumPy made an array of a tensor")
+        array = _given(self, array_for(self, "NumPy made an array of a tensor"))
         if dtype is not None and array.dtype != np.dtype(dtype):
             if copy is False:
                 raise ValueError("Unable to avoid copy while creating an array as requested.")
@@ -118,6 +125,7 @@ class Interchange(TensorState):
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         if active.recorder is not None:
             active.recorder.need(self, "the tensor was exported by DLPack")
+            active.recorder.exposes(self)
         array = self.array
         if self._device.type == "cpu":
             return array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)

@@ -259,6 +259,10 @@ class Mapping:
         if self.below is not None:
             self.outside(self.below.need, tensor, reason, hint)
 
+    def exposes(self, tensor: Any) -> None:
+        if self.below is not None:
+            self.outside(self.below.exposes, tensor)
+
     def item(self, tensor: Any) -> Any:
         if self.has(tensor):
             raise RuntimeError(
