@@ -7,7 +7,7 @@ objects hold.
 from __future__ import annotations
 
 import tracejit as tj
-from tests.capture.program_inputs import filled
+from tests.capture.program_inputs import filled, tried
 from tests.capture.program_list import programs_in
 from tracejit import nn
 
@@ -392,6 +392,25 @@ def chain_of_identities(jit):
 
     a, b = tj.ones(3), tj.zeros(3)
     return [f(tj.tensor(values), a, b) for values in SIDES]
+
+
+def chosen_tensor_is_looked_for(jit):
+    """Containers find a tensor by which one it is, whatever it holds."""
+
+    @jit
+    def f(x, a, b):
+        y = a if x.sum() > 0 else b
+        return y in [a], y in (b, a), y not in {a}
+
+    @jit
+    def g(x, a, b):
+        names = {a: "a", b: "b"}
+        y = a if x.sum() > 0 else b
+        return names.get(y, "none"), names[y], id(y) == id(a), (a, b).count(y) if y is a else -1
+
+    a, b = tj.tensor([1.0, float("nan")]), tj.tensor(float("nan"))
+    pairs = ((a, a * 2), (b, b * 1))
+    return [tried(h, tj.tensor(v), *ab) for h in (f, g) for ab in pairs for v in SIDES]
 
 
 PROGRAMS = programs_in(globals())

@@ -120,6 +120,7 @@ def runtime(**others):
         "and_": lambda a, b: a() and b(),
         "or_": lambda a, b: a() or b(),
         "iterated": lambda iterable: iterable,
+        "in_": lambda item, container: item in container,
         "formatted": _formatted,
         "text": lambda *parts: "".join(parts),
         "percent": lambda template, values: template % values,

@@ -28,6 +28,7 @@ from tracejit.capture.rolled import FollowedList, length, settle
 from tracejit.capture.rolled import joined as in_one
 from tracejit.capture.runtime_numbers import OF_FLOATS, is_runtime
 from tracejit.capture.scalars import RuntimeNumber
+from tracejit.capture.sharing import known_as
 from tracejit.capture.source import is_understood
 from tracejit.capture.watch import PASSED_ON, is_pure
 from tracejit.eager.tensor import Tensor
@@ -47,6 +48,8 @@ _READERS = frozenset(
     "get keys values items copy index count __getitem__ __len__ __contains__ __iter__ union "
     "intersection difference issubset issuperset isdisjoint".split()
 )
+_SEARCHED = (list, tuple, dict, set, frozenset)
+_FINDS = frozenset("get pop setdefault add discard remove index count __contains__".split())
 _UNSEEN = frozenset({"register_hook", "retain_grad", "requires_grad_", "backward"})
 _LIBRARIES = ("math", "operator", "functools", "itertools", "typing", "numbers")
 
@@ -60,7 +63,7 @@ def adapted(recorder: Any, function: Any) -> Any:
     if deferred is not None:
         return deferred
     if function is id or function is hash:
-        return recorder.root.identities.numbering(function)
+        return _with_known_tensors(recorder, recorder.root.identities.numbering(function))
     if type(function) is FunctionType:
         return _adapted_function(recorder, function)
     if type(function) is MethodType and type(function.__func__) is FunctionType:
@@ -71,8 +74,29 @@ def adapted(recorder: Any, function: Any) -> Any:
         return _on_numbers(function)
     of_list = isinstance(function, MethodDescriptorType) and function.__objclass__ is list
     if of_list or type(function) is BuiltinFunctionType and not is_pure(function):
-        return with_plain_numbers(function)
-    return function
+        function = with_plain_numbers(function)
+    return _finding(recorder, function)
+
+
+def _finding(recorder: Any, function: Any) -> Any:
+    """A method of a container, which may look for a tensor."""
+    owner = getattr(getattr(function, "__wrapped__", function), "__self__", None)
+    finds = type(owner) in _SEARCHED and function.__name__ in _FINDS
+    return _with_known_tensors(recorder, function) if finds else function
+
+
+def _with_known_tensors(recorder: Any, function: Any) -> Any:
+    """For what asks which objects tensors are."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        known = [known_as(recorder, x) if isinstance(x, Tensor) else x for x in args[:1]]
+        return function(*known, *args[1:], **kwargs)
+
+    return call
+
+
+PASSED_ON.update(c for c in _with_known_tensors.__code__.co_consts if isinstance(c, CodeType))
 
 
 def _adapted_function(recorder: Any, function: FunctionType) -> Any:
@@ -283,7 +307,7 @@ def check_iterable(recorder: Any, x: Any) -> None:
 def _checked_container(recorder: Any, function: Any, owner: Any) -> Any:
     name = function.__name__
     if name in _READERS or recorder.made(owner):
-        return function
+        return _finding(recorder, function)
     if isinstance(owner, list) and name == "append":
         return recorder.appending(owner)
     raise Refused(f"changes a {type(owner).__name__} ({name})")

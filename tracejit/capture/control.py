@@ -38,7 +38,7 @@ from tracejit.capture.loop_items import (
 from tracejit.capture.loop_numbers import LoopBool, tested
 from tracejit.capture.loops import counted_loop, open_loop
 from tracejit.capture.rolled import FollowedList
-from tracejit.capture.sharing import are_one
+from tracejit.capture.sharing import are_one, known_as, may_be_another
 from tracejit.capture.signals import BREAK, CONTINUE, SKIP, Decided, Return, Signal
 from tracejit.capture.unwatched import unwatched
 from tracejit.capture.variables import Variables
@@ -50,7 +50,7 @@ from tracejit.ops.types import bool_
 
 __all__ = [
     "BREAK", "CONTINUE", "SKIP", "Return", "and_", "assert_", "both", "call", "effect", "either",
-    "for_", "formatted", "fresh", "get_item", "if_", "inplace", "is_", "iterate", "iterated",
+    "for_", "formatted", "fresh", "get_item", "if_", "in_", "inplace", "is_", "iterate", "iterated",
     "not_", "or_", "percent", "set_item", "settled", "ternary", "text", "update_item", "value",
     "while_",
 ]  # fmt: skip
@@ -166,6 +166,20 @@ def is_(one: Any, other: Any) -> bool:
     if recorder is None or not isinstance(one, Tensor) or not isinstance(other, Tensor):
         return one is other
     return are_one(recorder, one, other)
+
+
+def in_(item: Any, container: Any) -> bool:
+    """`item in container`, which asks of each element whether it is the item itself."""
+    recorder = _recorder()
+    container = iterated(container)
+    if recorder is None or not isinstance(item, Tensor):
+        return item in container
+    if isinstance(container, (dict, set, frozenset)):
+        return known_as(recorder, item) in container
+    sequence = type(container) in (list, FollowedList, tuple)
+    if sequence and any(may_be_another(recorder, x) for x in (item, *container)):
+        return any(is_(x, item) or x == item for x in container)
+    return item in container
 
 
 def assert_(test: Any, error: Callable[[], BaseException]) -> None:
@@ -442,7 +456,7 @@ def get_item(container: Any, key: Any) -> Any:
         _changes(container, "may add a missing key")
     if mentions_index(key) and isinstance(container, Tensor):
         return item_at(container, key)
-    return container[key]
+    return container[_key(container, key)]
 
 
 def set_item(container: Any, key: Any, item: Any) -> None:
@@ -451,7 +465,15 @@ def set_item(container: Any, key: Any, item: Any) -> None:
         store_at(container, key, item)
         return
     _changes(container, "assigns an item")
-    container[key] = item
+    container[_key(container, key)] = item
+
+
+def _key(container: Any, key: Any) -> Any:
+    """A key as a dict finds it: a tensor by which one it is."""
+    recorder = _recorder()
+    if recorder is None or not isinstance(container, dict) or not isinstance(key, Tensor):
+        return key
+    return known_as(recorder, key)
 
 
 def update_item(container: Any, key: Any, symbol: str, other: Any) -> None:

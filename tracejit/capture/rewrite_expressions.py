@@ -196,26 +196,28 @@ class Expressions(ast.NodeTransformer):
         operands = [node.left, *node.comparators]
         if any(isinstance(x, ast.Constant) and type(x.value) is not bool for x in operands):
             return self.generic_visit(node)  # type: ignore[return-value]
-        return self.asked_identity(node.ops[0], [self.visit(x) for x in operands], node)
+        return self.asked(node.ops[0], [self.visit(x) for x in operands], node)
 
-    def asked_identity(self, op: ast.cmpop, operands: list[ast.expr], at: ast.AST) -> ast.expr:
-        asked = ask("is_", operands, at)
-        return asked if isinstance(op, ast.Is) else located(ast.UnaryOp(ast.Not(), asked), at)
+    def asked(self, op: ast.cmpop, operands: list[ast.expr], at: ast.AST) -> ast.expr:
+        """`is`, `in` or the negation of one."""
+        found = ask("is_" if isinstance(op, ast.Is | ast.IsNot) else "in_", operands, at)
+        negated = isinstance(op, ast.IsNot | ast.NotIn)
+        return located(ast.UnaryOp(ast.Not(), found), at) if negated else found
 
     def searched(self, node: ast.Compare) -> ast.expr:
         """A comparison as it is; what `in` looks through may be consumed by it."""
         plain = self.plain(node)
         self.generic_visit(node)
-        if not plain and isinstance(node.ops[0], ast.In | ast.NotIn):
-            node.comparators[0] = ask("iterated", [node.comparators[0]], node)
-        return node
+        if plain or len(node.ops) > 1 or not isinstance(node.ops[0], ast.In | ast.NotIn):
+            return node
+        return self.asked(node.ops[0], [node.left, *node.comparators], node)
 
     def chain(self, node: ast.Compare, ops: list[ast.cmpop], others: list[ast.expr]) -> ast.Lambda:
         """A function of the first two operands, each evaluated once, for the whole chain."""
         left, right = "@left", "@right"
         here: ast.expr = located(ast.Compare(load(left), ops[:1], [load(right)]), node)
-        if isinstance(ops[0], ast.Is | ast.IsNot):
-            here = self.asked_identity(ops[0], [load(left), load(right)], node)
+        if isinstance(ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn):
+            here = self.asked(ops[0], [load(left), load(right)], node)
         if not others:
             return thunk(here, left, right)
         following = self.chain(node, ops[1:], others[1:])

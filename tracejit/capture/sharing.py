@@ -169,6 +169,24 @@ def are_one(recorder: Any, one: Tensor, other: Tensor) -> bool:
     return False
 
 
+def known_as(recorder: Any, tensor: Tensor) -> Tensor:
+    """The tensor, or the one it turned out to be; where a value decides, it is needed."""
+    twins = [other for other, _ in recorder.sharing.twins(tensor)]
+    if any(recorder.carries(x) for x in (tensor, *twins)):
+        raise Refused("which tensor a variable of a loop is is asked")
+    if twins:
+        recorder.need(tensor, "which tensor a variable is depends on a value")
+    return same_tensor(tensor, recorder.root.found_same)
+
+
+def may_be_another(recorder: Any, x: Any) -> bool:
+    """Whether a value decides, or decided, which tensor `x` is."""
+    if not isinstance(x, Tensor):
+        return False
+    found = any(one is x for one, _ in recorder.root.found_same)
+    return found or recorder.carries(x) or bool(recorder.sharing.twins(x))
+
+
 def become_view(tensor: Tensor, of: Tensor, alive: Collection[Tensor]) -> None:
     """A concrete tensor that turned out to be another one shares its history from now on, and so
     do the views of it among those `alive`."""
