@@ -232,4 +232,60 @@ def gradients_of_another_dtype(jit):
     return out
 
 
+def detach_between_iterations_twice(jit):
+    w = leaf(0.5, -0.5)
+
+    @jit
+    def f(xs):
+        h = tj.zeros(2)
+        total = tj.zeros(())
+        for x in xs:
+            h = (h.detach() * 0.5 + x * w + h).tanh()
+            total = total + (h * h).sum()
+        return total
+
+    out = []
+    for n in (3, 1, 5, 3):
+        y = f(tj.arange(2.0 * n).view(n, 2) / 10)
+        (g,) = tj.autograd.grad(y, w, create_graph=True)
+        out += [y.detach(), g.detach(), *tj.autograd.grad((g * g).sum(), w)]
+    return out
+
+
+def detach_in_a_side_twice(jit):
+    w = leaf(0.5, 1.5)
+
+    @jit
+    def f(x):
+        y = x * w * w
+        d = y.detach()
+        z = y * y * d if y.max() > 1 else y * y.detach()
+        return (z * w).sum()
+
+    out = []
+    for s in (1.0, -1.0, 3.0, -3.0):
+        (g,) = tj.autograd.grad(f(tj.tensor([s, s * 0.5])), w, create_graph=True)
+        out += [g.detach(), *tj.autograd.grad(g.sum(), w)]
+    return out
+
+
+def second_derivative_where_a_branch_is_decided(jit):
+    w = leaf(0.5, 1.5)
+
+    @jit
+    def f(x):
+        y = x * w * w if x.sum() > 0 else x * 3
+        z = y * y if y.max() > 1 else y * 3
+        while z.norm() > 2:
+            z = z * w * 0.5
+        return (z * w).sum()
+
+    out = []
+    for s in (1.0, -1.0, 3.0, 1.0):
+        (g,) = tj.autograd.grad(f(tj.tensor([s, s * 0.5])), w, create_graph=True)
+        out += [g.detach(), g.requires_grad]
+        out += tj.autograd.grad(g.sum(), w) if g.requires_grad else ()
+    return out
+
+
 PROGRAMS = programs_in(globals())

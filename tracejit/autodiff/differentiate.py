@@ -16,7 +16,7 @@ from tracejit.autodiff.absent import is_affine
 from tracejit.autodiff.closed_code import ClosedWatch
 from tracejit.autodiff.partition import residuals
 from tracejit.autodiff.reach import freeing, groups, kept, reaching, retaining
-from tracejit.autodiff.relaid import RelaidTape, relaid
+from tracejit.autodiff.relaid import RelaidTape, relaid, runs_code
 from tracejit.capture.breaks import Refused
 from tracejit.capture.results import Unmodelled
 from tracejit.eager.backward import grad_between
@@ -52,6 +52,7 @@ class Joint:
     groups: list[list[int]]  # outputs that share history: each group is freed by itself
     freeing: list[list[frozenset[int]]]  # in each group, by output: whose backward frees its
     tape: RelaidTape | None  # for derivatives of the gradients
+    final: bool  # the gradients have no derivatives that anybody knows
 
 
 def differentiate(
@@ -109,6 +110,7 @@ def differentiate(
         together,
         [freeing([outputs[k] for k in group], recorder.first_node) for group in together],
         tape,
+        tape is None and (recorder.runs_code or runs_code(outputs, recorder.first_node)),
     )
 
 

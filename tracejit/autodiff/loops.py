@@ -213,6 +213,8 @@ class LoopGradient:
         for plan in reversed(self.plans):  # the first where nobody can tell
             backward = self._backward(plan, kept, types, len(inputs), backward)
         backward.kept = self._kept(results)  # type: ignore[union-attr]
+        backward.leads_to(node.parent, inputs, results,  # type: ignore[union-attr]
+                          not self.region.runs_code)
         record_custom("LoopBackward", inputs, results, backward,  # type: ignore[arg-type]
                       freeing=self.freeing)
 

@@ -8,15 +8,16 @@ values of the region's graph (`pull_back`); `ControlBackward`, what the tape cal
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 from tracejit.autodiff.absent import missing
 from tracejit.autodiff.kept_outside import KeptOutside
+from tracejit.autodiff.run_again import RunAgain, run_again, without_derivatives
 from tracejit.capture.breaks import Refused
 from tracejit.capture.region import RegionRecorder, trial
 from tracejit.eager.backward import grad_between
 from tracejit.eager.modes import enable_grad, no_grad
+from tracejit.eager.nodes import Edge, edge_of
 from tracejit.eager.recording import active, settled
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.uncertain import Uncertain, condition_of, filled, if_true, resolved, sure, under
@@ -82,6 +83,7 @@ class ControlBackward:
     covers    for each tangent those that run its history as well: with one of them zeros do
     exact     what runs where zeros for tangents that do not arrive could be noticed
     kept      what must not have been written since
+    again     what runs instead where its gradients are to be differentiated
     """
 
     holds_tensors = takes_uncertain = True
@@ -97,6 +99,8 @@ class ControlBackward:
         self.reached, self.arrival = reached, arrival
         self.covers, self.exact = covers, exact
         self.kept: KeptOutside | None = None
+        self.again: RunAgain | None = None
+        self.edges: Sequence[Edge] = ()
 
     def intact(self) -> bool:
         return self.kept is None or self.kept.intact()
@@ -106,8 +110,27 @@ class ControlBackward:
         if self.kept is not None:
             self.kept.check([k for k, c in enumerate(conditions) if c is not False],
                             self.operands[0])
+        if create_graph:
+            return self._differentiable(conditions, grads)
+        return self._run(uncertain, conditions, grads)
+
+    def _differentiable(self, conditions: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
+        """Gradients with a history."""
+        recorder: Any = active.recorder
+        if recorder is not None:
+            recorder.need(None, "a second derivative is taken through control flow")
+        if self.again is not None:
+            return self.again(grads, True)
+        with no_grad():
+            found = self._run(grads, conditions, grads)
+        known = [edge_of(g) for g in grads if g is not None and g._requires_grad]
+        without_derivatives([x for x in found if x is not None], [*self.edges, *known])
+        return found
+
+    def _run(self, uncertain: Sequence[Any], conditions: Sequence[Any], grads: Sequence[Any]
+             ) -> list[Any]:
         if self.exact is not None and not self._covered(conditions):
-            return self.exact(uncertain, create_graph)
+            return self.exact(tuple(uncertain), False)
         operands: list[Any] = []
         regions = self.regions
         pruned = self.op.name == "cond" and not any(type(x) is Given for x in self.operands)
@@ -125,11 +148,17 @@ class ControlBackward:
                 x = (full_of(None, (), given, bool_, place) if type(given) is bool
                      else given.tensor())
             operands.append(zeros_of(None, settled(x)) if type(x) is TensorType else x)
-        made = run_node(self.op, operands, settled(self.attributes), regions, create_graph)
+        made = run_node(self.op, operands, settled(self.attributes), regions)
         arrival = self.arrival(operands, conditions, made)
         return resolved([None if k is None else under(arrives, made[k])
                          for k, arrives in zip(self.places, arrival)])
 
+    def leads_to(self, parent: Any, inputs: Sequence[Any], results: Sequence[Tensor],
+                 closed: bool) -> None:
+        """The node on the tape is from `inputs` to `results`; `closed`: what the regions do is all
+        in their graphs."""
+        self.edges = [edge_of(x) if x._requires_grad else None for x in inputs]
+        self.again = run_again(parent, inputs, results) if closed else None
 
     def _covered(self, conditions: Sequence[Any]) -> bool:
         given = [k for k, c in enumerate(conditions) if c is not False]
@@ -137,19 +166,17 @@ class ControlBackward:
         return alike and all(any(k in cover for k in given) for cover in self.covers)
 
 
-def run_node(op: Op, operands: Sequence[Tensor], attributes: dict, regions: tuple[Graph, ...],
-             create_graph: bool) -> Sequence[Tensor]:
+def run_node(op: Op, operands: Sequence[Tensor], attributes: dict, regions: tuple[Graph, ...]
+             ) -> Sequence[Tensor]:
     """A node with regions, over tensors: recorded, or run op by op."""
     recorder: Any = active.recorder
-    if create_graph and recorder is not None:
-        recorder.need(None, "a second derivative is taken through control flow")
     # Sizes of a segment that is over are no sizes of this one: then it runs op by op.
-    if recorder is not None and not create_graph and regions[0].scope is recorder.graph.scope:
+    if recorder is not None and regions[0].scope is recorder.graph.scope:
         values = [recorder._operand(x) for x in operands]
         return recorder.control(op, values, attributes, regions)
     scope = regions[0].scope
     sizes = scope.complete(dict(scope.hints))
     ready = regions_over_tensors(regions, sizes)
     given = {name: at_size(x, sizes) for name, x in attributes.items()}
-    with nullcontext() if create_graph else no_grad():
+    with no_grad():
         return run_over_tensors(op, operands, regions=ready, **given)

@@ -100,7 +100,10 @@ class CondGradient:
                                        self.masks, arrival, covers, backward)
         ways = map(self._kept, self.sides, self.memories, repeat(results))
         backward.kept = KeptOutside(*ways)  # type: ignore[union-attr]
-        record_custom("CondBackward", self.wrt, [results[k] for k in self.tracked],
+        tracked = [results[k] for k in self.tracked]
+        closed = not any(region.runs_code for region, _ in self.sides)
+        backward.leads_to(self.parent, self.wrt, tracked, closed)  # type: ignore[union-attr]
+        record_custom("CondBackward", self.wrt, tracked,
                       backward, freeing=self.freeing)  # type: ignore[arg-type]
 
     def _kept(self, side: tuple[RegionRecorder, list[Tensor]], memories: dict[Memory, set[int]],

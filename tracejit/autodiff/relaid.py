@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracejit.autodiff.pull_back import ControlBackward
 from tracejit.autodiff.reach import places_behind
+from tracejit.autodiff.run_again import Gate, RunAgain, at
 from tracejit.capture.breaks import CaptureError, Refused
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.eager.function import FunctionNode
@@ -21,7 +23,7 @@ from tracejit.eager.history import CopySlices, Overwrite
 from tracejit.eager.nodes import AccumulateGrad, Edge, Node, edge_of
 from tracejit.eager.saved import PACKED, Saved, SavedOutput, Unsaved, alias
 from tracejit.eager.state import of_array
-from tracejit.eager.tape import OpNode, refresh
+from tracejit.eager.tape import CustomNode, OpNode, refresh
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
@@ -35,15 +37,6 @@ Recipe = Callable[["_Laid"], Any]
 
 class NotRelaid(Exception):
     """A tape holds what cannot be made again for another call."""
-
-
-class Gate(Node):
-    """Where the tape of a call ends: at what the caller gave, whose history lies behind."""
-
-    __slots__ = ()
-
-    def apply(self, grads: list) -> list:
-        return grads
 
 
 class NodeRecipe(NamedTuple):
@@ -123,9 +116,9 @@ class RelaidTape:
             for name, made in recipe.fields.items():
                 setattr(node, name, made(laid))
         places = [self.outputs[k] for k in tangents]
-        results = [_at(like, laid.nodes[node], number)
+        results = [at(like, laid.nodes[node], number)
                    for like, (node, number) in zip(tangents.values(), places)]
-        return results, [_at(wrt[k], gates[k], 0) for k in self.gates]
+        return results, [at(wrt[k], gates[k], 0) for k in self.gates]
 
 
 class _Laid:
@@ -142,13 +135,6 @@ class _Laid:
         if number not in self.made:
             self.made[number] = self.recipes[number](self)
         return self.made[number]
-
-
-def _at(like: Any, node: Any, number: int) -> Any:
-    """A tensor over the same memory that is an output of a node."""
-    made = alias(like)
-    made._node, made._output_nr, made._requires_grad = node, number, True
-    return made
 
 
 def _values(graph: Graph, given: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
@@ -247,7 +233,20 @@ class _Reader:
             return self.parts(node, ("steps", "base_type", "source_type"))
         if isinstance(node, Overwrite):
             return self.parts(node, ("type",))
+        if isinstance(node, CustomNode) and isinstance(node.backward, ControlBackward):
+            names = ("saved", "output_count", "freeing", "arrived", "over")
+            return self.parts(node, names) | {"backward": self.control(node, node.backward)}
         raise NotRelaid
+
+    def control(self, node: Node, backward: ControlBackward) -> Recipe:
+        """The backward of a branch or a loop runs it again."""
+        again, number = backward.again, self.found[node]
+        if again is None:
+            raise NotRelaid
+        op, regions, sources, numbers = again.op, again.regions, again.sources, again.numbers
+        attributes, operands = self.recipe(again.attributes), self.recipe(again.operands)
+        return lambda laid: RunAgain(op, attributes(laid), regions, operands(laid), sources,
+                                     numbers, laid.nodes[number].edges, laid.sizes)
 
     def parts(self, x: Any, names: Sequence[str]) -> dict[str, Recipe]:
         return {name: self.recipe(getattr(x, name)) for name in names}
@@ -327,7 +326,13 @@ class _Reader:
         if place[0] < 0:
             raise NotRelaid
         node, output = place
-        return lambda laid: _at(laid.values[number], laid.nodes[node], output)
+        return lambda laid: at(laid.values[number], laid.nodes[node], output)
+
+
+def runs_code(outputs: Sequence[Tensor], first_node: int) -> bool:
+    """Whether hooks or Functions are among the nodes of the call's own."""
+    places = places_behind(outputs)
+    return any(_runs_code(node) for node, _ in places if node.sequence >= first_node)
 
 
 def _runs_code(node: Node) -> bool:

@@ -94,6 +94,7 @@ class Recorder:
         self.differentiating = (
             False  # nodes of a backward pass over the recording can be differentiated again
         )
+        self.runs_code = False  # the tape calls custom Functions, or hooks in regions
         self.numbers = Numbers(self, runtime_number)
         self.pending: list[weakref.ref] = []  # values that only the program knows
         self.output: list[Any] = []  # what is printed and logged when the values are there
@@ -347,8 +348,15 @@ class Recorder:
         """Only this thread's tape has its history."""
         return tensor
 
+    def forgets(self, tensor: Tensor) -> None:
+        """From here on its value is one that gradients do not flow through."""
+        traced = tensor._traced
+        self.graph.location = user_location()
+        traced._value = self.graph.append(REGISTRY["stop_gradient"], (traced.read(),), {})
+
     def hides(self, tensors: Sequence[Any]) -> None:
         """Only one tape is at work."""
+        self.runs_code = True
 
     # -- lifting -------------------------------------------------------------------------------
     def traced(self, tensor: Tensor) -> Traced:

@@ -31,6 +31,13 @@ from tracejit.ops.record import REGISTRY
 from tracejit.ops.types import TensorType
 
 
+def _is_stopped(value: Value) -> bool:
+    """Whether gradients do not flow to what this is a view of."""
+    while value.node is not None and value.node.op.views:
+        value = value.node.inputs[0]
+    return value.node is not None and value.node.op.name == "stop_gradient"
+
+
 class RegionRecorder(Recorder):
     """Records a region of `parent`'s graph; tensors of the parent are captured when met."""
 
@@ -73,6 +80,8 @@ class RegionRecorder(Recorder):
             inner = tuple([self.capture(x) if isinstance(x, Value) else x for x in operands])
             value = self.graph.append(op, (value, *inner), attributes)
             views.append((op, inner, attributes))
+        if _is_stopped(outer.read()):
+            value = self.graph.append(REGISTRY["stop_gradient"], (value,), {})
         traced = Traced(self, memory, tuple(views), value)
         self.lifted[id(tensor)] = Lifted(tensor, memory.input, traced)
         return traced
@@ -207,6 +216,11 @@ class RegionRecorder(Recorder):
     def history_written(self, tensor: Tensor) -> None:
         if tensor._traced is None or tensor._traced.recorder is not self:
             raise Refused("requires_grad, the history or hooks of a tensor made outside change")
+        self.hides(())
+
+    def hides(self, tensors: Sequence[Any]) -> None:
+        self.runs_code = True
+        self.parent.hides(tensors)
 
     def applies(self, node: Any) -> None:
         if node.sequence < self.first_node:

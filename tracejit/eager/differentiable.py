@@ -143,6 +143,8 @@ class Differentiable(TensorState):
         if active.recorder is not None and active.recorder.severed(self) is not self:
             raise NotImplementedError("detach_() of a tensor that is mapped over; use detach()")
         hooks.announce(self)
+        if active.recorder is not None and self._requires_grad and self._traced is not None:
+            active.recorder.forgets(self)
         self._node, self._output_nr, self._requires_grad = None, 0, False
         if self._view is not None:
             self._view.generation += 1

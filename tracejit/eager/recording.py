@@ -64,6 +64,7 @@ class Recorder(Protocol):
     def alias(self, tensor: Any) -> Any: ...  # deferred, the same memory, no history
     # a tensor that is about to lose its history, without that which others have of it
     def severed(self, tensor: Any) -> Any: ...
+    def forgets(self, tensor: Any) -> None: ...  # the tape has no history of it, others may
     # the tape gets a node made of these by the user's own code
     def hides(self, tensors: Any) -> None: ...
 

@@ -42,7 +42,12 @@ def over_same_memory(x: TensorState) -> Any:
 def detached(x: TensorState) -> Any:
     """`detach()`: an alias that has no history anywhere."""
     recorder = active.recorder
-    return alias(x if recorder is None else recorder.severed(x))
+    if recorder is None:
+        return alias(x)
+    t = alias(recorder.severed(x))
+    if x._requires_grad:
+        recorder.forgets(t)
+    return t
 
 
 def alias(x: TensorState) -> Any:

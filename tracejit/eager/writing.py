@@ -193,6 +193,8 @@ def get_data(self: TensorState) -> Any:
     """
     recorder = active.recorder
     t = over_same_memory(self if recorder is None else recorder.severed(self))
+    if recorder is not None and self._requires_grad:
+        recorder.forgets(t)
     t._view = Family(version=0)
     return t
 

@@ -323,6 +323,9 @@ class Mapping:
         state = tensor._traced
         return self.outside(lambda: self.sample(state.whole.detach(), state.views))
 
+    def forgets(self, tensor: Any) -> None:
+        """What is below has seen `severed`."""
+
     def hides(self, tensors: Any) -> None:
         """A node that only the tape of samples knows stands for what is computed of these."""
         known = [self._for_all(x) for x in tensors if isinstance(x, TensorState)]

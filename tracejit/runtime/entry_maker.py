@@ -435,6 +435,7 @@ class EntryMaker:
         plan = Backward(
             whole,
             tape,
+            joint.final,
             len(primal),
             tangents,
             grads,

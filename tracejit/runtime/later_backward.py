@@ -17,6 +17,7 @@ import numpy as np
 
 from tracejit.autodiff.absent import without
 from tracejit.autodiff.relaid import RelaidTape
+from tracejit.autodiff.run_again import without_derivatives
 from tracejit.eager.backward import grad_between
 from tracejit.eager.nodes import edge_of
 from tracejit.eager.recording import active
@@ -36,6 +37,7 @@ class Backward:
 
     graph: Graph | None  # joint, for higher orders where there is no `tape`
     tape: RelaidTape | None
+    final: bool  # its gradients cannot be differentiated
     primals: int  # inputs of the call
     tangents: list[int]  # positions of tangents in its inputs
     grads: list[int | None]  # for each differentiable input: position in `segment`'s outputs
@@ -105,7 +107,7 @@ def attach_backward(
         recorder: Any = active.recorder
         mapped = recorder is not None and recorder.mapped
         choosy = plan.tape is not None and plan.tape.differs(arrived)
-        if create_graph or mapped or choosy:
+        if (create_graph or mapped or choosy) and not plan.final:
             for k, version in zip(plan.read, versions):
                 check_version(everything[k], version, None, 0)
             if plan.tape is not None:
@@ -124,6 +126,9 @@ def attach_backward(
             with nullcontext() if recorder is None else recorder.paused():
                 given = [*kept, *tangents]
                 made = segment.run(given, segment.bind_given(given, bound.sizes))
+            if create_graph:
+                known = [edge_of(x) for x in tangents if x._requires_grad]
+                without_derivatives(made, [*edges, *known])
         return [
             None if k is None or places[k] is None or reached.isdisjoint(arrived)
             else made[places[k]]  # type: ignore[index]
