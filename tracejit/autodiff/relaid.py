@@ -42,7 +42,7 @@ class NotRelaid(Exception):
 class NodeRecipe(NamedTuple):
     """How to make a node. An edge leads to (node, output), or to the gate (-1 - number, 0)."""
 
-    kind: type
+    kind: Any
     edges: list[tuple[int, int] | None]
     extras: Any
     fields: dict[str, Recipe]
@@ -225,8 +225,8 @@ class _Reader:
     def fields(self, node: Any) -> dict[str, Recipe]:
         """What fills a node, by attribute."""
         if isinstance(node, OpNode):
-            names = ("op", "operands", "outputs", "attributes", "needed", "keeps")
-            return self.parts(node, names) | {"symbolic": _constant(False)}
+            kept = ("op", "operands", "outputs", "attributes", "needed", "keeps")
+            return self.parts(node, kept) | {"symbolic": _constant(False)}
         if isinstance(node, FunctionNode):
             return self.parts(node, tuple(node.__dict__))
         if isinstance(node, CopySlices):

@@ -199,6 +199,7 @@ def _differentiable(
     plan: Backward, inputs: list[Any], arrived: tuple[int, ...], tangents: list[Any]
 ) -> tuple[list[Any], list[int | None]]:
     """Gradients as eager ops on the tape: the joint graph, op by op."""
+    assert plan.graph is not None
     graph, places = _only(plan.graph, [plan.graph.inputs[k] for k in plan.tangents], arrived)
     of_tangent = {plan.tangents[k]: tangent for k, tangent in zip(arrived, tangents)}
     rest = iter([of_array(x) if isinstance(x, np.ndarray) else x for x in inputs])
