@@ -317,4 +317,50 @@ def weak_references(jit):
     return out + many(f, g)
 
 
+ASKED = []
+
+
+class Answering:
+    """Has an attribute for some names; notes for which it was asked."""
+
+    def __getattr__(self, name):
+        ASKED.append(name)
+        return {"late": 2.0}[name]
+
+    def __call__(self, x):
+        return x * self.late
+
+
+class AnsweringSlots(Answering):
+    __slots__ = ("k",)
+
+
+class AnsweringClasses(type):
+    __getattr__ = Answering.__getattr__
+
+
+class Answered(metaclass=AnsweringClasses):
+    """Has no attribute of its own."""
+
+
+HELD, IN_SLOTS = Answering(), AnsweringSlots()
+
+
+def objects_that_answer_for_some_names(jit):
+    IN_SLOTS.k = 2.0
+
+    @jit
+    def f(x):
+        y = x * IN_SLOTS.k
+        if x.sum() > 0:
+            y = HELD(y)
+        return HELD(y) * Answered.late
+
+    out = []
+    for k in range(4):
+        del ASKED[:]
+        out += [f(two() - k), [name for name in ASKED if name != "late"]]
+    return out
+
+
 PROGRAMS = programs_in(globals())

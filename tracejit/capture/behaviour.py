@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
-from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType
 from typing import Any
 
 from tracejit.capture import memory_words as words
@@ -86,6 +86,16 @@ def _functions(value: Any) -> tuple:
     if isinstance(value, property):
         return (property, value.fget, value.fset, value.fdel)
     return (value,)
+
+
+def function_of(x: Any) -> Any:
+    """What a method runs; anything else as it is, without asking a `__getattr__` of the user's."""
+    return x.__func__ if isinstance(x, (MethodType, staticmethod, classmethod)) else x
+
+
+def own_dict(x: Any) -> Any:
+    """An object's `__dict__`; None where it has none, whatever its `__getattr__` makes up."""
+    return x.__dict__ if type(x).__dictoffset__ else None
 
 
 def _reference(value: Any) -> Any:

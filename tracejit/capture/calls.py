@@ -21,6 +21,7 @@ from types import (
 )
 from typing import Any
 
+from tracejit.capture.behaviour import function_of
 from tracejit.capture.breaks import Refused
 from tracejit.capture.host_effects import replacement
 from tracejit.capture.location import is_own
@@ -40,6 +41,7 @@ _FIXED: tuple[type, ...] = (
     Tensor, int, float, complex, str, bytes, tuple, frozenset, range, slice, type(None), type,
     type({}.keys()), type({}.values()), type({}.items()),
 )  # fmt: skip
+_BOUND = (BuiltinFunctionType, MethodWrapperType, MethodType)
 _IN_PLACE = frozenset(
     "next setitem delitem iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift "
     "isub itruediv ixor".split()
@@ -68,7 +70,7 @@ def adapted(recorder: Any, function: Any) -> Any:
         return _adapted_function(recorder, function)
     if type(function) is MethodType and type(function.__func__) is FunctionType:
         return MethodType(_adapted_function(recorder, function.__func__), function.__self__)
-    if type(getattr(function, "__func__", function)) is functools._lru_cache_wrapper:
+    if type(function_of(function)) is functools._lru_cache_wrapper:
         return with_plain_numbers(function)  # numbers are keys of what it keeps
     if type(function) is BuiltinFunctionType and function in OF_FLOATS:
         return _on_numbers(function)
@@ -80,7 +82,9 @@ def adapted(recorder: Any, function: Any) -> Any:
 
 def _finding(recorder: Any, function: Any) -> Any:
     """A method of a container, which may look for a tensor."""
-    owner = getattr(getattr(function, "__wrapped__", function), "__self__", None)
+    wraps = type(function) is FunctionType
+    inner = function.__dict__.get("__wrapped__") if wraps else function
+    owner = inner.__self__ if isinstance(inner, _BOUND) else None
     finds = type(owner) in _SEARCHED and function.__name__ in _FINDS
     return _with_known_tensors(recorder, function) if finds else function
 
@@ -208,7 +212,7 @@ _TOGETHER: dict[Any, Any] = {
 def check_call(recorder: Any, function: Any) -> Any:
     """As `adapted`, in a trial: raises Refused where the call could be seen from outside."""
     kind = type(function)
-    owner = getattr(function, "__self__", None)
+    owner = function.__self__ if isinstance(function, _BOUND) else None
     if isinstance(owner, _CONTAINERS):
         return _checked_container(recorder, function, owner)
     if kind is MethodType:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from types import CellType, FrameType
 from typing import Any
 
+from tracejit.capture.behaviour import own_dict
 from tracejit.capture.host_reads import PENDING, UNKNOWN, Pending, computed, in_order, is_computed
 from tracejit.eager.recording import active
 
@@ -142,5 +143,5 @@ def _replace_in(holder: Any, values: dict[int, Any]) -> None:
             holder.add(values[id(x)])
     elif type(holder) is CellType:
         holder.cell_contents = values[id(holder.cell_contents)]
-    elif type(holder) not in PENDING and type(getattr(holder, "__dict__", None)) is dict:
+    elif type(holder) not in PENDING and type(own_dict(holder)) is dict:
         _replace_in(holder.__dict__, values)

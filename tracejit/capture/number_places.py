@@ -17,7 +17,7 @@ from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
-from tracejit.capture.behaviour import may_change
+from tracejit.capture.behaviour import function_of, may_change, own_dict
 from tracejit.capture.computed_names import is_shared
 from tracejit.capture.guards import current, found_at
 from tracejit.capture.location import is_own
@@ -223,8 +223,7 @@ def asks_for_types(function: Any, rewritten: bool) -> bool:
     todo: list[Any] = [function]
     seen: set[Any] = set()
     while todo:
-        found = todo.pop()
-        found = getattr(found, "__func__", found)
+        found = function_of(todo.pop())
         if isinstance(found, type) and id(found) not in seen:
             seen.add(id(found))
             todo += vars(found).values() if may_change(found) else ()
@@ -254,7 +253,7 @@ def methods_of(cls: type) -> frozenset[Names]:
         names: set[Names] = set()
         for base in cls.__mro__:
             for name, member in vars(base).items():
-                function = getattr(member, "__func__", getattr(member, "fget", member))
+                function = member.fget if isinstance(member, property) else function_of(member)
                 if isinstance(function, FunctionType) and name not in _CONSTRUCTORS:
                     names.add(names_of(function.__code__))
         found = _methods[cls] = frozenset(names)
@@ -291,7 +290,7 @@ def _slot(place: Place) -> tuple | None:
     if place.parent is None:
         return None
     owner = place.parent.value
-    if place.how == "attr" and type(getattr(owner, "__dict__", None)) is dict:
+    if place.how == "attr" and type(own_dict(owner)) is dict:
         return id(owner.__dict__), place.key
     if place.how == "slot":
         return id(owner), place.key

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.capture.behaviour import may_change
+from tracejit.capture.behaviour import may_change, own_dict
 from tracejit.capture.computed_names import own_names
 from tracejit.capture.location import is_published
 from tracejit.capture.sources import hooks_of
@@ -89,10 +89,9 @@ class Place:
             if type(self.key) is weakref.ref:
                 return parent[referent(self.key)]
             if self.how == "attr":
-                return (
-                    parent.__dict__.get(self.key, ABSENT)
-                    if hasattr(parent, "__dict__")
-                    else getattr(parent, self.key, ABSENT)
+                own = own_dict(parent)
+                return getattr(parent, self.key, ABSENT) if own is None else own.get(
+                    self.key, ABSENT
                 )
             if self.how == "type":
                 return class_attribute(
@@ -179,7 +178,7 @@ def _is_plain_object(value: Any) -> bool:
     cls = type(value)
     return (
         may_change(cls)
-        and (hasattr(value, "__dict__") or hasattr(cls, "__slots__"))
+        and (bool(cls.__dictoffset__) or hasattr(cls, "__slots__"))
         and (not hasattr(cls, "__next__"))
     )
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from types import CellType, FunctionType, MemberDescriptorType
 from typing import Any
 
+from tracejit.capture.behaviour import own_dict
 from tracejit.capture.host_reads import Pending
 from tracejit.capture.rolled import FollowedList, ordinary
 from tracejit.capture.scalars import RuntimeNumber
@@ -63,7 +64,7 @@ def plain_objects(value: Any, seen: set[int]) -> Any:
     for x in found:  # which grows
         if len(found) > _MOST:
             break
-        if type(getattr(x, "__dict__", None)) is dict:
+        if type(own_dict(x)) is dict:
             replaced(x.__dict__, look, seen)
         _tidy_slots(x, lambda v: replaced(v, look, seen))
     return value
@@ -169,7 +170,7 @@ def _tidy(holder: Any) -> None:
     elif kind is functools.partial:
         held = holder.func, plain(holder.args), holder.keywords, holder.__dict__
         holder.__setstate__(held)
-    elif type(getattr(holder, "__dict__", None)) is dict:
+    elif type(own_dict(holder)) is dict:
         plain(holder.__dict__)
     elif kind is not slice and not kind.__module__.startswith("tracejit."):
         _tidy_slots(holder, plain)

@@ -24,6 +24,7 @@ from types import FunctionType
 from typing import Any
 
 from tracejit.capture import memory_words as words
+from tracejit.capture.behaviour import own_dict
 from tracejit.capture.place import Place
 from tracejit.eager.state import TensorState
 from tracejit.eager.tensor import Tensor
@@ -236,7 +237,7 @@ def _version(table: dict) -> int:
 
 
 def _attribute_rows(value: Any) -> Rows:
-    own = getattr(value, "__dict__", None)
+    own = own_dict(value)
     at = words.dict_pointer(value) if type(own) is dict else 0
     if not at:
         raise Uncovered

@@ -22,7 +22,7 @@ from types import (
 )
 from typing import Any
 
-from tracejit.capture.behaviour import behaviour, code_in_class, may_change
+from tracejit.capture.behaviour import behaviour, code_in_class, may_change, own_dict
 from tracejit.capture.computed_names import data_of_module, is_shared, names_of_getter, own_names
 from tracejit.capture.location import is_own
 from tracejit.capture.place import ABSENT, PRIMITIVE, Place, class_attribute, kind_of, weakly
@@ -213,7 +213,7 @@ class State:
             self._child(place, "item", key, element, f"{place.text}[{_key_text(key)}]")
 
     def _attributes(self, place: Place, value: Any, only: set[str] | frozenset[str] | None) -> None:
-        own = getattr(value, "__dict__", {})
+        own = own_dict(value)
         if not isinstance(own, (dict, MappingProxyType)):  # made up by the object's own __getattr__
             own = {}
         module = str(type(value).__module__)
@@ -266,9 +266,8 @@ class State:
             )
         if place.kind == "function":
             return (self.computed or self.doubtful) and not is_own(place.value.__code__)
-        return self.computed and hasattr(place.value, "__dict__") and not isinstance(
-            place.value, type
-        )
+        has = own_dict(place.value) is not None and not isinstance(place.value, type)
+        return self.computed and has
 
     def _own_names(self, place: Place, own: Iterable[str]) -> None:
         """Which attributes an object had when the call began."""
@@ -350,11 +349,11 @@ class State:
             if not ours:
                 self._child(place, "type", name, found, f"{place.text}.{name}")
                 self._overridden(cls, name)
-            if hasattr(value, "__dict__") and (not ours or name == "forward"):
+            if own_dict(value) is not None and (not ours or name == "forward"):
                 self._child(place, "attr", name, ABSENT, f"{place.text}.{name} of the instance")
         elif found is ABSENT:
             missed = self._may_miss(name, cls)
-            if (missed or name in self.stored) and hasattr(value, "__dict__"):
+            if (missed or name in self.stored) and own_dict(value) is not None:
                 self._child(place, "attr", name, ABSENT, f"{place.text}.{name}")
             if missed:
                 self._child(place, "type", name, ABSENT, f"{place.text}.{name} of the class")
