@@ -207,4 +207,81 @@ def stored_what_is_there_already(jit):
     return out
 
 
+def containers_that_count_their_reads(jit):
+    class Table(dict):
+        reads = 0
+
+        def __getitem__(self, key):
+            self.reads += 1
+            return super().__getitem__(key)
+
+    class Items(list):
+        reads = 0
+
+        def __getitem__(self, key):
+            self.reads += 1
+            return super().__getitem__(key)
+
+        def __len__(self):
+            self.reads += 10
+            return super().__len__()
+
+    table, items = Table(scale=2.0, shift=1.0), Items([2.0, 3.0])
+    f = jit(lambda x: x * table["scale"] + table["shift"])
+    g = jit(lambda x: x * items[0] + len(items))
+    out = []
+    for k in range(6):
+        out += [f(one()), table.reads, g(one()), items.reads]
+        if k == 3:
+            table["scale"] = 3.0
+            items.append(1.0)
+    return out
+
+
+def containers_that_change_what_they_store(jit):
+    class Doubling(dict):
+        writes = 0
+
+        def __setitem__(self, key, value):
+            self.writes += 1
+            super().__setitem__(key, value * 2)
+
+    table = Doubling()
+
+    @jit
+    def f(x):
+        table["last"] = x
+        table["n"] = 3
+        return table["last"] + table.writes
+
+    out = []
+    for k in range(5):
+        out += [f(one() * k), table["last"], table["n"], table.writes]
+    return out
+
+
+def recently_used_keys(jit):
+    class Recent(collections.OrderedDict):
+        def __getitem__(self, key):
+            self.move_to_end(key)
+            return super().__getitem__(key)
+
+    recent = Recent(a=1.0, b=2.0, c=3.0)
+    plain = dict(recent.items())
+
+    @jit
+    def f(x, key):
+        return x * recent[key]
+
+    @jit
+    def g(x):
+        plain["a"] = plain.pop("a")
+        return x * plain["a"]
+
+    out = []
+    for key in "aabcabbac":
+        out += [f(one(), key), list(recent), g(one()), list(plain)]
+    return out
+
+
 PROGRAMS = programs_in(globals())

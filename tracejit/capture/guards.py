@@ -19,6 +19,7 @@ import numpy as np
 
 from tracejit.capture.behaviour import behaviour
 from tracejit.capture.computed_names import own_names
+from tracejit.capture.contents import elements, item, length, reads_itself
 from tracejit.capture.number_text import Asked, NumberText, asked_text
 from tracejit.capture.place import ABSENT, Place, alike, class_attribute, referent, weakly
 from tracejit.capture.runtime_numbers import Question
@@ -81,6 +82,9 @@ class Guards:
             "copysign": math.copysign,
             "is_leaf": is_leaf,
             "hooks_of": hooks_of,
+            "item": item,
+            "length": length,
+            "elements": elements,
             "refresh": refresh,  # gives None
             "made_in_inference": made_in_inference,
         }
@@ -243,6 +247,8 @@ class Guards:
             return f"{parent}.__self__"
         if place.how == "func":
             return f"{parent}.__func__"
+        if reads_itself(type(place.parent.value)):  # type: ignore[union-attr]
+            return f"item({parent}, {self._key(place.key)})"
         return f"{parent}[{self._key(place.key)}]"
 
     def _key(self, key: Any) -> str:
@@ -293,15 +299,16 @@ class Guards:
             self._tensor(place, name, value)
         elif kind in ("sequence", "mapping"):
             cls = self._constant(type(value))
+            size = "length" if reads_itself(type(value)) else "len"
             self._fail(
-                f"type({name}) is not {cls} or len({name}) != {place.length}",
+                f"type({name}) is not {cls} or {size}({name}) != {place.length}",
                 place,
                 f"{type(value).__name__} of {place.length}",
             )
             if kind == "mapping":
                 self._keys(place, name)
         elif kind == "set":
-            cls, known = self._constant(type(value)), self._constant(tuple(value))
+            cls, known = self._constant(type(value)), self._constant(elements(value))
             differ = f"not {self._constant(holds)}({name}, {known})"
             self._fail(f"type({name}) is not {cls} or {differ}", place, f"set {set(place.keys)}")
         elif kind == "same":
@@ -336,7 +343,8 @@ class Guards:
         """The keys of a mapping, in order."""
         if all(type(k) is str for k in place.keys):
             what = f"keys {list(place.keys)}"
-            self._fail(f"tuple({name}) != {self._constant(place.keys)}", place, what)
+            found = "elements" if reads_itself(type(place.value)) else "tuple"
+            self._fail(f"{found}({name}) != {self._constant(place.keys)}", place, what)
             return
         known = self._constant(tuple(map(weakly, place.keys)))
         what = f"{len(place.keys)} keys in their order"
@@ -447,7 +455,7 @@ def _is_subclass(cls: type, abstract: type) -> bool | None:
 
 def holds(container: Iterable[Any], known: tuple) -> bool:
     """Whether a container has these elements in this order; objects by weak reference."""
-    found = tuple(container)
+    found = elements(container)
     return len(found) == len(known) and all(
         x is k() if type(k) is weakref.ref else alike(x, k) for x, k in zip(found, known)
     )

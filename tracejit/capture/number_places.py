@@ -19,6 +19,7 @@ from typing import Any
 
 from tracejit.capture.behaviour import function_of, may_change, own_dict
 from tracejit.capture.computed_names import is_shared
+from tracejit.capture.contents import put
 from tracejit.capture.guards import current, found_at
 from tracejit.capture.location import is_own
 from tracejit.capture.place import ABSENT, PRIMITIVE, Place
@@ -335,7 +336,7 @@ def _set(place: Place, owner: Any, value: Any) -> bool:
         return _set_slot(owner, key, value)
     elif how == "item" and isinstance(owner, (list, dict)):
         entry: Any = key() if type(key) is weakref.ref else key
-        owner[entry] = value
+        put(owner, entry, value)
     else:
         return False
     return True

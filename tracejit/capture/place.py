@@ -19,6 +19,7 @@ import numpy as np
 
 from tracejit.capture.behaviour import may_change, own_dict
 from tracejit.capture.computed_names import own_names
+from tracejit.capture.contents import item
 from tracejit.capture.location import is_published
 from tracejit.capture.sources import hooks_of
 from tracejit.eager.tensor import Tensor
@@ -87,7 +88,7 @@ class Place:
             if self.how == "key":
                 return referent(self.key)
             if type(self.key) is weakref.ref:
-                return parent[referent(self.key)]
+                return item(parent, referent(self.key))
             if self.how == "attr":
                 own = own_dict(parent)
                 return getattr(parent, self.key, ABSENT) if own is None else own.get(
@@ -109,7 +110,7 @@ class Place:
                 return getattr(parent, self.key, ABSENT)
             if self.how == "names":
                 return own_names(parent)
-            return parent[self.key]
+            return item(parent, self.key)
         except (KeyError, IndexError, ValueError, AttributeError):
             return ABSENT
 

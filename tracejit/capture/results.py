@@ -14,6 +14,7 @@ from typing import Any
 
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.behaviour import behaviour
+from tracejit.capture.contents import elements, item, length, refill_dict, refill_list
 from tracejit.capture.guards import current
 from tracejit.capture.host_program import HostProgram
 from tracejit.capture.host_reads import PENDING
@@ -206,7 +207,7 @@ def effects(
             recipes.changed.append(was)
         elif place.kind == "class" and behaviour(was) != place.keys:
             raise Unmodelled(f"the methods of {place.text} were changed")
-        elif place.kind == "set" and frozenset(was) != place.keys:
+        elif place.kind == "set" and frozenset(elements(was)) != place.keys:
             raise Unmodelled(f"the set {place.text} was changed")
         elif place.kind in ("sequence", "mapping") and _contents_changed(place, was, held):
             found.append(_refill(place, was, recipes))
@@ -256,16 +257,19 @@ def _refuse_unnamed(place: Place, now: Sequence[str]) -> None:
 def _contents_changed(place: Place, now: Any, held: dict[int, RuntimeNumber]) -> bool:
     if isinstance(now, tuple):
         return False
-    keys = range(len(now)) if place.kind == "sequence" else list(now)
+    keys = range(length(now)) if place.kind == "sequence" else elements(now)
+    if place.kind == "mapping" and not all(map(alike, keys, place.keys)):
+        return True
     before = {
         child.key if isinstance(child.key, PRIMITIVE) else id(child.key): child
         for (how, _), child in place.children.items()
         if how == "item"
     }
-    if len(now) != place.length:
+    if length(now) != place.length:
         return True
     for key in keys:
-        child, new = before.get(key if isinstance(key, PRIMITIVE) else id(key)), now[key]
+        child = before.get(key if isinstance(key, PRIMITIVE) else id(key))
+        new = item(now, key)
         if child is None:
             continue
         number = held.get(id(child))
@@ -316,23 +320,13 @@ def _own_attributes(value: Any) -> dict[str, Any]:
 def _refill(place: Place, now: Any, recipes: Recipes) -> Effect:
     target = recipes.before(place)
     if isinstance(now, list):
-        parts = [recipes.of(v) for v in now]
-
-        def refill_list(replay: Replay) -> None:
-            target(replay)[:] = [r(replay) for r in parts]
-
-        return refill_list
-    if not all(isinstance(k, PRIMITIVE) for k in now):
+        parts = [recipes.of(v) for v in elements(now)]
+        return lambda replay: refill_list(target(replay), [r(replay) for r in parts])
+    keys = elements(now)
+    if not all(isinstance(k, PRIMITIVE) for k in keys):
         raise Unmodelled(f"{place.text}, a dict with keys that are objects, was changed")
-    items = [(plain(k), recipes.of(v)) for k, v in now.items()]
-
-    def refill_dict(replay: Replay) -> None:
-        changed, fresh = target(replay), {k: r(replay) for k, r in items}
-        for gone in [k for k in changed if k not in fresh]:
-            del changed[gone]
-        changed.update(fresh)
-
-    return refill_dict
+    items = [(plain(k), recipes.of(item(now, k))) for k in keys]
+    return lambda replay: refill_dict(target(replay), {k: r(replay) for k, r in items})
 
 
 def memories(tensors: list[Tensor]) -> list[Memory]:

@@ -24,6 +24,7 @@ from typing import Any
 
 from tracejit.capture.behaviour import behaviour, code_in_class, may_change, own_dict
 from tracejit.capture.computed_names import data_of_module, is_shared, names_of_getter, own_names
+from tracejit.capture.contents import elements, items, length
 from tracejit.capture.location import is_own
 from tracejit.capture.place import ABSENT, PRIMITIVE, Place, class_attribute, kind_of, weakly
 from tracejit.capture.sources import hooks_of, tensor_history
@@ -157,11 +158,11 @@ class State:
                 self._closed_over(place)
             self._attributes(place, value, None)
         elif kind == "sequence":
-            self._elements(place, enumerate(value), len(value))
+            self._elements(place, enumerate(elements(value)), length(value))
         elif kind == "mapping":
             # A copy: a look at what it holds may import, which fills sys.modules.
-            self._elements(place, list(value.items()), len(value))
-            place.keys = tuple(value)
+            self._elements(place, items(value), length(value))
+            place.keys = elements(value)
             for key in place.keys:
                 if kind_of(key) == "object":  # guarded to be the same, so its attributes are left
                     text = f"a key of {place.text}"
@@ -170,8 +171,8 @@ class State:
                 self._child(place, "slot", "default_factory", value.default_factory,
                             f"{place.text}.default_factory")
         elif kind == "set":
-            place.keys = frozenset(value)
-            if not all(isinstance(v, PRIMITIVE) for v in value):
+            place.keys = frozenset(elements(value))
+            if not all(isinstance(v, PRIMITIVE) for v in place.keys):
                 self.unmodelled(place.text, "a set of objects is read")
         if kind in _OF_SUBCLASSES and _has_attributes(place):
             self._attributes(place, value, None)

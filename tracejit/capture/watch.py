@@ -26,6 +26,7 @@ from typing import Any
 import numpy
 
 from tracejit.capture.computed_names import ALL, BY_NAME, computes, names_in_format
+from tracejit.capture.contents import kind_of_container
 from tracejit.capture.location import PACKAGE, is_own
 from tracejit.capture.source import original_code
 from tracejit.capture.unwatched import WATCHING
@@ -306,7 +307,8 @@ def is_pure(function: Any) -> bool:
         pure = home is object or home in _PURE_TYPES or issubclass(home, BaseException)
         return pure and function.__name__ != "__subclasses__" or home.__module__ in _PURE_MODULES
     if owner is not None and not isinstance(owner, ModuleType):
-        return type(owner) in _PURE_TYPES or isinstance(owner, BaseException)
+        kind = kind_of_container(type(owner))  # a method of C's may be called by `super()`
+        return kind in _PURE_TYPES or isinstance(owner, BaseException)
     if isinstance(function, MethodDescriptorType):
         known = function.__objclass__ in _PURE_TYPES or function.__objclass__ is object
         return known and function.__name__ != "__subclasses__"

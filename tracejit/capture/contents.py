@@ -1,0 +1,77 @@
+"""What containers hold, past methods of the user's: looking at a place must change nothing.
+
+In: lists, tuples, dicts and sets, of classes derived from them too. Out: their elements, keys and
+length; stores. Called by the state walk, guards and effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.capture.behaviour import may_change
+
+_READERS = ("__getitem__", "__len__", "__iter__")
+_MISSING = object()
+
+
+def kind_of_container(cls: type) -> Any:
+    """The class of Python's own that a container's class is or comes from.
+
+    >>> import collections
+    >>> kind_of_container(collections.Counter)
+    <class 'dict'>
+    """
+    return next(base for base in cls.__mro__ if not may_change(base)) if may_change(cls) else cls
+
+
+def reads_itself(cls: type) -> bool:
+    """Whether a container's class has methods of its own for being read."""
+    kind = kind_of_container(cls)
+    return any(getattr(cls, name, None) is not getattr(kind, name, None) for name in _READERS)
+
+
+def item(container: Any, key: Any) -> Any:
+    """`container[key]`, without `__missing__`."""
+    kind = kind_of_container(type(container))
+    if not issubclass(kind, dict):
+        return kind.__getitem__(container, key)
+    found = kind.get(container, key, _MISSING)
+    if found is _MISSING:
+        raise KeyError(key)
+    return found
+
+
+def length(container: Any) -> int:
+    """`len(container)`."""
+    return kind_of_container(type(container)).__len__(container)
+
+
+def elements(container: Any) -> tuple:
+    """The elements of a list, tuple or set; the keys of a dict."""
+    return tuple(kind_of_container(type(container)).__iter__(container))
+
+
+def items(container: dict) -> list[tuple]:
+    """The entries of a dict."""
+    return list(kind_of_container(type(container)).items(container))
+
+
+def put(container: Any, key: Any, value: Any) -> None:
+    """`container[key] = value`."""
+    kind_of_container(type(container)).__setitem__(container, key, value)
+
+
+def refill_list(container: list, values: Sequence[Any]) -> None:
+    """Give a list these elements."""
+    kind_of_container(type(container)).__setitem__(container, slice(None), values)
+
+
+def refill_dict(container: dict, entries: dict) -> None:
+    """Give a dict these entries, in this order."""
+    kind = kind_of_container(type(container))
+    keys = elements(container)
+    if keys != tuple(entries)[: len(keys)]:
+        kind.clear(container)
+    for key, value in entries.items():
+        kind.__setitem__(container, key, value)
