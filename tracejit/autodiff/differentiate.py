@@ -14,7 +14,7 @@ from typing import Any
 
 from tracejit.autodiff.absent import is_affine
 from tracejit.autodiff.closed_code import ClosedWatch
-from tracejit.autodiff.partition import residuals
+from tracejit.autodiff.partition import computed_again, residuals
 from tracejit.autodiff.reach import freeing, groups, kept, reaching, retaining
 from tracejit.autodiff.relaid import RelaidTape, relaid, runs_code
 from tracejit.capture.breaks import Refused
@@ -24,7 +24,7 @@ from tracejit.eager.tape import FREED
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.uncertain import sure
 from tracejit.ir.extract import extract
-from tracejit.ir.graph import Graph, Value
+from tracejit.ir.graph import Graph, Node, Value
 
 
 @dataclass
@@ -52,6 +52,8 @@ class Joint:
     groups: list[list[int]]  # outputs that share history: each group is freed by itself
     freeing: list[list[frozenset[int]]]  # in each group, by output: whose backward frees its
     tape: RelaidTape | None  # for derivatives of the gradients
+    forward: set[Node]
+    again: set[Value]  # inputs of which `backward` computes what `forward` did
     final: bool  # the gradients have no derivatives that anybody knows
 
 
@@ -61,6 +63,7 @@ def differentiate(
     """The joint graph of a recording; None where its tape was already freed by a backward
     inside."""
     graph = recorder.graph
+    forward = set(graph.nodes)
     if retaining(outputs, recorder.first_node):
         raise Unmodelled("retain_grad() of what the call made, for a later backward")
     deferred = list(recorder.deferred)
@@ -110,6 +113,8 @@ def differentiate(
         together,
         [freeing([outputs[k] for k in group], recorder.first_node) for group in together],
         tape,
+        forward,
+        computed_again(given, real, forward),
         tape is None and (recorder.runs_code or runs_code(outputs, recorder.first_node)),
     )
 

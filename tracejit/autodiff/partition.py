@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from tracejit.ir.graph import Graph, Value
+from tracejit.ir.graph import Graph, Node, Value
 
 _CHEAP = ("pointwise", "movement", "creation")
 
@@ -37,6 +37,30 @@ def residuals(
         else:
             stack.extend(node.operand_values())
     return _in_order(graph, saved)
+
+
+def computed_again(
+    given: Sequence[Value], wanted: Sequence[Value], forward: Collection[Node]
+) -> set[Value]:
+    """Inputs among `given` of which a part of a graph computes again what the forward pass made:
+    the plain function kept that. It reads views, and what the backward pass needs, when that runs.
+    """
+    found: set[Value] = set()
+    seen: set[tuple[Value, bool]] = set()
+    ends, stack = set(given), [(v, False) for v in wanted]
+    while stack:
+        value, again = place = stack.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        node = value.node
+        if value in ends or node is None:
+            if again and node is None:
+                found.add(value)
+            continue
+        made = node in forward and not node.op.views and node.op.name != "stop_gradient"
+        stack += [(v, again or made) for v in node.operand_values()]
+    return found
 
 
 def _computable(graph: Graph, readable: Collection[Value]) -> set[Value]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracejit.autodiff.partition import computed_again
 from tracejit.autodiff.pull_back import ControlBackward
 from tracejit.autodiff.reach import places_behind
 from tracejit.autodiff.run_again import Gate, RunAgain, at
@@ -74,17 +75,19 @@ class RelaidTape:
         self.numbers: list[int] = []
         self.made: list[int] = []
 
-    def end(self, graph: Graph, number: Mapping[Value, int], saved: Sequence[Value]) -> set[Value]:
+    def end(self, graph: Graph, number: Mapping[Value, int], saved: Sequence[Value],
+            forward: Collection[Any]) -> tuple[set[Value], set[Value]]:
         """The recording is over: make `graph`, from the call's inputs (with their numbers) and what
-        it saved; say what inputs it reads."""
+        it saved; say what inputs it reads, and of which it computes what `forward` nodes did."""
         self.made = [k for k, v in enumerate(saved) if v.node is not None]
         given = [*number, *(saved[k] for k in self.made)]
         made = extract(graph, f"{graph.name}_again", given, self.values)
         read = {v for node in made.nodes for v in node.operand_values()} | set(made.outputs)
         used = {v for v, again in zip(given, made.inputs) if again in read and v.node is None}
         self.graph, self.numbers = made, [number[v] for v in self.inputs]
+        again = computed_again(given, self.values, forward)
         self.values, self.inputs = [], []
-        return used
+        return used, again
 
     def differs(self, arrived: Collection[int]) -> bool:
         """Whether code of the user's would notice that nothing arrives at other results."""

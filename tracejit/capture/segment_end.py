@@ -18,6 +18,7 @@ from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Value
+from tracejit.memory.storage import unseen
 from tracejit.ops.record import REGISTRY
 from tracejit.ops.shapes import hint
 
@@ -73,6 +74,8 @@ def finish(
         _settle(recorder, results, fresh, roots)
         for memory in written:
             memory.owner._storage.version = memory.version
+            if memory.silent:
+                unseen.note(memory.owner._storage)
     _show(recorder)
     return roots
 

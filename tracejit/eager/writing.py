@@ -19,6 +19,7 @@ from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.tape import refresh
 from tracejit.eager.type_names import scalar_name
 from tracejit.eager.views import Family, View, chain_of, family_of
+from tracejit.memory.storage import unseen
 from tracejit.ops import creation, pointwise
 from tracejit.ops.shapes import shape_text
 from tracejit.ops.types import FLOATING, can_cast
@@ -146,6 +147,8 @@ def bump_version(self: TensorState) -> None:
     """Say that the memory behind a concrete tensor was written."""
     if counts_itself(self):
         family_of(self).version += 1  # type: ignore[operator]
+        if self._storage is not None:
+            unseen.note(self._storage)
     else:
         self._storage.version += 1  # type: ignore[union-attr]
 
@@ -176,6 +179,7 @@ def set_data(self: TensorState, value: Any) -> None:
             return
         recorder.need(self, "tensor.data was replaced", "write into it: tensor.data.copy_(...)")
     take_memory(self, value)
+    unseen.note(self._storage)  # type: ignore[arg-type]
 
 
 def take_memory(self: TensorState, other: TensorState) -> None:

@@ -409,7 +409,7 @@ class EntryMaker:
             return [], None
         real = [k for k, g in enumerate(joint.grads) if g is not None]
         grads = [real.index(k) if k in real else None for k in range(len(joint.grads))]
-        whole, tape = None, joint.tape
+        whole, tape, once_more = None, joint.tape, joint.again
         if tape is None:
             whole = extract(
                 joint.graph,
@@ -420,7 +420,7 @@ class EntryMaker:
             read = {v for node in whole.nodes for v in node.operand_values()}
             used = {v for v, again in zip(joint.graph.inputs, whole.inputs) if again in read}
         else:
-            used = tape.end(joint.graph, primal, joint.saved)
+            used, once_more = tape.end(joint.graph, primal, joint.saved, joint.forward)
         before = [v for v in joint.graph.inputs if v in joint.written and v in used]
         tensors = [item.value for item in self.recorder.lifted_tensors()]
         kept = list(dict.fromkeys([*joint.saved, *before]))
@@ -443,6 +443,8 @@ class EntryMaker:
             saved,
             originals,
             [primal[v] for v in tensors if v in used],
+            [[primal[v] for v in tensors if v in again and v not in joint.written]
+             for again in (joint.again, once_more)],
             [self._noted([joint.outputs[k] for k in group], primal, roots, held)
              for group in joint.groups],
             joint.reached,

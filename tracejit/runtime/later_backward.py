@@ -27,6 +27,7 @@ from tracejit.eager.tape import CustomNode, record_custom
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.interpret import interpret
+from tracejit.memory.storage import unseen
 from tracejit.ops.types import dtype
 from tracejit.runtime.segment import Bound, Segment
 
@@ -45,6 +46,8 @@ class Backward:
     saved: list[tuple[str, int]]  # ("input", number) or ("output", number of the forward segment)
     before: list[tuple[int, int]]  # (input the program writes, output that holds what it was)
     read: list[int]  # the tensors among its inputs that it reads
+    # those of which `backward`, or what is run instead, computes what the plain function kept
+    again: list[list[int]]
     # of each group what must not be written: an input, or an output and what made it
     kept: list[list[tuple[int, int, str, int]]]
     reached: list[frozenset[int]]  # for each differentiable input the outputs that lead to it
@@ -71,6 +74,13 @@ def _only(
     if len(arrived) == len(tangents):
         return graph, list(range(len(graph.outputs)))
     return without(graph, tangents, {t for k, t in enumerate(tangents) if k not in arrived})
+
+
+UNSEEN = (
+    "tracejit: a tensor was written through .data between a captured call and its backward, which "
+    "computes again from it what the plain function would have kept; run the function plainly, or "
+    "write the tensor after the backward"
+)
 
 
 class CompiledBackward(CustomNode):
@@ -100,6 +110,7 @@ def attach_backward(
     for number, output in plan.before:
         everything[number] = roots[output]
     versions = [version_of(everything[k]) for k in plan.read]
+    moment = unseen.count
 
     def pulled_back(grads: Sequence[Any], create_graph: bool) -> list[Any]:
         arrived = tuple([k for k, grad in enumerate(grads) if grad is not None])
@@ -107,7 +118,12 @@ def attach_backward(
         recorder: Any = active.recorder
         mapped = recorder is not None and recorder.mapped
         choosy = plan.tape is not None and plan.tape.differs(arrived)
-        if (create_graph or mapped or choosy) and not plan.final:
+        over_tensors = (create_graph or mapped or choosy) and not plan.final
+        if unseen.count != moment:
+            for k in plan.again[over_tensors]:
+                if unseen.since(moment, inputs[k]._storage):
+                    raise RuntimeError(UNSEEN)
+        if over_tensors:
             for k, version in zip(plan.read, versions):
                 check_version(everything[k], version, None, 0)
             if plan.tape is not None:
