@@ -131,7 +131,7 @@ class CompiledFunction:
             return entry.replay(inputs, arguments, bound, snapshot)
         except ReplayFailed as failed:  # nothing visible was written yet
             reason = failed.__cause__
-        return self._instead(arguments, reason)
+        return self._instead(entry, arguments, reason)
 
     def _find(self, mode: str, arguments: tuple) -> tuple | None:
         """The entry that serves these arguments, and what its `find` returned."""
@@ -145,9 +145,11 @@ class CompiledFunction:
     def _plain(self, arguments: tuple) -> Any:
         return self.signature.call(self.function, arguments)
 
-    def _instead(self, arguments: tuple, reason: Any) -> Any:
-        """The plain function after its program failed: it raises its own error."""
+    def _instead(self, entry: Entry, arguments: tuple, reason: Any) -> Any:
+        """The plain function after its program failed: it raises its own error, or catches it."""
         result = self._plain(arguments)
+        if entry.catches:
+            return result
         message = f"tracejit: a program of {self.__name__} failed where the function does not"
         warnings.warn(f"{message}: {reason}; please report it", RuntimeWarning, stacklevel=3)
         return result

@@ -89,4 +89,14 @@ def annotation_of_a_nested_function(jit):
     return [f(_vector(k)) for k in (1, -1, 1)]
 
 
+def assertion_error_is_a_name_of_the_function(jit):
+    @jit
+    def f(x):
+        AssertionError = ValueError
+        assert x.sum() > 0, "must be up"
+        return x, AssertionError.__name__
+
+    return [tried(f, _vector(k)) for k in (-1, 1, -1)]
+
+
 PROGRAMS = programs_in(globals())

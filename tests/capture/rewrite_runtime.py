@@ -81,9 +81,9 @@ def for_(iterable, body, orelse, rest, names, live, loose):
     return _after(False, orelse, rest)
 
 
-def assert_(test, error):
+def assert_(test, *message):
     if not test:
-        raise error()
+        raise AssertionError(*[text() for text in message])
 
 
 def set_item(owner, index, value):

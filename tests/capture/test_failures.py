@@ -124,3 +124,20 @@ def test_the_table_names_lines_that_raise():
 
 def test_there_are_enough_failures():
     assert len(PROGRAMS) >= 60
+
+
+def test_what_the_function_catches_is_no_defect_of_its_program():
+    @tj.script
+    def f(x):
+        try:
+            if x.sum() > 0:
+                raise ValueError("caught")
+        except ValueError:
+            return x * 3
+        return x * 2
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = [f(tj.tensor([value])).item() for value in (-1.0, 1.0, -2.0, 2.0)]
+    assert found == [-2, 3, -4, 6]
+    assert f.statistics.cache_hits == 3

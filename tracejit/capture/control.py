@@ -182,10 +182,10 @@ def in_(item: Any, container: Any) -> bool:
     return item in container
 
 
-def assert_(test: Any, error: Callable[[], BaseException]) -> None:
+def assert_(test: Any, *message: Callable[[], Any]) -> None:
     """`assert test, message`."""
     def fail() -> Signal:
-        raise error()
+        raise AssertionError(*[text() for text in message])
 
     if_(test, lambda: None, fail, (), (), ())
 

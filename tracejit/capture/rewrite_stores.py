@@ -199,5 +199,5 @@ class Stores:
         self.expressions.inner += 1
         message = [self.expressions.visit(node.msg)] if node.msg is not None else []
         self.expressions.inner -= 1
-        error = located(ast.Call(load("AssertionError"), message, []), node)
-        return [located(ast.Expr(ask("assert_", [test, thunk(error)], node)), node)]
+        parts = [test, *[thunk(text) for text in message]]
+        return [located(ast.Expr(ask("assert_", parts, node)), node)]

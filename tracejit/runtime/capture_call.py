@@ -9,6 +9,7 @@ Called by `jit.CompiledFunction` when no entry serves a call.
 from __future__ import annotations
 
 import builtins
+import dis
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -63,6 +64,9 @@ from tracejit.runtime.segment import Segment
 Compile = Callable[[Graph], Segment]
 
 
+_CATCHING = dis.opmap["CHECK_EXC_MATCH"]
+
+
 class CapturedCall:
     """The recording of one call. `run()` returns the result; `entry` and `breaks` tell what became
     of it."""
@@ -108,6 +112,7 @@ class CapturedCall:
         self.names = signature.names
         self.spread = signature.spread
         self.entry: Entry | None = None
+        self.catches = False  # code of the user's may catch what a program raises
         self.segments: list[Segment] = []
         self.ended = False  # by Ctrl-C, or an exit
         self.inner: set[CodeType] = set()  # code of functions that executed code defines
@@ -278,9 +283,11 @@ class CapturedCall:
             self.numbers.mention(names)
             if names.sets:
                 self.recorder.seen("sets or deletes attributes of computed names")
-            self.sinks.entered(original_code(frame.f_code))
+            code = original_code(frame.f_code)
+            self.sinks.entered(code)
             self.inner.update(names.nested)
-            if not is_own(original_code(frame.f_code)):
+            if not is_own(code):
+                self.catches |= _CATCHING in code.co_code[::2]
                 self.recorder.identities.mention(names, self.reads_source)
             for name in names.globals:
                 container = frame.f_globals
@@ -369,6 +376,7 @@ class CapturedCall:
     def _make_entry(self, value: Any) -> None:
         try:
             self.entry = EntryMaker(self, value).make()
+            self.entry.catches = self.catches
         except Unmodelled as reason:
             self.recorder.note(str(reason))
 

@@ -52,6 +52,7 @@ class Entry:
     versions: list[tuple[int, int]] = field(default_factory=list)  # (output, writes to a result)
     united: Sequence[tuple[int, int | Recipe, Recipe]] = ()  # (output, what it is if so, flag)
     strewn: Sequence[tuple[int, tuple]] = ()  # (output, its strides)
+    catches: bool = False  # the function may catch what the program fails with
     last: tuple[Any, Any, Bound] | None = None  # what the binding of the last call was chosen by
 
     def __post_init__(self) -> None:
