@@ -98,4 +98,28 @@ def sizes_given_by_ints_of_any_sign(jit):
     return out
 
 
+def strides_of_dimensions_of_size_one(jit):
+    @jit
+    def f(x):
+        t = x.t()
+        part = x[:, ::2]
+        views = (t.unsqueeze(0), t.unsqueeze(1), t.unsqueeze(-1), t[None, :, None],
+                 part.view(1, 2, x.shape[0] // 2, 2), part.view(x.shape[0], 1, 2, 1),
+                 t.expand(2, 1, *t.shape), t[:, :1].expand(2, 4, 1), t[:1].expand(3, 1, t.shape[1]))
+        return [v.stride() for v in views]
+
+    return [f(tj.arange(4.0 * n).view(n, 4)) for n in (2, 4, 6, 2)]
+
+
+def offsets_of_slices_without_elements(jit):
+    @jit
+    def f(x, n):
+        rows = x.view(2, -1)
+        views = (x[n:], x[n:n], x[1:], x[n:n].unsqueeze(0), rows[:, 3:3], rows[1:, 4:])
+        return [v.storage_offset() for v in views], x[n:].numel()
+
+    x = tj.arange(10.0)
+    return [f(x[:8], 8), f(x[:8], 2), f(x[2:], 3), f(x[:8], 0), f(x[2:], 1)]
+
+
 PROGRAMS = programs_in(globals())

@@ -74,6 +74,8 @@ def offset(traced: Traced, base: Any) -> Any:
     for op, _, attributes in traced.views:
         if op.name in ("slice", "select"):
             start = attributes["start" if op.name == "slice" else "index"]
+            if any(n == 0 for n in shape):
+                strides = _contiguous([1 if n == 0 else n for n in shape])
             base = base + start * strides[attributes["dim"]]
         elif op.name in ("real", "imag", "view_as_real"):
             base = base * 2 + (op.name == "imag")
@@ -159,7 +161,7 @@ def _strides_of_elements(shape: Sizes, strides: Sizes, target: Sizes) -> Sizes |
         while dimensions and (dimensions[-1][0] == 1 or dimensions[-1][1] == step * count):
             count = count * dimensions.pop()[0]
         covered: Any = 1
-        while wanted and covered < count:
+        while wanted and (covered < count or wanted[-1] == 1):
             found.insert(0, step * covered)
             covered = covered * wanted.pop()
         if covered != count:
@@ -218,8 +220,10 @@ def _select(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
 def _expand(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
     target = attributes["shape"]
     new = len(target) - len(shape)
-    kept = [same_structure(n, m) or n != 1 for n, m in zip(shape, target[new:])]
-    strides[:] = [0] * new + [s if keep else 0 for s, keep in zip(strides, kept)]
+    kept = [same_structure(n, m) or n != 1 or m == 1 for n, m in zip(shape, target[new:])]
+    strides[:] = [s if keep else 0 for s, keep in zip(strides, kept)]
+    for d in reversed(range(new)):
+        strides.insert(0, target[d + 1] * strides[0] if target[d] == 1 and strides else 0)
     shape[:] = target
     return True
 
@@ -236,8 +240,9 @@ def _reshape(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
 
 
 def _unsqueeze(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
-    shape.insert(attributes["dim"], 1)
-    strides.insert(attributes["dim"], 0)
+    dim = attributes["dim"]
+    strides.insert(dim, shape[dim] * strides[dim] if dim < len(shape) else 1)
+    shape.insert(dim, 1)
     return True
 
 

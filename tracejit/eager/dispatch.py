@@ -13,7 +13,7 @@ import numpy as np
 
 from tracejit.eager.quiet import quietly
 from tracejit.eager.recording import active
-from tracejit.eager.state import TensorState, make, of_array, of_result
+from tracejit.eager.state import TensorState, make, of_array, of_result, strides_of
 from tracejit.eager.tape import attach, attach_view, refresh
 from tracejit.eager.transfer import TO_DEVICE
 from tracejit.eager.views import Family, family_of
@@ -115,7 +115,7 @@ def _run(op: Op, operands: tuple, attributes: dict) -> Any:
         device = attributes["device"]
     if type(types) is TensorType:
         if op.views:
-            return _viewed(found, types, operands[0], device)
+            return _viewed(found, types, operands[0], device, op, attributes)
         return _owned(found, types, arrays, device)
     return tuple([_owned(a, t, arrays, device) for a, t in zip(found, types)])
 
@@ -207,12 +207,13 @@ def _shares(array: Any, arrays: list) -> bool:
     return any(type(a) is np.ndarray and np.may_share_memory(array, a) for a in operands)
 
 
-def _viewed(array: Any, kind: TensorType, source: TensorState, device: Any) -> Any:
+def _viewed(array: Any, kind: TensorType, source: TensorState, device: Any, op: Op,
+            attributes: dict) -> Any:
     """A view op's result over the operand's storage; where the library had to copy, its own."""
     storage = source._storage
     assert storage is not None
     if array.size == 0:
-        offset = source._offset
+        offset = source._offset + _skipped(op, attributes, source)  # NumPy does not say
     else:
         distance = address(array) - storage.ptr
         if not 0 <= distance < storage.nbytes:
@@ -223,6 +224,12 @@ def _viewed(array: Any, kind: TensorType, source: TensorState, device: Any) -> A
     t = make(storage, offset, array.shape, strides, kind.dtype, device)
     t._array = array
     return t
+
+
+def _skipped(op: Op, attributes: dict, source: TensorState) -> int:
+    """How many elements a view of none starts after those of its source."""
+    start = attributes.get({"slice": "start", "select": "index"}.get(op.name))
+    return 0 if start is None else start * strides_of(source)[attributes["dim"]]
 
 
 def _common_device(operands: tuple) -> Any:

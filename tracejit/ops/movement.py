@@ -358,10 +358,23 @@ def _unsqueeze_all(input: Any, dims: Sequence[int]) -> Any:
     return input
 
 
+def _unsqueeze_eager(xp: Any, x: Any, dim: int) -> Any:
+    if x.flags.c_contiguous:
+        return xp.expand_dims(x, dim)
+    step = x.shape[dim] * x.strides[dim] if dim < x.ndim else x.itemsize
+    return _strided(xp, x, (*x.shape[:dim], 1, *x.shape[dim:]),
+                    (*x.strides[:dim], step, *x.strides[dim:]))
+
+
+def _strided(xp: Any, x: Any, shape: tuple, strides: tuple) -> Any:
+    """`x` with these strides: those of dimensions of size 1 are PyTorch's, not NumPy's."""
+    return xp.lib.stride_tricks.as_strided(x, shape, strides)
+
+
 unsqueeze_record: Op = Op(
     "unsqueeze", "movement", ("input",), views=True,
     infer=lambda input, dim: typed(input, (*input.shape[:dim], 1, *input.shape[dim:])),
-    eager=lambda xp, x, dim: xp.expand_dims(x, dim),
+    eager=_unsqueeze_eager,
     element=lambda emit, index, dim: emit.operand(0, _without(index, (dim,))),
     rules={"input": lambda grad, dim: squeeze_record(grad, dims=(dim,))},
 )  # fmt: skip
@@ -419,10 +432,22 @@ def _expand_element(emit: Any, index: Sequence[Any], shape: tuple) -> Any:
                             for k in range(len(operand))])
 
 
+def _expand_eager(xp: Any, x: Any, shape: tuple) -> Any:
+    found = xp.broadcast_to(x, shape)
+    if 1 not in shape or found.flags.c_contiguous:
+        return found
+    strides, lead, step = list(found.strides), len(shape) - x.ndim, 0
+    for d in reversed(range(len(shape))):
+        if shape[d] == 1:
+            strides[d] = x.strides[d - lead] if d >= lead else step
+        step = shape[d] * strides[d]
+    return _strided(xp, found, shape, tuple(strides))
+
+
 expand_record: Op = Op(
     "expand", "movement", ("input",), views=True,
     infer=_expand_type,
-    eager=lambda xp, x, shape: xp.broadcast_to(x, shape),
+    eager=_expand_eager,
     element=_expand_element,
     rules={"input": lambda grad: grad},  # un-broadcasting is the caller's, as for every op
 )  # fmt: skip
