@@ -46,6 +46,23 @@ def parts_of_what_nobody_holds_are_written(jit):
     return out
 
 
+def heads_of_one_product(jit):
+    w = leaf(*(float(k) for k in range(12)))
+
+    @jit
+    def f(x):
+        q, k, v = (w * x).view(2, 3, 2).unbind(1)
+        return q, k.t(), v
+
+    out = []
+    for k in range(3):
+        q, key, v = f(tj.ones(12) * (k + 1))
+        ((q @ key) * v.sum()).sum().backward()
+        out += [q._base is v._base, *now(q, key, v, w.grad)]
+        w.grad = None
+    return out
+
+
 def result_and_views_of_it_are_written(jit):
     w = leaf(1.0, 2.0, 3.0, 4.0)
 

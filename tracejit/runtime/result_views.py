@@ -175,7 +175,8 @@ class Lines:
 
     def between(self) -> list[Tensor]:
         """Tensors that are no results, but on the way to one."""
-        return [x for line in self.lines.values() for x in line.tensors[1:]]
+        found = {id(x): x for line in self.lines.values() for x in line.tensors[1:]}
+        return list(found.values())
 
     def of(self, tensor: Tensor) -> Line | None:
         return self.lines.get(id(tensor))
