@@ -254,3 +254,32 @@ def test_another_thread_computes_with_a_number_that_is_replaced_meanwhile():
     found = [f(tj.ones(2)).tolist() for _ in range(3)]
     assert found == [[n, n] for n in (3.0, 4.0, 5.0)]
     assert [t.tolist() for t in seen] == [[n, n] for n in (6.0, 8.0, 10.0)]
+
+
+def _often_switching(count, work):
+    """Results of `work(k)` in threads that take turns at every moment."""
+    before, found = sys.getswitchinterval(), []
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=lambda k=k: found.append(work(k))) for k in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    return found
+
+
+def test_threads_never_draw_the_same_numbers():
+    f = tj.script(lambda x: x + tj.rand(4))
+    f(tj.zeros(4))
+    draws = _often_switching(4, lambda k: [tuple(f(tj.zeros(4)).tolist()) for _ in range(60)])
+    assert len({x for some in draws for x in some}) == 240
+
+
+def test_threads_with_many_shapes_share_the_bindings():
+    f = tj.script(lambda x: x.sum() + 1)
+    sizes = [range(1 + 140 * k, 140 + 140 * k) for k in range(3)]
+    found = _often_switching(3, lambda k: [float(f(tj.ones(n))) - n for n in sizes[k]])
+    assert sorted(map(len, found)) == [139] * 3 and {x for some in found for x in some} == {1.0}

@@ -74,8 +74,8 @@ def adapted(recorder: Any, function: Any) -> Any:
         return with_plain_numbers(function)  # numbers are keys of what it keeps
     if type(function) is BuiltinFunctionType and function in OF_FLOATS:
         return _on_numbers(function)
-    of_list = isinstance(function, MethodDescriptorType) and function.__objclass__ is list
-    if of_list or type(function) is BuiltinFunctionType and not is_pure(function):
+    owner = function.__objclass__ if isinstance(function, MethodDescriptorType) else None
+    if owner in (list, int) or type(function) is BuiltinFunctionType and not is_pure(function):
         function = with_plain_numbers(function)
     return _finding(recorder, function)
 
@@ -128,11 +128,13 @@ PASSED_ON.update(c for c in _on_numbers.__code__.co_consts if isinstance(c, Code
 
 def with_plain_numbers(function: Any) -> Any:
     """For code nobody can see into, which may look at types: plain ints and floats."""
+    home = str(getattr(function, "__module__", None) or "").partition(".")[0]
+    sizes = home in _WANT_INTS or getattr(function, "__objclass__", None) is int
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        keywords = {k: plain_numbers(x) for k, x in kwargs.items()}
-        return function(*[plain_numbers(x) for x in args], **keywords)
+        keywords = {k: plain_numbers(x, sizes) for k, x in kwargs.items()}
+        return function(*[plain_numbers(x, sizes) for x in args], **keywords)
 
     return call
 
@@ -140,17 +142,22 @@ def with_plain_numbers(function: Any) -> Any:
 PASSED_ON.update(c for c in with_plain_numbers.__code__.co_consts if isinstance(c, CodeType))
 
 
-def plain_numbers(x: Any) -> Any:
-    """`x`, or where it has runtime numbers in it, a copy without."""
-    if isinstance(x, RuntimeNumber):
+# Modules whose C code takes nothing for an int but an int; all else asks a size for `__index__`.
+_WANT_INTS = frozenset({"array", "ctypes", "decimal", "fractions", "json", "marshal", "pickle",
+                        "plistlib", "random", "sqlite3", "statistics", "struct"})
+
+
+def plain_numbers(x: Any, sizes: bool = False) -> Any:
+    """`x`, or where it has runtime numbers in it, a copy without; `sizes`: these count as well."""
+    if isinstance(x, RuntimeNumber) or sizes and type(x) is Size:
         return x.concrete()
     if isinstance(x, FollowedList):
         settle(x)
     if type(x) in (list, tuple):
-        parts = [plain_numbers(y) for y in x]
+        parts = [plain_numbers(y, sizes) for y in x]
         return type(x)(parts) if any(a is not b for a, b in zip(parts, x)) else x
     if type(x) is dict:
-        made = {k: plain_numbers(v) for k, v in x.items()}
+        made = {k: plain_numbers(v, sizes) for k, v in x.items()}
         return made if any(made[k] is not v for k, v in x.items()) else x
     return x
 

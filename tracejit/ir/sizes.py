@@ -297,23 +297,24 @@ class Size:
     def __floordiv__(self, other: SizeLike) -> SizeLike:
         if type(other) is not Size and not _is_int(other):
             return self.concrete() // other if _is_number(other) else NotImplemented
-        other = _local(other, self.scope)
+        other = _divisor(other, self.scope)
         exact = exact_division(self, other)
         return exact if exact is not None else _atom("floordiv", self, other, self.scope)
 
     def __rfloordiv__(self, other: int) -> SizeLike:
-        return _atom("floordiv", _local(other, self.scope), self, self.scope) if other else 0
+        return _atom("floordiv", _local(other, self.scope), _divisor(self, self.scope), self.scope)
 
     def __mod__(self, other: SizeLike) -> SizeLike:
         if type(other) is not Size and not _is_int(other):
             return self.concrete() % other if _is_number(other) else NotImplemented
-        other = _local(other, self.scope)
+        other = _divisor(other, self.scope, "integer modulo")
         if exact_division(self, other) is not None:
             return 0
         return _atom("mod", self, other, self.scope)
 
     def __rmod__(self, other: int) -> SizeLike:
-        return _atom("mod", _local(other, self.scope), self, self.scope)
+        divisor = _divisor(self, self.scope, "integer modulo")
+        return _atom("mod", _local(other, self.scope), divisor, self.scope)
 
     def __divmod__(self, other: SizeLike) -> Any:
         return (self // other, self % other) if _is_number(other) else NotImplemented
@@ -344,10 +345,11 @@ class Size:
     def __eq__(self, other: Any) -> bool:
         if type(other) is Size or _is_int(other):
             return self.scope.decide("==", self, _local(other, self.scope))
-        return self.concrete() == other if isinstance(other, float) else False
+        return self.concrete() == other if _is_number(other) else NotImplemented
 
     def __ne__(self, other: Any) -> bool:
-        return not self == other
+        same = self.__eq__(other)
+        return same if same is NotImplemented else not same
 
     def __lt__(self, other: Any) -> bool:
         return self._compare("<", other)
@@ -392,6 +394,20 @@ def _local(size: SizeLike, scope: Scope) -> SizeLike:
     if hasattr(type(size), "as_size"):
         size = size.as_size()
     return size.concrete() if type(size) is Size and size.scope is not scope else size
+
+
+def _is_positive(size: SizeLike) -> bool:
+    """Whether a size is a product of max(size, 1): what ops divide by themselves."""
+    atoms = [a for monomial in size.terms for a in monomial] if type(size) is Size else []
+    return len(_terms(size)) == 1 and all(a[0] == "max" and 1 in a[1:] for a in atoms)
+
+
+def _divisor(size: SizeLike, scope: Scope, what: str = "integer division or modulo") -> SizeLike:
+    """A size to divide by, asked not to be 0."""
+    size = _local(size, scope)
+    if not _is_positive(size) and not size:
+        raise ZeroDivisionError(f"{what} by zero")
+    return size
 
 
 def _terms(size: SizeLike) -> dict[tuple[Atom, ...], int]:

@@ -92,6 +92,12 @@ class Generator:
             self.array[1] += draws
         return now
 
+    def give_back(self, state: np.ndarray, draws: int) -> None:
+        """Undo `take(draws)`, which gave `state`, unless others drew since."""
+        with self._lock:
+            if (self.array == (state[0], state[1] + draws)).all():
+                self.array[:] = state
+
     def get_state(self) -> Any:
         """The state: the 16 bytes of seed and offset, a uint8 tensor."""
         return apply(_state, (), dict(zip(("seed", "drawn"), self._words())))

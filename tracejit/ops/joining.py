@@ -195,7 +195,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     k = normalize_dim(dim, len(input.shape))
     size = input.shape[k]
-    if same_structure(size % chunks, 0):
+    if same_structure(size % chunks, 0) or equal(size, 0):
         return _sections(input, k, [size // chunks] * chunks)
     return _in_pieces(input, k, (size + (chunks - 1)) // chunks)
 

@@ -71,7 +71,10 @@ def evaluate_constants(graph: Graph, node: Node) -> Value | None:
 
 
 def constants_to_numbers(graph: Graph, node: Node) -> Value | None:
-    """`x * full(2.0)` is `x * 2.0`, wherever the other operands give the same type."""
+    """`x * full(2.0)` is `x * 2.0`, wherever the other operands give the same type. Not so powers:
+    of -inf to a number 0.5, which array libraries take for a square root, it is NaN."""
+    if node.op.name == "pow":
+        return None
     operands, out = list(node.inputs), node.outputs[0].type
     changed = False
     for k, x in enumerate(node.inputs):
@@ -91,6 +94,8 @@ def _fits(node: Node, operands: list[Any], out: TensorType) -> bool:
 
 
 def view_of_constant(graph: Graph, node: Node) -> Value | None:
-    """A view of a constant is a constant of another shape."""
-    number = constant(node.inputs[0])
-    return None if number is None else _full(graph, node.outputs[0].type, number)
+    """A view of a constant is a constant of another shape; not one that shows other numbers, as
+    those of complex ones' parts do."""
+    source, seen = node.inputs[0], node.outputs[0].type
+    number = constant(source) if source.dtype is seen.dtype else None
+    return None if number is None else _full(graph, seen, number)

@@ -158,19 +158,17 @@ class Entry:
             plan = self.plans[bound] if bound in self.plans else self._plan(inputs, bound)
             if plan is not None:
                 return self._launch(plan, inputs, arguments, bound)
-        values = self.concrete(inputs) if self.draws else inputs
+        values = inputs
         numbers = () if self.numbers is None else self.numbers(arguments)
         writes = iter(self.written)  # what is left of them, at any moment
         roots = replay = None
         done = 0  # effects
         try:
+            if self.draws:
+                values = self._drawn(inputs, bound)
             roots = self.segment.run(values, bound, snapshot)
             for number, count in writes:
                 inputs[number]._storage.version += count
-            for number, draws in self.draws:
-                inputs[number].take(
-                    draws if type(draws) is int else evaluate(draws, bound.sizes)
-                )
             before = self._before(inputs, arguments)
             replay = Replay(arguments, [], bound.sizes, numbers, before)
             self._fill(replay, values, roots, bound)
@@ -187,6 +185,7 @@ class Entry:
                 if roots is None:
                     after = outputs_after(error)
                     if after is None:
+                        self._not_drawn(inputs, values, bound)
                         if isinstance(error, Exception):
                             raise ReplayFailed from error
                         raise
@@ -290,11 +289,6 @@ class Entry:
         """
         for number, count in writes:
             inputs[number]._storage.version += count
-        for number, draws in self.draws:
-            if (inputs[number].array == values[number]).all():
-                inputs[number].take(
-                    draws if type(draws) is int else evaluate(draws, bound.sizes)
-                )
         if not done:
             self._fill(replay, values, roots, bound)
             for number, k in self.grads:
@@ -312,6 +306,18 @@ class Entry:
         for number, _ in self.draws:
             values[number] = values[number].array.copy()
         return values
+
+    def _drawn(self, inputs: Sequence[Any], bound: Bound) -> Sequence[Any]:
+        """The same; generators go on at once, so that no other thread draws the same numbers."""
+        values = list(inputs)
+        for number, draws in self.draws:
+            values[number] = inputs[number].take(evaluate(draws, bound.sizes))
+        return values
+
+    def _not_drawn(self, inputs: Sequence[Any], values: Sequence[Any], bound: Bound) -> None:
+        """Nothing was made of what was drawn."""
+        for number, draws in self.draws if values is not inputs else ():
+            inputs[number].give_back(values[number], evaluate(draws, bound.sizes))
 
     def miss(self, arguments: tuple) -> Miss:
         """Why this entry does not serve a call."""

@@ -7,6 +7,7 @@ graph writes. Called by the jit for recorded segments, replayed entries and back
 
 from __future__ import annotations
 
+import threading
 import time
 from array import array
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,8 @@ from tracejit.ops.stacks import may_hold_handles, stack_run
 from tracejit.passes.pipeline import run as run_passes
 from tracejit.passes.pipeline import stages
 from tracejit.runtime.launch import plan_of
+
+_keeping = threading.Lock()
 
 
 class Segment:
@@ -118,9 +121,10 @@ class Segment:
         return bound
 
     def _keep(self, key: tuple, bound: Any) -> Any:
-        self.bindings[key] = bound
-        if len(self.bindings) > flags.max_bindings:
-            del self.bindings[next(iter(self.bindings))]
+        with _keeping:
+            self.bindings[key] = bound
+            if len(self.bindings) > flags.max_bindings:
+                del self.bindings[next(iter(self.bindings))]
         return bound
 
     def failing_guard(self, inputs: Sequence[Any]) -> Any:
