@@ -404,4 +404,19 @@ def large_ints_in_a_loop(jit):
     return [*_over_rows(product, total, stored), *(ranges(_rows(2), k) for k in starts)]
 
 
+def index_where_a_loop_was_left_within_a_branch(jit):
+    @jit
+    def f(x):
+        for i, r in enumerate(x):  # noqa: B007
+            if r > 1.5:
+                break
+        else:
+            i = -1
+        return x * i if x.sum() > 0 else x - i / 2, i
+
+    values = ([1.0, 2.0], [-3.0, 1.0], [1.0, 1.0])
+    dtypes = (tj.float32, tj.float64, tj.int64)
+    return [tried(f, tj.tensor(v).to(dtype)) for dtype in dtypes for v in values]
+
+
 PROGRAMS = programs_in(globals())

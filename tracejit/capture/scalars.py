@@ -143,6 +143,8 @@ class RuntimeNumber:
                 operands = (first.as_float(), *operands[1:])
                 if target is float64:
                     return operands[0]
+                if type(operands[0]) is float:  # its value was known by now
+                    return coerce(operands[0], target)
         return Tensor.dispatch(op, operands, attributes)
 
     # -- asked for its value ---------------------------------------------------------------------
