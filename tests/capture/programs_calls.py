@@ -8,6 +8,7 @@ import functools
 import math
 import operator
 import os
+import warnings
 
 import tracejit as tj
 from tests.capture.program_inputs import tried
@@ -348,6 +349,38 @@ def args_and_kwargs(jit):
     ]:
         y, ar, k = f(*args, **kw)
         out += [y, ar, k, [x is z for x, z in zip(ar, args)], list(k)]
+    return out
+
+
+def warns_of_its_caller(x):
+    warnings.warn("deprecated", DeprecationWarning, stacklevel=2)
+    return x * 2
+
+
+def warnings_shown(jit):
+    @jit
+    def f(x, k):
+        try:
+            warnings.warn("told")
+        except UserWarning:
+            x = x * 100
+        return warns_of_its_caller(x) * k
+
+    @jit
+    def g(x):
+        if x.sum() > 0:
+            warnings.warn(f"{x.sum().item():.1f} is positive")
+        return x + 1
+
+    out = []
+    for action in ("ignore", "always", "default", "error", "always"):
+        for k in (1.0, 2.0, -2.0):
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("ignore" if action == "ignore" else "always")
+                warnings.simplefilter(action, UserWarning)
+                out += [f(tj.ones(2), k)]
+                out += [g(tj.ones(2) * k)] if action != "error" else []
+            out += [[(str(w.message), w.category.__name__, w.lineno) for w in told]]
     return out
 
 

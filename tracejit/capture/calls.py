@@ -8,6 +8,7 @@ effects cannot be seen is refused before it runs. Called by `control.py`, and by
 from __future__ import annotations
 
 import functools
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import (
@@ -23,6 +24,7 @@ from typing import Any
 
 from tracejit.capture.behaviour import function_of
 from tracejit.capture.breaks import Refused
+from tracejit.capture.deferred_warnings import deferred_warn
 from tracejit.capture.host_effects import replacement
 from tracejit.capture.location import is_own
 from tracejit.capture.rolled import FollowedList, length, settle
@@ -66,6 +68,8 @@ def adapted(recorder: Any, function: Any) -> Any:
         return deferred
     if function is id or function is hash:
         return _with_known_tensors(recorder, recorder.root.identities.numbering(function))
+    if function is warnings.warn:
+        return deferred_warn
     if type(function) is FunctionType:
         return _adapted_function(recorder, function)
     if type(function) is MethodType and type(function.__func__) is FunctionType:

@@ -95,6 +95,9 @@ class Guards:
         self.described: list[tuple[Place | Asked | None, str]] = []
         self._flags()
         self._registered(state.registered)
+        for ask, what in state.asked:
+            answer = f"{self._constant(ask)}({self._constant(what)}) != {ask(what)}"
+            self._fail(answer, None, f"{ask.__name__}({what})")
         self.tensor_places = {id(p.value): p for p in reversed(state.places) if p.kind == "tensor"}
         for place in (*state.places, *reached):
             self._place(place)

@@ -160,7 +160,7 @@ def deferring() -> Any:
     return recorder if recorder is not None and not mapped and recorder.defers() else None
 
 
-def _instead(what: str) -> None:
+def instead(what: str) -> None:
     """Something visible is about to be done natively: what waits comes first."""
     recorder: Any = active.recorder
     if recorder is None:
@@ -185,7 +185,7 @@ def deferred_print(*args: Any, **keywords: Any) -> None:
             return recorder.output.append(_printing(recorder, args, keywords))
     except NotDeferrable:
         pass
-    _instead("print")
+    instead("print")
     print(*args, **keywords)
     return None
 
@@ -389,7 +389,7 @@ def _log(
         return
     except NotDeferrable:
         pass
-    _instead("a logger")
+    instead("a logger")
     native()
 
 
@@ -423,7 +423,7 @@ def _progress_method(bar: Any, name: str) -> Callable[..., None]:
             return
         except NotDeferrable:
             pass
-        _instead(f"a progress bar's {name}")
+        instead(f"a progress bar's {name}")
         getattr(bar, name)(*args, **keywords)
 
     return deferred

@@ -77,6 +77,7 @@ class State:
         self.everything = False
         self.computed = False  # attributes are asked for by names that code computes
         self.subjects: set[str] = set()  # of what is found under these names
+        self.asked: set[tuple[Callable, Any]] = set()  # of the process: it must answer the same
         self.registered: set[tuple[type, type]] = set()  # asked: is a class one of an abstract one
         self.uncertain: set[str] = set()  # names that code expects to be missing at times
         self.doubtful = False  # any name may be: code handles that it is missing

@@ -107,7 +107,6 @@ _PURE_MODULES = {
     "cmath",
     "_weakref",
     "_typing",
-    "_warnings",
 }
 _COMPARES = {"IS_OP", "CONTAINS_OP"}
 _HASHES = {"BUILD_SET", "SET_ADD", "BUILD_MAP", "MAP_ADD"}

@@ -99,6 +99,7 @@ class CapturedCall:
         self.state = State(self._unmodelled)
         self.places = self.state.places if watch else places  # a call before this one found them
         self.recorder.refresh = self.state.refresh
+        self.state.asked = self.recorder.asked
         self.reads_source = adapt is not None  # what is called gets plain numbers where it must
         if adapt is not None:
             self.recorder.adapt = adapt
