@@ -48,6 +48,28 @@ def what_one_changes_is_read_of_another(jit):
     return out
 
 
+def variables_of_closures_that_become_one(jit):
+    def make():
+        n = 0
+
+        def count(x):
+            nonlocal n
+            n += 1
+            return x * n
+
+        return count, lambda: n
+
+    (first, of_first), (second, of_second) = make(), make()
+    f = jit(lambda x, a, b: a(x) + 10 * b(x))
+    g = jit(lambda x, a, read: a(x) + 10 * read())
+    out = []
+    for k, b in enumerate((second, second, second, first, first, second)):
+        out += [f(two(), first, b), of_first(), of_second()]
+        read = of_first if k in (3, 4) else of_second
+        out += [g(two(), first, read), of_first(), of_second()]
+    return out
+
+
 def containers_that_become_one(jit):
     @jit
     def grow(x, p, q):

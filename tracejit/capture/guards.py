@@ -236,6 +236,8 @@ class Guards:
         if place.how == "type":
             owner = parent if isinstance(place.parent.value, type) else f"type({parent})"  # type: ignore[union-attr]
             return f"{self._constant(class_attribute)}({owner}, {place.key!r})"
+        if place.how == "variable":
+            return f"{parent}.__closure__[{place.key}]"
         if place.how == "closure":
             return f"{self._constant(_contents_of)}({parent}.__closure__[{place.key}])"
         if place.how == "slot":

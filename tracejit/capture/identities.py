@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from types import CellType
 from typing import Any
 
 from tracejit.capture.place import Place, kind_of, weakly
@@ -52,11 +53,16 @@ class Identities:
         """Where objects are found whose numbers the call may have computed with."""
         return [p for p in state.objects() if self.any_number or id(p.value) in self.asked]
 
-    def known_keys(self, state: State) -> Iterator[tuple[Place, Place]]:
-        """Keys of dicts, and where else the same object is found."""
+    def same(self, state: State, changed: Sequence[Any]) -> Iterator[tuple[Place, Place]]:
+        """Keys of dicts, and where else the same object is found; places of one variable."""
         for place in self._keys(state):
             other = state.place_of(place.value)
             if other is not None:
+                yield place, other
+        first: dict[int, Place] = {}
+        for place in _cells(state, changed):
+            other = first.setdefault(id(place.value), place)
+            if other is not place:
                 yield place, other
 
     def _keys(self, state: State) -> Iterator[Place]:
@@ -73,6 +79,8 @@ class Identities:
     ) -> list[Place]:
         """Those of the places at which no two objects may be one: the code may compare them, or
         what an effect changes (`changed`; `graded`: its gradient) would be seen in the other."""
+        cells = {id(p.value): p for p in _cells(state, changed)}
+        places = [*places, *cells.values()]
         keys = [p for p in self._keys(state) if state.place_of(p.value) is None]
         if self.compared or keys or self.looked_up and any(p.how == "key" for p in state.places):
             return [*places, *{id(p.value): p for p in keys}.values()]
@@ -84,3 +92,24 @@ class Identities:
         ]
         number = Counter(type(p.value) for p in found)
         return [p for p in found if number[type(p.value)] > 1]
+
+
+def _cells(state: State, changed: Sequence[Any]) -> list[Place]:
+    """Where variables of closures are found that may be one with some that the call changed: of
+    the same name."""
+    if not any(type(x) is CellType for x in changed):
+        return []
+    found: dict[str, list[Place]] = {}
+    for place in state.places:
+        if place.how == "closure":
+            parent, key = place.parent, place.key
+            cell, how = parent.value.__closure__[key], "variable"  # type: ignore[union-attr]
+        elif place.how == "cell":
+            parent, key, cell, how = None, place.key, place.key, "constant"
+        else:
+            continue
+        variable = Place(parent, how, key, cell, f"the variable {place.text}")
+        variable.kind = "variable"
+        found.setdefault(variable.text, []).append(variable)
+    written = {id(x) for x in changed}
+    return [p for same in found.values() if any(id(p.value) in written for p in same) for p in same]

@@ -53,7 +53,7 @@ ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
 
 class Place:
     """Where an object is found: `how` from its parent (`attr`, `item`, `type`, `cell`, `global`,
-    `argument`, `key`, `hook`,
+    `argument`, `key`, `hook`, `variable`,
     `self`, `func`), and what was there."""
 
     __slots__ = (
@@ -100,6 +100,8 @@ class Place:
                 )
             if self.how == "cell":
                 return self.key.cell_contents
+            if self.how == "variable":
+                return parent.__closure__[self.key]
             if self.how == "closure":
                 return parent.__closure__[self.key].cell_contents
             if self.how == "hook":

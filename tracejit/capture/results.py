@@ -305,10 +305,12 @@ def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
         return lambda replay: container.__setitem__(key, recipe(replay))
     if place.how == "closure":
         owner = recipes.before(parent)
+        recipes.changed.append(parent.value.__closure__[key])
         return lambda replay: setattr(
             owner(replay).__closure__[key], "cell_contents", recipe(replay)
         )
     if place.how == "cell":
+        recipes.changed.append(key)
         return lambda replay: setattr(key, "cell_contents", recipe(replay))
     raise Unmodelled(f"{place.text} was changed")
 

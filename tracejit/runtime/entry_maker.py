@@ -88,7 +88,7 @@ class EntryMaker:
             [places[v] for v in inputs],
             self._checked(),
             self._is_runtime,
-            [*self._aliases(), *recorder.identities.known_keys(self.state)],
+            [*self._aliases(), *recorder.identities.same(self.state, recipes.changed)],
             recorder.numbers.guarded_questions(),
             self._number_place,
             self._distinct(recipes.changed, changed),
