@@ -10,19 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tracejit.autodiff.absent import is_affine
 from tracejit.autodiff.closed_code import ClosedWatch
 from tracejit.autodiff.partition import computed_again, residuals
-from tracejit.autodiff.reach import freeing, groups, kept, reaching, retaining
+from tracejit.autodiff.reach import Place, ends_at, kept, retaining
 from tracejit.autodiff.relaid import RelaidTape, relaid, runs_code
+from tracejit.autodiff.stages import Cutting, Stage
 from tracejit.capture.breaks import Refused
 from tracejit.capture.results import Unmodelled
-from tracejit.eager.backward import grad_between
+from tracejit.eager.backward import task_between
+from tracejit.eager.nodes import edge_of
 from tracejit.eager.tape import FREED
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.uncertain import sure
+from tracejit.eager.uncertain import Uncertain, sure
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Node, Value
 
@@ -32,12 +35,17 @@ class Joint:
     """A differentiated recording.
 
     outputs   results that require grad
-    inputs    tensors to which gradients flow
-    tangents  graph inputs standing for the gradients of `outputs`
-    grads     gradient values, None where an input is not reached
+    inputs    tensors to which gradients flow, in the order in which these come
+    tangents  graph inputs standing for the gradients of `outputs`, then for those of places where
+              the history is cut that are no result
+    grads     gradient values: of `inputs`, then of the `cuts`; None where nothing arrives
     saved     forward values the backward graph starts from
     written   graph inputs the call writes: what they were is gone after it
     backward  graph: saved + tangents -> the grads that are not None
+    stages    of the history, lowest first; their places and edges are `places` and `ends`
+    places    those of the tangents
+    ends      those of the grads
+    tops      places of results that no others were computed from
     """
 
     graph: Graph
@@ -48,13 +56,18 @@ class Joint:
     saved: list[Value]
     written: set[Value]
     backward: Graph
-    reached: list[frozenset[int]]  # for each input the outputs whose gradients reach it
-    groups: list[list[int]]  # outputs that share history: each group is freed by itself
-    freeing: list[list[frozenset[int]]]  # in each group, by output: whose backward frees its
+    stages: list[Stage]
+    places: list[Place]
+    ends: list[Place]
+    tops: list[Place]
     tape: RelaidTape | None  # for derivatives of the gradients
     forward: set[Node]
     again: set[Value]  # inputs of which `backward` computes what `forward` did
     final: bool  # the gradients have no derivatives that anybody knows
+
+
+class _Uncut(Exception):
+    """Gradients where the history would be cut do not make those of the whole."""
 
 
 def differentiate(
@@ -62,61 +75,117 @@ def differentiate(
 ) -> Joint | None:
     """The joint graph of a recording; None where its tape was already freed by a backward
     inside."""
-    graph = recorder.graph
-    forward = set(graph.nodes)
     if retaining(outputs, recorder.first_node):
         raise Unmodelled("retain_grad() of what the call made, for a later backward")
-    deferred = list(recorder.deferred)
-    tangents = [recorder.tangent(x) for x in outputs]
-    quiet = [(x, x._hooks) for x in inputs]
-    for x in inputs:
-        x._hooks = None  # hooks of inputs run when the gradient arrives there, on each replay
-    recorder.differentiating = True
+    if any(ends_at(edge_of(x)[0], recorder.first_node) for x in outputs):
+        raise Unmodelled("a result has history that was made outside the call")
+    deferred, forward = list(recorder.deferred), set(recorder.graph.nodes)
+    run = _Differentiation(recorder, outputs, inputs, forward, True)
     try:
-        # The tape is kept: where this fails, the caller's own backward must fail in its own way.
-        with ClosedWatch():
-            found = [sure(g) for g in grad_between(outputs, inputs, tangents)]
-    except (Exception, Refused) as error:
-        dropped = {recorder.traced(t).read() for t in tangents}
+        return run.joint()
+    except _Uncut:
+        run.forget(deferred)
+    return _Differentiation(recorder, outputs, inputs, forward, False).joint()
+
+
+class _Differentiation:
+    """One run of the engine over the tape of a recording."""
+
+    def __init__(self, recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
+                 forward: set[Node], cut: bool):
+        self.recorder, self.outputs, self.inputs = recorder, outputs, inputs
+        self.forward, self.cut = forward, cut
+        self.ends = [edge_of(x) for x in inputs]
+        results, ends = [edge_of(x) for x in outputs], set(self.ends)
+        self.cutting = Cutting(results, ends, recorder.first_node, cut)
+        self.cuts = list(self.cutting.cuts)
+        self.tangents: dict[Place, Tensor] = {}
+        self.arrived: dict[Place, Any] = {}
+
+    def joint(self) -> Joint | None:
+        """What the run gives; see `differentiate`."""
+        recorder = self.recorder
+        deferred = list(recorder.deferred)
+        quiet = [(x, x._hooks) for x in self.inputs]
+        for x in self.inputs:
+            x._hooks = None  # hooks of inputs run when the gradient arrives there, on each replay
+        recorder.differentiating = True
+        try:
+            # The tape is kept: where this fails, the caller's own backward must fail in its own
+            # way.
+            with ClosedWatch():
+                task = self._run()
+        except (Exception, Refused) as error:
+            if isinstance(error, _Uncut):
+                raise
+            self.forget(deferred)
+            if str(error) == FREED:
+                return None
+            fails = f"would fail: {type(error).__name__}: "
+            why = f"its backward {'' if isinstance(error, Refused) else fails}{error}"
+            raise Unmodelled(why) from error
+        finally:
+            recorder.differentiating = False
+            for x, hooks in quiet:
+                x._hooks = hooks
+        return self._joint(task)
+
+    def forget(self, deferred: list[Any]) -> None:
+        """Leave the recording as it was when these tensors were deferred."""
+        graph = self.recorder.graph
+        dropped = {self.recorder.traced(t).read() for t in self.tangents.values()}
         graph.inputs = [v for v in graph.inputs if v not in dropped]
-        recorder.deferred[:] = deferred  # what hooks of modules keep of it cannot be computed
-        if str(error) == FREED:
-            return None
-        fails = f"would fail: {type(error).__name__}: "
-        why = f"its backward {'' if isinstance(error, Refused) else fails}{error}"
-        raise Unmodelled(why) from error
-    finally:
-        recorder.differentiating = False
-        for x, hooks in quiet:
-            x._hooks = hooks
-    tangent_values = [recorder.traced(t).read() for t in tangents]
-    values = [None if g is None else recorder.traced(g).read() for g in found]
-    real = [v for v in values if v is not None]
-    saved = residuals(graph, tangent_values, real, _readable(recorder, outputs))
-    together = groups(outputs, recorder.first_node)
-    written = {memory.input for memory in recorder.written()}
-    given = [*saved, *tangent_values]
-    backward = extract(graph, f"{graph.name}_backward", given, real, copied=written)
-    tape = relaid(recorder, outputs, inputs)
-    if tape is not None and tape.choosy:
-        tape.affine = is_affine(backward, backward.inputs[len(saved):])
-    return Joint(
-        graph,
-        list(outputs),
-        list(inputs),
-        tangent_values,
-        values,
-        saved,
-        written,
-        backward,
-        reaching(outputs, inputs),
-        together,
-        [freeing([outputs[k] for k in group], recorder.first_node) for group in together],
-        tape,
-        forward,
-        computed_again(given, real, forward),
-        tape is None and (recorder.runs_code or runs_code(outputs, recorder.first_node)),
-    )
+        self.recorder.deferred[:] = deferred  # what hooks of modules keep cannot be computed
+
+    def _run(self) -> Any:
+        cuts = self.cutting.cuts
+        for x in self.outputs:
+            if edge_of(x) not in self.tangents:
+                self.tangents[edge_of(x)] = self.recorder.tangent(x)
+        tops = {edge_of(x): x for x in self.outputs if edge_of(x) not in cuts}
+        return task_between(
+            list(tops.values()), self.ends, [self.tangents[place] for place in tops],
+            {place: partial(self._arrive, place) for place in self.cuts},
+        )
+
+    def _arrive(self, place: Place, grad: Any) -> Any:
+        """What goes on where the history is cut: a gradient that a backward is given there."""
+        if type(grad) is Uncertain:
+            raise _Uncut
+        self.arrived[place] = grad
+        if place not in self.tangents and grad is not None:
+            self.tangents[place] = self.recorder.tangent(grad)
+        return self.tangents.get(place)
+
+    def _joint(self, task: Any) -> Joint:
+        recorder, graph = self.recorder, self.recorder.graph
+        when = {place: k for k, place in enumerate(task.order)}
+        inputs = sorted(self.inputs, key=lambda x: when.get(edge_of(x), len(when)))
+        found = [sure(task.targets[edge_of(x)]) for x in inputs]
+        found += [self.arrived.get(place) for place in self.cuts]
+        tangents = [recorder.traced(t).read() for t in self.tangents.values()]
+        values = [None if g is None else recorder.traced(g).read() for g in found]
+        real = [v for v in values if v is not None]
+        saved = residuals(graph, tangents, real, _readable(recorder, self.outputs))
+        written = {memory.input for memory in recorder.written()}
+        name = f"{graph.name}_backward"
+        given = [*saved, *tangents]
+        backward = extract(graph, name, given, real, copied=written)
+        ends = [*(edge_of(x) for x in inputs), *self.cuts]
+        stages = self.cutting.stages({place: k for k, place in enumerate(ends)})
+        places = list(self.tangents)
+        tops = [place for place in places if self.cut and place not in self.cutting.cuts]
+        tape = relaid(recorder, places, [*ends, *tops])
+        if tape is None or tape.choosy:
+            affine = is_affine(backward, backward.inputs[len(saved):])
+            if tape is not None:
+                tape.affine = affine
+            elif affine and len(stages) > 1:
+                raise _Uncut
+        coded = recorder.runs_code or runs_code(self.outputs, recorder.first_node)
+        return Joint(graph, list(self.outputs), inputs, tangents, values, saved, written, backward,
+                     stages, places, ends, tops, tape, self.forward,
+                     computed_again(given, real, self.forward), tape is None and coded)
 
 
 def _readable(recorder: Any, outputs: Sequence[Tensor]) -> set[Value]:

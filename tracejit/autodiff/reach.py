@@ -1,9 +1,10 @@
 """What the tape connects: which results a gradient arrives from, and where it ends.
 
 In: tensors with history. Out: for inputs the outputs that lead to them, the leaves behind tensors,
-outputs grouped by the history they share. A node that stands for a loop, a branch or a compiled
-call says which of its results reach which of its inputs (`reached`). Called by `differentiate.py`,
-`regions.py` and `loops.py`: what no gradient reaches has none, which is not the same as zeros.
+what a backward frees and what nodes keep. A node that stands for a loop, a branch or a compiled
+call says which of its results reach which of its inputs (`reached`). Called by `stages.py`,
+`differentiate.py`, `regions.py` and `loops.py`: what no gradient reaches has none, which is not the
+same as zeros.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from tracejit.autodiff.kept_outside import KeptOutside
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.region import RegionRecorder, Start
+from tracejit.eager.function import FunctionNode
 from tracejit.eager.history import CopySlices, Overwrite
 from tracejit.eager.nodes import AccumulateGrad, Node, edge_of
 from tracejit.eager.saved import Saved, SavedOutput
@@ -43,7 +45,7 @@ def leaves(tensors: Sequence[Tensor], first_node: int, starts: bool = False) -> 
     """Where gradients of these tensors end: leaves, and history older than the call; `starts`:
     also what iterations of loops that are being recorded start from."""
     return {node for node, _ in places_behind(tensors)
-            if _ends(node, first_node) or starts and type(node) is Start}
+            if ends_at(node, first_node) or starts and type(node) is Start}
 
 
 def retaining(outputs: Sequence[Tensor], first_node: int) -> bool:
@@ -52,46 +54,37 @@ def retaining(outputs: Sequence[Tensor], first_node: int) -> bool:
     return any(tensor() is not None for found in extras for tensor in found.retained.values())
 
 
-def groups(outputs: Sequence[Tensor], first_node: int) -> list[list[int]]:
-    """Numbers of outputs, together where their histories share a node of the call's own."""
-    found: list[tuple[set[Node], list[int]]] = []
-    for number, output in enumerate(outputs):
-        nodes = _own([output], first_node)
-        numbers = [number]
-        for other in [f for f in found if f[0] & nodes]:
-            found.remove(other)
-            nodes |= other[0]
-            numbers = other[1] + numbers
-        found.append((nodes, numbers))
-    return sorted(sorted(numbers) for _, numbers in found)
-
-
 def freeing(outputs: Sequence[Tensor], first_node: int) -> list[frozenset[int]]:
     """For each output those after whose backward it has none: both lead through a node of the
     call's own that is freed by it."""
-    freed = [{part for node, number in places_behind([x]) if not _ends(node, first_node)
-              for part in _freed(node, number)} for x in outputs]
+    freed = [{part for node, number in places_behind([x]) if not ends_at(node, first_node)
+              for part in freed_with(node, number)} for x in outputs]
     return [frozenset(k for k, other in enumerate(freed) if other & own) for own in freed]
 
 
 def is_freed(output: Tensor, first_node: int) -> bool:
     """Whether a backward inside the call freed history of its own that `output` leads through."""
     return any(_is_over(node, number) for node, number in places_behind([output])
-               if not _ends(node, first_node))
+               if not ends_at(node, first_node))
 
 
 def _is_over(node: Node, number: int) -> bool:
     if isinstance(node, CustomNode):
         freeing = frozenset() if node.freeing is None else node.freeing[number]
         return node.backward is None or not freeing.isdisjoint(node.over)
+    if isinstance(node, FunctionNode):
+        return node._freed
     return isinstance(node, OpNode) and node.keeps and node.operands is None
 
 
-def _freed(node: Node, number: int) -> Iterator[Any]:
+def freed_with(node: Node, number: int) -> Iterator[Any]:
     """What of a node a backward through its result `number` frees."""
     if isinstance(node, CustomNode) and node.freeing is not None:
         yield from ((node, k) for k in node.freeing[number])
-    elif node.keeps if isinstance(node, OpNode) else not isinstance(node, _BARE):
+    elif isinstance(node, OpNode):
+        if node.keeps:
+            yield node
+    elif not isinstance(node, _BARE) and (not isinstance(node, FunctionNode) or node._kept):
         yield node
 
 
@@ -114,10 +107,9 @@ def kept(outputs: Sequence[Tensor], results: bool = False, first_node: int = 0) 
                 stack.append(x)
 
 
-def records(outputs: Sequence[Tensor], first_node: int) -> Iterator[Saved | SavedOutput]:
-    """What nodes of the call's own have noted of tensors that must not change before a
-    backward."""
-    stack: list[Any] = list(_own(outputs, first_node))
+def records(node: Node) -> Iterator[Saved | SavedOutput]:
+    """What a node has noted of tensors that must not change before a backward."""
+    stack: list[Any] = [node]
     while stack:
         for x in gc.get_referents(stack.pop()):
             if type(x) is KeptOutside:
@@ -142,17 +134,23 @@ def memory_kept(region: RegionRecorder, outputs: Sequence[Tensor]) -> dict[Memor
 
 def _own(outputs: Sequence[Tensor], first_node: int) -> set[Node]:
     """The nodes behind outputs that the call made."""
-    return {node for node, _ in places_behind(outputs) if not _ends(node, first_node)}
+    return {node for node, _ in places_behind(outputs) if not ends_at(node, first_node)}
 
 
-def _ends(node: Node, first_node: int) -> bool:
+def ends_at(node: Node, first_node: int) -> bool:
+    """Whether a node is none of the call's own."""
     return type(node) is AccumulateGrad or node.sequence < first_node
 
 
 def places_behind(tensors: Sequence[Tensor], stops: Collection[Place] = ()) -> Iterator[Place]:
     """The places behind tensors, each once; what lies behind `stops` is not looked at."""
+    return places_from([edge_of(x) for x in tensors if x._requires_grad], stops)
+
+
+def places_from(places: Sequence[Place], stops: Collection[Place] = ()) -> Iterator[Place]:
+    """The same from these places on."""
     seen: set[Place] = set()
-    stack = [edge_of(x) for x in tensors if x._requires_grad]
+    stack = list(places)
     while stack:
         place = stack.pop()
         if place in seen:
@@ -160,11 +158,11 @@ def places_behind(tensors: Sequence[Tensor], stops: Collection[Place] = ()) -> I
         seen.add(place)
         yield place
         if place not in stops:
-            stack += [edge for k, edge in enumerate(place[0].edges)
-                      if edge is not None and _connects(place, k)]
+            stack += connected(place)
 
 
-def _connects(place: Place, k: int) -> bool:
-    """Whether a gradient of this result of a node goes on along its edge number k."""
+def connected(place: Place) -> list[Place]:
+    """Where a gradient of this result of a node goes on to."""
     reached: Any = getattr(getattr(place[0], "backward", None), "reached", None)
-    return reached is None or place[1] in reached[k]
+    return [edge for k, edge in enumerate(place[0].edges)
+            if edge is not None and (reached is None or place[1] in reached[k])]

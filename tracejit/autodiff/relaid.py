@@ -15,7 +15,7 @@ import numpy as np
 
 from tracejit.autodiff.partition import computed_again
 from tracejit.autodiff.pull_back import ControlBackward
-from tracejit.autodiff.reach import places_behind
+from tracejit.autodiff.reach import Place, connected, places_behind, places_from
 from tracejit.autodiff.run_again import Gate, RunAgain, at
 from tracejit.capture.breaks import CaptureError, Refused
 from tracejit.capture.scalars import RuntimeNumber
@@ -56,11 +56,11 @@ class RelaidTape:
     inputs   of it, those that nodes keep as the very tensor
     tensors  what makes each tensor that nodes keep
     nodes    what makes each node, and `order`: their numbers, operands first
-    outputs  (node, output) of each result
+    outputs  (node, output) of each place where gradients arrive
     choosy   for each node of several outputs that runs code of the user's the results that lead
              to each of these; the code was recorded with gradients from all
     affine   whether code of the user's adds what depends on no gradient
-    gates    for each input that gets a gradient the number of its gate
+    gates    for each place where gradients end the number of its gate
     graph    from the call's inputs and, of what it saved, `made` to `values`
     """
 
@@ -97,18 +97,17 @@ class RelaidTape:
                    for ways in self.choosy)
 
     def lay(self, tangents: Mapping[int, Tensor], inputs: Sequence[Any], before: Sequence[Any],
-            saved: Sequence[Any], wrt: Sequence[Any], behind: Sequence[Edge],
-            sizes: Mapping[str, int]) -> tuple[list[Tensor], list[Tensor]]:
-        """What is at the places of the results that `tangents` are of, and, for each of `wrt`, at
-        its gate.
+            saved: Sequence[Any], behind: Sequence[Edge], sizes: Mapping[str, int]
+            ) -> tuple[list[Tensor], list[Place]]:
+        """What is at the places that `tangents` are of, and the gates.
 
         inputs  of the call, as they are now and as they were `before` it
-        behind  for each of `wrt` where its gradient went at the time of the call
+        behind  for each gate where its gradient went at the time of the call
         """
         assert self.graph is not None
         found = _values(self.graph, [*before, *(saved[k] for k in self.made)], sizes)
         laid = _Laid(self.tensors, [inputs[k] for k in self.numbers], found, sizes)
-        gates = {k: Gate((behind[k],)) for k in dict.fromkeys(self.gates)}
+        gates = laid.gates = {k: Gate((behind[k],)) for k in dict.fromkeys(self.gates)}
         laid.nodes = [recipe.kind.__new__(recipe.kind) for recipe in self.nodes]
         for k in self.order:
             edges = [None if e is None else (gates[-1 - e[0]], 0) if e[0] < 0
@@ -121,7 +120,7 @@ class RelaidTape:
         places = [self.outputs[k] for k in tangents]
         results = [at(like, laid.nodes[node], number)
                    for like, (node, number) in zip(tangents.values(), places)]
-        return results, [at(wrt[k], gates[k], 0) for k in self.gates]
+        return results, [(gates[k], 0) for k in self.gates]
 
 
 class _Laid:
@@ -131,6 +130,7 @@ class _Laid:
                  sizes: Mapping[str, int]):
         self.recipes, self.inputs, self.values, self.sizes = recipes, inputs, values, sizes
         self.nodes: list[Any] = []
+        self.gates: dict[int, Gate] = {}
         self.made: dict[int, Any] = {}
 
     def tensor(self, number: int) -> Any:
@@ -158,10 +158,11 @@ def _values(graph: Graph, given: Sequence[Any], sizes: Mapping[str, int]) -> lis
     return made
 
 
-def relaid(recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> RelaidTape | None:
-    """What makes the tape from `outputs` to `inputs` again; None where nothing can."""
+def relaid(recorder: Any, places: Sequence[Place], ends: Sequence[Place]) -> RelaidTape | None:
+    """What makes the tape from `places` to `ends` again, which may be places as well; None where
+    nothing can."""
     try:
-        return _Reader(recorder, inputs).tape(outputs)
+        return _Reader(recorder, ends).tape(places)
     except (NotRelaid, Refused, CaptureError):
         return None
 
@@ -169,7 +170,7 @@ def relaid(recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -
 class _Reader:
     """Looks at the nodes of a recording's own."""
 
-    def __init__(self, recorder: Any, inputs: Sequence[Tensor]):
+    def __init__(self, recorder: Any, ends: Sequence[Place]):
         self.recorder = recorder
         self.values: list[Value] = []
         self.inputs: list[Value] = []
@@ -179,31 +180,26 @@ class _Reader:
         self.held: dict[int, tuple[Any, int]] = {}  # tensors, by id
         self.found: dict[Node, int] = {}
         self.left: list[Node] = []
-        self.gates: dict[tuple[Node, int], int] = {}
-        for k, x in enumerate(inputs):
-            self.gates.setdefault(edge_of(x), k)
-        self.ends = [self.gates[edge_of(x)] for x in inputs]
+        self.gates: dict[Place, int] = {}
+        for k, end in enumerate(ends):
+            self.gates.setdefault(end, k)
+        self.ends = [self.gates[end] for end in ends]
 
-    def tape(self, outputs: Sequence[Tensor]) -> RelaidTape:
-        places = []
-        for x in outputs:
-            place = self.place(edge_of(x))
-            if place is None or place[0] < 0:
-                raise NotRelaid
-            places.append(place)
+    def tape(self, starts: Sequence[Place]) -> RelaidTape:
+        places = [(self.node(node), number) for node, number in starts]
         made: dict[int, NodeRecipe] = {}
         while self.left:
             node = self.left.pop()
             made[self.found[node]] = NodeRecipe(type(node), [self.place(e) for e in node.edges],
                                                 node.extras, self.fields(node))
         self.nodes = [made[k] for k in range(len(made))]
-        return RelaidTape(self, places, self.choosy(outputs))
+        return RelaidTape(self, places, self.choosy(starts))
 
-    def choosy(self, outputs: Sequence[Tensor]) -> list[list[frozenset[int]]]:
-        """For each place of nodes that run code of the user's: the outputs that lead there."""
+    def choosy(self, starts: Sequence[Place]) -> list[list[frozenset[int]]]:
+        """For each place of nodes that run code of the user's: the starts that lead there."""
         found: dict[Node, dict[int, set[int]]] = {}
-        for k, x in enumerate(outputs):
-            for node, number in places_behind([x], self.gates):
+        for k, start in enumerate(starts):
+            for node, number in [start, *places_from(connected(start), self.gates)]:
                 if node in self.found and _runs_code(node):
                     found.setdefault(node, {}).setdefault(number, set()).add(k)
         return [[frozenset(way) for way in ways.values()] for ways in found.values()]
@@ -287,7 +283,11 @@ class _Reader:
         made = x.node()
         if made is None:
             raise NotRelaid
-        node, output, value = self.node(made), x.number, self.value(x.tensor)
+        output, value = x.number, self.value(x.tensor)
+        if (made, output) in self.gates:
+            gate = self.gates[made, output]
+            return lambda laid: SavedOutput(laid.values[value], laid.gates[gate], 0)
+        node = self.node(made)
         return lambda laid: SavedOutput(laid.values[value], laid.nodes[node], output)
 
     def value(self, x: Tensor) -> int:
@@ -327,7 +327,8 @@ class _Reader:
         if place is None:
             return lambda laid: alias(laid.values[number])
         if place[0] < 0:
-            raise NotRelaid
+            gate = -1 - place[0]
+            return lambda laid: at(laid.values[number], laid.gates[gate], 0)
         node, output = place
         return lambda laid: at(laid.values[number], laid.nodes[node], output)
 

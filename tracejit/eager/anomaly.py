@@ -6,8 +6,9 @@ and an error. Called by the engine for every node while the mode is on.
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,13 @@ def is_anomaly_enabled() -> bool:
 
 def apply(node: Any, grads: list) -> Sequence[Any]:
     """Run a node; on an error or a NaN, warn with the forward traceback."""
+    return watched(node, functools.partial(node.apply, grads))
+
+
+def watched(node: Any, run: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+    """The same of what stands for the node's `apply`."""
     try:
-        results = node.apply(grads)
+        results = run()
     except Exception:
         _warn(node)
         raise

@@ -6,7 +6,7 @@ Called by users as `tensor.backward()`, `autograd.backward` and `autograd.grad`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from tracejit.eager.engine import Place, Root, Task, accumulate
@@ -104,10 +104,21 @@ def grad_between(outputs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[
     from another; None for inputs that outputs do not depend on. The tape is kept.
     """
     places = [_place(x) for x in inputs]
-    targets: dict[Place, Any] = dict.fromkeys(places)
+    task = task_between(outputs, places, grads, create_graph=create_graph)
+    return tuple(map(task.targets.get, places))
+
+
+def task_between(outputs: Sequence[Any], places: Sequence[Place], grads: Sequence[Any],
+                 cuts: Mapping[Place, Callable[[Any], Any]] | None = None,
+                 create_graph: bool = False, wanted: Collection[Place] | None = None) -> Any:
+    """The same for places on the tape, of which some are `wanted`: the engine's run, with all it
+    found."""
+    targets: dict[Place, Any] = dict.fromkeys(places if wanted is None else wanted)
+    targets |= dict.fromkeys(cuts or ())
     ends = frozenset(node for node, _ in places)
-    Task(_roots(outputs, grads), True, create_graph, targets, ends=ends).run()
-    return tuple(targets[place] for place in places)
+    task = Task(_roots(outputs, grads), True, create_graph, targets, ends=ends, cuts=cuts)
+    task.run()
+    return task
 
 
 def _tuple(given: Any) -> tuple:

@@ -8,9 +8,10 @@ function is recorded like everything else.
 
 from __future__ import annotations
 
+import functools
 import heapq
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tracejit.eager import anomaly
@@ -31,18 +32,29 @@ class Task:
     targets   places whose gradients are asked for -> results; None: everything reachable runs
     sinks     AccumulateGrad nodes that may add to `.grad` although there are targets
     ends      nodes at which gradients arrive and stop: neither they nor their hooks run
+    cuts      places -> what is told the gradient there (or None), and gives the one to go on with
+    order     the targets in the order in which their gradients came
     """
 
     def __init__(self, roots: Sequence[Root], retain_graph: bool, create_graph: bool,
                  targets: dict[Place, Any] | None = None, sinks: frozenset[Node] = frozenset(),
-                 ends: frozenset[Node] = frozenset()):
+                 ends: frozenset[Node] = frozenset(),
+                 cuts: Mapping[Place, Callable[[Any], Any]] | None = None):
         self.retain_graph, self.create_graph = retain_graph, create_graph
-        self.targets, self.sinks, self.ends = targets, sinks, ends
+        self.targets, self.sinks, self.ends, self.cuts = targets, sinks, ends, cuts
+        self.order: list[Place] = []
+        self.running: set[Node] | None = None
+        self.through: dict[Node, int] = {}  # of parts of captured calls the results needed, as bits
+        self.asked = frozenset(node for node, _ in targets or ())
         self.buffers: dict[Node, list] = {}
         self.waiting: dict[Node, int] = {}
         self.ready: list[tuple[int, Node]] = []
         nodes = self._discover([node for node, _, _ in roots])
-        self.running = None if targets is None else self._needed(nodes)
+        if targets is not None:
+            self._find_needed(nodes)
+            roots = [root for root in roots if self._leads(root[:2])]
+            self.waiting = {}
+            self.running &= set(self._discover([node for node, _, _ in roots]))  # type: ignore[operator]
         for node, number, grad in roots:
             self._add(node, number, grad)
         for node in dict.fromkeys(node for node, _, _ in roots):
@@ -50,31 +62,44 @@ class Task:
                 heapq.heappush(self.ready, (-node.sequence, node))
 
     def _discover(self, roots: list[Node]) -> list[Node]:
-        """All nodes behind the roots; counts for each how many consumers must run before it."""
+        """All nodes behind the roots, of those known to run; counts for each how many consumers
+        must run before it."""
         seen = dict.fromkeys(roots)
-        stack = [node for node in seen if node not in self.ends]
-        waiting = self.waiting
+        stack = list(seen)
+        waiting, running = self.waiting, self.running
         while stack:
-            for edge in stack.pop().edges:
+            node = stack.pop()
+            if node in self.ends or not (running is None or node in running):
+                continue
+            for edge in node.edges:
                 if edge is not None:
                     node = edge[0]
                     waiting[node] = waiting.get(node, 0) + 1
-                    if node not in seen:
+                    if node not in seen and (running is None or self._leads(edge)):
                         seen[node] = None
-                        if node not in self.ends:
-                            stack.append(node)
+                        stack.append(node)
         return list(seen)
 
-    def _needed(self, nodes: list[Node]) -> set[Node]:
-        """Nodes that must run so that targets and sinks get their gradients."""
-        assert self.targets is not None
-        asked = {node for node, _ in self.targets}
-        running = set(self.sinks)
+    def _find_needed(self, nodes: list[Any]) -> None:
+        """Which nodes must run so that targets and sinks get their gradients."""
+        self.running = running = set(self.sinks)
         for node in sorted(nodes, key=_age):
-            if node not in self.ends and any(
-                    e is not None and (e[0] in running or e[0] in asked) for e in node.edges):
+            if node in self.ends:
+                continue
+            if node.call is not None:
+                self.through[node] = node.leading(self._wanted(node.edges))
+                if self.through[node]:
+                    running.add(node)
+            elif any(e is not None and self._leads(e) for e in node.edges):
                 running.add(node)
-        return running
+
+    def _leads(self, place: Place) -> bool:
+        """Whether a gradient of a result of a node is needed."""
+        node, number = place
+        if node.call is None:
+            return node in self.running or node in self.asked  # type: ignore[operator]
+        through = self.through.get(node, 0)
+        return place in self.targets or bool(through >> number & 1)  # type: ignore[operator]
 
     def _add(self, node: Node, number: int, grad: Any) -> None:
         buffer = self.buffers.get(node)
@@ -100,6 +125,9 @@ class Task:
             active.grad_enabled, active.partial = before
 
     def _visit(self, node: Node, grads: list) -> None:
+        if self.cuts is not None:
+            cuts = [self.cuts.get((node, number)) for number in range(len(grads))]
+            grads = [g if cut is None else cut(g) for g, cut in zip(grads, cuts)]
         if any(type(g) is Uncertain for g in grads):
             grads = self._settled(node, resolved(grads))
         if type(node) is AccumulateGrad:
@@ -116,6 +144,9 @@ class Task:
         if not runs:
             # as PyTorch: after hooks only where the node itself does not run
             self._capture(node, grads)
+            return
+        if node.call is not None:
+            self._run_parts(node, grads)
             return
         results = self._apply(node, grads)
         if not self.retain_graph:
@@ -153,22 +184,90 @@ class Task:
             results = run_hooks(node, results, grads)
         return results
 
-    def _pass_on(self, edges: Sequence[Any], results: Sequence[Any]) -> None:
-        waiting = self.waiting
+    def _run_parts(self, first: Any, grads: list) -> None:
+        """Run a part of a captured call, and at once those behind it at which nobody looks."""
+        extras = first.extras
+        if extras is not None and any(g is not None for g in grads):
+            grads = run_prehooks(first, grads)
+        parts = {first: grads}
+        alone = self.create_graph or active.anomaly or extras is not None or not first.joins
+        stack = [] if alone else [first]
+        while stack:
+            for edge in stack.pop().edges:
+                node = None if edge is None else edge[0]
+                if node is not None and node.call is first.call and node not in parts:
+                    if self._follows(node, parts):
+                        parts[node] = self.buffers.pop(node, []) or [None] * node.output_count
+                        stack.append(node)
+        if active.recorder is not None:
+            for node in parts:
+                active.recorder.applies(node)
+        edges = [[None if e is None or e[0] in parts else e for e in node.edges] for node in parts]
+        made: list[Sequence[Any]]
+        if all(g is None for given in parts.values() for g in given):
+            made = [[None] * len(node.edges) for node in parts]
+        else:
+            made = self._made(first, parts)
+            if extras is not None and extras.hooks:
+                made = [run_hooks(first, made[0], grads)]
+            if not self.retain_graph:
+                for node in parts:
+                    node.release()
+        for known, results in zip(edges, made):
+            self._pass_on(known, results, in_order=True)
+
+    def _follows(self, node: Node, parts: dict[Node, list]) -> bool:
+        """Whether all gradients of a node come from parts that run now, or are there already, and
+        nobody looks at them."""
+        count = sum(e is not None and e[0] is node for part in parts for e in part.edges)
+        return (
+            count == self.waiting[node]
+            and node.extras is None
+            and node not in self.ends
+            and (self.running is None or node in self.running and node not in self.asked)
+            and not any(type(g) is Uncertain for g in self.buffers.get(node, ()))
+        )
+
+    def _made(self, first: Any, parts: dict[Node, list]) -> list[Sequence[Any]]:
+        """The gradients that parts of a captured call give, if only where they are needed."""
+        wanted = [self._wanted(node.edges) for node in parts]
+        if active.anomaly:
+            run = functools.partial(first.apply_all, parts, wanted)
+            return [anomaly.watched(first, lambda: run()[0])]
+        return first.apply_all(parts, wanted)
+
+    def _wanted(self, edges: Sequence[Any]) -> int:
+        """The edges along which gradients shall go, as bits; -1: all."""
+        if self.running is None:
+            return -1
+        mask = [e is not None and self._leads(e) for e in edges]
+        if all(e is None or yes for e, yes in zip(edges, mask)):
+            return -1
+        return sum(1 << k for k, yes in enumerate(mask) if yes)
+
+    def _pass_on(self, edges: Sequence[Any], results: Sequence[Any],
+                 in_order: bool = False) -> None:
+        """`in_order`: leaves get their gradients in the order of the edges."""
+        waiting, running = self.waiting, self.running
         for edge, grad in zip(edges, results):
             if edge is None:
                 continue
             node = edge[0]
-            if grad is not None:
+            if grad is not None and (running is None or self._leads(edge)):
                 self._add(node, edge[1], grad)
             left = waiting[node] = waiting[node] - 1
-            if not left:
+            if left or not (running is None or node in running or node in self.asked):
+                continue
+            if in_order and type(node) is AccumulateGrad:
+                self._visit(node, self.buffers.pop(node, []) or [None])
+            else:
                 heapq.heappush(self.ready, (-node.sequence, node))
 
     def _capture(self, node: Node, grads: list) -> None:
         for number, grad in enumerate(grads):
             if (node, number) in self.targets:  # type: ignore[operator]
                 self.targets[node, number] = grad  # type: ignore[index]
+                self.order.append((node, number))
 
     def _sink(self, node: AccumulateGrad, grads: list) -> None:
         variable = node.variable
@@ -182,6 +281,7 @@ class Task:
         if self.targets is not None:
             if (node, 0) in self.targets:
                 self.targets[node, 0] = grad
+                self.order.append((node, 0))
             if node not in self.sinks:
                 return
         if node.extras is not None and node.extras.prehooks:

@@ -48,6 +48,7 @@ class Node:
     __slots__ = ("edges", "sequence", "extras", "__weakref__")
     edges: tuple[Edge, ...]
     output_count = 1
+    call: Any = None  # what nodes have in common that are parts of one captured call
 
     def __init__(self, edges: tuple[Edge, ...]):
         self.edges = edges

@@ -23,7 +23,8 @@ from tracejit.ir.sizes import evaluate
 from tracejit.memory.storage import readonly
 from tracejit.runtime import native_guard  # noqa: F401  installs the comparer
 from tracejit.runtime.apart import Apart
-from tracejit.runtime.later_backward import Backward, attach_backward
+from tracejit.runtime.backward_plan import Backward
+from tracejit.runtime.later_backward import attach_backward
 from tracejit.runtime.launch import outputs_after, plan_of
 from tracejit.runtime.nan_check import NanFound
 from tracejit.runtime.native_start import NOTHING, Tail

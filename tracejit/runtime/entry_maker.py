@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import tracejit.autodiff.regions  # noqa: F401  installs the gradients of control flow
 from tracejit.autodiff.differentiate import Joint, differentiate
-from tracejit.autodiff.reach import is_freed, leaves, records
+from tracejit.autodiff.reach import is_freed, leaves
 from tracejit.capture.aliasing import UNKNOWN, Memory
 from tracejit.capture.guards import Guards, current, made_in_inference
 from tracejit.capture.number_reader import reader
@@ -35,15 +35,13 @@ from tracejit.capture.segment_end import finish
 from tracejit.capture.sinks import forget
 from tracejit.capture.sources import Draws, tensor_history, values_of
 from tracejit.eager.nodes import AccumulateGrad
-from tracejit.eager.saved import Saved, SavedOutput
 from tracejit.eager.tape import grad_fn_of, refresh
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.views import Family, View, family_of
-from tracejit.ir.extract import extract
 from tracejit.ir.graph import Value
-from tracejit.ops.record import REGISTRY
+from tracejit.runtime.backward_maker import backward_plan
 from tracejit.runtime.entry import Entry
-from tracejit.runtime.later_backward import Backward, attach_backward
+from tracejit.runtime.later_backward import attach_backward
 from tracejit.runtime.result_views import Lines, ResultTensor
 
 if TYPE_CHECKING:
@@ -312,7 +310,10 @@ class EntryMaker:
         written = recorder.written()
         primal = {v: k for k, v in enumerate(inputs)}
         draws = [(primal[d.value], d.count) for d in recorder.generators.values()]
-        extra, backward = self._backward(joint, primal, roots_of)
+        extra: list[Value] = []
+        backward = None
+        if joint is not None:
+            extra, backward = backward_plan(recorder, joint, primal, roots_of, self.call.compile)
         writes = [(primal[m.input], m.generation - m.silent) for m in written]
         placed = [*results, *self.lines.between()]
         roots = finish(recorder, inputs, concrete, placed, fresh, extra)
@@ -381,113 +382,6 @@ class EntryMaker:
         number = self.numbered[id(tensor)]
         first = self.families.setdefault(id(family), number)
         return (-1 if first == number else first), family.version
-
-    @staticmethod
-    def _saved(
-        saved: list[Value], primal: dict[Value, int], first: int, written: set[Value]
-    ) -> tuple[list[Value], list[tuple[str, int]]]:
-        """Which saved values become further outputs, and where each is found after the run."""
-        extra: list[Value] = []
-        found: list[tuple[str, int]] = []
-        for value in saved:
-            if value in primal and value not in written:
-                found.append(("input", primal[value]))
-            else:
-                found.append(("output", first + len(extra)))
-                extra.append(
-                    value.graph.append(REGISTRY["clone"], (value,), {})
-                    if value in primal
-                    else value
-                )
-        return extra, found
-
-    def _backward(
-        self, joint: Joint | None, primal: dict[Value, int], roots: dict[Memory, int]
-    ) -> tuple[list[Value], Backward | None]:
-        """Further outputs to keep for the backward, and the backward."""
-        if joint is None:
-            return [], None
-        real = [k for k, g in enumerate(joint.grads) if g is not None]
-        grads = [real.index(k) if k in real else None for k in range(len(joint.grads))]
-        whole, tape, once_more = None, joint.tape, joint.again
-        if tape is None:
-            whole = extract(
-                joint.graph,
-                f"{joint.graph.name}_joint",
-                joint.graph.inputs,
-                [g for g in joint.grads if g is not None],
-            )
-            read = {v for node in whole.nodes for v in node.operand_values()}
-            used = {v for v, again in zip(joint.graph.inputs, whole.inputs) if again in read}
-        else:
-            used, once_more = tape.end(joint.graph, primal, joint.saved, joint.forward)
-        before = [v for v in joint.graph.inputs if v in joint.written and v in used]
-        tensors = [item.value for item in self.recorder.lifted_tensors()]
-        kept = list(dict.fromkeys([*joint.saved, *before]))
-        extra, places = self._saved(kept, primal, len(roots), joint.written)
-        place = dict(zip(kept, places))
-        held = {primal[v] for v in tensors if place.get(v, ("",))[0] == "input"}
-        saved = [place[v] for v in joint.saved]
-        originals = [(primal[v], place[v][1]) for v in before]
-        number = {v: k for k, v in enumerate(joint.graph.inputs)}
-        tangents = [number[t] for t in joint.tangents]
-        wrt = [primal[self.recorder.lifted[id(x)].value] for x in joint.inputs]
-        plan = Backward(
-            whole,
-            tape,
-            joint.final,
-            len(primal),
-            tangents,
-            grads,
-            wrt,
-            saved,
-            originals,
-            [primal[v] for v in tensors if v in used],
-            [[primal[v] for v in tensors if v in again and v not in joint.written]
-             for again in (joint.again, once_more)],
-            [self._noted([joint.outputs[k] for k in group], primal, roots, held)
-             for group in joint.groups],
-            joint.reached,
-            joint.groups,
-            joint.freeing,
-            joint.backward,
-            [t.type.dtype for t in joint.tangents],
-            self.call.compile,
-        )
-        return extra, plan
-
-
-    def _noted(
-        self,
-        outputs: list[Tensor],
-        primal: dict[Value, int],
-        roots: dict[Memory, int],
-        held: set[int],
-    ) -> list[tuple[int, int, str, int]]:
-        """What must not be written before the backward of these: (input, or -1; output, what made
-        it). The tape would miss it, or the program itself reads it (`held`)."""
-        found: dict[Memory, tuple[int, int, str, int]] = {}
-        for record in records(outputs, self.recorder.first_node):
-            item = self.recorder.lifted.get(id(record.tensor))
-            traced = getattr(record.tensor, "_traced", None) if item is None else item.traced
-            if traced is None or traced.memory in found:
-                continue
-            memory = traced.memory
-            if memory.owner is not None:
-                found[memory] = primal[memory.input], -1, "", 0
-            elif memory in roots:
-                found[memory] = -1, roots[memory], *_made_by(record)
-        more = held - {k for k, *_ in found.values()}
-        return [*found.values(), *((k, -1, "", 0) for k in sorted(more))]
-
-
-def _made_by(record: Saved | SavedOutput) -> tuple[str, int]:
-    """The node whose output a record is of, by name, and the output's number."""
-    if isinstance(record, SavedOutput):
-        node, number = record.node(), record.number
-    else:
-        node, number = grad_fn_of(record.tensor), record.tensor._output_nr
-    return ("", 0) if node is None else (node.name(), number)
 
 
 def _set_grad(place: Place, recipes: Recipes, grad: Any) -> Effect:

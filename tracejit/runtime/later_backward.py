@@ -1,80 +1,38 @@
-"""How gradients flow through a replay: its results get one node on the tape, whose backward runs a
+"""How gradients flow through a replay: its results get nodes on the tape, whose backward runs a
 compiled program (C4).
 
-In: the joint graph of a recorded call and the gradient graph made of it. Out: `attach_backward`,
+In: the plan of a recorded call's gradients, and the tensors of one call. Out: `attach_backward`,
 which gives a replay's results their history. Called by `entry` after each run, and by
-`entry_maker` for the recorded call itself.
+`entry_maker` for the recorded call itself. The engine runs the nodes of a call that follow each
+other together, where nobody looks in between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import functools
+import operator
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from tracejit.autodiff.absent import without
 from tracejit.autodiff.relaid import RelaidTape
 from tracejit.autodiff.run_again import without_derivatives
-from tracejit.eager.backward import grad_between
-from tracejit.eager.nodes import edge_of
+from tracejit.eager.backward import task_between
+from tracejit.eager.nodes import FREED, Edge, Node, edge_of
 from tracejit.eager.recording import active
-from tracejit.eager.saved import SavedResult, check_version, version_of
+from tracejit.eager.saved import Saved, SavedResult, alias, check_version, version_of
 from tracejit.eager.state import of_array
-from tracejit.eager.tape import CustomNode, record_custom
+from tracejit.eager.tape import CustomNode
 from tracejit.eager.tensor import Tensor
-from tracejit.ir.graph import Graph, Value
 from tracejit.ir.interpret import interpret
 from tracejit.memory.storage import unseen
-from tracejit.ops.types import dtype
-from tracejit.runtime.segment import Bound, Segment
-
-
-@dataclass
-class Backward:
-    """How gradients flow through a replay: one node on the tape (C4)."""
-
-    graph: Graph | None  # joint, for higher orders where there is no `tape`
-    tape: RelaidTape | None
-    final: bool  # its gradients cannot be differentiated
-    primals: int  # inputs of the call
-    tangents: list[int]  # positions of tangents in its inputs
-    grads: list[int | None]  # for each differentiable input: position in `segment`'s outputs
-    wrt: list[int]  # graph inputs that receive gradients
-    saved: list[tuple[str, int]]  # ("input", number) or ("output", number of the forward segment)
-    before: list[tuple[int, int]]  # (input the program writes, output that holds what it was)
-    read: list[int]  # the tensors among its inputs that it reads
-    # those of which `backward`, or what is run instead, computes what the plain function kept
-    again: list[list[int]]
-    # of each group what must not be written: an input, or an output and what made it
-    kept: list[list[tuple[int, int, str, int]]]
-    reached: list[frozenset[int]]  # for each differentiable input the outputs that lead to it
-    groups: list[list[int]]  # outputs whose history is one
-    freeing: list[list[frozenset[int]]]  # in each group, by output: whose backward frees its
-    backward: Graph  # saved values and tangents -> gradients
-    dtypes: list[dtype]  # of the outputs
-    compile: Callable[[Graph], Segment]
-    segments: dict[tuple[int, ...], tuple[Segment, list[int | None]]] = field(default_factory=dict)
-
-    def compiled(self, arrived: tuple[int, ...]) -> tuple[Segment, list[int | None]]:
-        """The program for gradients of these outputs; the number of each gradient in it."""
-        found = self.segments.get(arrived)
-        if found is None:
-            first = len(self.backward.inputs) - len(self.tangents)
-            graph, places = _only(self.backward, self.backward.inputs[first:], arrived)
-            found = self.segments[arrived] = self.compile(graph), places
-        return found
-
-
-def _only(
-    graph: Graph, tangents: Sequence[Value], arrived: tuple[int, ...]
-) -> tuple[Graph, list[int | None]]:
-    if len(arrived) == len(tangents):
-        return graph, list(range(len(graph.outputs)))
-    return without(graph, tangents, {t for k, t in enumerate(tangents) if k not in arrived})
-
+from tracejit.ops.types import FLOATING, dtype
+from tracejit.runtime.backward_plan import EVERYTHING, Backward
+from tracejit.runtime.segment import Bound
 
 UNSEEN = (
     "tracejit: a tensor was written through .data between a captured call and its backward, which "
@@ -84,14 +42,57 @@ UNSEEN = (
 
 
 class CompiledBackward(CustomNode):
-    """The history of a loss whose graph a backward inside the call has freed."""
+    """The history of some of a captured call's results: one of its stages."""
 
-    __slots__ = ()
+    __slots__ = ("stage", "runs", "everything", "freed")
+
+    def __init__(self, edges: tuple[Edge, ...], call: Any, stage: int, count: int):
+        super().__init__(edges, call, (), count)
+        self.stage = stage
+        self.runs = self.freed = 0  # bits: what this backward frees, what earlier ones did
+        self.everything = 0
+
+    @property
+    def call(self) -> Any:
+        """What the nodes of one call share; None where all is freed."""
+        return self.backward
+
+    def apply(self, grads: list) -> Sequence[Any]:
+        return self.apply_all({self: grads}, [EVERYTHING])[0]
+
+    def apply_all(self, parts: Mapping[Node, list], wanted: Sequence[int]) -> list[list[Any]]:
+        """The gradients that nodes of this call give, which follow each other: this one first.
+        `wanted`: of each the edges, as bits."""
+        call: Any = self.backward
+        if call is None:
+            raise RuntimeError(FREED)
+        return call.run(parts, wanted)
+
+    def leading(self, wanted: int) -> int:
+        """The results that lead to edges, both as bits."""
+        if self.call is None:
+            return EVERYTHING
+        reached = self.call.plan.stages[self.stage].reached
+        return functools.reduce(
+            operator.or_, [mask for k, mask in enumerate(reached) if wanted >> k & 1], 0)
+
+    @property
+    def joins(self) -> bool:
+        """Whether those that follow each other are one program: where no code of the user's could
+        tell, and nobody maps over them."""
+        tape, recorder = self.call.plan.tape, active.recorder
+        return not (tape is not None and tape.choosy or recorder is not None and recorder.mapped)
+
+    def release(self) -> None:
+        self.freed |= self.runs
+        if self.everything and self.freed == self.everything:
+            self.backward = None
 
 
 def record_freed(tensor: Tensor) -> None:
-    """Give a tensor such a history: a further backward raises, as in eager mode."""
-    node = CompiledBackward((), None, (), 1)
+    """Give a tensor the history of a loss whose graph a backward inside the call has freed: a
+    further backward raises, as in eager mode."""
+    node = CompiledBackward((), None, 0, 1)
     tensor._node, tensor._output_nr, tensor._requires_grad = node, 0, True
 
 
@@ -102,81 +103,158 @@ def attach_backward(
     outputs: Sequence[Any],
     bound: Bound,
 ) -> None:
-    """Make `outputs` the results of one node whose backward runs the compiled backward graph."""
-    primals = [inputs[k] for k in plan.wrt]
-    edges = [edge_of(x) if x._requires_grad else None for x in primals]
-    kept = [inputs[k] if kind == "input" else roots[k] for kind, k in plan.saved]
-    everything = list(inputs)
-    for number, output in plan.before:
-        everything[number] = roots[output]
-    versions = [version_of(everything[k]) for k in plan.read]
-    moment = unseen.count
+    """Make `outputs` the results of nodes whose backward runs compiled programs."""
+    call = Call(plan, inputs, roots, outputs, bound)
+    ends: list[Edge] = [edge_of(x) if x._requires_grad else None for x in call.wrt()]
+    nodes: list[CompiledBackward | None] = []
+    for number, stage in enumerate(plan.stages):
+        edges = tuple([_below(plan, nodes, ends, k) for k in stage.edges])
+        if not any(edges):
+            nodes.append(None)
+            continue
+        node = CompiledBackward(edges, call, number, len(stage.results))
+        node.everything = (1 << len(stage.freed)) - 1
+        nodes.append(node)
+    for (number, k), x in zip(plan.places, outputs):
+        if nodes[number] is not None and x._dtype.category >= FLOATING:
+            x._node, x._output_nr, x._requires_grad = nodes[number], k, True
+    call.ends, call.nodes = ends, [None if node is None else weakref.ref(node) for node in nodes]
 
-    def pulled_back(grads: Sequence[Any], create_graph: bool) -> list[Any]:
-        arrived = tuple([k for k, grad in enumerate(grads) if grad is not None])
-        tangents = [_cast(grads[k], plan.dtypes[k]) for k in arrived]
-        recorder: Any = active.recorder
-        mapped = recorder is not None and recorder.mapped
-        choosy = plan.tape is not None and plan.tape.differs(arrived)
-        over_tensors = (create_graph or mapped or choosy) and not plan.final
-        if unseen.count != moment:
-            for k in plan.again[over_tensors]:
-                if unseen.since(moment, inputs[k]._storage):
-                    raise RuntimeError(UNSEEN)
-        if over_tensors:
-            for k, version in zip(plan.read, versions):
-                check_version(everything[k], version, None, 0)
-            if plan.tape is not None:
-                if recorder is not None and not mapped:
-                    recorder.flush()
-                of_results = dict(zip(arrived, tangents))
-                with _nobody_recording():
-                    results, ends = plan.tape.lay(of_results, inputs, everything, kept, primals,
-                                                  edges, bound.sizes)
-                return list(grad_between(results, ends, tangents, create_graph))
-            made, places = _differentiable(plan, everything, arrived, tangents)
-        else:
-            segment, places = plan.compiled(arrived)
-            if recorder is not None:  # its own program: it runs between segments
-                recorder.flush()
-            with nullcontext() if recorder is None else recorder.paused():
-                given = [*kept, *tangents]
-                made = segment.run(given, segment.bind_given(given, bound.sizes))
-            if create_graph:
-                known = [edge_of(x) for x in tangents if x._requires_grad]
-                without_derivatives(made, [*edges, *known])
-        return [
-            None if k is None or places[k] is None or reached.isdisjoint(arrived)
-            else made[places[k]]  # type: ignore[index]
-            for k, reached in zip(plan.grads, plan.reached)
+
+def _below(plan: Backward, nodes: Sequence[Any], ends: Sequence[Edge], gradient: int) -> Edge:
+    """Where a gradient goes: to what the caller gave, or to a stage below."""
+    if gradient < len(ends):
+        return ends[gradient]
+    stage, result = plan.cuts[gradient - len(ends)]
+    return None if nodes[stage] is None else (nodes[stage], result)
+
+
+class Call:
+    """One call, as its nodes keep it."""
+
+    ends: list[Edge]  # where gradients of the inputs went at its time
+    nodes: list[weakref.ref | None]  # of the stages
+
+    def __init__(self, plan: Backward, inputs: Sequence[Any], roots: Sequence[Tensor],
+                 outputs: Sequence[Any], bound: Bound):
+        self.plan, self.bound, self.moment = plan, bound, unseen.count
+        self.kept = [inputs[k] if kind == "input" else roots[k] for kind, k in plan.saved]
+        self.given, self.inputs = inputs, list(inputs)
+        for number, output in plan.before:
+            self.inputs[number] = roots[output]
+        self.inner = [alias(outputs[k]) for k in plan.inner]
+        self.versions = [version_of(x) for x in self._read()]
+        self.noted: list[Any] = [
+            Saved(inputs[k]) if k >= 0 else SavedResult(roots[root], made, number)
+            for k, root, made, number in plan.noted
         ]
 
-    before, active.grad_enabled = active.grad_enabled, True  # whatever it is when the call ends
-    try:
-        _record(plan, edges, outputs, pulled_back, inputs, roots)
-    finally:
-        active.grad_enabled = before
+    def wrt(self) -> list[Any]:
+        """The inputs that gradients go to."""
+        return [self.inputs[k] for k in self.plan.wrt]
 
+    def _read(self) -> list[Any]:
+        """The tensors that second derivatives start from."""
+        return [*(self.inputs[k] for k in self.plan.read), *self.inner]
 
-def _record(
-    plan: Backward,
-    edges: list[Any],
-    outputs: Sequence[Any],
-    pulled_back: Callable,
-    inputs: Sequence[Any],
-    roots: Sequence[Tensor],
-) -> None:
-    """One node on the tape for each group of outputs."""
-    if len(plan.groups) == 1:
-        record_custom("CompiledBackward", edges, outputs, pulled_back,
-                      _noted(plan.kept[0], inputs, roots), plan.freeing[0])
-        return
-    for group, freeing, noted in zip(plan.groups, plan.freeing, plan.kept):
-        backward = _of_group(pulled_back, group, len(outputs))
-        met = [e if reached & set(group) else None for e, reached in zip(edges, plan.reached)]
-        given = [outputs[k] for k in group]
-        record_custom("CompiledBackward", met, given, backward, _noted(noted, inputs, roots),
-                      freeing)
+    def run(self, parts: Mapping[Any, list], wanted: Sequence[int]) -> list[list[Any]]:
+        """Gradients along the edges of nodes, which follow each other."""
+        key = tuple([(node.stage, _bits(grads), mask)
+                     for (node, grads), mask in zip(parts.items(), wanted)])
+        way = self.plan.way(key)
+        for node, frees in zip(parts, way.frees):
+            if node.freed & frees:
+                raise RuntimeError(FREED)
+            node.runs = frees
+        for k in way.checked:
+            self.noted[k].unpack()
+        plan, given = self.plan, list(parts.values())
+        recorder: Any = active.recorder
+        numbers = [plan.stages[key[n][0]].results[k] for n, k in way.tangents]
+        tangents = [_cast(given[n][k], plan.dtypes[t]) for (n, k), t in zip(way.tangents, numbers)]
+        mapped = recorder is not None and recorder.mapped
+        choosy = plan.tape is not None and plan.tape.differs(numbers)
+        over_tensors = (active.grad_enabled or mapped or choosy) and not plan.final
+        self._check_unseen(over_tensors)
+        if over_tensors:
+            (stage, _, edges), = key
+            for x, version in zip(self._read(), self.versions):
+                check_version(x, version, None, 0)
+            if plan.tape is None:
+                return [self._interpreted(stage, numbers, tangents, way.places[0])]
+            return [self._laid(plan.tape, stage, edges, dict(zip(numbers, tangents)))]
+        if not way.graph.outputs:
+            return [[None] * len(row) for row in way.places]
+        if way.segment is None:
+            way.segment = plan.compile(way.graph)
+        if recorder is not None:  # its own program: it runs between segments
+            recorder.flush()
+        with nullcontext() if recorder is None else recorder.paused():
+            values = [*self.kept, *tangents]
+            made = way.segment.run(values, way.segment.bind_given(values, self.bound.sizes))
+        if active.grad_enabled:
+            known = [edge_of(x) for x in tangents if x._requires_grad]
+            without_derivatives(made, [*(e for node in parts for e in node.edges), *known])
+        return [[None if k is None else made[k] for k in row] for row in way.places]
+
+    def _check_unseen(self, over_tensors: bool) -> None:
+        if unseen.count != self.moment:
+            for k in self.plan.again[over_tensors]:
+                if unseen.since(self.moment, self.given[k]._storage):
+                    raise RuntimeError(UNSEEN)
+
+    def _laid(self, tape: RelaidTape, stage: int, wanted: int, tangents: Mapping[int, Tensor]
+              ) -> list[Any]:
+        """Gradients over the call's own tape, laid again."""
+        plan, recorder = self.plan, cast(Any, active.recorder)
+        if recorder is not None and not recorder.mapped:
+            recorder.flush()
+        nodes: list[Any] = [None if at is None else at() for at in self.nodes]
+        behind = [_below(plan, nodes, self.ends, k) for k in range(len(plan.grads))]
+        behind += [None if nodes[s] is None else (nodes[s], k) for s, k in plan.tops]
+        with _nobody_recording():
+            results, gates = tape.lay(tangents, self.given, self.inputs, self.kept, behind,
+                                      self.bound.sizes)
+        goes = [gates[g] if wanted >> k & 1 else None
+                for k, g in enumerate(plan.stages[stage].edges)]
+        found = task_between(results, gates, list(tangents.values()),
+                             create_graph=active.grad_enabled, wanted=[e for e in goes if e])
+        return [None if e is None else found.targets[e] for e in goes]
+
+    def _interpreted(self, stage: int, arrived: Sequence[int], tangents: list[Any],
+                     places: list[int | None]) -> list[Any]:
+        """Gradients as eager ops on the tape: the joint graph, op by op."""
+        plan, graph = self.plan, self.plan.graph
+        assert graph is not None
+        positions = range(len(graph.inputs))
+        numbers: Sequence[int | None] = range(len(graph.outputs))
+        absent = {graph.inputs[k] for t, k in enumerate(plan.tangents) if t not in arrived}
+        if absent:
+            graph, numbers = without(graph, [graph.inputs[k] for k in plan.tangents], absent)
+        of_tangent = {plan.tangents[t]: x for t, x in zip(arrived, tangents)}
+        rest = iter([of_array(x) if isinstance(x, np.ndarray) else x
+                     for x in (*self.inputs, *self._with_history())])
+        given = [of_tangent[k] if k in of_tangent else next(rest)
+                 for k in positions if k in of_tangent or k not in plan.tangents]
+        made = interpret(graph, given).outputs
+        found = []
+        for g, place in zip(plan.stages[stage].edges, places):
+            number = None if place is None else numbers[plan.grads[g]]  # type: ignore[index]
+            found.append(None if number is None else made[number])
+        return found
+
+    def _with_history(self) -> list[Any]:
+        """The results that gradients are computed from: derivatives go through their places."""
+        found = []
+        for k, x in zip(self.plan.inner, self.inner):
+            stage, number = self.plan.places[k]
+            at = self.nodes[stage]
+            node = None if at is None else at()
+            again = alias(x)
+            if node is not None:
+                again._node, again._output_nr, again._requires_grad = node, number, True
+            found.append(again)
+        return found
 
 
 def _cast(grad: Any, dtype: dtype) -> Any:
@@ -193,35 +271,5 @@ def _nobody_recording() -> Iterator[None]:
         active.recorder = recorder
 
 
-def _noted(kept: list[tuple], inputs: Sequence[Any], roots: Sequence[Tensor]) -> list[Any]:
-    """What a group's node keeps of this call."""
-    return [inputs[k] if k >= 0 else SavedResult(roots[root], made, number)
-            for k, root, made, number in kept]
-
-
-def _of_group(pulled_back: Callable, group: list[int], count: int) -> Callable:
-    """The backward of some of the outputs: nothing arrives at the others."""
-
-    def backward(grads: tuple, create_graph: bool) -> list[Any]:
-        given: list[Any] = [None] * count
-        for k, grad in zip(group, grads):
-            given[k] = grad
-        return pulled_back(given, create_graph)
-
-    return backward
-
-
-def _differentiable(
-    plan: Backward, inputs: list[Any], arrived: tuple[int, ...], tangents: list[Any]
-) -> tuple[list[Any], list[int | None]]:
-    """Gradients as eager ops on the tape: the joint graph, op by op."""
-    assert plan.graph is not None
-    graph, places = _only(plan.graph, [plan.graph.inputs[k] for k in plan.tangents], arrived)
-    of_tangent = {plan.tangents[k]: tangent for k, tangent in zip(arrived, tangents)}
-    rest = iter([of_array(x) if isinstance(x, np.ndarray) else x for x in inputs])
-    given = [
-        of_tangent[k] if k in of_tangent else next(rest)
-        for k in range(len(plan.graph.inputs))
-        if k in of_tangent or k not in plan.tangents
-    ]
-    return interpret(graph, given).outputs, places
+def _bits(grads: Sequence[Any]) -> int:
+    return sum([1 << k for k, grad in enumerate(grads) if grad is not None])

@@ -1,0 +1,176 @@
+"""The plan of a recorded call's gradients, made of its joint graph.
+
+In: a recorder and what `differentiate` gave of its recording. Out: a `Backward`, and the values
+that the forward program keeps for it. Called by `entry_maker`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tracejit.autodiff.differentiate import Joint
+from tracejit.autodiff.reach import records
+from tracejit.autodiff.stages import Stage
+from tracejit.capture.aliasing import Memory
+from tracejit.eager.nodes import edge_of, grad_fn_of
+from tracejit.eager.saved import Saved, SavedOutput
+from tracejit.ir.extract import extract
+from tracejit.ir.graph import Graph, Value
+from tracejit.ops.record import REGISTRY
+from tracejit.runtime.backward_plan import Backward, BackwardStage, Masks
+from tracejit.runtime.segment import Segment
+
+
+def backward_plan(
+    recorder: Any,
+    joint: Joint,
+    primal: dict[Value, int],
+    roots: dict[Memory, int],
+    compile: Callable[[Graph], Segment],
+) -> tuple[list[Value], Backward]:
+    """Further outputs to keep for the backward, and the backward.
+
+    primal  the call's inputs -> their numbers
+    roots   memory made by the call -> the number of the output that it is
+    """
+    real = [k for k, g in enumerate(joint.grads) if g is not None]
+    grads = [real.index(k) if k in real else None for k in range(len(joint.grads))]
+    result_of = {place: k for k, place in enumerate(joint.places)}
+    end_of = {place: k for k, place in reversed([*enumerate(joint.ends)])}
+    at = {place: (s, k) for s, stage in enumerate(joint.stages)
+          for k, place in enumerate(stage.places)}
+    cuts = [at[place] for place in joint.ends[len(joint.inputs):]]
+    whole, tape, once_more = None, joint.tape, joint.again
+    inner: list[int] = []
+    if tape is None:
+        whole, inner = _whole(recorder, joint)
+        read = {v for node in whole.nodes for v in node.operand_values()}
+        used = {v for v, again in zip(joint.graph.inputs, whole.inputs) if again in read}
+    else:
+        used, once_more = tape.end(joint.graph, primal, joint.saved, joint.forward)
+    before = [v for v in joint.graph.inputs if v in joint.written and v in used]
+    tensors = [item.value for item in recorder.lifted_tensors()]
+    kept = list(dict.fromkeys([*joint.saved, *before]))
+    extra, places = _saved(kept, primal, len(roots), joint.written)
+    place = dict(zip(kept, places))
+    own = {primal[v] for v in tensors}
+    noted = _Noted(recorder, primal, roots)
+    stages = [
+        BackwardStage(
+            [result_of.get(p, -1) for p in stage.places],
+            [end_of[e] for e in stage.edges],
+            stage.reached,
+            list(dict.fromkeys(stage.freed.values())),
+            noted.of(stage),
+        )
+        for stage in joint.stages
+    ]
+    saved = [place[v] for v in joint.saved]
+    number = {v: k for k, v in enumerate(joint.graph.inputs)}
+    plan = Backward(
+        whole,
+        tape,
+        joint.final,
+        [number[t] for t in joint.tangents],
+        grads,
+        [primal[recorder.lifted[id(x)].value] for x in joint.inputs],
+        cuts,
+        saved,
+        [(primal[v], place[v][1]) for v in before],
+        [primal[v] for v in tensors if v in used],
+        [[primal[v] for v in tensors if v in again and v not in joint.written]
+         for again in (joint.again, once_more)],
+        noted.items,
+        {position: noted.held(k) for position, (kind, k) in enumerate(saved)
+         if kind == "input" and k in own},
+        stages,
+        [at[edge_of(x)] for x in joint.outputs],
+        [at[place] for place in joint.tops],
+        inner,
+        joint.backward,
+        [t.type.dtype for t in joint.tangents],
+        compile,
+    )
+    return extra, plan
+
+
+def _whole(recorder: Any, joint: Joint) -> tuple[Graph, list[int]]:
+    """The joint graph, and the outputs it starts from: those that gradients are computed from."""
+    graph, given = joint.graph, [recorder.traced(x).read() for x in joint.outputs]
+    name, gradients = f"{graph.name}_joint", [g for g in joint.grads if g is not None]
+    made = extract(graph, name, [*graph.inputs, *given], gradients)
+    read = {v for node in made.nodes for v in node.operand_values()}
+    found = [k for k, v in enumerate(made.inputs[len(graph.inputs):]) if v in read]
+    return extract(graph, name, [*graph.inputs, *(given[k] for k in found)], gradients), found
+
+
+def _saved(
+    saved: list[Value], primal: dict[Value, int], first: int, written: set[Value]
+) -> tuple[list[Value], list[tuple[str, int]]]:
+    """Which saved values become further outputs, and where each is found after the run."""
+    extra: list[Value] = []
+    found: list[tuple[str, int]] = []
+    for value in saved:
+        if value in primal and value not in written:
+            found.append(("input", primal[value]))
+        else:
+            found.append(("output", first + len(extra)))
+            extra.append(
+                value.graph.append(REGISTRY["clone"], (value,), {})
+                if value in primal
+                else value
+            )
+    return extra, found
+
+
+class _Noted:
+    """What must not be written before a backward: (input, or -1; output, what made it)."""
+
+    def __init__(self, recorder: Any, primal: dict[Value, int], roots: dict[Memory, int]):
+        self.recorder, self.primal, self.roots = recorder, primal, roots
+        self.items: list[tuple[int, int, str, int]] = []
+        self.numbers: dict[Memory, int] = {}
+
+    def of(self, stage: Stage) -> list[tuple[int, list[Masks]]]:
+        """What the tape keeps of a stage, with the ways through it."""
+        found: dict[int, list[Masks]] = {}
+        for node, way in stage.nodes.items():
+            for record in records(node):
+                number = self._number(record)
+                if number is not None:
+                    found.setdefault(number, []).append(way)
+        return [(number, list(dict.fromkeys(ways))) for number, ways in found.items()]
+
+    def _number(self, record: Saved | SavedOutput) -> int | None:
+        item = self.recorder.lifted.get(id(record.tensor))
+        traced = getattr(record.tensor, "_traced", None) if item is None else item.traced
+        if traced is None:
+            return None
+        memory = traced.memory
+        if memory not in self.numbers:
+            if memory.owner is None and memory not in self.roots:
+                return None
+            self.numbers[memory] = len(self.items)
+            self.items.append(
+                (-1, self.roots[memory], *_made_by(record)) if memory.owner is None
+                else (self.primal[memory.input], -1, "", 0)
+            )
+        return self.numbers[memory]
+
+    def held(self, number: int) -> int:
+        """The same of an input that the program itself reads, which the tape may miss."""
+        for k, item in enumerate(self.items):
+            if item[0] == number:
+                return k
+        self.items.append((number, -1, "", 0))
+        return len(self.items) - 1
+
+
+def _made_by(record: Saved | SavedOutput) -> tuple[str, int]:
+    """The node whose output a record is of, by name, and the output's number."""
+    if isinstance(record, SavedOutput):
+        node, number = record.node(), record.number
+    else:
+        node, number = grad_fn_of(record.tensor), record.tensor._output_nr
+    return ("", 0) if node is None else (node.name(), number)

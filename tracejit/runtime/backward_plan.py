@@ -1,0 +1,208 @@
+"""How gradients flow through replays of a call: what a backward of some of its stages runs.
+
+In: the joint graph of a recorded call and the gradient graph made of it. Out: a `Backward`, which
+knows for each `Way` through the stages (where gradients arrive, which are wanted) the program to
+run, what must not have been written and what is freed. Made by `entry_maker`, used by the nodes of
+`later_backward`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tracejit.autodiff.absent import without
+from tracejit.autodiff.joining import joined
+from tracejit.autodiff.relaid import RelaidTape
+from tracejit.ir.clone import copy_graph
+from tracejit.ir.graph import Graph, Value
+from tracejit.ops.types import dtype
+from tracejit.runtime.segment import Segment
+
+Masks = tuple[int, int]  # bits: results of a stage that lead through something, edges it leads to
+Key = tuple[tuple[int, int, int], ...]  # stages, each with the results and the edges asked for
+EVERYTHING = -1
+
+
+@dataclass
+class BackwardStage:
+    """What becomes one node on the tape.
+
+    results  the numbers of the tangents that stand for its gradients
+    edges    the numbers of the gradients it gives
+    reached  for each edge the results that lead to it, as bits
+    freed    the ways through each part that is freed by itself
+    kept     (number among what is noted, the ways through what keeps it)
+    """
+
+    results: list[int]
+    edges: list[int]
+    reached: list[int]
+    freed: list[Masks]
+    kept: list[tuple[int, list[Masks]]]
+
+
+@dataclass
+class Way:
+    """What one backward runs.
+
+    checked   what must not have been written, by number
+    frees     for each stage what it frees, as bits
+    tangents  (stage in the key, result): where the program's gradients arrive
+    places    for each stage, for each edge: which of the program's outputs goes there
+    """
+
+    graph: Graph
+    checked: list[int]
+    frees: list[int]
+    tangents: list[tuple[int, int]]
+    places: list[list[int | None]]
+    segment: Segment | None = None
+
+
+@dataclass
+class Backward:
+    """How gradients flow through a replay: its results get a node for each stage (C4)."""
+
+    # joint, for higher orders where there is no `tape`; its last inputs are the values of `inner`
+    graph: Graph | None
+    tape: RelaidTape | None
+    final: bool  # its gradients cannot be differentiated
+    tangents: list[int]  # positions of tangents in its inputs
+    grads: list[int | None]  # for each gradient: position in its and in the backward's outputs
+    wrt: list[int]  # graph inputs that receive gradients: the first of these
+    cuts: list[tuple[int, int]]  # (stage, result) that the others go to
+    saved: list[tuple[str, int]]  # ("input", number) or ("output", number of the forward segment)
+    before: list[tuple[int, int]]  # (input the program writes, output that holds what it was)
+    read: list[int]  # the tensors among its inputs that it reads
+    # those of which `backward`, or what is run instead, computes what the plain function kept
+    again: list[list[int]]
+    # what must not be written: an input, or an output and what made it
+    noted: list[tuple[int, int, str, int]]
+    held: dict[int, int]  # saved values that are tensors of the caller -> number in `noted`
+    stages: list[BackwardStage]  # lowest first
+    places: list[tuple[int, int]]  # for each output: its stage, and its number there
+    tops: list[tuple[int, int]]  # (stage, result) that no others go to
+    inner: list[int]  # outputs that gradients are computed from
+    backward: Graph  # saved values and tangents -> gradients
+    dtypes: list[dtype]  # of the tangents
+    compile: Callable[[Graph], Segment]
+    ways: dict[Key, Way] = field(default_factory=dict)
+
+    def way(self, key: Key) -> Way:
+        """What a backward runs: the stages of the key, the first of them first."""
+        found = self.ways.get(key)
+        if found is None:
+            found = self.ways[key] = self._way(key)
+        return found
+
+    def _way(self, key: Key) -> Way:
+        arrived, wanted = self._arrived(key), self._wanted(key)
+        inside, taken = set(arrived), set()
+        outputs: list[int] = []
+        places: list[list[int | None]] = []
+        for s, _, _ in key:
+            places.append([])
+            stage = self.stages[s]
+            for k, g in enumerate(stage.edges):
+                comes = stage.reached[k] & arrived[s] and wanted[s] >> k & 1
+                if not comes or self._target(g, inside) or g in taken or self.grads[g] is None:
+                    places[-1].append(None)
+                    continue
+                taken.add(g)
+                places[-1].append(len(outputs))
+                outputs.append(g)
+        tangents = [(n, k) for n, (s, mask, _) in enumerate(key)
+                    for k in range(len(self.stages[s].results)) if mask >> k & 1]
+        numbers = [self.stages[key[n][0]].results[k] for n, k in tangents]
+        order = sorted(range(len(numbers)), key=numbers.__getitem__)
+        graph, left = self._graph(sorted(numbers), inside, outputs)
+        places = [[None if k is None else left[k] for k in row] for row in places]
+        checked = {number for s, _, _ in key for number, ways in self.stages[s].kept
+                   if any(_goes(way, arrived[s], wanted[s]) for way in ways)}
+        checked |= {self.held[k] for k in _read(graph) if k in self.held}
+        frees = [sum(1 << k for k, way in enumerate(self.stages[s].freed)
+                     if _goes(way, arrived[s], wanted[s])) for s, _, _ in key]
+        return Way(graph, sorted(checked), frees, [tangents[k] for k in order], places)
+
+    def _target(self, gradient: int, inside: set[int]) -> tuple[int, int] | None:
+        """The stage, of those that run, to which a gradient goes, and its result."""
+        cut = gradient - len(self.wrt)
+        return self.cuts[cut] if cut >= 0 and self.cuts[cut][0] in inside else None
+
+    def _arrived(self, key: Key) -> dict[int, int]:
+        """For each stage the results at which gradients arrive, also from other stages."""
+        found = {s: mask for s, mask, _ in key}
+        for s in found:
+            for k, g in enumerate(self.stages[s].edges):
+                target = self._target(g, set(found))
+                if target is not None and self.stages[s].reached[k] & found[s]:
+                    found[target[0]] |= 1 << target[1]
+        return found
+
+    def _wanted(self, key: Key) -> dict[int, int]:
+        """For each stage the edges to which gradients shall go, also for other stages."""
+        found = {s: mask for s, _, mask in key}
+        for s in reversed(found):
+            for k, g in enumerate(self.stages[s].edges):
+                target = self._target(g, set(found))
+                if target is None:
+                    continue
+                below, at = target
+                reached = self.stages[below].reached
+                found[s] &= ~(1 << k)
+                if any(mask >> at & 1 and found[below] >> j & 1 for j, mask in enumerate(reached)):
+                    found[s] |= 1 << k
+        return found
+
+    def _graph(
+        self, arriving: list[int], inside: set[int], outputs: list[int]
+    ) -> tuple[Graph, list[int | None]]:
+        """The program for these tangents and gradients; the number of each gradient in it."""
+        graph = self.backward
+        first = len(graph.inputs) - len(self.tangents)
+        tangents: Sequence[Value] = graph.inputs[first:]
+        sent = {}
+        for cut, (s, k) in enumerate(self.cuts):
+            at = self.grads[len(self.wrt) + cut]
+            if s in inside and at is not None:
+                sent[tangents[self.stages[s].results[k]]] = graph.outputs[at]
+        values: dict[Value, Value] = {}
+        if sent and len(inside) > 1:
+            graph, values = joined(graph, sent, [tangents[t] for t in arriving])
+            tangents = graph.inputs[first:]
+        numbers: list[int | None] = list(range(len(graph.outputs)))
+        absent = {t for k, t in enumerate(tangents) if k not in arriving}
+        if absent:
+            graph, numbers = without(graph, tangents, absent)
+        left = [numbers[self.grads[g]] for g in outputs]  # type: ignore[index]
+        real = [k for k in left if k is not None]
+        if real != list(range(len(graph.outputs))):
+            graph, _ = copy_graph(graph)
+            graph.outputs = [graph.outputs[k] for k in real]
+        place = iter(range(len(real)))
+        return graph, [None if k is None else next(place) for k in left]
+
+
+def _goes(way: Masks, arrived: int, wanted: int) -> bool:
+    """Whether a backward runs what has these ways through it; one for everything, also what leads
+    nowhere."""
+    return bool(way[0] & arrived and (way[1] & wanted or wanted < 0))
+
+
+def _read(graph: Graph) -> set[int]:
+    """The numbers of the inputs that the outputs are computed from."""
+    number = {v: k for k, v in enumerate(graph.inputs)}
+    found: set[int] = set()
+    seen: set[Value] = set()
+    stack = list(graph.outputs)
+    while stack:
+        value = stack.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if value in number:
+            found.add(number[value])
+        elif value.node is not None:
+            stack += value.node.operand_values()
+    return found
