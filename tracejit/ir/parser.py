@@ -14,7 +14,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tracejit.ir.graph import Graph, Location, Node, Value
-from tracejit.ir.sizes import Scope, Size, SizeGuard, SizeLike, size_max, size_min
+from tracejit.ir.sizes import (
+    Scope,
+    Size,
+    SizeGuard,
+    SizeLike,
+    divided,
+    size_max,
+    size_min,
+)
 from tracejit.ir.verify import GraphError
 from tracejit.memory.devices import CPU, device
 from tracejit.ops.control import ErrorOf
@@ -281,7 +289,7 @@ class _Reader:
         left = self.factor()
         while self.next.text in ("*", "//", "%") and self.next.kind == "sign":
             sign, right = self.take().text, self.factor()
-            left = left * right if sign == "*" else left // right if sign == "//" else left % right
+            left = left * right if sign == "*" else divided(left, right, sign)
         return left
 
     def factor(self) -> Any:

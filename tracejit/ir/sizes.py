@@ -297,24 +297,19 @@ class Size:
     def __floordiv__(self, other: SizeLike) -> SizeLike:
         if type(other) is not Size and not _is_int(other):
             return self.concrete() // other if _is_number(other) else NotImplemented
-        other = _divisor(other, self.scope)
-        exact = exact_division(self, other)
-        return exact if exact is not None else _atom("floordiv", self, other, self.scope)
+        return divided(self, _divisor(other, self.scope), "//")
 
     def __rfloordiv__(self, other: int) -> SizeLike:
-        return _atom("floordiv", _local(other, self.scope), _divisor(self, self.scope), self.scope)
+        return divided(_local(other, self.scope), _divisor(self, self.scope), "//")
 
     def __mod__(self, other: SizeLike) -> SizeLike:
         if type(other) is not Size and not _is_int(other):
             return self.concrete() % other if _is_number(other) else NotImplemented
-        other = _divisor(other, self.scope, "integer modulo")
-        if exact_division(self, other) is not None:
-            return 0
-        return _atom("mod", self, other, self.scope)
+        return divided(self, _divisor(other, self.scope, "integer modulo"), "%")
 
     def __rmod__(self, other: int) -> SizeLike:
         divisor = _divisor(self, self.scope, "integer modulo")
-        return _atom("mod", _local(other, self.scope), divisor, self.scope)
+        return divided(_local(other, self.scope), divisor, "%")
 
     def __divmod__(self, other: SizeLike) -> Any:
         return (self // other, self % other) if _is_number(other) else NotImplemented
@@ -437,6 +432,15 @@ def exact_division(size: SizeLike, divisor: SizeLike) -> SizeLike | None:
         return None
     found = quotient(size.terms, _terms(divisor))
     return None if found is None else _normal(found, size.scope)
+
+
+def divided(size: SizeLike, divisor: SizeLike, sign: str) -> SizeLike:
+    """`size // divisor` or `size % divisor`, of a divisor that is not 0."""
+    scope = (size if type(size) is Size else divisor).scope  # type: ignore[union-attr]
+    exact = exact_division(size, divisor)
+    if exact is None:
+        return _atom("floordiv" if sign == "//" else "mod", size, divisor, scope)
+    return exact if sign == "//" else 0
 
 
 def _text(size: SizeLike) -> str:
