@@ -175,8 +175,8 @@ CAPTURE = [
         "guards",
         "dtype is not checked",
         "tracejit/capture/guards.py",
-        'f"type({name}) is not {cls} or {name}._dtype is not {dt} "',
-        'f"type({name}) is not {cls} "',
+        'f"or {name}._dtype is not {dt} "',
+        '""',
         _PROGRAMS,
     ),
     Mutant(
@@ -278,9 +278,9 @@ CAPTURE = [
     Mutant(
         "capture",
         "a leaf made in the call forgets that it requires grad",
-        "tracejit/runtime/entry.py",
-        "        elif result.leaf:\n            tensor._requires_grad = True",
-        "        elif result.leaf:\n            pass",
+        "tracejit/runtime/result_views.py",
+        "        elif self.leaf:\n            tensor._requires_grad = True",
+        "        elif self.leaf:\n            pass",
         _PROGRAMS,
     ),
 ]

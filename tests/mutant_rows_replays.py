@@ -13,9 +13,50 @@ def _programs(words: str) -> tuple[str, ...]:
 
 
 _EFFECTS = _programs("list or dict or attribute or container or kept or global or deque")
+_VIEWS = _programs("views or view_of or holds or base or data")
 _DIGESTS = ("tests/ir/test_digest.py",)
 
 RECIPES = [
+    Mutant(
+        "recipes",
+        "views of results have a history of their own",
+        "tracejit/runtime/result_views.py",
+        "                line.shared = _is_shared(line)\n",
+        "",
+        _VIEWS,
+    ),
+    Mutant(
+        "recipes",
+        "what results nobody holds are views of is no output",
+        "tracejit/runtime/result_views.py",
+        "        self.results += hidden.values()\n",
+        "",
+        _VIEWS,
+    ),
+    Mutant(
+        "recipes",
+        "views made by a replay count as made in no_grad mode",
+        "tracejit/runtime/result_views.py",
+        "                    tensor._view.untracked = untracked\n",
+        "                    pass\n",
+        _VIEWS,
+    ),
+    Mutant(
+        "recipes",
+        "views keep the history of before what they are views of had one",
+        "tracejit/runtime/entry.py",
+        "            follow(tensors[k], steps)\n",
+        "            pass\n",
+        _VIEWS,
+    ),
+    Mutant(
+        "recipes",
+        "writes through data count as the tensor's own",
+        "tracejit/runtime/entry_maker.py",
+        "        found.counted = self._counted(tensor)\n",
+        "",
+        _VIEWS,
+    ),
     Mutant(
         "recipes",
         "a number put in the place of another counts as unchanged",
