@@ -288,4 +288,43 @@ def second_derivative_where_a_branch_is_decided(jit):
     return out
 
 
+def views_in_branches_and_loops_twice(jit):
+    def program(also):
+        w = (tj.arange(4.0).view(2, 2) / 5).requires_grad_()
+
+        @jit
+        def f(xs):
+            turned, row = w.t(), w[0]
+            h = tj.zeros(2)
+            for x in xs:
+                h = (x @ turned + h * row).tanh()
+            if h.sum() > 0:
+                h = h * row
+            return also((h * h).sum())
+
+        out = []
+        for n in (3, 2, 5):
+            xs = tj.arange(2.0 * n).view(n, 2) / 7
+            (g,) = tj.autograd.grad(f(xs), w, create_graph=True)
+            out += [g.detach(), *tj.autograd.grad((g * g).sum(), w)]
+        return out
+
+    return [program(also) for also in (lambda y: y, lambda y: y if len(str(y.item())) > 1 else -y)]
+
+
+def inputs_with_hooks_twice(jit):
+    f = jit(lambda x: (x**3 * x.detach()).sum())
+    seen = []
+    for _ in range(3):
+        x = leaf(1.0, 2.0)
+        x.register_hook(lambda g: seen.append(g.detach().clone()) or g * 2)
+        y = x * 3
+        y.register_hook(lambda g: seen.append(g.detach().clone()) or g * 5)
+        z = f(y)
+        (g,) = tj.autograd.grad(z, x, create_graph=True)
+        g.sum().backward()
+        seen.append(x.grad)
+    return seen
+
+
 PROGRAMS = programs_in(globals())
