@@ -232,6 +232,29 @@ def attributes_of_modules(jit):
         del sys.modules["config_of_a_program"]
 
 
+NUMBER = 2.0
+
+
+def modules_in_variables_and_tables(jit):
+    global NUMBER
+    config = types.ModuleType("config_of_a_program")
+    config.rate, which = 2.0, ["rate"]
+
+    def read(module, name):
+        return getattr(module, name)
+
+    f = jit(lambda x: x * read(config, which[0]))
+    g = jit(lambda x: x * getattr(sys.modules[__name__], "".join(("NUM", "BER"))))
+    NUMBER = 2.0
+    out = many(f, g)
+    config.rate = NUMBER = 20.0
+    out += many(f, g)
+    config.other, which[0] = 3.0, "other"
+    out += many(f)
+    config.other = tj.ones(2)
+    return out + many(f)
+
+
 def partials_and_methods_replaced(jit):
     class Loud(functools.partial):
         def __call__(self, *args, **keywords):

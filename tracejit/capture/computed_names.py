@@ -52,6 +52,8 @@ def computes(code: CodeType) -> tuple[bool, frozenset[str]]:
         if name in BY_NAME and not _is_literal(run[at + 1 :]) or name in ALL:
             found = True
             of |= _variable(run[at - 1 : at] if name == "__dict__" else run[at + 1 :])
+    if found and "modules" in code.co_names:  # sys.modules[__name__]
+        of.add("modules")
     return found, frozenset(of)
 
 

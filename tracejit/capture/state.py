@@ -19,6 +19,7 @@ from types import (
     FunctionType,
     MappingProxyType,
     MemberDescriptorType,
+    ModuleType,
 )
 from typing import Any
 
@@ -77,6 +78,7 @@ class State:
         self.everything = False
         self.computed = False  # attributes are asked for by names that code computes
         self.subjects: set[str] = set()  # of what is found under these names
+        self.whole: set[int] = set()  # ids of modules of which any attribute is read
         self.asked: set[tuple[Callable, Any]] = set()  # of the process: it must answer the same
         self.registered: set[tuple[type, type]] = set()  # asked: is a class one of an abstract one
         self.uncertain: set[str] = set()  # names that code expects to be missing at times
@@ -117,6 +119,14 @@ class State:
     def mention_names(self, names: set[str]) -> None:
         """C code reads attributes of these names."""
         self._grow(names, names - self.names)
+
+    def ask_all(self, module: ModuleType) -> None:
+        """A module's attributes are asked for by names that code computes."""
+        if id(module) not in self.whole:
+            self.whole.add(id(module))
+            self.kept.append(module)
+            if id(module) in self.by_id:
+                self._attributes(self.by_id[id(module)], module, None)
 
     def _grow(self, names: Iterable[str], only: set[str] | frozenset[str] | None) -> None:
         """These names count from now on; `only` those are new, None: everything is looked at."""
@@ -234,8 +244,8 @@ class State:
             return
         names = self.names if only is None or self.everything else set(only)
         if place.kind == "module":
-            asked = place.text.rpartition(".")[2] in self.subjects
-            names = names | data_of_module(value) if asked else names
+            if self._is_asked(place):
+                names = names | {n for n in data_of_module(value) if kind_of(own[n]) != "opaque"}
         elif self.everything:
             names = names | set(own)
         if only is None and self.computed and not isinstance(value, type):
@@ -263,13 +273,15 @@ class State:
     def _asks_for_any(self, place: Place) -> bool:
         """Whether it matters which attributes an object has."""
         if place.kind == "module":
-            return place.text.rpartition(".")[2] in self.subjects and not is_shared(
-                place.value.__name__
-            )
+            return self._is_asked(place) and not is_shared(place.value.__name__)
         if place.kind == "function":
             return (self.computed or self.doubtful) and not is_own(place.value.__code__)
         has = own_dict(place.value) is not None and not isinstance(place.value, type)
         return self.computed and has
+
+    def _is_asked(self, place: Place) -> bool:
+        """Whether a module's attributes are asked for by names that code computes."""
+        return id(place.value) in self.whole or place.text.rpartition(".")[2] in self.subjects
 
     def _own_names(self, place: Place, own: Iterable[str]) -> None:
         """Which attributes an object had when the call began."""

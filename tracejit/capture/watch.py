@@ -331,6 +331,7 @@ class Watcher:
     object, before its body runs; `foreign(function)` for C functions that cannot be modelled;
     `library(frame)` whenever user code calls an installed
     library's Python function; `named(names)` where C code reads attributes of these names;
+    `asking(frame)` where `getattr` or `hasattr` is called;
     `registered((cls, abstract))` where it is asked whether a class is one of an abstract one."""
 
     def __init__(
@@ -339,10 +340,11 @@ class Watcher:
         foreign: Callable[[Any], None],
         library: Callable[[FrameType], None],
         named: Callable[[set[str]], None],
+        asking: Callable[[FrameType], None],
         registered: Callable[[tuple[type, type]], None],
     ):
         self.entered, self.foreign, self.library = entered, foreign, library
-        self.named, self.registered = named, registered
+        self.named, self.asking, self.registered = named, asking, registered
         self.seen: set[tuple[CodeType, int]] = set()
         self.judged: dict[Any, bool] = {}
         self.inside: FrameType | None = None
@@ -372,7 +374,7 @@ class Watcher:
                 self._call(frame)
         elif event == "c_call" and id(frame.f_code) not in _silent:
             if _is_the_users(frame.f_code):
-                self._judge(argument)
+                self._judge(argument, frame)
             elif frame.f_code.co_filename.startswith(PACKAGE):
                 _silent[id(frame.f_code)] = frame.f_code
 
@@ -410,7 +412,9 @@ class Watcher:
             by_instance = frame.f_code.co_name == "__instancecheck__"
             self.registered((type(asked) if by_instance else asked, cls))
 
-    def _judge(self, function: BuiltinFunctionType) -> None:
+    def _judge(self, function: BuiltinFunctionType, frame: FrameType) -> None:
+        if function is getattr or function is hasattr:
+            self.asking(frame)
         template = getattr(function, "__self__", None)
         if type(template) is str and function.__name__ in ("format", "format_map"):
             self.named(names_in_format(template))

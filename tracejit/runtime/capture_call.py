@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import resolve_name
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from tracejit.capture.calls import plain_numbers
@@ -204,8 +204,9 @@ class CapturedCall:
                 return self.invoke(values)
             state = self.state
             with Watcher(
-                self._entered, self._foreign, self._library, self._named, state.registered.add
-            ):
+                self._entered, self._foreign, self._library,
+                self._named, self._asking, state.registered.add,
+            ):  # fmt: skip
                 return self.invoke(values)
 
     def _argument(self, k: int, value: Any) -> Any:
@@ -296,6 +297,9 @@ class CapturedCall:
                 if name not in container and hasattr(builtins, name):
                     state.add_root("global", vars(builtins), name, getattr(builtins, name), name)
             self._imports(names, frame)
+            module = sys.modules.get(frame.f_globals.get("__name__", ""))
+            if module is not None and "modules" in names.subjects:
+                state.ask_all(module)
             self._cells(frame)
             self.numbers.look()
         finally:
@@ -355,6 +359,14 @@ class CapturedCall:
     def _named(self, names: set[str]) -> None:
         self.state.mention_names(names)
         self.numbers.look()
+
+    def _asking(self, frame: FrameType) -> None:
+        """Modules in variables whose attributes are asked for by computed names."""
+        for name in self.state.subjects:
+            module = frame.f_locals.get(name)
+            if isinstance(module, ModuleType):
+                self.state.ask_all(module)
+                self.numbers.look()
 
     def _library(self, frame: FrameType) -> None:
         if frame.f_code is import_module.__code__:
