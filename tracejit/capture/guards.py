@@ -21,7 +21,7 @@ from tracejit.capture.behaviour import behaviour
 from tracejit.capture.computed_names import own_names
 from tracejit.capture.contents import elements, item, length, reads_itself
 from tracejit.capture.number_text import Asked, NumberText, asked_text
-from tracejit.capture.place import ABSENT, Place, alike, class_attribute, referent, weakly
+from tracejit.capture.place import ABSENT, Place, alike, class_attribute, referent, slot_of, weakly
 from tracejit.capture.runtime_numbers import Question
 from tracejit.capture.shortcut import Lines, Shortcut, check_text
 from tracejit.capture.sources import hooks_of
@@ -241,6 +241,8 @@ class Guards:
         if place.how == "closure":
             return f"{self._constant(_contents_of)}({parent}.__closure__[{place.key}])"
         if place.how == "slot":
+            if hasattr(type(place.parent.value), "__getattr__"):  # type: ignore[union-attr]
+                return f"{self._constant(slot_of)}({parent}, {place.key!r})"
             return f"getattr({parent}, {place.key!r}, ABSENT)"
         if place.how == "names":
             return f"{self._constant(own_names)}({parent})"

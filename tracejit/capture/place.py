@@ -109,7 +109,7 @@ class Place:
             if self.how in ("self", "func"):
                 return parent.__self__ if self.how == "self" else parent.__func__
             if self.how == "slot":
-                return getattr(parent, self.key, ABSENT)
+                return slot_of(parent, self.key)
             if self.how == "names":
                 return own_names(parent)
             return item(parent, self.key)
@@ -184,6 +184,14 @@ def _is_plain_object(value: Any) -> bool:
         and (bool(cls.__dictoffset__) or hasattr(cls, "__slots__"))
         and (not hasattr(cls, "__next__"))
     )
+
+
+def slot_of(x: Any, name: str) -> Any:
+    """What is in a slot, without asking a `__getattr__` of the user's where nothing is."""
+    try:
+        return object.__getattribute__(x, name)
+    except AttributeError:
+        return ABSENT
 
 
 def class_attribute(cls: type, name: str) -> Any:

@@ -27,7 +27,15 @@ from tracejit.capture.behaviour import behaviour, code_in_class, may_change, own
 from tracejit.capture.computed_names import data_of_module, is_shared, names_of_getter, own_names
 from tracejit.capture.contents import elements, items, length
 from tracejit.capture.location import is_own
-from tracejit.capture.place import ABSENT, PRIMITIVE, Place, class_attribute, kind_of, weakly
+from tracejit.capture.place import (
+    ABSENT,
+    PRIMITIVE,
+    Place,
+    class_attribute,
+    kind_of,
+    slot_of,
+    weakly,
+)
 from tracejit.capture.sources import hooks_of, tensor_history
 from tracejit.capture.watch import Names
 from tracejit.eager.tensor import Tensor
@@ -357,7 +365,7 @@ class State:
         cls = type(value)
         found = class_attribute(cls, name)
         if isinstance(found, _SLOT):
-            self._child(place, "slot", name, getattr(value, name, ABSENT), f"{place.text}.{name}")
+            self._child(place, "slot", name, slot_of(value, name), f"{place.text}.{name}")
         elif found is not ABSENT and not isinstance(found, _QUIET):
             ours = str(cls.__module__).startswith("tracejit")
             if not ours:
