@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import tracejit as tj
 from tests.capture.program_list import programs_in
 
@@ -186,6 +188,26 @@ def objects_that_are_keys(jit):
         if k == 2:
             costs[second] = 5.0
             scales[weights[1]] = 7.0
+    return out
+
+
+def keys_that_are_made_of_objects(jit):
+    class Net:
+        def act(self, x):
+            return x * 2
+
+    def scaled(x, k):
+        return x * k
+
+    nets, partials = [Net(), Net()], [functools.partial(scaled, k=2.0) for _ in range(2)]
+    gains = {nets[0].act: 5.0, partials[0]: 7.0, (nets[0], 1): 2.0, (nets[1], 2): 3.0}
+    f = jit(lambda x, act: act(x) * gains.get(act, 1.0))
+    g = jit(lambda x, net, k: x * gains.get((net, k), 1.0))
+    h = jit(lambda x, act: act(x) * (10 if act == partials[0] else 1))
+    out = []
+    for which in (1, 1, 0, 0, 1):
+        out += [f(two(), nets[which].act), f(two(), partials[which]), h(two(), partials[which])]
+        out += [g(two(), nets[which], k) for k in (1, 2)]
     return out
 
 

@@ -229,6 +229,8 @@ class Guards:
         if place.how == "cell":
             return f"{self._constant(place.key)}.cell_contents"
         parent = self._place(place.parent)  # type: ignore[arg-type]
+        if place.how == "key" and type(place.key) is not weakref.ref:
+            return self._constant(place.key)
         if place.how == "key":
             return f"{self._constant(referent)}({self._constant(place.key)})"
         if place.how == "attr":

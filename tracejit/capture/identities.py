@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from types import CellType
 from typing import Any
 
-from tracejit.capture.place import Place, kind_of, weakly
+from tracejit.capture.place import Place, weakly
 from tracejit.capture.state import State
 from tracejit.capture.watch import NUMBERING, Names
 from tracejit.eager.tensor import Tensor
 
-_BY_IDENTITY = ("object", "function", "method")  # kinds that are equal to themselves alone
+_EQUATED = ("object", "function", "partial")  # kinds that are equal to themselves alone
 
 
 class Identities:
@@ -71,8 +71,9 @@ class Identities:
             return
         for place in state.places:
             for key in place.keys if place.kind == "mapping" else ():
-                if kind_of(key) in ("tensor", "function"):
-                    yield Place(place, "key", weakly(key), key, f"a key of {place.text}")
+                found = Place(place, "key", weakly(key), key, f"a key of {place.text}")
+                if found.kind != "object":
+                    yield from _identified(found)
 
     def distinct(
         self, state: State, places: list[Place], changed: Sequence[Any], graded: Sequence[Any]
@@ -88,10 +89,21 @@ class Identities:
         found = [
             p for p in places
             if type(p.value) in types or id(p.value) in ids
-            or self.equated and p.kind in _BY_IDENTITY
+            or self.equated and p.kind in _EQUATED
         ]
         number = Counter(type(p.value) for p in found)
         return [p for p in found if number[type(p.value)] > 1]
+
+
+def _identified(key: Place) -> Iterator[Place]:
+    """What of a key is equal to itself alone."""
+    if key.kind == "tensor" or key.kind in _EQUATED:
+        yield key
+    elif key.kind == "method":
+        yield Place(key, "self", None, key.value.__self__, f"{key.text}.__self__")
+    elif key.kind == "sequence":
+        for k, element in enumerate(key.value):
+            yield from _identified(Place(key, "item", k, element, f"{key.text}[{k}]"))
 
 
 def _cells(state: State, changed: Sequence[Any]) -> list[Place]:

@@ -86,7 +86,7 @@ class Place:
         """What is there now, given the object at the parent place."""
         try:
             if self.how == "key":
-                return referent(self.key)
+                return referent(self.key) if type(self.key) is weakref.ref else self.key
             if type(self.key) is weakref.ref:
                 return item(parent, referent(self.key))
             if self.how == "attr":
