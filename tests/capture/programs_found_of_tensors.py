@@ -209,4 +209,21 @@ def settings_read_and_set(jit):
     return out
 
 
+def results_of_a_leaf_made_inside_beside_other_histories(jit):
+    class Holder:
+        pass
+
+    @jit
+    def f(o):
+        start = o.t.detach().clone().requires_grad_()
+        o.t = start * 2
+
+    o, out = Holder(), []
+    o.t = tj.ones(2)
+    for _ in range(4):
+        f(o)
+        out += [o.t, o.t.is_leaf]
+    return out
+
+
 PROGRAMS = programs_in(globals())

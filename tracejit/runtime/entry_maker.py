@@ -265,6 +265,12 @@ class EntryMaker:
         known = explained([*results, *recorder.sharing.flags(), *recorder.sharing.leaves, *held])
         return any(id(t) not in known for t in recorder.alive())
 
+    def _only_to(self, own: list[Tensor], result: Tensor) -> bool:
+        """Whether the history of a result leads to leaves of the call's own and nowhere else."""
+        ends = leaves([result], self.recorder.first_node) if grad_fn_of(result) is not None else ()
+        found = [n.variable if type(n) is AccumulateGrad else None for n in ends]
+        return bool(found) and all(any(x is t for t in own) for x in found)
+
     def _differentiate(self, results: list[Tensor]) -> Joint | None:
         tracked = [
             t
@@ -275,7 +281,7 @@ class EntryMaker:
         wrt = [item.tensor for item in self.recorder.lifted_tensors() if item.tensor._requires_grad]
         ends = [n for n in leaves(tracked, self.recorder.first_node) if type(n) is AccumulateGrad]
         own = [n.variable for n in ends if n.variable._traced is not None]
-        if own and (not wrt or any(x is t for x in own for t in results)):
+        if own and (not wrt or any(x is t or self._only_to(own, t) for x in own for t in results)):
             raise Unmodelled("a result leads to a leaf that the call made, for a later backward")
         if not tracked or not wrt:
             return None
