@@ -132,6 +132,43 @@ def view_of_a_leaf_argument_is_written(jit):
     return out
 
 
+def leaf_made_inside_and_a_view_of_it(jit):
+    @jit
+    def f(x):
+        leaf = (x * 2).requires_grad_()
+        return leaf, leaf[1:]
+
+    out = []
+    for k in range(3):
+        p, v = f(tj.ones(3) * k)
+        (v * v).sum().backward()
+        out += [p.is_leaf, v._base is p, v.requires_grad, *now(p, v, p.grad)]
+    return out
+
+
+def views_of_a_result_in_and_out_of_grad_mode(jit):
+    w = leaf(1.0, 2.0, 3.0)
+
+    @jit
+    def f(x):
+        y = w * x
+        with tj.no_grad():
+            quiet = y[1:]
+        return y, quiet, y.detach()[:1], y[1:]
+
+    out = []
+    for k in range(3):
+        y, quiet, apart, v = f(tj.ones(3) + k)
+        refused = isinstance(tried(quiet.mul_, w[1:]), RuntimeError)
+        out += [refused, quiet._base is y, apart._base is y]
+        apart.mul_(3)
+        v.mul_(2)
+        y.sum().backward()
+        out += [apart.requires_grad, *now(y, quiet, apart, v, w.grad)]
+        w.grad = None
+    return out
+
+
 def stale_view_is_an_argument(jit):
     f = jit(lambda v: (v * v).sum())
     out = []
