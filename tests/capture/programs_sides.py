@@ -413,4 +413,18 @@ def chosen_tensor_is_looked_for(jit):
     return [tried(h, tj.tensor(v), *ab) for h in (f, g) for ab in pairs for v in SIDES]
 
 
+def exception_made_before_is_raised(jit):
+    """The very object, whose context stays as it was."""
+    error = ValueError("same")
+
+    @jit
+    def f(x):
+        if x.sum() > 0:
+            raise error
+        return x
+
+    out = [tried(f, tj.tensor(values)) for values in SIDES]
+    return [(found is error, found) for found in out], error.__context__
+
+
 PROGRAMS = programs_in(globals())

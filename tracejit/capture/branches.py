@@ -110,13 +110,21 @@ def _raising(flag: Tensor, one: Side, other: Side, then: Callable, otherwise: Ca
         raise Refused("both sides raise")
     if (one if one.error is not None else other).region.written_outside():
         raise Refused("memory made outside is written before an exception")
-    error = one.error if one.error is not None else other.error
+    error: Any = one.error if one.error is not None else other.error
     try:
-        described = ErrorOf.of(error)  # type: ignore[arg-type]
+        described = ErrorOf.of(error)
     except TypeError as reason:
         raise Refused(str(reason)) from None
     raises = flag if one.error is not None else ~flag
-    REGISTRY["raise_if"](raises, error=described)
+    fails = False
+    try:
+        REGISTRY["raise_if"](raises, error=described)
+    except described.kind as found:
+        fails = found.args == described.arguments
+        if not fails:
+            raise
+    if fails:
+        raise error  # the very object, which may have been made before
     return otherwise() if one.error is not None else then()
 
 
