@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import tracejit as tj
 from tests.capture.program_list import programs_in
 
@@ -190,6 +192,31 @@ def leaf_that_no_gradient_is_asked_of(jit):
         h, y = f(tj.ones(2) + k)
         log += [asked(y, a, retain_graph=True), asked(y, h, retain_graph=True), asked(y, b)]
     return log
+
+
+def anomaly_around_the_backward_only(jit):
+    f = jit(lambda x: (x.relu().sqrt() * 0).sum())
+    out = []
+    for k in range(4):
+        x = leaf(-1.0, 4.0)
+        y = f(x)
+        with warnings.catch_warnings(), tj.autograd.set_detect_anomaly(k > 0):
+            warnings.simplefilter("ignore")
+            out += [str(asked(y, x))[:60], x.grad]
+    return out
+
+
+def checkpoints_around_the_call(jit):
+    w = leaf(1.0, 2.0)
+    f = jit(lambda x: (x * w).exp() * x)
+    out = []
+    for k in range(3):
+        x = (tj.ones(2) * k).requires_grad_()
+        for way in (False, True):
+            y = tj.utils.checkpoint.checkpoint(f, x, use_reentrant=way)
+            y.sum().backward()
+            out += [w.grad.clone(), x.grad.clone()]
+    return out
 
 
 PROGRAMS = programs_in(globals())

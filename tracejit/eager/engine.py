@@ -231,7 +231,7 @@ class Task:
     def _made(self, first: Any, parts: dict[Node, list]) -> list[Sequence[Any]]:
         """The gradients that parts of a captured call give, if only where they are needed."""
         wanted = [self._wanted(node.edges) for node in parts]
-        if active.anomaly:
+        if active.anomaly and not (first.call and first.watched):
             run = functools.partial(first.apply_all, parts, wanted)
             return [anomaly.watched(first, lambda: run()[0])]
         return first.apply_all(parts, wanted)

@@ -7,7 +7,8 @@ that was written since. Called by the tape and custom Functions.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tracejit.eager.nodes import Node, grad_fn_of
@@ -79,6 +80,16 @@ class SavedResult:
 
 
 PACKED = -1  # the version of what is kept by whoever packed it: see `utils/checkpoint.py`
+
+
+@contextmanager
+def nobody_packs() -> Iterator[None]:
+    """What nodes keep meanwhile, they keep themselves."""
+    before, active.packer = active.packer, None
+    try:
+        yield
+    finally:
+        active.packer = before
 
 
 class Saved:

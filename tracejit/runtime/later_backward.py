@@ -24,7 +24,14 @@ from tracejit.autodiff.run_again import without_derivatives
 from tracejit.eager.backward import task_between
 from tracejit.eager.nodes import FREED, Edge, Node, edge_of
 from tracejit.eager.recording import active
-from tracejit.eager.saved import Saved, SavedResult, alias, check_version, version_of
+from tracejit.eager.saved import (
+    Saved,
+    SavedResult,
+    alias,
+    check_version,
+    nobody_packs,
+    version_of,
+)
 from tracejit.eager.state import of_array
 from tracejit.eager.tape import CustomNode
 from tracejit.eager.tensor import Tensor
@@ -77,6 +84,11 @@ class CompiledBackward(CustomNode):
             operator.or_, [mask for k, mask in enumerate(reached) if wanted >> k & 1], 0)
 
     @property
+    def watched(self) -> bool:
+        """Whether anomaly mode sees to the nodes of the recording's own tape."""
+        return self.call.plan.tape is not None and not self.call.plan.final
+
+    @property
     def joins(self) -> bool:
         """Whether those that follow each other are one program: where no code of the user's could
         tell, and nobody maps over them."""
@@ -104,7 +116,8 @@ def attach_backward(
     bound: Bound,
 ) -> None:
     """Make `outputs` the results of nodes whose backward runs compiled programs."""
-    call = Call(plan, inputs, roots, outputs, bound)
+    with nullcontext() if active.packer is None else nobody_packs():
+        call = Call(plan, inputs, roots, outputs, bound)
     ends: list[Edge] = [edge_of(x) if x._requires_grad else None for x in call.wrt()]
     nodes: list[CompiledBackward | None] = []
     for number, stage in enumerate(plan.stages):
@@ -174,7 +187,8 @@ class Call:
         tangents = [_cast(given[n][k], plan.dtypes[t]) for (n, k), t in zip(way.tangents, numbers)]
         mapped = recorder is not None and recorder.mapped
         choosy = plan.tape is not None and plan.tape.differs(numbers)
-        over_tensors = (active.grad_enabled or mapped or choosy) and not plan.final
+        seen = active.anomaly and plan.tape is not None  # each node's gradients
+        over_tensors = (active.grad_enabled or mapped or choosy or seen) and not plan.final
         self._check_unseen(over_tensors)
         if over_tensors:
             (stage, _, edges), = key
