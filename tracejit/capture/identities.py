@@ -42,7 +42,7 @@ class Identities:
         """`id` or `hash`, to be called by recorded code."""
 
         def number(*args: Any) -> int:
-            of_object = (Tensor.__hash__, object.__hash__)
+            of_object: tuple[Any, ...] = (Tensor.__hash__, object.__hash__)
             if function is id or args and type(args[0]).__hash__ in of_object:
                 self.asked.update(map(id, args))
             return function(*args)
