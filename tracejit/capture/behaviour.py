@@ -9,7 +9,7 @@ would run again. Data in class attributes is no part of it: the state walker fin
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType
 from typing import Any
 
@@ -114,3 +114,15 @@ def code_in_class(cls: type, code: Any) -> tuple[type, str] | None:
                 if type(function) is FunctionType and function.__code__ is code:
                     return base, name
     return None
+
+
+def subclasses(pairs: Iterable[tuple[type, type]]) -> list[bool | None]:
+    """Of each pair of classes whether one counts as a subclass of the other; None: asking fails."""
+    return [_is_subclass(*pair) for pair in pairs]
+
+
+def _is_subclass(cls: type, abstract: type) -> bool | None:
+    try:
+        return issubclass(cls, abstract)
+    except TypeError:  # a protocol that has attributes
+        return None

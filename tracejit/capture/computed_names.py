@@ -127,6 +127,13 @@ def _names_of_data(cls: type) -> tuple[str, ...]:
     return tuple(found)
 
 
+def slot_names(cls: type) -> set[str]:
+    """Names of the `__slots__` of a class."""
+    own = [c for c in cls.__mro__ if may_change(c) and not is_shared(str(c.__module__))]
+    members = (item for c in own for item in vars(c).items())
+    return {name for name, value in members if isinstance(value, MemberDescriptorType)}
+
+
 def _is_data(name: str, value: Any) -> bool:
     return not (name.startswith("__") and name.endswith("__")) and type(value) not in _FUNCTIONS
 

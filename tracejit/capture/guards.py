@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.capture.behaviour import behaviour
+from tracejit.capture.behaviour import behaviour, subclasses
 from tracejit.capture.computed_names import own_names
 from tracejit.capture.contents import elements, item, length, reads_itself
 from tracejit.capture.number_text import Asked, NumberText, asked_text
@@ -448,18 +448,6 @@ def made_in_inference(tensor: Tensor) -> bool:
 def is_leaf(tensor: Tensor) -> bool:
     """Whether nothing made this tensor on the tape."""
     return grad_fn_of(tensor) is None
-
-
-def subclasses(pairs: Iterable[tuple[type, type]]) -> list[bool | None]:
-    """Of each pair of classes whether one counts as a subclass of the other; None: asking fails."""
-    return [_is_subclass(*pair) for pair in pairs]
-
-
-def _is_subclass(cls: type, abstract: type) -> bool | None:
-    try:
-        return issubclass(cls, abstract)
-    except TypeError:  # a protocol that has attributes
-        return None
 
 
 def holds(container: Iterable[Any], known: tuple) -> bool:

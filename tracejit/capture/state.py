@@ -24,7 +24,13 @@ from types import (
 from typing import Any
 
 from tracejit.capture.behaviour import behaviour, code_in_class, may_change, own_dict
-from tracejit.capture.computed_names import data_of_module, is_shared, names_of_getter, own_names
+from tracejit.capture.computed_names import (
+    data_of_module,
+    is_shared,
+    names_of_getter,
+    own_names,
+    slot_names,
+)
 from tracejit.capture.contents import elements, items, length
 from tracejit.capture.location import is_own
 from tracejit.capture.place import (
@@ -68,12 +74,6 @@ def _is_ours(cls: type, name: str) -> bool:
     """Whether an attribute of a class comes from one of tracejit's."""
     owner = next((c for c in cls.__mro__ if name in c.__dict__), cls)
     return str(owner.__module__).startswith("tracejit.")
-
-
-def _slots(cls: type) -> set[str]:
-    """Names of the `__slots__` of a class."""
-    changing = [c for c in cls.__mro__ if may_change(c) and not is_shared(str(c.__module__))]
-    return {name for c in changing for name, x in vars(c).items() if isinstance(x, _SLOT)}
 
 
 class State:
@@ -257,7 +257,7 @@ class State:
         elif self.everything:
             names = names | set(own)
         if only is None and self.computed and not isinstance(value, type):
-            names = names | _slots(type(value))
+            names = names | slot_names(type(value))
         if only is None and "_parameters" in own:
             names = set(names) | set(MODULE_TABLES)
         if only is None and (module == _READ_WHOLE or isinstance(value, enum.Enum)):
