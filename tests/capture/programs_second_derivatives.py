@@ -327,4 +327,31 @@ def inputs_with_hooks_twice(jit):
     return seen
 
 
+class Noted(tj.autograd.Function):
+    """Keeps its input as a plain attribute: nobody looks whether that was written."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.x = x
+        ctx.save_for_backward(w)
+        return x * w
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None, grad * ctx.x
+
+
+def attribute_of_a_context_is_written_later(jit):
+    w = leaf(3.0, 4.0)
+    f = jit(lambda x: Noted.apply(x, w).sum())
+    out = []
+    for k in range(4):
+        x = tj.ones(2) + k
+        y = f(x)
+        if k % 2:
+            x.mul_(10)
+        out += tj.autograd.grad(y, w)
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -44,6 +44,7 @@ def computed_again(
 ) -> set[Value]:
     """Inputs among `given` of which a part of a graph computes again what the forward pass made:
     the plain function kept that. It reads views, and what the backward pass needs, when that runs.
+    What the gradient of a branch or a loop computes within is not told apart.
     """
     found: set[Value] = set()
     seen: set[tuple[Value, bool]] = set()
@@ -58,7 +59,8 @@ def computed_again(
             if again and node is None:
                 found.add(value)
             continue
-        made = node in forward and not node.op.views and node.op.name != "stop_gradient"
+        seen_live = node.op.views or node.op.name == "stop_gradient"
+        made = bool(node.regions) or node in forward and not seen_live
         stack += [(v, again or made) for v in node.operand_values()]
     return found
 

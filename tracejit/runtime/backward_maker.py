@@ -54,7 +54,7 @@ def backward_plan(
     kept = list(dict.fromkeys([*joint.saved, *before]))
     extra, places = _saved(kept, primal, len(roots), joint.written)
     place = dict(zip(kept, places))
-    own = {primal[v] for v in tensors}
+    again = {primal[v] for v in tensors if v in joint.again}
     noted = _Noted(recorder, primal, roots)
     stages = [
         BackwardStage(
@@ -83,7 +83,7 @@ def backward_plan(
          for again in (joint.again, once_more)],
         noted.items,
         {position: noted.held(k) for position, (kind, k) in enumerate(saved)
-         if kind == "input" and k in own},
+         if kind == "input" and k in again},
         stages,
         [at[edge_of(x)] for x in joint.outputs],
         [at[place] for place in joint.tops],
@@ -159,7 +159,7 @@ class _Noted:
         return self.numbers[memory]
 
     def held(self, number: int) -> int:
-        """The same of an input that the program itself reads, which the tape may miss."""
+        """The same of an input of which the program computes again what the tape may not keep."""
         for k, item in enumerate(self.items):
             if item[0] == number:
                 return k
