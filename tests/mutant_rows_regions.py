@@ -470,6 +470,14 @@ GRADIENTS = [
     ),
     Mutant(
         "gradients",
+        "detach() leaves no trace in a region",
+        "tracejit/capture/recorder.py",
+        'traced._value = self.graph.append(REGISTRY["stop_gradient"], (traced.read(),), {})',
+        "traced.read()",
+        _programs("detach_between_iterations_twice"),
+    ),
+    Mutant(
+        "gradients",
         "zeros arrive where no gradient does",
         "tracejit/autodiff/pull_back.py",
         "return resolved([None if k is None else under(arrives, made[k])",

@@ -201,6 +201,22 @@ SEGMENTS = [
     ),
     Mutant(
         "partition",
+        "nobody knows of which inputs a backward computes again what was kept",
+        "tracejit/autodiff/partition.py",
+        "            if again and node is None:\n",
+        "            if again is None:\n",
+        ("tests/capture/test_unseen_writes.py",),
+    ),
+    Mutant(
+        "partition",
+        "functions are not run again where not all of their results are used",
+        "tracejit/autodiff/relaid.py",
+        "            return len(arrived) < len(self.outputs)\n",
+        "            return False\n",
+        _programs("functions_of_which_some_results_are_used"),
+    ),
+    Mutant(
+        "partition",
         "backward reads inputs again that may have changed",
         "tracejit/autodiff/partition.py",
         "again = _computable(graph, graph.inputs if readable is None else readable)",
