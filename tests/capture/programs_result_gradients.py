@@ -149,6 +149,23 @@ def gradient_of_what_a_result_does_not_use(jit):
     return out
 
 
+def asked_again_of_what_does_not_lead_there(jit):
+    w, v = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    seen = []
+
+    @jit
+    def f(x):
+        h = x * w
+        return h * h, h * v
+
+    for k in range(3):
+        first, other = f(tj.ones(2) + k)
+        first.register_hook(lambda g: seen.append(g.clone()))
+        (first.sum() + other.sum()).backward()
+        seen.extend([asked(first.sum(), other), asked(other.sum(), first), asked(first.sum(), v)])
+    return seen
+
+
 def written_where_the_gradient_does_not_go(jit):
     a, b = leaf(1.0, 2.0), leaf(3.0, 4.0)
     f = jit(lambda c, d: (a * c).sum() + (b * d).sum())

@@ -86,7 +86,7 @@ class Task:
         for node in sorted(nodes, key=_age):
             if node in self.ends:
                 continue
-            if node.call is not None:
+            if node.stage >= 0:
                 self.through[node] = node.leading(self._wanted(node.edges))
                 if self.through[node]:
                     running.add(node)
@@ -96,7 +96,7 @@ class Task:
     def _leads(self, place: Place) -> bool:
         """Whether a gradient of a result of a node is needed."""
         node, number = place
-        if node.call is None:
+        if node.stage < 0:
             return node in self.running or node in self.asked  # type: ignore[operator]
         through = self.through.get(node, 0)
         return place in self.targets or bool(through >> number & 1)  # type: ignore[operator]

@@ -49,6 +49,7 @@ class Node:
     edges: tuple[Edge, ...]
     output_count = 1
     call: Any = None  # what nodes have in common that are parts of one captured call
+    stage = -1  # the number of such a part
 
     def __init__(self, edges: tuple[Edge, ...]):
         self.edges = edges

@@ -51,13 +51,14 @@ UNSEEN = (
 class CompiledBackward(CustomNode):
     """The history of some of a captured call's results: one of its stages."""
 
-    __slots__ = ("stage", "runs", "everything", "freed")
+    __slots__ = ("stage", "runs", "everything", "freed", "reached")
 
     def __init__(self, edges: tuple[Edge, ...], call: Any, stage: int, count: int):
         super().__init__(edges, call, (), count)
         self.stage = stage
         self.runs = self.freed = 0  # bits: what this backward frees, what earlier ones did
         self.everything = 0
+        self.reached: Sequence[int] = ()  # for each edge the results that lead to it, as bits
 
     @property
     def call(self) -> Any:
@@ -77,11 +78,10 @@ class CompiledBackward(CustomNode):
 
     def leading(self, wanted: int) -> int:
         """The results that lead to edges, both as bits."""
-        if self.call is None:
+        if not self.reached:
             return EVERYTHING
-        reached = self.call.plan.stages[self.stage].reached
         return functools.reduce(
-            operator.or_, [mask for k, mask in enumerate(reached) if wanted >> k & 1], 0)
+            operator.or_, [mask for k, mask in enumerate(self.reached) if wanted >> k & 1], 0)
 
     @property
     def watched(self) -> bool:
@@ -126,7 +126,7 @@ def attach_backward(
             nodes.append(None)
             continue
         node = CompiledBackward(edges, call, number, len(stage.results))
-        node.everything = (1 << len(stage.freed)) - 1
+        node.everything, node.reached = (1 << len(stage.freed)) - 1, stage.reached
         nodes.append(node)
     for (number, k), x in zip(plan.places, outputs):
         if nodes[number] is not None and x._dtype.category >= FLOATING:
