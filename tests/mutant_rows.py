@@ -215,7 +215,7 @@ CAPTURE = [
         "guards",
         "the length of a list is not checked",
         "tracejit/capture/guards.py",
-        'f"type({name}) is not {cls} or len({name}) != {place.length}"',
+        'f"type({name}) is not {cls} or {size}({name}) != {place.length}"',
         'f"type({name}) is not {cls}"',
         _PROGRAMS,
     ),

@@ -128,7 +128,7 @@ WATCHING = [
         "watch",
         "attribute names that are computed are not widened",
         "tracejit/capture/watch.py",
-        "dynamic = by_position or bool((attributes | global_names) & set(_DYNAMIC))",
+        "dynamic = by_position or bool((attributes | global_names) & _DYNAMIC)",
         "dynamic = by_position",
         _programs("getattr or vars or attribute or dynamic"),
     ),
