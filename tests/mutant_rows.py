@@ -263,8 +263,8 @@ CAPTURE = [
         "capture",
         "the generator does not advance on replay",
         "tracejit/runtime/entry.py",
-        "            for number, draws in self.draws:\n                inputs[number].take(\n",
-        "            for number, draws in ():\n                inputs[number].take(\n",
+        "inputs[number].take(evaluate(draws, bound.sizes))",
+        "inputs[number].take(0)",
         _PROGRAMS,
     ),
     Mutant(

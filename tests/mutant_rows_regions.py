@@ -167,8 +167,8 @@ BRANCHES = [
         "structure",
         "0.0 and -0.0 are the same constant",
         "tracejit/capture/structure.py",
-        "if isinstance(one, float) and one == 0.0:",
-        "if False:",
+        "return repr(one) == repr(other) if isinstance(one, TOLD_BY_TEXT) else bool(one == other)",
+        "return bool(one == other)",
         _programs("zeros_of"),
     ),
     Mutant(
@@ -338,8 +338,8 @@ LOOPS = [
         "numbers",
         "ints of a loop grow beyond 64 bits",
         "tracejit/capture/loop_numbers.py",
-        "if op not in _INT_OPS or len(growing) > 1:",
-        "if op not in _INT_OPS:",
+        "if op not in _INT_OPS and not chosen or len(growing) > 1:",
+        "if op not in _INT_OPS and not chosen:",
         _programs("outgrow"),
     ),
     Mutant(

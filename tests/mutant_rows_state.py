@@ -327,9 +327,9 @@ REWRITING = [
     Mutant(
         "rewriting",
         "what `in` looks through may be consumed",
-        "tracejit/capture/rewrite_expressions.py",
-        "        if not plain and isinstance(node.ops[0], ast.In | ast.NotIn):\n",
-        "        if False:\n",
+        "tracejit/capture/control.py",
+        "    container = iterated(container)\n",
+        "",
         _programs("iterator"),
     ),
     Mutant(
