@@ -14,6 +14,7 @@ from llvmlite import ir
 
 from tracejit.lowering import grid, native, ptx
 from tracejit.lowering.kernel_emitter import function_definition, split_prologue
+from tracejit.lowering.kernel_expressions import FUNCTIONS
 from tracejit.lowering.kernel_primitives import I64
 from tracejit.lowering.vector_math_intrinsics import Scalar
 from tracejit.runtime import loader
@@ -36,7 +37,7 @@ def _compiled(dealt):
     inner = ptx._body_function(module, fetched, symbol)
     inner.linkage = "external"
     names = [(n, "int64" if e == "size" else e, e != "size") for n, e, _ in fetched]
-    flags = tuple(namespace.get("FASTMATH", ("contract",)))
+    flags = tuple(namespace.get("FASTMATH", (FUNCTIONS,)))
     _Alone(inner, names, namespace, flags, kernel.name).run(body)
     native._initialize()
     (address,) = loader.load([native._object([str(module)])], [symbol])

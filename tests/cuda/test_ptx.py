@@ -142,8 +142,8 @@ def test_contraction_is_the_kernels_own_choice():
         "    x = float32_pointer(buffers, operands[0])\n"
         "    for i in range(lo, hi):\n        x[i] = x[i] * x[i] + x[i]\n"
     )
-    fused = ptx.compile_kernel(kernel_of(body, head), 90)
-    apart = ptx.compile_kernel(kernel_of(body, head + "FASTMATH = ()\n"), 90)
+    fused = ptx.compile_kernel(kernel_of(body, head + "FASTMATH = ('contract',)\n"), 90)
+    apart = ptx.compile_kernel(kernel_of(body, head), 90)
     assert "fma.rn.f32" in fused and "fma" not in apart
     assert "mul.rn.f32" in apart and "add.rn.f32" in apart
 

@@ -323,7 +323,8 @@ _BY_NAME |= dict.fromkeys(
     "softmax log_softmax logsumexp prod_others max_along min_along median_along nanmedian_along "
     "kthvalue_along".split(), _along_dims)
 _BY_NAME |= dict.fromkeys(
-    "real imag view_as_real view_as_complex tril triu to_device within polygamma host_exp frexp "
+    "real imag reinterpret view_as_real view_as_complex tril triu to_device within polygamma "
+    "host_exp frexp "
     "linalg_inv_ex regular_inverse cofactors linalg_det "
     "linalg_slogdet linalg_svd linalg_svdvals linalg_eigh linalg_eigvalsh linalg_cholesky_ex "
     "linalg_lu_factor_ex lu_permutation lu_regular linalg_matrix_exp linalg_eig "

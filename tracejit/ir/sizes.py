@@ -435,7 +435,9 @@ def exact_division(size: SizeLike, divisor: SizeLike) -> SizeLike | None:
 
 
 def divided(size: SizeLike, divisor: SizeLike, sign: str) -> SizeLike:
-    """`size // divisor` or `size % divisor`, of a divisor that is not 0."""
+    """`size // divisor` or `size % divisor`, of a divisor that is not 0: nobody is asked."""
+    if type(size) is not Size and type(divisor) is not Size:
+        return size // divisor if sign == "//" else size % divisor
     scope = (size if type(size) is Size else divisor).scope  # type: ignore[union-attr]
     exact = exact_division(size, divisor)
     if exact is None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
+from tracejit.ir import sizes
 from tracejit.ir.sizes import Size, SizeLike, exact_division, size_max
 
 _RESOLVED: dict[
@@ -116,7 +117,7 @@ class Quotient:
         if within is None or not known_nonnegative(within[0]):
             return None
         above = exact_quotient(within[1] + 1, self.divisor)
-        return 0, above - 1 if above is not None else within[1] // self.divisor
+        return 0, above - 1 if above is not None else sizes.divided(within[1], self.divisor, "//")
 
     def __repr__(self) -> str:
         return f"({self.whole} {self.sign} {self.divisor})"

@@ -19,6 +19,7 @@ from llvmlite import ir
 
 from tracejit.lowering import abi
 from tracejit.lowering.kernel_expressions import (
+    FUNCTIONS,
     LITERAL,
     Pointer,
     constant,
@@ -86,7 +87,7 @@ def emit_kernel(source: str, name: str, symbol: str, namespace: dict[str, Any]) 
     if any(element.startswith("complex") for _, element, _ in fetched):
         raise UnsupportedSyntax("complex numbers")
     module = ir.Module(symbol)
-    flags = tuple(namespace.get("FASTMATH", ("contract",)))
+    flags = tuple(namespace.get("FASTMATH", (FUNCTIONS,)))
     parameters = [
         I64 if element == "size" else llvm_type(element).as_pointer() for _, element, _ in fetched
     ]
@@ -157,7 +158,9 @@ class Statements(Primitives):
 
     def __init__(self, function: ir.Function, fetched: Sequence[tuple[str, str, bool]],
                  namespace: dict[str, Any], flags: tuple[str, ...], source_name: str):  # fmt: skip
-        self.function, self.globals, self.flags = function, namespace, flags
+        self.function, self.globals = function, namespace
+        self.flags = tuple(flag for flag in flags if flag != FUNCTIONS)
+        self.contract = bool(flags)
         self.source_name = source_name
         self.entry = function.append_basic_block("entry")
         self.exit = function.append_basic_block("exit")
@@ -170,13 +173,15 @@ class Statements(Primitives):
         self.computed = False  # are there pointers besides the parameters, which are `noalias`?
         arguments = list(function.args)
         for (name, dtype, is_pointer), argument in zip(fetched, arguments):
-            self.fixed[name] = Pointer(argument, dtype) if is_pointer else Scalar(argument, dtype)
+            self.fixed[name] = (
+                Pointer(argument, dtype) if is_pointer else Scalar(argument, dtype, True)
+            )
         for name, argument in zip(abi.PARAMETERS, arguments[len(fetched) :]):
             if argument.type == I64:
-                self.fixed[name] = Scalar(argument, "int64")
+                self.fixed[name] = Scalar(argument, "int64", True)
             else:
                 element = "uint8" if argument.type == BYTES else "int64"
-                self.fixed[name] = Pointer(argument, element)
+                self.fixed[name] = Pointer(argument, element, element == "int64")
 
     def run(self, body: Sequence[ast.stmt]) -> None:
         start = self.builder.basic_block
@@ -192,7 +197,7 @@ class Statements(Primitives):
     def load_name(self, name: str) -> Any:
         slot = self.slots.get(name)
         if slot is not None:
-            return Scalar(self.builder.load(slot.value), slot.dtype)
+            return Scalar(self.builder.load(slot.value), slot.dtype, slot.index)
         return self.fixed.get(name)
 
     def store_name(self, name: str, found: Any, node: Any) -> None:
@@ -211,9 +216,12 @@ class Statements(Primitives):
         if known is not None and known.dtype != scalar.dtype:
             raise self.error(node, f"{name} was {known.dtype}, is now {scalar.dtype}")
         if name not in self.slots:
-            slot = self.slots[name] = Scalar(self.alloca(scalar.value.type, name), scalar.dtype)
+            room = self.alloca(scalar.value.type, name)
+            slot = self.slots[name] = Scalar(room, scalar.dtype, scalar.index)
             if known is not None:  # a parameter: where this store does not happen, it keeps that
                 ir.IRBuilder(self.entry).store(known.value, slot.value)
+        if not scalar.index:  # what is computed of it from here on may wrap
+            self.slots[name] = self.slots[name]._replace(index=False)
         self.builder.store(scalar.value, self.slots[name].value)
 
     def alloca(self, kind: Any, name: str) -> Any:
@@ -329,7 +337,7 @@ class Statements(Primitives):
         counter.add_incoming(advanced, again)
         self.builder.branch(test)
         self.builder.position_at_end(body)
-        self.store_name(node.target.id, Scalar(counter, "int64"), node)  # type: ignore[attr-defined]
+        self.store_name(node.target.id, Scalar(counter, "int64", True), node)  # type: ignore[attr-defined]
         self.loop(self.builder.basic_block, node.body, again, after)
 
     def range_of(self, node: ast.For) -> tuple[Any, Any, int]:

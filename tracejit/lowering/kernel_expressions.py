@@ -22,6 +22,9 @@ WIDTHS = {
     "bool": 1, "int8": 8, "uint8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32,
     "int64": 64, "uint64": 64,
 }  # fmt: skip
+# A module's FASTMATH: products fuse into sums within functions of vector math, where error bounds
+# count on it, and not between operations of the program, each of which rounds as in NumPy.
+FUNCTIONS = "functions"
 LITERAL = "literal"  # the dtype of a number in the text, until it meets a typed value
 
 _FLOAT_OPS = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
@@ -40,11 +43,12 @@ _ROUNDING = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
 class Pointer:
     """A typed pointer: an argument of the kernel's body, or computed.
 
+    indices   it leads to sizes and places, not to elements
     accesses  loads and stores through it, for `separate`
     """
 
-    def __init__(self, value: Any, element: str):
-        self.value, self.element = value, element
+    def __init__(self, value: Any, element: str, indices: bool = False):
+        self.value, self.element, self.indices = value, element, indices
         self.accesses: list[Any] = []
 
 
@@ -58,7 +62,8 @@ def llvm_type(dtype: str) -> Any:
 def constant(value: Any, dtype: str) -> Scalar:
     if dtype != "bool":
         value = float(value) if is_float(dtype) else int(value)
-    return Scalar(ir.Constant(llvm_type(dtype), value), dtype)
+    near = dtype == "int64" and abs(value) < 1 << 31
+    return Scalar(ir.Constant(llvm_type(dtype), value), dtype, near)
 
 
 def is_float(dtype: str) -> bool:
@@ -161,7 +166,7 @@ class Expressions:
             raise self.error(node, "indexes what is no pointer")
         loaded = self.builder.load(self.element(pointer, node.slice))
         pointer.accesses.append(loaded)
-        return Scalar(loaded, pointer.element)
+        return Scalar(loaded, pointer.element, pointer.indices)
 
     def element(self, pointer: Pointer, index: Any) -> Any:
         return self.builder.gep(pointer.value, [self.index(index)], inbounds=True)
@@ -203,15 +208,18 @@ class Expressions:
             operation = getattr(self.builder, _FLOAT_OPS[kind])
             return Scalar(operation(a.value, b.value, flags=self.flags), a.dtype)
         if kind in (ast.FloorDiv, ast.Mod):
-            return Scalar(self.floor_divide(a, b, kind is ast.Mod), a.dtype)
+            found = self.floor_divide(a, b, kind is ast.Mod)
+            return Scalar(found, a.dtype, a.index and b.index)
         if kind is ast.RShift:
             shift = self.builder.lshr if is_unsigned(a.dtype) else self.builder.ashr
             return Scalar(shift(a.value, b.value), a.dtype)
         if kind not in _INT_OPS or (a.dtype == "bool" and kind in (ast.Add, ast.Sub, ast.Mult)):
             raise self.error(node, "is no integer operation here")
         # Index arithmetic that overflows is a wrong program anyway; saying so helps LLVM.
-        wraps = {"flags": ("nsw",)} if a.dtype == "int64" and kind in (ast.Add, ast.Sub) else {}
-        return Scalar(getattr(self.builder, _INT_OPS[kind])(a.value, b.value, **wraps), a.dtype)
+        index = a.index and b.index
+        wraps = {"flags": ("nsw",)} if index and kind in (ast.Add, ast.Sub) else {}
+        made = getattr(self.builder, _INT_OPS[kind])(a.value, b.value, **wraps)
+        return Scalar(made, a.dtype, index)
 
     def floor_divide(self, a: Scalar, b: Scalar, remainder: bool) -> Any:
         build, zero = self.builder, ir.Constant(b.value.type, 0)
@@ -220,6 +228,8 @@ class Expressions:
         if is_unsigned(a.dtype):
             result = (build.urem if remainder else build.udiv)(a.value, divisor)
         else:
+            negates = self.negates(a, b)
+            divisor = build.select(negates, ir.Constant(b.value.type, 1), divisor)
             rest = build.srem(a.value, divisor)
             differ = build.icmp_signed("<", build.xor(rest, divisor), zero)
             lower = build.and_(build.icmp_signed("!=", rest, zero), differ)
@@ -229,7 +239,14 @@ class Expressions:
                 quotient = build.sdiv(a.value, divisor)
                 below = build.sub(quotient, ir.Constant(zero.type, 1))
                 result = build.select(lower, below, quotient)
+                result = build.select(negates, build.neg(a.value), result)
         return build.select(by_zero, zero, result)
+
+    def negates(self, a: Scalar, b: Scalar) -> Any:
+        """Whether a division by b negates: of the smallest integer the processor's own traps."""
+        if a.index and b.index:
+            return ir.Constant(ir.IntType(1), 0)
+        return self.builder.icmp_signed("==", b.value, ir.Constant(b.value.type, -1))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Scalar:
         if isinstance(node.op, ast.Not):
@@ -240,7 +257,7 @@ class Expressions:
         a = self.typed(a, node)
         if isinstance(node.op, ast.USub):
             negate = self.builder.fneg if is_float(a.dtype) else self.builder.neg
-            return Scalar(negate(a.value), a.dtype)
+            return Scalar(negate(a.value), a.dtype, a.index)
         if isinstance(node.op, ast.Invert) and not is_float(a.dtype):
             return Scalar(self.builder.not_(a.value), a.dtype)
         raise self.error(node, "is not in the subset")
@@ -340,9 +357,8 @@ class Expressions:
             return self.remainder(node)
         if inspect.isfunction(function):
             arguments = [self.value(a) for a in node.args]
-            contract = "contract" in self.flags
             found = emit(
-                self.builder, function, arguments, contract=contract, target=self.target
+                self.builder, function, arguments, contract=self.contract, target=self.target
             )
             return found if isinstance(found, Scalar) else tuple(found)
         raise self.error(node, "calls what the subset does not have")
@@ -391,6 +407,8 @@ class Expressions:
         elif is_float(dtype):
             make = build.uitofp if is_unsigned(source.dtype) else build.sitofp
             done = make(value, kind)
+        elif is_float(source.dtype) and WIDTHS[dtype] < 32:  # by way of an int, as in C
+            done = build.trunc(build.fptosi(value, ir.IntType(32)), kind)
         elif is_float(source.dtype):
             make = build.fptoui if is_unsigned(dtype) else build.fptosi
             done = make(value, kind)
@@ -425,7 +443,10 @@ class Expressions:
         zero, one = (ir.Constant(b.value.type, n) for n in (0, 1))
         by_zero = self.builder.icmp_unsigned("==", b.value, zero)
         divide = self.builder.urem if is_unsigned(a.dtype) else self.builder.srem
-        found = divide(a.value, self.builder.select(by_zero, one, b.value))
+        divisor = self.builder.select(by_zero, one, b.value)
+        if not is_unsigned(a.dtype):
+            divisor = self.builder.select(self.negates(a, b), one, divisor)
+        found = divide(a.value, divisor)
         return Scalar(self.builder.select(by_zero, zero, found), a.dtype)
 
     def rounding(self, name: str, node: ast.Call) -> Scalar:

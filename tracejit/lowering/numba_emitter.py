@@ -147,7 +147,7 @@ def _for_numba(value: Any, namespace: dict[str, Any]) -> Any:
 def _compile(function: Any, arguments: tuple, namespace: dict[str, Any]) -> tuple[Any, Any]:
     flags = compiler.Flags()
     flags.error_model = "numpy"
-    flags.fastmath = FastMathOptions(set(namespace.get("FASTMATH", ("contract",))))
+    flags.fastmath = FastMathOptions(set(namespace.get("FASTMATH", ())))
     flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.release_gil = flags.noalias = True
     typing = cpu_target.typing_context
     target = _target()

@@ -27,7 +27,13 @@ from llvmlite import ir
 from tracejit.lowering import abi, grid
 from tracejit.lowering.grid import GridKernel
 from tracejit.lowering.kernel_emitter import Statements, function_definition, split_prologue
-from tracejit.lowering.kernel_expressions import Pointer, is_float, is_unsigned, llvm_type
+from tracejit.lowering.kernel_expressions import (
+    FUNCTIONS,
+    Pointer,
+    is_float,
+    is_unsigned,
+    llvm_type,
+)
 from tracejit.lowering.kernel_primitives import BYTES, I64, WORDS
 from tracejit.lowering.native import KernelError, symbol_of
 from tracejit.lowering.program import Kernel
@@ -83,7 +89,7 @@ def emit_kernel(dealt: GridKernel) -> str:
     fetched, body = split_prologue(definition, namespace)
     module = ir.Module(symbol_of(kernel.digest))
     inner = _body_function(module, fetched)
-    flags = tuple(namespace.get("FASTMATH", ("contract",)))
+    flags = tuple(namespace.get("FASTMATH", (FUNCTIONS,)))
     names = [(n, "int64" if e == "size" else e, e != "size") for n, e, _ in fetched]
     GridStatements(inner, names, namespace, flags, kernel.name).run(body)
     _Entry(module, symbol_of(kernel.digest)).write(dealt, inner, fetched)

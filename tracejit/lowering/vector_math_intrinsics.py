@@ -42,10 +42,14 @@ _LIBDEVICE_PREFIX = {"float32": "f", "float64": "d"}
 
 
 class Scalar(NamedTuple):
-    """An LLVM value and its NumPy type name (signedness is not in the LLVM type)."""
+    """An LLVM value and its NumPy type name (signedness is not in the LLVM type).
+
+    index  it says where something is, or how large: it never wraps
+    """
 
     value: Any
     dtype: str
+    index: bool = False
 
 
 class UnsupportedSyntax(TypeError):
