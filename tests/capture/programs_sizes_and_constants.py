@@ -76,4 +76,14 @@ def powers_of_infinity_by_constants(jit):
     return [f(tj.tensor([-inf, -0.0, 4.0, nan, inf])), f(tj.tensor([-1.0, 2.0, 3.0, nan, -inf]))]
 
 
+def choices_between_numbers(jit):
+    @jit
+    def f(x, k, m):
+        kept = x > 0
+        return tj.where(kept, k, m), tj.where(kept, k, 2), tj.where(kept, 2.5, m) * x.half()
+
+    calls = ((1.5, 2), (2, 1.5), (1.5, 2.5), (1, 2), (0.1, 0.2), (True, 2.5))
+    return [f(tj.tensor([1.0, -1.0]), *numbers) for numbers in calls]
+
+
 PROGRAMS = programs_in(globals())

@@ -218,7 +218,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
         raise TypeError("where() received an invalid combination of arguments: pass both input "
                         "and other, or neither")
     common = result_type(input, other)
-    if not is_tensor(input) and not is_tensor(other):
+    if all(not is_tensor(x) or getattr(x, "is_weak", False) for x in (input, other)):
         input, other = promote_to((input, other), common)
         return apply(_where, (condition, input, other), {"dtype": common})
     pair = promote((input, other))
