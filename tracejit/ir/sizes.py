@@ -438,7 +438,7 @@ def divided(size: SizeLike, divisor: SizeLike, sign: str) -> SizeLike:
     """`size // divisor` or `size % divisor`, of a divisor that is not 0: nobody is asked."""
     if type(size) is not Size and type(divisor) is not Size:
         return size // divisor if sign == "//" else size % divisor
-    scope = (size if type(size) is Size else divisor).scope  # type: ignore[union-attr]
+    scope = (size if type(size) is Size else divisor).scope
     exact = exact_division(size, divisor)
     if exact is None:
         return _atom("floordiv" if sign == "//" else "mod", size, divisor, scope)

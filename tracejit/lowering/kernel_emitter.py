@@ -197,7 +197,7 @@ class Statements(Primitives):
     def load_name(self, name: str) -> Any:
         slot = self.slots.get(name)
         if slot is not None:
-            return Scalar(self.builder.load(slot.value), slot.dtype, slot.index)
+            return Scalar(self.builder.load(slot.value), slot.dtype, slot.is_index)
         return self.fixed.get(name)
 
     def store_name(self, name: str, found: Any, node: Any) -> None:
@@ -217,11 +217,11 @@ class Statements(Primitives):
             raise self.error(node, f"{name} was {known.dtype}, is now {scalar.dtype}")
         if name not in self.slots:
             room = self.alloca(scalar.value.type, name)
-            slot = self.slots[name] = Scalar(room, scalar.dtype, scalar.index)
+            slot = self.slots[name] = Scalar(room, scalar.dtype, scalar.is_index)
             if known is not None:  # a parameter: where this store does not happen, it keeps that
                 ir.IRBuilder(self.entry).store(known.value, slot.value)
-        if not scalar.index:  # what is computed of it from here on may wrap
-            self.slots[name] = self.slots[name]._replace(index=False)
+        if not scalar.is_index:  # what is computed of it from here on may wrap
+            self.slots[name] = self.slots[name]._replace(is_index=False)
         self.builder.store(scalar.value, self.slots[name].value)
 
     def alloca(self, kind: Any, name: str) -> Any:

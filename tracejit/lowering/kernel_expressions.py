@@ -89,7 +89,8 @@ class Expressions:
 
     builder: Any
     globals: dict[str, Any]
-    flags: tuple[str, ...]
+    flags: tuple[str, ...]  # of operations
+    contract: bool  # of functions
     source_name: str
     target = "cpu"
 
@@ -209,14 +210,14 @@ class Expressions:
             return Scalar(operation(a.value, b.value, flags=self.flags), a.dtype)
         if kind in (ast.FloorDiv, ast.Mod):
             found = self.floor_divide(a, b, kind is ast.Mod)
-            return Scalar(found, a.dtype, a.index and b.index)
+            return Scalar(found, a.dtype, a.is_index and b.is_index)
         if kind is ast.RShift:
             shift = self.builder.lshr if is_unsigned(a.dtype) else self.builder.ashr
             return Scalar(shift(a.value, b.value), a.dtype)
         if kind not in _INT_OPS or (a.dtype == "bool" and kind in (ast.Add, ast.Sub, ast.Mult)):
             raise self.error(node, "is no integer operation here")
         # Index arithmetic that overflows is a wrong program anyway; saying so helps LLVM.
-        index = a.index and b.index
+        index = a.is_index and b.is_index
         wraps = {"flags": ("nsw",)} if index and kind in (ast.Add, ast.Sub) else {}
         made = getattr(self.builder, _INT_OPS[kind])(a.value, b.value, **wraps)
         return Scalar(made, a.dtype, index)
@@ -244,7 +245,7 @@ class Expressions:
 
     def negates(self, a: Scalar, b: Scalar) -> Any:
         """Whether a division by b negates: of the smallest integer the processor's own traps."""
-        if a.index and b.index:
+        if a.is_index and b.is_index:
             return ir.Constant(ir.IntType(1), 0)
         return self.builder.icmp_signed("==", b.value, ir.Constant(b.value.type, -1))
 
@@ -257,7 +258,7 @@ class Expressions:
         a = self.typed(a, node)
         if isinstance(node.op, ast.USub):
             negate = self.builder.fneg if is_float(a.dtype) else self.builder.neg
-            return Scalar(negate(a.value), a.dtype, a.index)
+            return Scalar(negate(a.value), a.dtype, a.is_index)
         if isinstance(node.op, ast.Invert) and not is_float(a.dtype):
             return Scalar(self.builder.not_(a.value), a.dtype)
         raise self.error(node, "is not in the subset")

@@ -44,12 +44,12 @@ _LIBDEVICE_PREFIX = {"float32": "f", "float64": "d"}
 class Scalar(NamedTuple):
     """An LLVM value and its NumPy type name (signedness is not in the LLVM type).
 
-    index  it says where something is, or how large: it never wraps
+    is_index  it says where something is, or how large: it never wraps
     """
 
     value: Any
     dtype: str
-    index: bool = False
+    is_index: bool = False
 
 
 class UnsupportedSyntax(TypeError):

@@ -265,7 +265,7 @@ class EntryMaker:
         known = explained([*results, *recorder.sharing.flags(), *recorder.sharing.leaves, *held])
         return any(id(t) not in known for t in recorder.alive())
 
-    def _only_to(self, own: list[Tensor], result: Tensor) -> bool:
+    def _only_to(self, own: list[Any], result: Any) -> bool:
         """Whether the history of a result leads to leaves of the call's own and nowhere else."""
         ends = leaves([result], self.recorder.first_node) if grad_fn_of(result) is not None else ()
         found = [n.variable if type(n) is AccumulateGrad else None for n in ends]
