@@ -5,10 +5,10 @@ control flow with jumps, closures, exceptions, names that may be unbound. `obser
 of it; two functions that mean the same give equal observations.
 """
 
+import dis
 import itertools
 import linecache
 import random
-import traceback
 
 NAMES = ["a", "b", "c", "d", "e"]
 CONSTANTS = ["0", "1", "2", "3", "-1", "7"]
@@ -256,8 +256,20 @@ def module(text, name):
 
 def where(error, name):
     """The innermost line of the file in an error's traceback."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == name]
-    return [(f.name, f.lineno) for f in frames[-1:]]
+    found, trace = [], error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename == name:
+            found = [(code.co_name, raised_at(code, trace.tb_lasti // 2))]
+        trace = trace.tb_next
+    return found
+
+
+def raised_at(code, place):
+    """The line of the instruction that raised. Python 3.11, once warm, runs a store and the load
+    behind it as one: it then tells the store's line, though a name not bound is the load's."""
+    stored = dis.opname[code.co_code[2 * place]] == "STORE_FAST"
+    return next(itertools.islice(code.co_positions(), place + stored, None))[0]
 
 
 def shown(thing):
