@@ -91,7 +91,7 @@ def set_item(owner, index, value):
 
 
 def update_item(owner, index, operation, new):
-    owner[index] = _INPLACE[operation](owner[index], new)
+    owner[index] = _INPLACE[operation](owner[index], new())
 
 
 def inplace(operation, old, new):

@@ -2,7 +2,7 @@
 
 # ruff: noqa: B023, F821, F841
 
-from tests.capture.rewrite_runtime import converted, runtime
+from tests.capture.rewrite_runtime import converted, runtime, same
 
 # What the runtime object is told
 
@@ -159,6 +159,29 @@ def test_items_in_order():
     seen = []
     converted(f, set_item=lambda *_: seen.append("set"), get_item=lambda *_: 0)(Items())
     assert len(seen) == 8
+
+
+def test_a_name_is_read_after_the_item_that_it_changes():
+    def missing(xs):
+        xs[7] += not_there
+
+    same(missing, [1])
+    same(missing, [1, 2, 3, 4, 5, 6, 7, 8])
+
+    def rebound():
+        n = 1
+
+        class Items(dict):
+            def __getitem__(self, key):
+                nonlocal n
+                n = 10
+                return super().__getitem__(key)
+
+        d = Items(a=1)
+        d["a"] += n
+        return dict(d)
+
+    assert same(rebound) == {"a": 11}
 
 
 def test_expressions_go_through():

@@ -476,12 +476,12 @@ def _key(container: Any, key: Any) -> Any:
     return known_as(recorder, key)
 
 
-def update_item(container: Any, key: Any, symbol: str, other: Any) -> None:
-    """`container[key] += other` and the like; through a mask without selecting, where that does."""
+def update_item(container: Any, key: Any, symbol: str, other: Callable[[], Any]) -> None:
+    """`container[key] += name` and the like; through a mask without selecting, where that does."""
     if isinstance(container, Tensor) and _recorder() is not None:
-        if update_through_mask(container, key, _INPLACE[symbol], other):
+        if update_through_mask(container, key, _INPLACE[symbol], other()):
             return
-    set_item(container, key, inplace(symbol, get_item(container, key), other))
+    set_item(container, key, inplace(symbol, get_item(container, key), other()))
 
 
 def inplace(symbol: str, target: Any, other: Any) -> Any:

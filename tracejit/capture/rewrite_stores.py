@@ -159,10 +159,9 @@ class Stores:
         parts = [self.expressions.visit(target.value), self.expressions.visit(target.slice)]
         before = [self.set(name, part, node) for name, part in zip(names, parts)]
         place = [load(name) for name in names]
-        bound = isinstance(node.value, ast.Name) and not may_be_unbound(node.value)
-        if bound or isinstance(node.value, ast.Constant):  # nothing happens between the reads
-            symbol = ast.Constant(OPERATORS[type(node.op)])
-            update = ask("update_item", [*place, symbol, self.expressions.visit(node.value)], node)
+        if isinstance(node.value, ast.Name | ast.Constant):  # to be read before the item, or again
+            parts = [*place, ast.Constant(OPERATORS[type(node.op)])]
+            update = ask("update_item", [*parts, self.expressions.moved(node.value)], node)
             return [*before, located(ast.Expr(update), node), self.forget(names, node)]
         new = self.updated(ask("get_item", place, target), node)
         change = located(ast.Expr(ask("set_item", [*place, new], node)), node)
