@@ -143,7 +143,7 @@ class Program:
         forms = [
             lambda: f"{n()} = {v()}",
             lambda: f"{n()} = {v()}",
-            lambda: f"{n()} {self.pick('+=', '-=', '*=')} {v()}",
+            lambda: f"{n()} {self.pick('+=', '-=', '|=')} {v()}",
             lambda: f"xs[{v(1)}] = {v()}",
             lambda: f"xs[{v(1)}] += {v()}",
             lambda: f"{n()}, {n()} = {v()}, {v(1)}",
