@@ -376,6 +376,7 @@ def warnings_shown(jit):
     for action in ("ignore", "always", "default", "error", "always"):
         for k in (1.0, 2.0, -2.0):
             with warnings.catch_warnings(record=True) as told:
+                warnings.resetwarnings()  # the filters of who runs this
                 warnings.simplefilter("ignore" if action == "ignore" else "always")
                 warnings.simplefilter(action, UserWarning)
                 out += [f(tj.ones(2), k)]

@@ -53,17 +53,7 @@ class Holder:
     """An object that keeps what a call gives it."""
 
 
-# A defect to mend: the inner one keeps a number that is not plain.
-WRONG = {"a tuple in a tuple in an object"}
-
-
-def cases():
-    for kind in KEPT:
-        fails = [pytest.mark.xfail(reason="keeps a pending number", strict=True)]
-        yield pytest.param(kind, id=kind, marks=fails if kind in WRONG else [])
-
-
-@pytest.mark.parametrize("kind", [*cases()])
+@pytest.mark.parametrize("kind", KEPT)
 def test_tuples_hold_plain_numbers_after_every_call(kind):
     make, holder = KEPT[kind], Holder()
 

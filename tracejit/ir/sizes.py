@@ -73,6 +73,8 @@ class Scope:
     extents: dict[tuple, SizeLike] = field(default_factory=dict, repr=False, compare=False)
     nonnegative: dict[tuple, bool] = field(default_factory=dict, repr=False, compare=False)
     unsolved: list[tuple] = field(default_factory=list, repr=False, compare=False)  # see `agreed`
+    # Loops that are lowered divide by sizes where there are elements: none of these is 0.
+    settled: bool = field(default=False, repr=False, compare=False)
     learnt: int = 0  # changes whenever `equal` does: what was resolved before may not be any more
     generic: tuple | None = field(default=None, repr=False, compare=False)  # see `aliasing.py`
 
@@ -400,6 +402,8 @@ def _is_positive(size: SizeLike) -> bool:
 def _divisor(size: SizeLike, scope: Scope, what: str = "integer division or modulo") -> SizeLike:
     """A size to divide by, asked not to be 0."""
     size = _local(size, scope)
+    if scope.settled and type(size) is Size:
+        return size
     if not _is_positive(size) and not size:
         raise ZeroDivisionError(f"{what} by zero")
     return size

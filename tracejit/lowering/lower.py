@@ -39,6 +39,14 @@ def lower(graph: Graph, numerics: str = "fast") -> Program:
     for node in graph.nodes:
         if node.op.kind == "composite" and node.op.eager is None:
             raise NotImplementedError(f"lowering takes no composites, found {node.op.name}")
+    before, graph.scope.settled = graph.scope.settled, True
+    try:
+        return _lowered(graph, numerics)
+    finally:
+        graph.scope.settled = before
+
+
+def _lowered(graph: Graph, numerics: str) -> Program:
     guards = len(graph.scope.guards)
     _note_extents(graph)
     folded = fold_products(graph, lambda node: kind_of(node, numerics) == "product")
