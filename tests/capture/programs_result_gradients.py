@@ -236,4 +236,23 @@ def checkpoints_around_the_call(jit):
     return out
 
 
+def gradients_by_a_returned_view_that_the_loss_came_from(jit):
+    w = leaf(1.0, -2.0, 0.5)
+
+    @jit
+    def f(x):
+        states = (x * w).tanh()
+        last = states[-1]
+        return states, last, last.square().sum()
+
+    out = []
+    for n in (2, 3, 2):
+        states, last, loss = f(tj.arange(3.0 * n).view(n, 3) / 5)
+        last.retain_grad()
+        out += tj.autograd.grad(loss, [last, w], retain_graph=True)
+        (loss + states.sum()).backward()
+        out += [last.grad, w.grad]
+    return out
+
+
 PROGRAMS = programs_in(globals())

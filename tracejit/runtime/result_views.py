@@ -157,6 +157,26 @@ class Lines:
         for line in self.lines.values():
             line.shared = line.shared and id(line.parent) not in hidden
         self.results += hidden.values()
+        while lent := [line for line in self.lines.values() if line.shared and self._lent(line)]:
+            for line in lent:
+                line.shared = False
+
+    def _lent(self, line: Line) -> bool:
+        """Whether the history of another result, which is no view of the same, leads to a view:
+        it is cut there, so that gradients arrive at the view."""
+        view = grad_fn_of(line.tensors[0])
+        todo = [node for node in (grad_fn_of(x) for x in self.results if not self.shares(x))
+                if node is not None]
+        seen = set(todo)
+        while todo:
+            for edge in todo.pop().edges:
+                if edge is not None and edge[0].sequence >= self.recorder.first_node:
+                    if edge[0] is view:
+                        return True
+                    if edge[0] not in seen:
+                        seen.add(edge[0])
+                        todo.append(edge[0])
+        return False
 
     def _line(self, tensor: Tensor, shown: set[int]) -> Line | None:
         found: list[Tensor] = []
