@@ -74,6 +74,12 @@ class CompiledFunction:
     1
     """
 
+    # Its attributes; all others are the user's.
+    OWN = frozenset({
+        "dynamic", "entries", "fullgraph", "function", "lock", "misfires", "mode", "numerics",
+        "places", "read_source", "signature", "statistics", "varying",
+    })  # fmt: skip
+
     def __init__(
         self,
         function: Callable[..., Any],

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import enum
 import functools
 import importlib
 import operator
+import re
 import sys
+import threading
 import types
 import weakref
 
@@ -384,6 +387,55 @@ def objects_that_answer_for_some_names(jit):
         del ASKED[:]
         out += [f(two() - k), [name for name in ASKED if name != "late"]]
     return out
+
+
+class Rank(enum.IntEnum):
+    FIRST, LAST = 0, 1
+
+
+class Parts(enum.Flag):
+    SCALE, SHIFT = 1, 2
+
+
+def members_of_enums_as_numbers(jit):
+    parts = Parts.SCALE | Parts.SHIFT
+    chosen = types.SimpleNamespace(rank=Rank.FIRST, parts=parts, rows=slice(0, 2))
+
+    @jit
+    def f(x):
+        y = x[chosen.rows] * 2 if chosen.parts & Parts.SCALE else x[chosen.rows]
+        return (y + 10 if chosen.parts & Parts.SHIFT else y) + x[chosen.rank]
+
+    out = [f(tj.arange(3.0)), f(tj.arange(3.0))]
+    chosen.rank, chosen.rows = Rank.LAST, slice(1, 3)
+    out += [f(tj.arange(3.0)), f(tj.arange(3.0))]
+    chosen.parts = Parts.SHIFT
+    return [*out, f(tj.arange(3.0)), str(chosen.rank), repr(Rank.LAST)]
+
+
+def attributes_of_the_captured_function(jit):
+    @jit
+    def f(x):
+        f.calls += 1
+        f.last = x * f.calls
+        return f.last * f.gain
+
+    f.calls, f.gain = 0, 2.0
+    out = [f(tj.ones(2)) for _ in range(3)]
+    f.gain = 3.0
+    return [*out, f(tj.ones(2)), f.calls, f.last]
+
+
+def locks_patterns_and_kinds_beside(jit):
+    class Model:
+        def __init__(self):
+            self.lock, self.pattern, self.kinds = threading.Lock(), re.compile("a+"), int | float
+
+        def __call__(self, x, k):
+            return x * k if isinstance(k, self.kinds) else x + 1
+
+    f = jit(Model())
+    return [f(tj.ones(2), k) for k in (2, 2.5, None, 3)]
 
 
 PROGRAMS = programs_in(globals())

@@ -9,6 +9,7 @@ read it before. Called by `runtime.capture_call`.
 
 from __future__ import annotations
 
+import enum
 import functools
 import gc
 import weakref
@@ -111,6 +112,8 @@ class NumberPlaces:
         if place.parent is not None and place.parent.how == "argument":
             if place.parent.key in self.spread:
                 return
+        if place.parent is not None and isinstance(place.parent.value, enum.Enum):
+            return  # members are constants
         if place.parent is not None and _speaks_to_c(type(place.parent.value)):
             return
         if place.parent is not None and _is_shared(place.parent.value):

@@ -11,8 +11,18 @@ import abc
 import enum
 import functools
 import operator
+import re
+import threading
 import weakref
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    GenericAlias,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+    UnionType,
+)
 from typing import Any
 
 import numpy as np
@@ -45,7 +55,8 @@ PRIMITIVE = (
 _IDENTITY = (
     BuiltinFunctionType, type(NotImplemented), type, staticmethod, classmethod, property,
     operator.attrgetter, operator.itemgetter, np.dtype, np.ufunc, type(np.mean), Op,
-    type(vars(abc.ABC)["_abc_impl"]),
+    type(vars(abc.ABC)["_abc_impl"]), re.Pattern, slice, GenericAlias, UnionType,
+    type(threading.Lock()), type(threading.RLock()),
 )  # fmt: skip
 TOLD_BY_TEXT = (float, complex, range, np.inexact)  # some that differ are equal
 ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
@@ -137,12 +148,12 @@ def kind_of(value: Any) -> str:
         return "method"
     if isinstance(value, FunctionType):
         return "identity" if is_published(value) else "function"
-    if isinstance(value, _IDENTITY):
+    if isinstance(value, _IDENTITY) or type(value) is object:
         return "identity"
     if isinstance(value, functools.partial):
         return "partial"
     plain = _is_plain_object(value) and not isinstance(value, weakref.ref)
-    return "object" if plain else "opaque"
+    return "object" if plain or type(value) is SimpleNamespace else "opaque"
 
 
 def alike(one: Any, other: Any) -> bool:

@@ -249,6 +249,7 @@ class State:
                 own.get("function"), FunctionType
             ):  # a captured function: its own code counts
                 self._child(place, "attr", "function", own["function"], place.text)
+                self._of_captured(place, own, self.names if only is None else only)
             return
         names = self.names if only is None or self.everything else set(only)
         if place.kind == "module":
@@ -347,6 +348,13 @@ class State:
             self._child(place, "slot", name, getattr(function, name), f"{place.text}.{name}")
         elif name in self.stored:
             self._child(place, "attr", name, ABSENT, f"{place.text}.{name}")
+
+    def _of_captured(self, place: Place, own: Any, names: Iterable[str]) -> None:
+        """Attributes that the user gave a captured function, as counters and caches are kept."""
+        ours = type(place.value).OWN
+        for name in sorted(n for n in names if n not in ours and not n.startswith("__")):
+            if name in own or name in self.stored and not hasattr(type(place.value), name):
+                self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
 
     def _of_tensor(self, place: Place, tensor: Tensor, names: Iterable[str]) -> None:
         """Attributes that the user gave a tensor, and those that code may miss."""
