@@ -36,6 +36,7 @@ NOT_IN_TORCH = {
     "mask_write_on_empty_expanded": "PyTorch only warns when a mask writes expanded memory",
     "layouts_asked_for_in_regions": ORDER,
     "layouts_of_what_may_be_an_argument": ORDER,
+    "functions_that_cannot_be_differentiated_twice": "PyTorch asks first what was used: both raise",
     "contiguous_of_transposed_of_sizes_1": "strides where there is one element or none differ",
 }
 
