@@ -60,15 +60,18 @@ def test_reductions_of_rows_read_by_columns_of_a_square(f, size):
 
 
 def test_sums_over_several_dimensions_round_like_short_ones():
-    """One accumulator for all 2,516 elements was off by 1e-6 and more."""
-    x = tj.rand(1, 17, 4, generator=tj.Generator().manual_seed(5)).expand(37, 17, 4)
+    """One accumulator for all 2,516 elements was off by 1.6e-6 in the median, up to 8e-6."""
 
     @tj.script
     def spread(x):
         return tj.var(x)
 
-    exact = np.asarray(x).astype(np.float64).var(ddof=1)
-    assert abs(spread(x).item() / exact - 1) < 3e-7
+    errors = []
+    for seed in range(20):
+        x = tj.rand(1, 17, 4, generator=tj.Generator().manual_seed(seed)).expand(37, 17, 4)
+        exact = np.asarray(x).astype(np.float64).var(ddof=1)
+        errors.append(abs(spread(x).item() / exact - 1))
+    assert np.median(errors) < 5e-7  # 4 units in the last place
 
 
 def test_scattering_nothing_reads_no_index():

@@ -12,7 +12,10 @@ def layouts(x):
 
 
 @pytest.mark.parametrize("dtype", [tj.float32, tj.float64, tj.float16, tj.bfloat16])
-@pytest.mark.parametrize("shape", [(1, 37, 20), (20, 37, 1), (1, 37, 1), (9, 17, 5), (1, 1, 4)])
+@pytest.mark.parametrize("shape", [
+    (1, 37, 20), (20, 37, 1), (1, 37, 1), (9, 17, 5), (1, 1, 4), (37, 37, 37), (2, 900, 300),
+    (64, 100, 100), (1, 1000, 501), (100, 101, 100),
+])
 def test_layouts_do_not_matter(shape, dtype):
     tj.manual_seed(0)
     m, k, n = shape

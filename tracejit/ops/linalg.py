@@ -21,6 +21,8 @@ from tracejit.ops.pointwise_record import convert, decisive, device_of
 from tracejit.ops.record import Op, apply
 from tracejit.ops.types import BOOL, FLOATING, TensorType
 
+# Multiplications above which OpenBLAS has no routine per layout (its `small_kernel_permit`).
+_SMALL_PRODUCT = 100 * 100 * 100
 _TITLES = {"float32": "float", "float64": "double", "float16": "c10::Half", "int64": "long int",
            "bfloat16": "c10::BFloat16", "int32": "int", "bool": "bool",
            "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}  # fmt: skip
@@ -58,18 +60,22 @@ def _product_array(xp: Any, input: Any, other: Any) -> Any:
 def _in_one_order(xp: Any, a: Any, b: Any) -> Any:
     """matmul that adds in an order which shapes alone decide, not where the operands lie.
 
-    NumPy's BLAS does so for matrices. But it has other routines for vectors, chosen by strides,
-    and one for a matrix times itself: a program may hold the same values in another layout.
+    A program may hold the same values in another layout than eager mode. BLAS copies large matrices
+    into an order of its own. But for small ones and for vectors it has routines chosen by
+    strides (on some processors only), and one for a matrix times itself.
     """
     if xp is not np or a.dtype.kind not in "fc":
         return xp.matmul(a, b)
     if np.may_share_memory(a, b):
         b = b.copy()
-    if a.shape[-2] == 1 and b.shape[-1] == 1:
+    rows, columns = a.shape[-2], b.shape[-1]
+    if max(rows, 2) * a.shape[-1] * max(columns, 2) <= _SMALL_PRODUCT:
+        a, b = _contiguous(a), _contiguous(b)
+    if rows == 1 and columns == 1:
         return np.matmul(_contiguous(a), _contiguous(b))
-    if a.shape[-2] == 1:
+    if rows == 1:
         return np.matmul(_doubled(a, -2), b)[..., :1, :].copy()
-    if b.shape[-1] == 1:
+    if columns == 1:
         return np.matmul(a, _doubled(b, -1))[..., :1].copy()
     return np.matmul(a, b)
 
