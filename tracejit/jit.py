@@ -40,7 +40,7 @@ from tracejit.capture.torchscript import (  # type: ignore[assignment]  # noqa: 
 from tracejit.config import flags
 from tracejit.debug.report import Recompile, Report, Statistics
 from tracejit.eager.recording import active
-from tracejit.eager.saved import nobody_packs
+from tracejit.eager.saved import packing
 from tracejit.ir.digest import digest
 from tracejit.ir.graph import Graph
 from tracejit.runtime.capture_call import CapturedCall
@@ -200,7 +200,7 @@ class CompiledFunction:
             rewritten if self.read_source else None,
             self.numerics == "eager",
         )
-        with nobody_packs():  # what is kept of a replay cannot be packed either
+        with packing(None):  # what is kept of a replay cannot be packed either
             result = call.run()
         self.places = call.places
         if call.entry is not None:

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from tracejit.eager.modes import no_grad
-from tracejit.eager.nodes import Node, grad_fn_of
+from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
-from tracejit.eager.saved import alias, detached
+from tracejit.eager.saved import KeptHistory, detached, packing
 from tracejit.eager.writing import bump_version
 
 __all__ = ["Node", "disable_saved_tensors_hooks", "increment_version", "save_on_cpu",
@@ -24,36 +24,17 @@ __all__ = ["Node", "disable_saved_tensors_hooks", "increment_version", "save_on_
 class _Packed:
     """What `pack_hook` made of a tensor that a node keeps, and the history the tensor had."""
 
-    __slots__ = ("kept", "unpack_hook", "node", "output", "leaf")
+    __slots__ = ("kept", "unpack_hook", "history")
 
     def __init__(self, tensor: Any, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]):
-        self.node, self.output, self.unpack_hook = grad_fn_of(tensor), tensor._output_nr, unpack
-        self.leaf = tensor if self.node is None and tensor.requires_grad else None
-        with _quietly():
-            self.kept = pack(tensor if self.leaf is not None else detached(tensor))
+        self.history, self.unpack_hook = KeptHistory(tensor), unpack
+        with no_grad(), packing(None):
+            self.kept = pack(tensor if self.history.leaf is not None else detached(tensor))
 
     def unpack(self) -> Any:
-        with _quietly():
+        with no_grad(), packing(None):
             found = self.unpack_hook(self.kept)
-        if not active.grad_enabled:
-            return found
-        if self.leaf is not None:
-            return self.leaf
-        found = alias(found)
-        if self.node is not None:
-            found._node, found._output_nr, found._requires_grad = self.node, self.output, True
-        return found
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Nothing is recorded, and nothing packed."""
-    before, active.packer = active.packer, None
-    try:
-        with no_grad():
-            yield
-    finally:
-        active.packer = before
+        return self.history.of(found) if active.grad_enabled else found
 
 
 class saved_tensors_hooks:

@@ -7,7 +7,7 @@ that was written since. Called by the tape and custom Functions.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -79,17 +79,37 @@ class SavedResult:
         return self.made
 
 
-PACKED = -1  # the version of what is kept by whoever packed it: see `utils/checkpoint.py`
+PACKED = -1  # the version of what is kept by whoever packed it
 
 
 @contextmanager
-def nobody_packs() -> Iterator[None]:
-    """What nodes keep meanwhile, they keep themselves."""
-    before, active.packer = active.packer, None
+def packing(packer: Callable[[Any], Any] | None) -> Iterator[None]:
+    """What nodes keep meanwhile, they keep as what `packer` gives; None: the tensors themselves."""
+    before, active.packer = active.packer, packer
     try:
         yield
     finally:
         active.packer = before
+
+
+class KeptHistory:
+    """The history of a tensor that is kept in another form."""
+
+    __slots__ = ("node", "output", "leaf")
+
+    def __init__(self, tensor: TensorState):
+        self.node, self.output = grad_fn_of(tensor), tensor._output_nr
+        self.leaf = tensor if self.node is None and tensor._requires_grad else None
+
+    def of(self, value: TensorState) -> Any:
+        """The tensor, of which `value` has the elements: the leaf itself, else an alias with its
+        history."""
+        if self.leaf is not None:
+            return self.leaf
+        found = alias(value)
+        if self.node is not None:
+            found._node, found._output_nr, found._requires_grad = self.node, self.output, True
+        return found
 
 
 class Saved:

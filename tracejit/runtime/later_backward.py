@@ -29,7 +29,7 @@ from tracejit.eager.saved import (
     SavedResult,
     alias,
     check_version,
-    nobody_packs,
+    packing,
     version_of,
 )
 from tracejit.eager.state import of_array
@@ -116,7 +116,7 @@ def attach_backward(
     bound: Bound,
 ) -> None:
     """Make `outputs` the results of nodes whose backward runs compiled programs."""
-    with nullcontext() if active.packer is None else nobody_packs():
+    with nullcontext() if active.packer is None else packing(None):
         call = Call(plan, inputs, roots, outputs, bound)
     ends: list[Edge] = [edge_of(x) if x._requires_grad else None for x in call.wrt()]
     nodes: list[CompiledBackward | None] = []

@@ -15,9 +15,8 @@ from typing import Any
 from tracejit.eager.backward import backward as run_backward
 from tracejit.eager.function import Function
 from tracejit.eager.modes import enable_grad
-from tracejit.eager.nodes import grad_fn_of
 from tracejit.eager.recording import active
-from tracejit.eager.saved import alias
+from tracejit.eager.saved import KeptHistory, alias, packing
 from tracejit.eager.tensor import Tensor
 from tracejit.nn.containers import Sequential
 from tracejit.ops.generators import get_rng_state
@@ -116,7 +115,7 @@ def checkpoint(
     first, again = context_fn()
     run = _Run(function, args, kwargs, preserve, again)
     run.compares, run.stops = determinism_check != "none", early_stop and _stop_early
-    with first, _packing(run.keep):
+    with first, packing(run.keep):
         return function(*args, **kwargs)
 
 
@@ -248,7 +247,7 @@ class _Run:
             return _Place(self, len(found) - 1, tensor)
 
         with contextlib.suppress(_AllThere), _random_state(self.state), enable_grad():
-            with self.again, _packing(collect):
+            with self.again, packing(collect):
                 self.function(*self.args, **self.kwargs)
         if len(found) != len(self.types):
             raise CheckpointError(
@@ -268,22 +267,14 @@ class _Run:
 class _Place:
     """What a node keeps instead of a tensor."""
 
-    __slots__ = ("run", "number", "node", "output", "leaf")
+    __slots__ = ("run", "number", "history")
 
     def __init__(self, run: _Run, number: int, tensor: Any) -> None:
-        self.run, self.number = run, number
-        self.node, self.output = grad_fn_of(tensor), tensor._output_nr
-        self.leaf = tensor if self.node is None and tensor.requires_grad else None
+        self.run, self.number, self.history = run, number, KeptHistory(tensor)
 
     def unpack(self) -> Any:
         """The tensor, with the history that it had."""
-        value = self.run.value(self.number)
-        if self.leaf is not None:
-            return self.leaf
-        found = alias(value)
-        if self.node is not None:
-            found._node, found._output_nr, found._requires_grad = self.node, self.output, True
-        return found
+        return self.history.of(self.run.value(self.number))
 
 
 def _type_of(x: Any) -> tuple:
@@ -293,12 +284,3 @@ def _type_of(x: Any) -> tuple:
 def _shown(kind: tuple) -> str:
     shape, dtype, device = kind
     return f"{{'shape': {shape}, 'dtype': {dtype}, 'device': {device!r}}}"
-
-
-@contextlib.contextmanager
-def _packing(packer: Callable[[Any], Any]) -> Iterator[None]:
-    before, active.packer = active.packer, packer
-    try:
-        yield
-    finally:
-        active.packer = before
