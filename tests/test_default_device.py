@@ -4,6 +4,7 @@ it."""
 from __future__ import annotations
 
 import threading
+import warnings
 
 import pytest
 
@@ -95,3 +96,30 @@ def test_captured_calls_see_it():
     captured = tracejit.script(inside, mode="graph")
     assert captured(x).tolist() == captured(x).tolist() == [2.0, 2.0]
     assert captured.report().breaks == []
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["DoubleTensor", "HalfTensor", "FloatTensor", "LongTensor"])
+@pytest.mark.parametrize("as_text", [True, False])
+def test_the_default_type_is_set_by_its_older_name(name, as_text):
+    torch = pytest.importorskip("torch")
+
+    def made(t):
+        kind = f"{t.__name__}.{name}" if as_text else getattr(t, name)
+        try:
+            t.set_default_tensor_type(kind)
+            x = t.zeros(2)
+            return str(x.dtype).rpartition(".")[2], str(x.device), str(t.get_default_device())
+        except TypeError as error:
+            return str(error)
+        finally:
+            t.set_default_dtype(t.float32)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert made(tracejit) == made(torch)
+
+
+def test_what_is_no_type_is_refused_as_default():
+    with pytest.raises(TypeError, match="invalid type object"):
+        tracejit.set_default_tensor_type(tracejit.float32)

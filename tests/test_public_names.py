@@ -100,6 +100,9 @@ def test_small_functions():
         tracejit.arange(2)
     )
     assert tracejit.numel(tracejit.ones(2, 3)) == 6
+    x = tracejit.ones(2, 3)
+    assert x.__rmatmul__(tracejit.ones(4, 2)).shape == (4, 3)
+    assert x.__rmatmul__(2) is NotImplemented
     assert tracejit.newaxis is None and tracejit.pi == pytest.approx(3.141592653589793)
 
 

@@ -32,7 +32,7 @@ from tracejit.eager.modes import (
 )  # fmt: skip
 from tracejit.eager.printing import set_printoptions
 from tracejit.eager.size import Size, broadcast_shapes
-from tracejit.eager.tensor_types import CPU_TYPES as _CPU_TYPES
+from tracejit.eager.tensor_types import CPU_TYPES as _CPU_TYPES, set_default_tensor_type
 from tracejit.ops.activations import relu, relu_, selu
 from tracejit.ops.autocast import (
     clear_autocast_cache, get_autocast_cpu_dtype, get_autocast_dtype, get_autocast_gpu_dtype,
@@ -88,6 +88,7 @@ from tracejit.ops.movement import (
 )  # fmt: skip
 from tracejit.ops.normalization import layer_norm
 from tracejit.ops import out as _out
+from tracejit.ops.padding import constant_pad_nd
 from tracejit.ops.order_statistics import kthvalue, median, mode, nanmedian
 from tracejit.ops.quantiles import nanquantile, quantile
 from tracejit.ops.pixel_shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
@@ -140,6 +141,7 @@ from tracejit.ops.slicing import (
 )  # fmt: skip
 from tracejit.ops.spectrograms import istft, stft
 from tracejit.ops.softmax import log_softmax, logsumexp, softmax
+from tracejit.ops.strided_creation import empty_permuted, empty_strided
 from tracejit.ops.sorting import argsort, msort, sort, topk
 from tracejit.ops.stacking import (
     atleast_1d, atleast_2d, atleast_3d, broadcast_tensors, cartesian_prod, column_stack,

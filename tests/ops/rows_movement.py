@@ -111,6 +111,7 @@ ROWS = [
     row("tril.diagonal", lambda x: x.tril(-1), on((3, 4))),
     row("triu", lambda x: x.triu(1), on((3, 4), (2, 3, 3))),
     row("pad", padding.pad, PADS, torch=torch_pad),
+    row("constant_pad_nd", padding.constant_pad_nd, PADS, torch=torch_pad),
     row(
         "pad.value",
         lambda x: padding.pad(x, (1, 1), value=2),

@@ -13,9 +13,11 @@ import numpy as np
 
 from tracejit.eager.construction import tensor
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.type_names import dtype_of_type_name
+from tracejit.memory import set_default_device
 from tracejit.ops.creation import empty
 from tracejit.ops.operators import method
-from tracejit.ops.types import SCALAR_NAMES, dtype
+from tracejit.ops.types import SCALAR_NAMES, dtype, set_default_dtype
 
 
 class TensorType(type):
@@ -92,3 +94,27 @@ def new(self: Any, *args: Any) -> Any:
 
 
 method()(new)
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Set the dtype and the device of new floating point tensors by such a name, or its text.
+
+    >>> import tracejit
+    >>> tracejit.set_default_tensor_type(tracejit.DoubleTensor)
+    >>> tracejit.zeros(1).dtype
+    tracejit.float64
+    >>> tracejit.set_default_tensor_type("tracejit.FloatTensor")
+
+    TypeError for what is no such name, or one of no floating point type.
+    """
+    if isinstance(t, str):
+        kind, place = dtype_of_type_name(t)
+    elif isinstance(t, TensorType):
+        kind, place = t.dtype, t.device
+    else:
+        raise TypeError("invalid type object: only floating-point types are supported as the "
+                        "default type")
+    if not kind.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    set_default_dtype(kind)
+    set_default_device(None if place == "cpu" else place)

@@ -423,4 +423,9 @@ def _matmul_operator(self: Any, other: Any) -> Any:
     return matmul(self, other) if isinstance(other, Operators) else NotImplemented
 
 
+def _reflected_matmul_operator(self: Any, other: Any) -> Any:
+    return matmul(other, self) if isinstance(other, Operators) else NotImplemented
+
+
 method("__matmul__")(_matmul_operator)
+method("__rmatmul__")(_reflected_matmul_operator)

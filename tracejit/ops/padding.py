@@ -162,12 +162,9 @@ def pad(input: Any, pad: Sequence[Any], mode: str = "constant", value: float | N
         raise RuntimeError(f"Padding length should be less than or equal to two times the input "
                            f"dimension but got padding length {len(amounts)} and input of "
                            f"dimension {ndim}")
-    pairs = tuple(zip(amounts[::2], amounts[1::2]))
-    pads = (*((0, 0),) * (ndim - len(pairs)), *reversed(pairs))
+    pairs, pads = _by_dimension(input, amounts)
     if mode == "constant":
-        if value is not None and getattr(value, "is_weak", False):  # part of the program
-            value = float(value)
-        return pad_record(input, pads=pads, value=0 if value is None else value)
+        return _with_constant(input, pads, value)
     if mode not in _SOURCES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value is not None and value != 0:
@@ -175,6 +172,36 @@ def pad(input: Any, pad: Sequence[Any], mode: str = "constant", value: float | N
     _check_padded_from_itself(input, pairs, mode)
     wide = mode == "replicate" or mode == "reflect" and len(pairs) < 3
     return (_padded_in_float32 if wide else _padded)(input, pads, mode)
+
+
+def constant_pad_nd(input: Any, pad: Sequence[Any], value: float = 0) -> Any:
+    """`nn.functional.pad` with a constant: elements of `value` at both ends of the last dimensions.
+
+    >>> import tracejit
+    >>> tracejit.constant_pad_nd(tracejit.ones(2), (1, 0), 5.0).tolist()
+    [5.0, 1.0, 1.0]
+
+    RuntimeError if sizes do not fit.
+    """
+    if len(pad) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+    if len(pad) > 2 * len(input.shape):
+        raise RuntimeError(
+            "Length of pad should be no more than twice the number of dimensions of the input. Pad "
+            f"length is {len(pad)} while the input has {len(input.shape)} dimensions.")
+    return _with_constant(input, _by_dimension(input, tuple(map(as_size, pad)))[1], value)
+
+
+def _by_dimension(input: Any, amounts: tuple) -> tuple[tuple, tuple]:
+    """(before, after) of the last dimensions, the last first; and of all, in order."""
+    pairs = tuple(zip(amounts[::2], amounts[1::2]))
+    return pairs, (*((0, 0),) * (len(input.shape) - len(pairs)), *reversed(pairs))
+
+
+def _with_constant(input: Any, pads: tuple, value: Any) -> Any:
+    if value is not None and getattr(value, "is_weak", False):  # part of the program
+        value = float(value)
+    return pad_record(input, pads=pads, value=0 if value is None else value)
 
 
 def _padded(input: Any, pads: tuple, mode: str) -> Any:

@@ -1,0 +1,84 @@
+"""Two tensors exchanged: each name goes on with the other's elements, history and attributes.
+
+In: two tensors. Out: the same two objects, each being what the other was. What nodes keep, and what
+looks at the memory of one of them, follows the memory, not the object.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+from tracejit.eager.hooks import retains_grad
+from tracejit.eager.recording import active
+from tracejit.eager.saved import Saved
+from tracejit.eager.state import TensorState
+from tracejit.eager.views import View
+from tracejit.memory.storage import unseen
+
+POISONED = (
+    "Trying to execute AccumulateGrad node that was poisoned by swap_tensors: this can happen when "
+    "you try to run backward on a tensor that was swapped. Change what tensors are before running "
+    "forward, or after both forward and backward."
+)
+_FIELDS = tuple(n for n in TensorState.__slots__ if n not in ("__dict__", "__weakref__"))
+_HOLDERS = {View: "parent", Saved: "tensor"}
+
+
+def swap_tensors(t1: Any, t2: Any) -> None:
+    """Exchange two tensors in place: elements, class, attributes, gradient and history.
+
+    >>> import tracejit
+    >>> x, y = tracejit.ones(1), tracejit.zeros(2)
+    >>> tracejit.utils.swap_tensors(x, y)
+    >>> x
+    tensor([0., 0.])
+
+    Weak references go on with the object that they name. A backward through a history that one of
+    the two was a leaf of is a RuntimeError from then on. RuntimeError after
+    `retain_grad()`, TypeError for what is no tensor.
+    """
+    for x in (t1, t2):
+        if not isinstance(x, TensorState):
+            raise TypeError(f"swap_tensors: expected tensors, got {type(x).__name__}")
+        if retains_grad(x):
+            raise RuntimeError("swap_tensors: Expected no weakrefs to a tensor that is swapped, "
+                               "but retain_grad() was called on it")
+    if t1 is t2:
+        return
+    if active.recorder is not None:
+        active.recorder.need(t1, "swap_tensors was called")
+        active.recorder.need(t2, "swap_tensors was called")
+    holders = [*_holders(t1, t2), *_holders(t2, t1)]
+    for x in (t1, t2):
+        _poison(x)
+    t1.__class__, t2.__class__ = t2.__class__, t1.__class__
+    for name in _FIELDS:
+        one, other = getattr(t1, name), getattr(t2, name)
+        setattr(t1, name, other)
+        setattr(t2, name, one)
+    t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
+    for holder, name, x in holders:
+        setattr(holder, name, x)
+    for x in (t1, t2):
+        if x._storage is not None:
+            unseen.note(x._storage)
+
+
+def _holders(x: Any, other: Any) -> list[tuple[Any, str, Any]]:
+    """Who keeps what `x` is now, and shall keep `other`."""
+    return [(r, _HOLDERS[type(r)], other) for r in gc.get_referrers(x) if type(r) in _HOLDERS]
+
+
+def _poison(x: Any) -> None:
+    """The sink of a leaf, if there is one, must not run; the leaf gets another one."""
+    sink = x._node() if type(x._node) is weakref.ref else None
+    if sink is not None:
+        sink.register_prehook(_refuse)
+    if type(x._node) is weakref.ref:
+        x._node = None
+
+
+def _refuse(grads: tuple) -> None:
+    raise RuntimeError(POISONED)
