@@ -472,6 +472,46 @@ def test_a_whole_step_survives_what_training_changes() -> None:
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
 
 
+def test_numbers_computed_of_what_a_snapshot_knows() -> None:
+    """They are kept with it, as are the answers to what was asked about them."""
+    model = Scaled()
+    model.rate, model.limits = 0.5, (0.25, 4)
+
+    def plain(x):
+        if model.rate * model.limits[1] > 3:
+            x = x + 100
+        decay = 1 - model.rate * model.limits[0]
+        return x * decay + model.rate // model.limits[0]
+
+    compiled = tj.script(plain)
+    for rate in (0.5, 0.25, 0.125, 0.0625):  # no constant any more
+        model.rate = rate
+        same(plain, compiled)
+    for rate, limits in ((0.75, (0.25, 4)), (0.5, (0.25, 4)), (0.5, (0.125, 5)), (2.0, (0.5, 6))):
+        model.rate, model.limits = rate, limits
+        for _ in range(6):
+            same(plain, compiled)
+    for k in range(40):  # a new one at each call is left to Python
+        model.rate = 0.0625 * k
+        same(plain, compiled)
+    model.limits = (0.0, 6)
+    with pytest.raises(ZeroDivisionError):
+        compiled(tj.ones(2, 3))
+
+
+def test_what_a_defaultdict_makes_is_asked_of_it() -> None:
+    table = collections.defaultdict(int, a=1.0)
+
+    def plain(x):
+        return x * table["a"] if table.default_factory is int else x - 1
+
+    compiled = tj.script(plain)
+    for factory in (int, None, int, list, int):
+        table.default_factory = factory
+        for _ in range(5):
+            same(plain, compiled)
+
+
 def test_which_interpreters_are_supported() -> None:
     assert memory_words.supported() == COMPARED
 

@@ -143,7 +143,7 @@ class Caller:
         if self.program.backward == "outside":
             with self.noise:
                 seen += self._backward(look.outputs)
-        failed = any("Trying to backward" in str(x) for _, x in seen)
+        failed = any(type(x) is str and "Trying to backward" in x for _, x in seen)
         for name, x in self.memories.items():
             if failed and x.is_leaf:  # which gradients had arrived by then is not promised
                 x.grad = None

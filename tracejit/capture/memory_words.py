@@ -18,6 +18,7 @@ import platform
 import struct
 import sys
 import sysconfig
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -39,7 +40,7 @@ def word(address: int) -> int:
 
 
 def slot_offset(descriptor: Any) -> int:
-    """Where the objects of a class keep one of its `__slots__`."""
+    """Where the objects of a class keep one of its `__slots__`, or of its members in C."""
     member = word(id(descriptor) + 40)  # PyMemberDef: name, type, offset
     return word(member + 16)
 
@@ -182,6 +183,7 @@ def _sees_layout() -> bool:
     target, items, pair, slotted = _Sample(), [1, 2], (object(), object()), _Slotted()
     bound: Any = Other().method
     slotted.two = pair
+    table: Any = defaultdict(list)
     cell = (lambda: items).__closure__[0]  # type: ignore[index]
     target.__class__ = Other  # type: ignore[assignment]
     found = {
@@ -191,6 +193,7 @@ def _sees_layout() -> bool:
         id(pair) + SIZE: 2,
         id(pair) + TUPLE_ITEMS + 8: id(pair[1]),
         id(slotted) + slot_offset(_Slotted.__dict__["two"]): id(pair),
+        id(table) + slot_offset(defaultdict.default_factory): id(list),
         id(cell) + CELL: id(items),
         id(_NUMBER) + FLOAT: struct.unpack("<q", struct.pack("<d", _NUMBER))[0],
         id(bound) + METHOD_FUNCTION: id(bound.__func__),

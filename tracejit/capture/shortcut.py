@@ -53,6 +53,11 @@ class Lines:
         placed = {n for own in self.checks for n in own} | {*self.read, *aliases, *apart}
         self.loose = set(range(len(lines))) - placed
 
+    def asks_only(self, line: int, names: set[str]) -> bool:
+        """Whether what a line tells follows from these variables."""
+        used = _USED.findall(self.lines[line])
+        return bool(used) and names.issuperset(used)
+
     def closure(self, wanted: set[int], expressions: Sequence[str]) -> list[str]:
         """These lines, and the reads they and the expressions need, in order."""
         pending = [*expressions, *(self.lines[n] for n in wanted)]
@@ -120,11 +125,23 @@ class Shortcut:
         if not self.patience or len(coverage.checks) < _WORTHWHILE:
             self.patience = 0
             return
-        snapshot = Snapshot(coverage, self._inputs(), self._apart())
-        self._compile(coverage)
+        fixed = self._fixed(coverage)
+        self._compile(coverage, fixed)
         # What was walked is what the check sees only if nobody wrote in between.
-        if type(check(arguments)) is tuple:
-            self.snapshot = snapshot
+        found = check(arguments)
+        if type(found) is tuple:
+            numbers = [name in fixed for _, name in self.inputs]
+            self.snapshot = Snapshot(coverage, self._inputs(), self._apart(), found[0], numbers)
+
+    def _fixed(self, coverage: Coverage) -> set[str]:
+        """Variables that hold what they held while the snapshot does: what is at covered places,
+        and numbers that are computed of nothing else."""
+        fixed = {self.variables[k] for k in coverage.checks}
+        for name, n in self.lines.defined.items():
+            used = _USED.findall(self.lines.lines[n].partition(" = ")[2])
+            if name[0] == "n" and fixed.issuperset(used):
+                fixed.add(name)
+        return fixed
 
     def _inputs(self) -> list[int | None]:
         number = {id(place): k for k, place in enumerate(self.places)}
@@ -145,17 +162,18 @@ class Shortcut:
         return Coverage(self.places, values, self.changing)
 
     # -- the generated function -------------------------------------------------------------------
-    def _compile(self, coverage: Coverage) -> None:
+    def _compile(self, coverage: Coverage, fixed: set[str]) -> None:
         config = (frozenset(coverage.checks), tuple(coverage.roots))
         if config == self.made_for:
             return
         uncovered = [k for k in range(len(self.places)) if k not in coverage.checks]
-        wanted = {n for k in uncovered for n in self.lines.checks[k]} | self.lines.loose
+        wanted = {n for k in uncovered for n in self.lines.checks[k]}
+        wanted |= {n for n in self.lines.loose if not self.lines.asks_only(n, fixed)}
         number = {id(place): k for k, place in enumerate(self.places)}
         wanted |= {n for n, pair in self.lines.aliases.items()
                    if not all(number[id(place)] in coverage.checks for place in pair)}  # fmt: skip
         numbers = self._inputs()
-        others = [n for n, k in enumerate(numbers) if k is None or k not in coverage.checks]
+        others = [n for n, (_, name) in enumerate(self.inputs) if name not in fixed]
         given = [self.variables[k] for k in coverage.roots]
         given += [self.inputs[n][1] for n in others]
         keys = [self.keys[n] for n in others if self.keys[n]]

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -37,6 +38,7 @@ Owner = tuple[int, str]  # number of a place, which of its words
 
 # Kinds of places of which comparing what is there is the whole check.
 _COMPARED = ("primitive", "absent", "identity", "module", "names")
+_LASTING = ("identity", "primitive")  # guards keep what they compare with
 _OF_FUNCTIONS = ("__name__", "__qualname__", "__defaults__", "__kwdefaults__")
 
 
@@ -132,6 +134,9 @@ class Coverage:
         if how == "slot" and key in _OF_FUNCTIONS and isinstance(parent, FunctionType):
             self._held(place, value)
             return {own: [(id(parent) + words.function_offset(key), id(value))]}
+        if how == "slot" and key == "default_factory" and place.kind in _LASTING:
+            self.pins.append(value)
+            return {own: [(id(parent) + words.slot_offset(defaultdict.default_factory), id(value))]}
         if how in ("self", "func"):
             at = words.METHOD_SELF if how == "self" else words.METHOD_FUNCTION
             return {own: [(id(parent) + at, id(value))]}
@@ -274,30 +279,37 @@ class Snapshot:
 
     compare   function of (*roots, *inputs not covered): the graph's inputs, or None
     addresses of the inputs that are covered tensors; `loose` are the numbers of the others
+    found     the graph's inputs of the call that it is made of; `fixed` are those that rows tell
     ids       of the covered objects among those that are different ones
     hits      calls it has served
     """
 
     __slots__ = ("ids", "compare", "rows", "roots", "pins", "hits", "addresses", "loose")
 
-    def __init__(self, coverage: Coverage, inputs: Sequence[int | None], apart: Sequence[int] = ()):
+    def __init__(
+        self,
+        coverage: Coverage,
+        inputs: Sequence[int | None],
+        apart: Sequence[int],
+        found: Sequence[Any],
+        fixed: Sequence[bool],
+    ):
         values, covered = coverage.values, coverage.checks
         self.rows, self.pins, self.hits = coverage.rows, coverage.pins, 0
         self.ids = frozenset([id(values[k]) for k in apart if k in covered])
         self.roots = {k: id(values[k]) for k in coverage.roots}
-        found, others = [], 0
-        for k in inputs:
-            if k is not None and k in covered:
-                found.append(id(values[k]))
-            else:
-                found.append(-1 - len(self.roots) - others)
-                others += 1
+        taken, others = [], 0
+        for k, x, known in zip(inputs, found, fixed):
+            if known and k is None:  # a number
+                self.pins.append(x)
+            taken.append(id(x) if known else -1 - len(self.roots) - others)
+            others += not known
         self.addresses = [
             _address(values[k]) if k is not None and k in covered else None for k in inputs
         ]
         self.loose = [n for n, address in enumerate(self.addresses) if address is None]
         rows = [row for part in self.rows.values() for row in part]
-        self.compare = _comparer[0](list(self.roots.values()), rows, found)
+        self.compare = _comparer[0](list(self.roots.values()), rows, taken)
 
     def differing(self, now: Coverage) -> list[Owner]:
         """Owners of what is not what it was."""

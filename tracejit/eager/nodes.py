@@ -17,7 +17,7 @@ from tracejit.eager.state import TensorState
 from tracejit.eager.uncertain import through
 
 Edge = tuple["Node", int] | None
-_sequence = itertools.count()
+next_number = itertools.count().__next__  # of nodes, in the order they are made
 _LEAF_PRIORITY = 1 << 60  # AccumulateGrad nodes run as soon as they can
 
 FREED = (
@@ -53,7 +53,7 @@ class Node:
 
     def __init__(self, edges: tuple[Edge, ...]):
         self.edges = edges
-        self.sequence = next(_sequence)
+        self.sequence = next_number()
         self.extras: Extras | None = None
         if active.anomaly:
             self.extra().traceback = traceback.format_list(traceback.extract_stack()[:-1])

@@ -87,6 +87,10 @@ class Entry:
             and all(k >= 0 for _, k in grads)
             and all(type(result.root) is int for result in self.results)
         )
+        # All that is left then may be to return one result, which stands for itself.
+        after = self.backward or self.numbers or self.versions or self.united or self.strewn
+        single = None if self.only < 0 or after else self.results[self.only]
+        self.single = single if single is not None and single.stands_alone() else None
         self.plans: dict[Bound, tuple | None] = {}
         # Inputs that the program writes are nobody else's: found at these places, in calls like
         # the last, and as long as no memory became read-only.
@@ -230,10 +234,8 @@ class Entry:
                     for number, k in self.tail.grads:
                         inputs[number]._grad = after[0][k]
             raise
-        if self.only >= 0 and self.backward is None and not self.versions:
-            k = self.roots[self.only]
-            if k >= 0:
-                return roots[k]
+        if self.single is not None:
+            return self.single.make((), roots, bound.sizes, None)
         replay = Replay(arguments, [], bound.sizes, numbers, before)
         self._fill(replay, inputs, roots, bound)
         return self.returned(replay)

@@ -22,7 +22,7 @@ from tracejit.autodiff.absent import without
 from tracejit.autodiff.relaid import RelaidTape
 from tracejit.autodiff.run_again import without_derivatives
 from tracejit.eager.backward import task_between
-from tracejit.eager.nodes import FREED, Edge, Node, edge_of
+from tracejit.eager.nodes import FREED, Edge, Node, edge_of, next_number
 from tracejit.eager.recording import active
 from tracejit.eager.saved import (
     Saved,
@@ -101,11 +101,24 @@ class CompiledBackward(CustomNode):
             self.backward = None
 
 
+class FreedBackward(Node):
+    """The history of a loss whose graph a backward inside the call has freed."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.edges, self.sequence, self.extras = (), next_number(), None
+
+    def apply(self, grads: list) -> Sequence[Any]:
+        raise RuntimeError(FREED)
+
+    def name(self) -> str:
+        return "CompiledBackward"
+
+
 def record_freed(tensor: Tensor) -> None:
-    """Give a tensor the history of a loss whose graph a backward inside the call has freed: a
-    further backward raises, as in eager mode."""
-    node = CompiledBackward((), None, 0, 1)
-    tensor._node, tensor._output_nr, tensor._requires_grad = node, 0, True
+    """Give a tensor such a history: a further backward raises, as in eager mode."""
+    tensor._node, tensor._output_nr, tensor._requires_grad = FreedBackward(), 0, True
 
 
 def attach_backward(

@@ -53,6 +53,10 @@ class ResultTensor:
         """The result that must be there first, or -1."""
         return self.of if self.counted is None else self.counted[0]
 
+    def stands_alone(self) -> bool:
+        """Whether making it takes nothing but the program's outputs."""
+        return type(self.root) is int and self.of < 0 and self.depends() < 0 and not self.shared
+
     def make(
         self, tensors: list[Any], roots: list[Tensor], sizes: dict[str, int], replay: Any
     ) -> Tensor:
