@@ -1,4 +1,5 @@
-"""What nodes keep for backward; PyTorch's `torch.autograd.graph`.
+"""What nodes keep for backward, where gradients go, hooks on several tensors; PyTorch's
+`torch.autograd.graph`.
 
 In: functions that pack what is kept, and unpack it. Out: contexts in which operations use them.
 While hooks are set, captured functions run op by op, as the hooks are to see each tensor.
@@ -7,17 +8,20 @@ While hooks are set, captured functions run op by op, as the hooks are to see ea
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
+from tracejit.eager.hooks import register_hook
 from tracejit.eager.modes import no_grad
-from tracejit.eager.nodes import Node
+from tracejit.eager.nodes import GradientEdge, Node, RemovableHandle, edge_of
 from tracejit.eager.recording import active
-from tracejit.eager.saved import KeptHistory, detached, packing
+from tracejit.eager.saved import KeptHistory, Unsaved, detached, packing
 from tracejit.eager.writing import bump_version
 
-__all__ = ["Node", "disable_saved_tensors_hooks", "increment_version", "save_on_cpu",
+__all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
+           "get_gradient_edge", "increment_version", "register_multi_grad_hook", "save_on_cpu",
            "saved_tensors_hooks"]
 
 
@@ -29,7 +33,7 @@ class _Packed:
     def __init__(self, tensor: Any, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]):
         self.history, self.unpack_hook = KeptHistory(tensor), unpack
         with no_grad(), packing(None):
-            self.kept = pack(tensor if self.history.leaf is not None else detached(tensor))
+            self.kept = pack(tensor if self.history.leaf else detached(tensor))
 
     def unpack(self) -> Any:
         with no_grad(), packing(None):
@@ -90,6 +94,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 class _Disabled(threading.local):
     message: str | None = None
+    mutated = False  # whether `allow_mutation_on_saved_tensors` is on
 
 
 _disabled = _Disabled()
@@ -120,3 +125,130 @@ def increment_version(tensor: Any) -> None:
     """
     for x in (tensor,) if hasattr(tensor, "_version") else tensor:
         bump_version(x)
+
+
+class _MutationAllowed:
+    """What `allow_mutation_on_saved_tensors` gives: the copies that nodes keep, for as long as the
+    context lasts."""
+
+    def __init__(self) -> None:
+        self.copies: dict[object, Any] = {}
+
+    def clear(self) -> None:
+        """Let go of all that was kept: what was recorded so far has no backward any more."""
+        self.copies.clear()
+
+    def _kept(self, tensor: Any) -> object:
+        key = object()
+        self.copies[key] = tensor.detach().clone()
+        return key
+
+    def _found(self, key: object) -> Any:
+        if key not in self.copies:
+            raise AssertionError("Trying to backward outside of the 'allow_mutation_on_saved_"
+                                 "tensors' context in which the graph was originally recorded.")
+        return self.copies[key]
+
+
+@contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_MutationAllowed]:
+    """Context: what backward needs may be written in place, as nodes keep copies of it. Backward
+    must run within the context.
+
+    >>> import tracejit
+    >>> x = tracejit.ones(2, requires_grad=True)
+    >>> with allow_mutation_on_saved_tensors():
+    ...     y = x.clone()
+    ...     z = (y * y).sum()
+    ...     _ = y.zero_()
+    ...     z.backward()
+    >>> x.grad
+    tensor([2., 2.])
+
+    RuntimeError for one within another, AssertionError for a backward after it.
+    """
+    context = _MutationAllowed()
+    if _disabled.mutated:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    with saved_tensors_hooks(context._kept, context._found):
+        _disabled.mutated = True
+        try:
+            yield context
+        finally:
+            context.clear()
+            _disabled.mutated = False
+
+
+def get_gradient_edge(tensor: Any) -> GradientEdge:
+    """Where the gradient of a tensor goes: `autograd.grad` and `backward` take it in the tensor's
+    place, which need not be kept for it.
+
+    >>> import tracejit
+    >>> x = tracejit.ones(1, requires_grad=True)
+    >>> edge = get_gradient_edge(x * 2)
+    >>> edge.node.name(), edge.output_nr
+    ('MulBackward0', 0)
+
+    RuntimeError for a tensor that does not require grad.
+    """
+    if not tensor.requires_grad:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not "
+                           "require gradients")
+    return GradientEdge(*edge_of(tensor), Unsaved(tensor, active.recorder))
+
+
+def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[[Any], None], *,
+                             mode: str = "all") -> RemovableHandle:
+    """Call `fn` once in each backward with what arrives at several tensors.
+
+    mode  "all": when all gradients are there that the backward computes, with a list of them, None
+          for the others; "any": at the first one, with that
+
+    >>> import tracejit
+    >>> x, y = (tracejit.ones(1, requires_grad=True) for _ in range(2))
+    >>> handle = register_multi_grad_hook((x, y), print)
+    >>> (x * 2 + y).backward()
+    [tensor([2.]), tensor([1.])]
+    >>> handle.remove()
+
+    ValueError for other modes, RuntimeError for tensors that do not require grad.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    return _Handles(_SharedHook(tensors, fn, mode == "any").handles)
+
+
+class _SharedHook:
+    """A hook on several tensors, which notes in each run of the engine what arrived."""
+
+    def __init__(self, tensors: Sequence[Any], fn: Callable[[Any], None], first: bool) -> None:
+        self.fn, self.first = fn, first
+        self.handles = [register_hook(x, partial(self._arrived, k)) for k, x in enumerate(tensors)]
+        self.places = [x if x.is_leaf else edge_of(x) for x in tensors]
+
+    def _arrived(self, number: int, grad: Any) -> None:
+        task = active.task
+        held = task.seen_by_hooks.get(self)
+        if held is None:
+            held = task.seen_by_hooks[self] = [None] * len(self.places)
+        held[number] = grad
+        there = sum(x is not None for x in held)
+        if there == 1 and self.first:
+            self.fn(grad)
+        elif not self.first and there == self._expected(task):
+            self.fn(held)
+
+    def _expected(self, task: Any) -> int:
+        places = [x if type(x) is tuple else edge_of(x) for x in self.places]
+        return sum(map(task.reaches, places))
+
+
+class _Handles(RemovableHandle):
+    """What takes several hooks out at once."""
+
+    def __init__(self, handles: Sequence[RemovableHandle]) -> None:
+        self.handles = handles
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from tracejit.eager.engine import Place, Root, Task, accumulate
-from tracejit.eager.nodes import AccumulateGrad, Node, edge_of
+from tracejit.eager.nodes import AccumulateGrad, GradientEdge, Node, edge_of
 from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.tape import refresh
 from tracejit.eager.uncertain import Uncertain
@@ -26,7 +26,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     grad_tensors gives the gradient of each tensor, needed for those of more than one element;
     create_graph records the backward pass itself. With `inputs`, only these get gradients. Raises
     RuntimeError where a tensor does not require grad, or the graph was freed by an earlier
-    backward.
+    backward. `autograd.graph.GradientEdge`s stand for tensors.
 
     >>> import tracejit
     >>> x = tracejit.tensor([1.0, 2.0], requires_grad=True)
@@ -48,7 +48,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     targets: dict[Place, Any] = {place: None for place in places if place[0] not in sinks}
     Task(roots, retain, create_graph, targets, sinks).run()
     for x, place in zip(wanted, places):
-        if targets.get(place) is not None:
+        if targets.get(place) is not None and isinstance(x, TensorState):
             accumulate(x, targets[place])
 
 
@@ -59,7 +59,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     `.grad` changes.
 
     allow_unused gives None for inputs that outputs do not depend on, materialize_grads zeros;
-    otherwise they are an error (RuntimeError).
+    otherwise they are an error (RuntimeError). `autograd.graph.GradientEdge`s stand for tensors.
 
     >>> import tracejit
     >>> x = tracejit.tensor(3.0, requires_grad=True)
@@ -75,26 +75,29 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
                          "allow_unused=False.")
     wanted = _tuple(inputs)
     for x in wanted:
-        if not isinstance(x, TensorState):
+        if not isinstance(x, (TensorState, GradientEdge)):
             raise TypeError(f"grad: expected inputs to be tensors, got {type(x).__name__}")
-        _refreshed(x)
-        if not x._requires_grad:
-            raise RuntimeError("One of the differentiated Tensors does not require grad")
+        _place(x)
     roots = _roots(_tuple(outputs), _tuple(grad_outputs) if grad_outputs is not None else None)
     places = [_place(x) for x in wanted]
     targets: dict[Place, Any] = dict.fromkeys(places)
     Task(roots, create_graph if retain_graph is None else retain_graph, create_graph, targets).run()
     found = [targets[place] for place in places]
     if materialize_grads:
-        return tuple(creation.zeros_of(x, TensorType(x._dtype, shape_of(x), x._device))
-                     if g is None else g
-                     for x, g in zip(wanted, found))
+        return tuple(_zeros(x) if g is None else g for x, g in zip(wanted, found))
     unused = [k for k, g in enumerate(found) if g is None]
     if unused and not allow_unused:
         raise RuntimeError(f"The differentiated Tensor at index {unused[0]} appears to not have "
                            "been used in the "
                            "graph. Set allow_unused=True if this is the desired behavior.")
     return tuple(found)
+
+
+def _zeros(x: Any) -> Any:
+    if type(x) is GradientEdge:
+        raise RuntimeError("materialize_grads cannot be used when the given input is a "
+                           "GradientEdge")
+    return creation.zeros_of(x, TensorType(x._dtype, shape_of(x), x._device))
 
 
 def grad_between(outputs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any],
@@ -122,7 +125,7 @@ def task_between(outputs: Sequence[Any], places: Sequence[Place], grads: Sequenc
 
 
 def _tuple(given: Any) -> tuple:
-    return (given,) if isinstance(given, TensorState) else tuple(given)
+    return (given,) if isinstance(given, (TensorState, GradientEdge)) else tuple(given)
 
 
 def _refreshed(x: Any) -> Any:
@@ -132,6 +135,8 @@ def _refreshed(x: Any) -> Any:
 
 
 def _place(x: Any) -> tuple[Node, int]:
+    if type(x) is GradientEdge:
+        return x.node, x.output_nr
     if not _refreshed(x)._requires_grad:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
     return edge_of(x)
@@ -144,33 +149,40 @@ def _roots(tensors: Sequence[Any], grads: Sequence[Any] | None) -> list[Root]:
         raise RuntimeError(f"got {len(tensors)} tensors and {len(grads)} gradients")
     roots = []
     for k, (x, g) in enumerate(zip(tensors, grads)):
+        if type(x) is GradientEdge:
+            roots.append((x.node, x.output_nr, _first_gradient(k, None, x.ownership_token, g)))
+            continue
         if not _refreshed(x)._requires_grad:
             raise RuntimeError(f"element {k} of tensors does not require grad and does not have a "
                                "grad_fn")
         node, number = edge_of(x)
-        roots.append((node, number, _first_gradient(k, x, g)))
+        kind = TensorType(x._dtype, shape_of(x), x._device)
+        roots.append((node, number, _first_gradient(k, x, kind, g)))
     return roots
 
 
-def _first_gradient(k: int, x: Any, given: Any) -> Any:
-    shape = shape_of(x)
+def _first_gradient(k: int, like: Any, kind: Any, given: Any) -> Any:
+    """The gradient a backward starts with at result `k`, whose type may be unknown (None)."""
     if type(given) is Uncertain:
         return given
     if given is None:
-        if x._dtype.category < FLOATING:
+        if kind is None or kind.dtype.category < FLOATING:
             raise RuntimeError("grad can be implicitly created only for real scalar outputs")
-        if numel(shape) != 1:
+        if numel(kind.shape) != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
-        if x._dtype.category == COMPLEX:
+        if kind.dtype.category == COMPLEX:
             raise RuntimeError("grad can be implicitly created only for real scalar outputs but "
-                               f"got {x._dtype}")
-        return creation.full_of(x, shape, 1, x._dtype, x._device)
+                               f"got {kind.dtype}")
+        return creation.full_of(like, kind.shape, 1, kind.dtype, kind.device)
     if not isinstance(given, TensorState):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__}")
-    if given._dtype is not x._dtype and COMPLEX in (given._dtype.category, x._dtype.category):
+    if kind is None:
+        return given
+    if given._dtype is not kind.dtype and COMPLEX in (given._dtype.category, kind.dtype.category):
         raise RuntimeError("For complex Tensors, both grad_output and output are required to have "
                            f"the same dtype. Mismatch in dtype: grad_output[{k}] has a dtype of "
-                           f"{given._dtype} and output[{k}] has a dtype of {x._dtype}.")
+                           f"{given._dtype} and output[{k}] has a dtype of {kind.dtype}.")
+    shape = kind.shape
     if not known_same_shape(shape_of(given), shape) and shape_of(given) != shape:
         raise RuntimeError(f"Mismatch in shape: grad_output[{k}] has a shape of tracejit.Size("
                            f"{shape_text(shape_of(given))}) and output[{k}] has a shape of "

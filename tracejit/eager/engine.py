@@ -43,13 +43,14 @@ class Task:
         self.retain_graph, self.create_graph = retain_graph, create_graph
         self.targets, self.sinks, self.ends, self.cuts = targets, sinks, ends, cuts
         self.order: list[Place] = []
+        self.seen_by_hooks: dict[Any, list] = {}  # what hooks on several tensors have
         self.running: set[Node] | None = None
         self.through: dict[Node, int] = {}  # of parts of captured calls the results needed, as bits
         self.asked = frozenset(node for node, _ in targets or ())
         self.buffers: dict[Node, list] = {}
         self.waiting: dict[Node, int] = {}
         self.ready: list[tuple[int, Node]] = []
-        nodes = self._discover([node for node, _, _ in roots])
+        self.reached = nodes = self._discover([node for node, _, _ in roots])
         if targets is not None:
             self._find_needed(nodes)
             roots = [root for root in roots if self._leads(root[:2])]
@@ -101,6 +102,10 @@ class Task:
         through = self.through.get(node, 0)
         return place in self.targets or bool(through >> number & 1)  # type: ignore[operator]
 
+    def reaches(self, place: Place) -> bool:
+        """Whether a gradient of a result of a node is to be computed in this run."""
+        return place[0] in self.reached if self.running is None else self._leads(place)
+
     def _add(self, node: Node, number: int, grad: Any) -> None:
         buffer = self.buffers.get(node)
         if buffer is None:
@@ -112,8 +117,9 @@ class Task:
             buffer[number] = grad if held is None else held + grad
 
     def run(self) -> None:
-        before = active.grad_enabled, active.partial
+        before = active.grad_enabled, active.partial, active.task
         active.grad_enabled, active.partial = self.create_graph, self.targets is not None
+        active.task = self
         try:
             while self.ready:
                 node = heapq.heappop(self.ready)[1]
@@ -122,7 +128,7 @@ class Task:
                     grads = [None] * node.output_count
                 self._visit(node, grads)
         finally:
-            active.grad_enabled, active.partial = before
+            active.grad_enabled, active.partial, active.task = before
 
     def _visit(self, node: Node, grads: list) -> None:
         if self.cuts is not None:

@@ -10,7 +10,7 @@ import itertools
 import traceback
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState
@@ -145,6 +145,17 @@ def edge_of(x: TensorState) -> tuple[Node, int]:
         node = AccumulateGrad(x)
         x._node = weakref.ref(node)
     return node, x._output_nr
+
+
+class GradientEdge(NamedTuple):
+    """Where the gradient of a tensor goes: the node that made it, and which of its results it is.
+
+    ownership_token  the type of that result, where it is known
+    """
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
 
 
 def leads_elsewhere(tensors: Iterable[TensorState], own: set[Node]) -> bool:

@@ -78,6 +78,7 @@ class Active(threading.local):
     anomaly: bool = False
     anomaly_check_nan: bool = True
     partial: bool = False  # a backward that was asked for some gradients only
+    task: Any = None  # the run of the engine that is under way
     op_by_op: bool = False  # each op is to have a node of its own: captured functions run plainly
     packer: Callable[[Any], Any] | None = None  # what nodes keep instead of a tensor
 

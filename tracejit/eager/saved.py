@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tracejit.eager.nodes import Node, grad_fn_of
+from tracejit.eager.nodes import Node, edge_of, grad_fn_of
 from tracejit.eager.recording import active, settled
 from tracejit.eager.state import TensorState, make, shape_of
 from tracejit.eager.type_names import tensor_type_name
@@ -95,20 +95,17 @@ def packing(packer: Callable[[Any], Any] | None) -> Iterator[None]:
 class KeptHistory:
     """The history of a tensor that is kept in another form."""
 
-    __slots__ = ("node", "output", "leaf")
+    __slots__ = ("edge", "leaf")
 
     def __init__(self, tensor: TensorState):
-        self.node, self.output = grad_fn_of(tensor), tensor._output_nr
-        self.leaf = tensor if self.node is None and tensor._requires_grad else None
+        self.edge = edge_of(tensor) if tensor._requires_grad else None
+        self.leaf = self.edge is not None and grad_fn_of(tensor) is None
 
     def of(self, value: TensorState) -> Any:
-        """The tensor, of which `value` has the elements: the leaf itself, else an alias with its
-        history."""
-        if self.leaf is not None:
-            return self.leaf
+        """A tensor with that history over the memory of `value`, which has its elements."""
         found = alias(value)
-        if self.node is not None:
-            found._node, found._output_nr, found._requires_grad = self.node, self.output, True
+        if self.edge is not None:
+            (found._node, found._output_nr), found._requires_grad = self.edge, True
         return found
 
 
