@@ -149,4 +149,67 @@ def continue_out_of_a_statement_that_is_python(jit):
     return out
 
 
+def two_variables_that_are_one_tensor_after_an_iteration(jit):
+    def last(a, b):
+        v, r, k = a * 2, b, 0
+        while k < 4 and (v >= 0).any():
+            k += 1
+            v = v - 1
+            r = v
+        return v, r
+
+    def written(a, b):
+        v, r, k = a * 2, b * 1, 0
+        s = r
+        while k < 4 and (v >= 0).any():
+            k += 1
+            v = v - 1
+            r = s = v
+        r.add_(1)
+        return v, r, s
+
+    def chosen(a, b):
+        v, r, q, k = a * 2, b, b * 3, 0
+        while k < 4 and (v >= 0).any():
+            k += 1
+            if q.sum() > 4:
+                v = v - 1
+            else:
+                v, q = q, q + 1
+            r = v
+        r = r.view(-1)
+        r.mul_(2)
+        return v, r, q
+
+    out = []
+    for body in (last, written, chosen):
+        f = jit(body)
+        for first, second in ((-1.0, 3.0), (0.5, 3.0), (5.0, 1.0), (-1.0, 5.0)):
+            a, b = tj.tensor([first, first - 1]), tj.tensor([second, second])
+            results = f(a, b)
+            out += [*results, a, b, [x is y for x in results for y in (*results, a, b)]]
+    return out
+
+
+def more_dimensions_than_there_can_be(jit):
+    class State:
+        pass
+
+    @jit
+    def f(x, o):
+        k = 0
+        while k < 17 and x.reshape(-1)[0] < 2:
+            k += 1
+            for _ in range(4):
+                o.t = o.t.unsqueeze(0)
+
+    out = []
+    for shape in ((3, 2), (37, 0)):
+        o = State()
+        o.t = tj.ones(shape)
+        out.append(tried(f, tj.ones(1, 1, dtype=tj.int32), o))
+        out += [list(o.t.shape), o.t]
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -286,13 +286,13 @@ class LoopNode:
             outer.tensor, outer.since = parent._wrap(state, track=False), 0
             outer.count = outer.count + body.trip * draws.count
         values: dict[int, Any] = {id(slot): slot.outer for slot in self.invariant}
-        ends: dict[int, Any] = {}  # two variables may hold one tensor
+        ends: dict[int, list[Slot]] = {}  # several variables may hold one tensor
         slots = [(c, c.slot) for c in self.carried if c.slot is not None]
         for c, slot in slots:
             if slot.end is not slot.start and slot.is_tensor:
-                if id(slot.end) not in ends:
-                    ends[id(slot.end)] = self._tensor(c, slot, stacked)
-                values[id(slot)] = ends[id(slot.end)]
+                others = ends.setdefault(id(slot.end), [])
+                values[id(slot)] = self._end(c, slot, stacked, others, values)
+                others.append(slot)
         self.sharing.remember(values, [c.result for c in self.flags])
         for c, slot in slots:  # last: these may end the segment
             if slot.end is slot.start and slot.is_tensor:  # written: so is what it stood for
@@ -312,25 +312,35 @@ class LoopNode:
         body.appended.clear()  # what is held here could never be let go of untaken
         return self.exit.ended([c.result for c in self.exits], values)
 
+    def _end(self, c: Carried, slot: Slot, stacked: list[Tensor], others: list[Slot],
+             values: dict[int, Any]) -> Tensor:
+        """What a variable is after the loop; after an iteration the `others` are that too."""
+        for other in others:
+            if self.body.trip is not None or other.outer is slot.outer:
+                return values[id(other)]  # type: ignore[no-any-return]
+        result = self._tensor(c, slot, stacked)
+        for other in others[:1]:
+            self._may_be(result, values[id(other)], self.count >= 1)
+        return result
+
     def _tensor(self, c: Carried, slot: Slot, stacked: list[Tensor]) -> Tensor:
         for element, whole in zip(self.stacked, stacked):
             if element is slot.end:  # the last element of the list is this very tensor
                 return whole[self.body.trip - 1]
         self.parent.traced(c.result).memory.strides = slot.strides
         if self.body.trip is None and not slot.filled and not self.sharing.tells(slot):
-            self._may_be(c.result, slot.outer, 0)
+            self._may_be(c.result, slot.outer, self.count == 0)
         if slot.first_of is not None:
-            self._may_be(c.result, slot.first_of.outer, 1)
+            self._may_be(c.result, slot.first_of.outer, self.count == 1)
         return c.result
 
-    def _may_be(self, result: Tensor, outer: Tensor, iterations: int) -> None:
-        """After that many iterations a variable is what it, or another, was, memory and all."""
+    def _may_be(self, result: Tensor, other: Tensor, flag: Tensor) -> None:
+        """After so many iterations a variable is what it, or another, was, memory and all."""
         parent = self.parent
-        memory, known = parent.traced(result).memory, parent.traced(outer).memory
-        flag = self.count == iterations
+        memory, known = parent.traced(result).memory, parent.traced(other).memory
         memory.writes.count = max(memory.version, known.version)
         parent.may_share(memory, known, flag)
-        parent.may_be(result, outer, flag)
+        parent.may_be(result, other, flag)
 
 
 def _advanced(recorder: Recorder, state: Tensor, draws: int) -> Value:

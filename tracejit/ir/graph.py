@@ -19,6 +19,8 @@ from tracejit.ops.operators import Operators
 from tracejit.ops.record import Op
 from tracejit.ops.types import TensorType, dtype, require_cpu
 
+MOST_DIMENSIONS = 64  # of an array of NumPy's
+
 
 class Location(NamedTuple):
     """A line of the user's program."""
@@ -142,6 +144,9 @@ class Graph:
         several = not isinstance(types, TensorType)
         types = types if several else (types,)
         for t in types:
+            if len(t.shape) > MOST_DIMENSIONS:  # in the words of eager mode, which are NumPy's
+                raise ValueError("maximum supported dimension for an ndarray is currently "
+                                 f"{MOST_DIMENSIONS}, found {len(t.shape)}")
             if t.dtype.is_complex:
                 require_cpu(t.device)
         node = Node(op, tuple(operands), dict(attributes), location=self.location,
