@@ -317,7 +317,7 @@ class LoopNode:
         """What a variable is after the loop; after an iteration the `others` are that too."""
         for other in others:
             if self.body.trip is not None or other.outer is slot.outer:
-                return values[id(other)]  # type: ignore[no-any-return]
+                return values[id(other)]
         result = self._tensor(c, slot, stacked)
         for other in others[:1]:
             self._may_be(result, values[id(other)], self.count >= 1)

@@ -235,7 +235,7 @@ class Entry:
                         inputs[number]._grad = after[0][k]
             raise
         if self.single is not None:
-            return self.single.make((), roots, bound.sizes, None)
+            return self.single.make([], roots, bound.sizes, None)
         replay = Replay(arguments, [], bound.sizes, numbers, before)
         self._fill(replay, inputs, roots, bound)
         return self.returned(replay)
