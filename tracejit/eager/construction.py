@@ -29,6 +29,7 @@ from tracejit.ops.types import (
     float64,
     get_default_dtype,
     int64,
+    rounded,
 )
 
 NOT_FLOATING = "Only Tensors of floating point and complex dtype can require gradients"
@@ -129,7 +130,7 @@ def as_array(data: Any, kind: dtype | None) -> np.ndarray:
     """A fresh contiguous array of `data` in PyTorch's dtype for it, or in `kind`."""
     if isinstance(data, (np.ndarray, np.generic)):
         array = np.array(data, order="C")
-        return array if kind is None else array.astype(kind.numpy)
+        return array if kind is None else rounded(array, kind)
     leaf = _first(data)
     if isinstance(leaf, (TensorState, np.ndarray)):
         array = _stacked(data)
@@ -147,7 +148,7 @@ def as_array(data: Any, kind: dtype | None) -> np.ndarray:
     if array.dtype.kind == "O":
         array = np.array(array.tolist())
     with np.errstate(all="ignore"):
-        return np.array(array, dtype=kind.numpy, order="C")
+        return np.array(rounded(array, kind), order="C")
 
 
 def _check_range(array: np.ndarray, kind: dtype) -> None:

@@ -18,6 +18,7 @@ from tracejit.eager.recording import active
 from tracejit.eager.saved import alias
 from tracejit.eager.state import TensorState, make, shape_of
 from tracejit.memory import Storage, allocate, device
+from tracejit.ops import joining
 from tracejit.ops.shapes import numel
 from tracejit.ops.types import bfloat16, dtype
 
@@ -159,7 +160,7 @@ class Interchange(TensorState):
     def __iter__(self) -> Iterator[Any]:
         if not shape_of(self):
             raise TypeError("iteration over a 0-d tensor")
-        return iter([self[k] for k in range(len(self))])
+        return iter(joining.unbind(self))
 
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, (TensorState, int, float, complex)):

@@ -23,6 +23,7 @@ from tracejit.eager.recording import active
 from tracejit.eager.saved import alias
 from tracejit.eager.shared_memory import SharedMemory
 from tracejit.eager.state import install_class, make, of_array
+from tracejit.eager.views import View
 from tracejit.memory import CPU
 
 
@@ -48,6 +49,10 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
     __array_function__ = array_function
     copy_ = writing.copy_
     fill_ = writing.fill_
+
+    def _is_output_of(self, name: str, number: int) -> None:
+        if type(self._view) is View:
+            self._view.output = (name, number)
 
     def zero_(self) -> Any:
         """Fill with zeros."""

@@ -31,16 +31,18 @@ class View:
     generation  the family's, when this view's own history was made
     untracked   made in no_grad mode
     viewed      whether there have been views of this view
+    output      of what `split` and the like give: PyTorch's name of the node, and which it is
     """
 
     __slots__ = ("parent", "op", "operands", "attributes", "family", "generation", "untracked",
-                 "viewed")
+                 "viewed", "output")
 
     def __init__(self, parent: Any, op: Op, operands: tuple, attributes: dict, family: Family,
                  untracked: bool):
         self.parent, self.op, self.operands, self.attributes = parent, op, operands, attributes
         self.family, self.generation, self.untracked = family, family.generation, untracked
         self.viewed = False
+        self.output: tuple[str, int] | None = None
 
 
 def family_of(x: Any) -> Family:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.eager.history import LEAF_VIEW, check_rebase, keep_original, rebase
+from tracejit.eager.history import LEAF_VIEW, check_origin, check_rebase, keep_original, rebase
 from tracejit.eager.nodes import edge_of, grad_fn_of
 from tracejit.eager.recording import active
 from tracejit.eager.saved import over_same_memory
@@ -62,6 +62,8 @@ def check_writable(self: TensorState, overlap: bool = False) -> None:
         if family_of(self).inference and not active.inference:
             raise RuntimeError(INFERENCE_WRITE)
     if self._requires_grad and active.grad_enabled:
+        if type(view) is View:
+            check_origin(self)
         leaf = leaf_error(self)
         if leaf is not None:
             raise RuntimeError(leaf)

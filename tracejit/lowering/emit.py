@@ -36,7 +36,7 @@ from tracejit.lowering.index import (
 )
 from tracejit.lowering.scalars import Fold, Scalar, Scalars, register, unsimplified
 from tracejit.ops.shapes import broadcast_dims
-from tracejit.ops.types import FLOATING, dtype, float32, float64
+from tracejit.ops.types import FLOATING, dtype, float32, float64, rounded
 
 _FIELD = re.compile(r"\{(\w+)\}")
 _COMPARES = re.compile(r"[<>=!]=|[<>&|^~]|\bnot\b")
@@ -178,7 +178,7 @@ class Emission:
         if type(value) is Size or isinstance(value, Index):
             return self.from_index(as_index(value), register(d))
         if d.category == 2 and d.itemsize == 2:
-            value = float(np.asarray(value).astype(d.numpy))
+            value = float(rounded(np.asarray(value), d))
         elif d.is_floating_point:
             value = float(value)
         elif d.name != "bool":

@@ -29,6 +29,8 @@ from tracejit.ops.types import (
     TensorType,
     dtype,
     dtype_of_number,
+    element,
+    float16,
     float64,
     get_default_dtype,
     int64,
@@ -43,7 +45,8 @@ def _full_type(shape: tuple, value: Any, dtype: dtype, device: Any) -> TensorTyp
 full_record: Op = Op(
     "full", "creation", (),
     infer=_full_type,
-    eager=lambda xp, shape, value, dtype, device: xp.full(shape, value, dtype.numpy),
+    eager=lambda xp, shape, value, dtype, device: xp.full(
+        shape, element(value, dtype.numpy) if dtype is float16 else value, dtype.numpy),
     element=lambda emit, index, shape, value, dtype, device: emit.number(value),
 )  # fmt: skip
 

@@ -143,6 +143,14 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple:
     >>> [p.tolist() for p in tracejit.arange(5).split(2)]
     [[0, 1], [2, 3], [4]]
     """
+    listed = isinstance(split_size_or_sections, (tuple, list))
+    pieces = unsafe_split(tensor, split_size_or_sections, dim)
+    return _outputs(pieces, "SplitWithSizes" if listed else "Split")
+
+
+@method()
+def unsafe_split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple:
+    """`split`, whose pieces may be written also while gradients are recorded."""
     k = normalize_dim(dim, len(tensor.shape))
     size = tensor.shape[k]
     if not isinstance(split_size_or_sections, (tuple, list)):
@@ -159,6 +167,21 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple:
 def _split_method(self: Any, split_size: Any, dim: int = 0) -> tuple:
     """`split`, whose method names its argument otherwise."""
     return split(self, split_size, dim)
+
+
+def _outputs(pieces: tuple, name: str) -> tuple:
+    """Pieces that may not be written while gradients are recorded: PyTorch makes all of them by
+    one node, which has this name."""
+    for number, piece in enumerate(pieces):
+        piece._is_output_of(name, number)
+    return pieces
+
+
+def _is_output_of(self: Any, name: str, number: int) -> None:
+    """Only tensors are written; values of graphs are not."""
+
+
+method()(_is_output_of)
 
 
 def _sections(input: Any, dim: int, sections: Sequence[Any]) -> tuple:
@@ -189,8 +212,20 @@ def split_with_sizes(input: Any, split_sizes: Sequence[Any], dim: int = 0) -> tu
 
 
 @method()
+def unsafe_split_with_sizes(input: Any, split_sizes: Sequence[Any], dim: int = 0) -> tuple:
+    """`unsafe_split` by a list of sizes."""
+    return unsafe_split(input, list(split_sizes), dim)
+
+
+@method()
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple:
     """At most `chunks` views of equal size, the last may be smaller."""
+    return _outputs(unsafe_chunk(input, chunks, dim), "Split")
+
+
+@method()
+def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple:
+    """`chunk`, whose pieces may be written also while gradients are recorded."""
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     k = normalize_dim(dim, len(input.shape))
@@ -228,7 +263,8 @@ def unbind(input: Any, dim: int = 0) -> tuple:
     if not input.shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     k = normalize_dim(dim, len(input.shape))
-    return tuple(select(input, k, i) for i in range(int(input.shape[k])))
+    pieces = tuple(select(input, k, i) for i in range(int(input.shape[k])))
+    return _outputs(pieces, "Unbind")
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
@@ -265,10 +301,3 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     if swapped:
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
-
-
-# PyTorch does not track writes to what these return; here they are views like the others.
-unsafe_split, unsafe_chunk, unsafe_split_with_sizes = split, chunk, split_with_sizes
-for _name, _function in (("unsafe_split", split), ("unsafe_chunk", chunk),
-                         ("unsafe_split_with_sizes", split_with_sizes)):  # fmt: skip
-    method(_name)(_function)

@@ -15,7 +15,7 @@ from tracejit.ops.movement import as_size, typed
 from tracejit.ops.pointwise_record import clone
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import hint, shape_text
-from tracejit.ops.types import BOOL, SCALAR_NAMES, TensorType
+from tracejit.ops.types import BOOL, SCALAR_NAMES, TensorType, element
 
 
 # -- a constant ------------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ def _pad_element(emit: Any, index: Sequence[Any], pads: tuple, value: Any) -> An
 
 def _pad_eager(xp: Any, x: Any, pads: tuple, value: Any) -> Any:
     sizes = tuple(n + before + after for n, (before, after) in zip(x.shape, pads))
-    whole = xp.full(sizes, value, x.dtype)
+    whole = xp.full(sizes, element(value, x.dtype), x.dtype)
     ours = tuple(slice(max(b, 0), max(b, 0) + max(n + min(b, 0) + min(a, 0), 0))
                  for n, (b, a) in zip(x.shape, pads))
     theirs = tuple(slice(max(-b, 0), max(n - max(-a, 0), max(-b, 0)))

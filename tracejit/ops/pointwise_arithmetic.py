@@ -30,6 +30,7 @@ from tracejit.ops.pointwise_record import (
     must_be_tensors,
     pointwise,
     promote,
+    representable,
 )
 from tracejit.ops.record import Op, apply
 from tracejit.ops.types import COMPLEX, FLOATING, bool_, dtype_of_number, int64
@@ -343,7 +344,7 @@ def pow(input: Any, exponent: Any) -> Any:
     >>> tracejit.pow(tracejit.tensor([2., 3.]), 2)
     tensor([4., 9.])
     """
-    base, power = promote((decisive(input), decisive(exponent, *_SPECIAL)))
+    base, power = representable((decisive(input), decisive(exponent, *_SPECIAL)))
     common = dtype_among(base, power)
     if common.category < FLOATING:
         return _whole_power(base, power)

@@ -39,6 +39,7 @@ from tracejit.ops.types import (
     TensorType,
     bool_,
     dtype,
+    element,
     result_type,
 )
 
@@ -177,11 +178,11 @@ def _where_type(condition: Any, input: Any, other: Any, dtype: dtype | None = No
 def _where_array(xp: Any, condition: Any, input: Any, other: Any,
                  dtype: dtype | None = None) -> Any:
     if dtype is not None:
-        input, other = dtype.numpy.type(input), dtype.numpy.type(other)
+        input, other = element(input, dtype.numpy), element(other, dtype.numpy)
     elif isinstance(input, (bool, int, float, complex)):
-        input = other.dtype.type(input)
+        input = element(input, other.dtype)
     elif isinstance(other, (bool, int, float, complex)):
-        other = input.dtype.type(other)
+        other = element(other, input.dtype)
     return xp.where(condition, input, other)
 
 

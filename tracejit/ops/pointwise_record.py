@@ -31,6 +31,7 @@ from tracejit.ops.types import (
     complex128,
     dtype,
     dtype_of_number,
+    element,
     float16,
     float32,
     float64,
@@ -41,6 +42,7 @@ from tracejit.ops.types import (
     int64,
     promote_types,
     result_type,
+    rounded,
     uint8,
 )
 
@@ -198,7 +200,8 @@ def representable(operands: Sequence[Any]) -> tuple:
     if any(type(x) is float for x in operands):
         common = next(x.dtype for x in operands if is_tensor(x))
         if common is float16 or common is bfloat16:
-            return tuple(float(common.numpy.type(x)) if type(x) is float else x for x in operands)
+            return tuple(float(element(x, common.numpy)) if type(x) is float else x
+                         for x in operands)
     return operands
 
 
@@ -372,7 +375,7 @@ def _real_part(input: Any, dtype: dtype) -> Any:
 
 
 cast = Op("convert", "pointwise", ("input",), infer=_cast_type,
-          eager=lambda xp, input, dtype: _real_part(input, dtype).astype(dtype.numpy),
+          eager=lambda xp, input, dtype: rounded(_real_part(input, dtype), dtype),
           scalar="{dtype}({input})", node_name="ToCopyBackward0",
           rules={"input": lambda grad, input_type: convert(grad, input_type.dtype)})
 

@@ -107,6 +107,27 @@ _OF_NUMPY = {d.numpy: d for d in dtype._by_name.values()}
 _default = float32
 
 
+def rounded(array: Any, to: dtype) -> Any:
+    """An array in another dtype. What is wider than float32 becomes float16 by way of float32, as
+    in PyTorch and in kernels: what is just beside the middle of two halves is rounded twice.
+
+    >>> rounded(np.array([1 + 2**-11 + 2**-40]), float16).tolist()
+    [1.0]
+    """
+    if to is float16 and array.dtype.kind == "f" and array.dtype.itemsize > 4:
+        array = array.astype(np.float32)
+    return array.astype(to.numpy)
+
+
+def element(number: Any, to: np.dtype) -> Any:
+    """A Python number as a NumPy one, rounded as `rounded` does.
+
+    >>> element(1 + 2**-11 + 2**-40, float16.numpy)
+    np.float16(1.0)
+    """
+    return to.type(np.float32(number)) if to == float16.numpy else to.type(number)
+
+
 def dtype_of_numpy(numpy_type: Any) -> dtype:
     """The dtype of a NumPy dtype; TypeError for those PyTorch has no name for here (uint16, object
     ...)."""

@@ -16,7 +16,7 @@ from tracejit.ir.graph import Graph, Node, Value
 from tracejit.ir.verify import same_sizes, same_type
 from tracejit.ops.creation import full_record
 from tracejit.ops.record import Op
-from tracejit.ops.types import TensorType, dtype
+from tracejit.ops.types import TensorType, dtype, rounded
 from tracejit.passes.rewrite import Rule, rewrite
 
 
@@ -48,7 +48,7 @@ def constant(x: Any) -> bool | int | float | None:
 
 def _rounded(value: Any, to: dtype) -> Any:
     with np.errstate(all="ignore"):
-        return np.asarray(value).astype(to.numpy).item()
+        return rounded(np.asarray(value), to).item()
 
 
 def _full(graph: Graph, type: TensorType, value: Any) -> Value:
@@ -67,7 +67,7 @@ def evaluate_constants(graph: Graph, node: Node) -> Value | None:
     with np.errstate(all="ignore"):
         result = node.op.eager(np, *arrays, **node.attributes)
     out = node.outputs[0].type
-    return _full(graph, out, np.asarray(result).astype(out.dtype.numpy).item())
+    return _full(graph, out, rounded(np.asarray(result), out.dtype).item())
 
 
 def constants_to_numbers(graph: Graph, node: Node) -> Value | None:

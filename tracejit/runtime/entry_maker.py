@@ -363,7 +363,7 @@ class EntryMaker:
                 found.root = self._at(line.parent)
             return found
         found.root = roots[memory] if memory.owner is None else self._at(memory.owner)
-        found.steps = [(op, attributes, True) for op, _, attributes in traced.views]
+        found.steps = [(op, attributes, True, None) for op, _, attributes in traced.views]
         # Two results over the same memory are two tensors: only one can be the root itself.
         found.alias = memory.owner is not None or memory in self.given
         found.base = type(tensor._view) is not View

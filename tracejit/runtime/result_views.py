@@ -23,7 +23,8 @@ from tracejit.eager.views import Family, View, family_of
 from tracejit.ops.record import Op
 from tracejit.runtime.later_backward import record_freed
 
-Step = tuple[Op, dict, bool]  # (op, attributes, made in no_grad mode)
+# (op, attributes, made in no_grad mode, View.output)
+Step = tuple[Op, dict, bool, tuple[str, int] | None]
 
 
 @dataclass
@@ -82,10 +83,11 @@ class ResultTensor:
 
     def _seen(self, tensor: Tensor, sizes: dict[str, int]) -> Any:
         with no_grad():
-            for op, attributes, untracked in self.steps:
+            for op, attributes, untracked, output in self.steps:
                 tensor = op(tensor, **{k: concrete(v, sizes) for k, v in attributes.items()})
                 if type(tensor._view) is View:
                     tensor._view.untracked = untracked
+                    tensor._view.output = output
         return alias(tensor) if self.base else tensor
 
 
@@ -126,7 +128,7 @@ class Line:
 
     def steps(self) -> list[Step]:
         """From the parent on."""
-        return [(op, attributes, x._view.untracked)
+        return [(op, attributes, x._view.untracked, x._view.output)
                 for x in reversed(self.tensors)
                 for op, _, attributes in x._traced.views[-1:]]
 
