@@ -1,5 +1,7 @@
 """Names that older PyTorch programs use mean what they mean there."""
 
+from importlib import import_module
+
 import pytest
 
 import tracejit
@@ -57,7 +59,9 @@ m.ones(2).equal(m.zeros(2))
 m.jit.is_scripting()
 m.jit.is_tracing()
 m.jit.annotate(int, 3)
-m.jit.annotations.List
+m.jit.annotations.List[int]
+m.jit.annotations.Optional[int]
+m.torch is m
 m.jit.ignore(f) is f
 m.jit.unused(f) is f
 m.jit.export(f) is f
@@ -117,6 +121,30 @@ m.ones(2, 3, 4, 5).contiguous(memory_format=m.channels_last).tolist()
 m.meshgrid(m.arange(2), m.arange(3), indexing='xy')[0].stride()
 m.meshgrid(m.arange(2), m.arange(3), indexing='ij')[1].stride()
 m.meshgrid(m.ones(2), m.ones(2).double(), indexing='ij')
+m.fx.wrap(f) is f
+m.fx.wrap('f')
+m.utils.dlpack.from_dlpack(m.utils.dlpack.to_dlpack(m.arange(3))).tolist()
+type(m.utils.dlpack.to_dlpack(m.arange(3))).__name__
+type(m.utils.dlpack.to_dlpack(m.ones(1, requires_grad=True))).__name__
+m._utils._flatten_dense_tensors([m.ones(2, 1), m.zeros(1)]).tolist()
+[x.tolist() for x in m._utils._unflatten_dense_tensors(m.arange(3), [m.ones(2, 1), m.zeros(1)])]
+its('optim.optimizer').required
+m.optim.Optimizer([m.ones(1)], {'lr': its('optim.optimizer').required})
+m.optim.Optimizer([{'params': [m.ones(1)], 'x': 1}], {'x': its('optim.optimizer').required})
+issubclass(m.jit.ScriptModule, m.nn.Module)
+m.jit.script_method is not None
+(m.distributed.ReduceOp.SUM.name, m.distributed.Backend('gloo'), m.distributed.Backend.NCCL)
+m.distributed.ProcessGroup.__name__
+tuple(m.distributions.utils._standard_normal((2, 3), m.float64, 'cpu').shape)
+m.distributions.utils._standard_normal(m.Size([2]), dtype=m.float64, device='cpu').dtype
+type(m.__config__.show()).__name__
+its('nn.parallel.distributed').DistributedDataParallel.__name__
+its('distributed.nn').all_reduce is not None
+its('jit.annotations').Dict[str, int]
+its('_dynamo').is_compiling()
+its('_dynamo').config.suppress_errors
+its('_dynamo').allow_in_graph(f) is f
+its('utils.model_zoo').load_url is its('hub').load_state_dict_from_url
 m.meshgrid(indexing='ij')
 m.meshgrid(m.ones(2), indexing='a')
 """.strip().splitlines()
@@ -127,7 +155,9 @@ m.meshgrid(m.ones(2), indexing='a')
 def test_it_is_what_pytorch_has(expression):
     def found(library):
         try:
-            text = str(eval(expression, {"m": library, "f": lambda x: x, "Shaped": Shaped}))
+            names = {"m": library, "f": lambda x: x, "Shaped": Shaped,
+                     "its": lambda name: import_module(f"{library.__name__}.{name}")}
+            text = str(eval(expression, names))
         except Exception as error:
             long = "TensorOptions" in str(error) or "expected tracejit" in str(error)
             text = f"{type(error).__name__} {'' if long else error}"

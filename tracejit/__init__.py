@@ -8,6 +8,7 @@ is loaded when it is first asked for, so that importing the package stays cheap.
 # ruff: noqa: F401, I001
 from __future__ import annotations
 
+import sys as _sys
 from math import e, inf, nan, pi
 from typing import Any
 
@@ -87,6 +88,7 @@ from tracejit.ops.movement import (
     t, transpose, unflatten, unsqueeze,
 )  # fmt: skip
 from tracejit.ops.normalization import layer_norm
+from tracejit.ops import foreach as _foreach
 from tracejit.ops import out as _out
 from tracejit.ops.padding import constant_pad_nd
 from tracejit.ops.order_statistics import kthvalue, median, mode, nanmedian
@@ -182,6 +184,7 @@ _watch_for_einops()
 detach = Tensor.detach
 globals().update(_CPU_TYPES)
 globals().update({name: getattr(Tensor, name) for name in _inplace.TOP_LEVEL})
+globals().update(_foreach.functions())
 
 globals().update(_out.with_out(globals(), _out.TORCH))
 
@@ -201,9 +204,10 @@ _SAVING = dict.fromkeys(("load", "save"), "tracejit.serialization")
 _MAPPING = {"vmap": "tracejit.func"}
 _LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING}
 _SUBMODULES = (
-    "amp", "compiler", "config", "cpu", "datasets", "debug", "distributed", "distributions", "fft",
-    "func", "functional", "jit", "linalg", "logs", "multiprocessing", "nn", "onnx", "optim",
-    "profiler", "safetensors", "serialization", "signal", "special", "testing", "utils",
+    "__config__", "_dynamo", "_utils", "amp", "compiler", "config", "cpu", "datasets", "debug",
+    "distributed", "distributions", "fft", "func", "functional", "fx", "hub", "jit", "linalg",
+    "logs", "multiprocessing", "nn", "onnx", "optim", "profiler", "safetensors", "serialization",
+    "signal", "special", "testing", "utils",
 )  # fmt: skip
 
 
@@ -222,6 +226,8 @@ def __getattr__(name: str) -> Any:
     """What compiles, maps, saves or loads, on first use: it brings in capture and the runtime."""
     import importlib
 
+    if name == "torch":  # torch.torch is torch, and programs say so
+        return _sys.modules[__name__]
     if name in _SUBMODULES:
         return importlib.import_module(f"tracejit.{name}")
     if name in _LATER:

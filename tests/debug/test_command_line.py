@@ -48,12 +48,12 @@ def test_cache_lists_and_prunes(packs, capsys):
 
 def test_check_lists_what_is_missing(tmp_path, capsys):
     bad, good = tmp_path / "bad.py", tmp_path / "good.py"
-    bad.write_text("import torch\n\ntorch.hub.load('x')\n")
+    bad.write_text("import torch\n\ntorch.mps.load('x')\n")
     good.write_text("import torch\ntorch.ones(2)\n")
     assert command_line.main(["check", str(good)]) == 0
     assert capsys.readouterr().out == f"{good}: 1 names of torch, 0 missing\n"
     assert command_line.main(["check", str(good), str(bad)]) == 1
-    assert f"{bad}:3: torch.hub.load is not in tracejit" in capsys.readouterr().out
+    assert f"{bad}:3: torch.mps.load is not in tracejit" in capsys.readouterr().out
 
 
 def test_run_in_a_process_of_its_own(tmp_path):

@@ -11,7 +11,7 @@ from tracejit.debug.torch_scripts import has, names_in, run_script
 SCRIPT = textwrap.dedent("""\
     import torch
     import torch.nn as nn, torch.nn.functional as F
-    from torch import optim, hub as h
+    from torch import optim, mps as h
     from torch.optim.lr_scheduler import StepLR
     import os
 
@@ -27,8 +27,8 @@ SCRIPT = textwrap.dedent("""\
 def test_names_with_lines_and_presence():
     found = {name.dotted: name for name in names_in(SCRIPT)}
     missing = {name.dotted: name.line for name in found.values() if not name.present}
-    assert missing == {"torch.hub.load": 9, "torch.nn.functional.no_such_loss": 10,
-                       "torch.nn.NoSuchLayer": 11, "torch.hub": 3}
+    assert missing == {"torch.mps.load": 9, "torch.nn.functional.no_such_loss": 10,
+                       "torch.nn.NoSuchLayer": 11, "torch.mps": 3}
     present = {"torch.ones", "torch.nn.Linear", "torch.long", "torch.optim",
                "torch.optim.lr_scheduler.StepLR"}
     assert present <= set(found)
@@ -41,7 +41,7 @@ def test_other_libraries_are_not_ours():
 
 @pytest.mark.parametrize(("dotted", "there"), [
     ("torch.nn.functional.gelu", True), ("torch.Tensor.backward", True),
-    ("torch.float32", True), ("torch.nn.utils.clip_grad_norm_", True), ("torch.hub", False),
+    ("torch.float32", True), ("torch.nn.utils.clip_grad_norm_", True), ("torch.mps", False),
     ("torch.nn.functional.no_such", False), ("torch.utils.data.DataLoader.no_such", False),
 ])
 def test_has(dotted, there):
@@ -97,8 +97,8 @@ def test_nothing_is_left_behind(tmp_path, without_torch):
 
 
 def test_a_missing_module_says_who_lacks_it(tmp_path, without_torch):
-    with pytest.raises(ModuleNotFoundError, match=r"'torch.hub': tracejit has no tracejit.hub"):
-        run(tmp_path, "import torch.hub")
+    with pytest.raises(ModuleNotFoundError, match=r"'torch.mps': tracejit has no tracejit.mps"):
+        run(tmp_path, "import torch.mps")
 
 
 def test_pytorch_itself_must_not_be_there(tmp_path, monkeypatch):

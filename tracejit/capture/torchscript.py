@@ -4,20 +4,13 @@ In: functions and classes to be marked. Out: the same ones. Reached as `tracejit
 on: capture reads plain Python and needs no marks.
 """
 
-import typing
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any, Final
 
 __all__ = [
-    "Attribute", "Final", "annotate", "annotations", "export", "ignore", "interface",
-    "is_scripting", "is_tracing", "unused",
+    "Attribute", "Final", "annotate", "export", "ignore", "interface",
+    "is_scripting", "is_tracing", "script_method", "unused",
 ]  # fmt: skip
-
-annotations = SimpleNamespace(
-    List=list, Dict=dict, Tuple=tuple, Optional=typing.Optional
-)
-
 
 def is_scripting() -> bool:
     """Whether TorchScript compiles this code: never."""
@@ -55,6 +48,11 @@ def unused(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 def export(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Marks nothing."""
+    return fn
+
+
+def script_method(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks nothing: `script` compiles the module that has the method."""
     return fn
 
 

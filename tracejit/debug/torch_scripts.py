@@ -33,11 +33,11 @@ def names_in(source: str, filename: str = "<script>") -> list[TorchName]:
     Methods of tensors are not among them: what `x` is in `x.sum()` cannot be told from the text.
     Raises SyntaxError where the text is no Python.
 
-    >>> for name in names_in("import torch.nn as nn, torch\\nnn.Linear(2, torch.hub)"):
+    >>> for name in names_in("import torch.nn as nn, torch\\nnn.Linear(2, torch.mps)"):
     ...     print(name)
     TorchName(dotted='torch.nn', line=1, present=True)
     TorchName(dotted='torch.nn.Linear', line=2, present=True)
-    TorchName(dotted='torch.hub', line=2, present=False)
+    TorchName(dotted='torch.mps', line=2, present=False)
     """
     tree = ast.parse(source, filename)
     aliases = _aliases(tree)
@@ -56,7 +56,7 @@ def names_in(source: str, filename: str = "<script>") -> list[TorchName]:
 def has(dotted: str) -> bool:
     """Whether tracejit has what torch calls by this name, if need be in a package of an extra.
 
-    >>> has("torch.nn.functional.gelu"), has("torch.hub.load")
+    >>> has("torch.nn.functional.gelu"), has("torch.mps.load")
     (True, False)
     """
     found: Any = importlib.import_module("tracejit")

@@ -90,6 +90,11 @@ def standard_normal(shape: Any, like: Any) -> Any:
     return tracejit.randn(tuple(shape), dtype=like.dtype, device=like.device)
 
 
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> Any:
+    """Normal numbers, under the name that PyTorch's users import."""
+    return tracejit.randn(tuple(shape), dtype=dtype, device=device)
+
+
 def uniform(shape: Any, like: Any) -> Any:
     """Uniform numbers in [0, 1) in the dtype and on the device of a tensor."""
     return tracejit.rand(tuple(shape), dtype=like.dtype, device=like.device)

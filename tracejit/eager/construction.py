@@ -334,8 +334,22 @@ def from_array(array: np.ndarray) -> Any:
     return made if active.recorder is None else active.recorder.constant(made)
 
 
+class _Capsule:
+    """A producer that hands out a capsule that there is; NumPy refuses what is not on the CPU."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
 def from_dlpack(source: Any) -> Any:
-    """A tensor over the memory of any DLPack producer, on the CPU or on CUDA.
+    """A tensor over the memory of any DLPack producer, on the CPU or on CUDA, or of a capsule of
+    memory of the CPU.
 
     >>> import numpy as np, tracejit
     >>> tracejit.from_dlpack(np.array([1.0, 2.0], np.float32))
@@ -343,6 +357,8 @@ def from_dlpack(source: Any) -> Any:
     """
     if isinstance(source, TensorState):
         return source.detach()
+    if type(source).__name__ == "PyCapsule":
+        return of_array(np.from_dlpack(_Capsule(source)))
     where = source.__dlpack_device__()
     if int(where[0]) == 1:
         return of_array(np.from_dlpack(source))

@@ -1,7 +1,7 @@
 """The way from a graph to a program, in order.
 
 In: a pure Graph without composites. Out: a `Program`: kernels' texts, buffers, instructions. Called
-by `jit.py` and tests. fold products (`products.py`) -> group (`fuse.py`) -> loops (`loops.py`) ->
+by `jit` and tests. fold products (`products.py`) -> group (`fuse.py`) -> loops (`loops.py`) ->
 which memory (`memory.py`) -> text (`printing.py`, `kernels.py`) -> instructions (`schedule.py`).
 """
 

@@ -34,6 +34,16 @@ from tracejit.optim.state import create_states
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
 
+class _RequiredParameter:
+    """The default of an option that each group has to give."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _RequiredParameter()
+
+
 class Optimizer(Hooks):
     """The common part of all optimizers.
 
@@ -95,6 +105,9 @@ class Optimizer(Hooks):
                              f"param group {'with' if named else 'without'} names to the optimizer")
         param_group["params"] = entries
         for name, value in self.defaults.items():
+            if value is required and name not in param_group:
+                raise ValueError("parameter group didn't specify a value of required optimization "
+                                 f"parameter {name}")
             param_group.setdefault(name, value)
         if len(set(entries)) != len(entries):
             raise ValueError("optimizer contains a parameter group with duplicate parameters")

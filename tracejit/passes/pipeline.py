@@ -1,7 +1,7 @@
 """All passes, in order.
 
 In: a captured (and differentiated) Graph. Out: a better one for lowering to read; the given graph
-is not changed. Called by `jit.py` when a program is made; `fn.graphs` calls `stages` to show each
+is not changed. Called by `jit` when a program is made; `fn.graphs` calls `stages` to show each
 step.
 """
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import importlib
 import threading
 import warnings
 from collections import OrderedDict
@@ -23,18 +24,18 @@ from tracejit.capture.number_places import Path, changed_numbers
 from tracejit.capture.place import Place
 from tracejit.capture.script import rewritten
 from tracejit.capture.signature import Signature
-from tracejit.capture.torchscript import (  # type: ignore[assignment]  # noqa: F401
+from tracejit.capture.torchscript import (  # noqa: F401
     Attribute,
     Final,
     _overload,
     _overload_method,
     annotate,
-    annotations,
     export,
     ignore,
     interface,
     is_scripting,
     is_tracing,
+    script_method,
     unused,
 )
 from tracejit.config import flags
@@ -48,6 +49,7 @@ from tracejit.runtime.entry import Entry, ReplayFailed
 from tracejit.runtime.scripted_module import scripted_module
 from tracejit.runtime.segment import Segment
 
+importlib.import_module("tracejit.jit.annotations")  # the module is not the future feature
 _PATIENCE = 3  # captures without an entry before only co-execution is tried
 _MODES = ("eager", "graph", "python", "compiled")
 _segments: OrderedDict[tuple, Segment] = (
@@ -439,3 +441,10 @@ def no_recompile() -> Iterator[None]:
         yield
     finally:
         _forbidden.depth -= 1
+
+
+def __getattr__(name: str) -> Any:
+    """Classes of modules, which belong to a later room, on first use."""
+    if name == "ScriptModule":
+        return importlib.import_module("tracejit.nn.script_module").ScriptModule
+    raise AttributeError(f"module 'tracejit.jit' has no attribute {name!r}")

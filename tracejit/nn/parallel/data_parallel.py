@@ -1,7 +1,6 @@
 """Modules on several devices, on the one there is: DataParallel calls the module it is given.
 
-In: a module. Out: one whose calls go to it, and whose state has `module.` before its names. What
-needs processes that talk to each other is refused when it is made.
+In: a module. Out: one whose calls go to it, and whose state has `module.` before its names.
 """
 
 from __future__ import annotations
@@ -9,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.distributed import refuse
 from tracejit.nn.module import Module
 
-__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
+__all__ = ["DataParallel", "data_parallel"]
 
 
 class DataParallel(Module):
@@ -37,13 +35,6 @@ class DataParallel(Module):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         return self.module(*inputs, **kwargs)
-
-
-class DistributedDataParallel(Module):
-    """NotImplementedError: there is one process."""
-
-    def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
-        refuse("DistributedDataParallel")
 
 
 def data_parallel(

@@ -6,14 +6,36 @@ are alone; what would make a group, or needs one, raises.
 
 from __future__ import annotations
 
+from enum import Enum
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 __all__ = [
-    "all_gather", "all_reduce", "barrier", "broadcast", "destroy_process_group", "get_backend",
-    "get_rank", "get_world_size", "init_process_group", "is_available", "is_gloo_available",
-    "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched",
-    "new_group", "reduce", "refuse",
+    "Backend", "ProcessGroup", "ReduceOp", "all_gather", "all_reduce", "barrier", "broadcast",
+    "destroy_process_group", "get_backend", "get_rank", "get_world_size", "group",
+    "init_process_group", "is_available", "is_gloo_available", "is_initialized",
+    "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "new_group", "reduce",
+    "refuse",
 ]  # fmt: skip
+
+
+class ReduceOp(Enum):
+    """How what processes have becomes one."""
+
+    SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
+
+
+class Backend(str):
+    """The name of what processes talk by."""
+
+    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
+
+
+class ProcessGroup:
+    """Processes that work together; there are none, for annotations only."""
+
+
+group = SimpleNamespace(WORLD=None)
 
 
 def refuse(name: str) -> NoReturn:

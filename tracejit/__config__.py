@@ -1,0 +1,18 @@
+"""How the package was made; PyTorch's `torch.__config__`.
+
+Out: a text, for programs that print it or look for a name in it.
+"""
+
+from __future__ import annotations
+
+from tracejit.backends.cpu import blas
+from tracejit.version import __version__
+
+
+def show() -> str:
+    """The version, and the library of products.
+
+    >>> show().startswith("tracejit ")
+    True
+    """
+    return f"tracejit {__version__}, BLAS: {blas()}"

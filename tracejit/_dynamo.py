@@ -1,0 +1,21 @@
+"""PyTorch's `torch._dynamo`: marks and questions that `tracejit.compiler` has, and its switches.
+
+In: what programs set before they compile. Out: nothing changes; how many programs a function may
+have is `TRACEJIT_MAX_ENTRIES`.
+"""
+
+from types import SimpleNamespace
+
+from tracejit.compiler import (  # noqa: F401
+    allow_in_graph,
+    assume_constant_result,
+    disable,
+    is_compiling,
+    reset,
+)
+
+config = SimpleNamespace(
+    cache_size_limit=8, recompile_limit=8, accumulated_cache_size_limit=256, suppress_errors=False,
+    verbose=False, capture_scalar_outputs=False, capture_dynamic_output_shape_ops=False,
+    optimize_ddp=True, automatic_dynamic_shapes=True, assume_static_by_default=True,
+)  # fmt: skip

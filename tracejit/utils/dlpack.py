@@ -1,0 +1,20 @@
+"""Tensors handed to other libraries; PyTorch's `torch.utils.dlpack`.
+
+In: a tensor, or what another library made. Out: a capsule, or a tensor, over the same memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.eager.construction import from_dlpack  # noqa: F401
+
+
+def to_dlpack(tensor: Any) -> Any:
+    """A capsule that another library's `from_dlpack` takes, once.
+
+    >>> import tracejit
+    >>> type(to_dlpack(tracejit.ones(2))).__name__
+    'PyCapsule'
+    """
+    return tensor.detach().__dlpack__()
