@@ -71,6 +71,51 @@ t.sparse_coo_tensor(places, elements, (3,))
 t.sparse_coo_tensor(places, elements[:2], (2, 3))
 t.sparse_coo_tensor([[0, 1], [1, 0]], [1, 2], (2, 2))
 t.sparse.FloatTensor(places, elements, t.Size([2, 3]))
+rows
+rows.coalesce()
+rows.to_dense()
+rows.sparse_dim(), rows.dense_dim(), rows._nnz(), rows.shape, len(rows), rows.type()
+rows[1]
+rows.t()
+-rows
+rows * dense
+dense * rows
+rows * t.ones(2)
+rows / t.tensor(2.0)
+rows / dense
+dense + rows
+dense - rows
+dense.double() + rows
+dense.add(rows, alpha=3)
+dense.add_(rows, alpha=3)
+dense.sub_(rows)
+dense[:2] + rows
+rows + dense
+rows.add_(dense)
+rows + 1
+(rows.coalesce() + rows.coalesce()).to_dense(), (rows - 3 * rows).to_dense()
+rows.coalesce() + rows.coalesce(), (rows.coalesce() + rows.coalesce()).is_coalesced()
+rows + x
+rows.coalesce().pow(2), rows.coalesce() ** 3, rows.abs(), rows.sqrt()
+rows.mul_(2), rows.div_(4), rows.neg_()
+rows.norm(), rows.coalesce().norm(1)
+rows.zero_()._nnz(), rows.to_dense()
+rows.half()
+rows.requires_grad_().requires_grad, rows.is_leaf, rows.grad_fn
+dense.sparse_mask(rows)
+dense.sparse_mask(rows.coalesce())
+rows.coalesce().sparse_mask(rows.coalesce())
+dense.sparse_mask(x)
+dense.to_sparse(1)
+dense.to_sparse(3)
+dense.to_sparse(0)
+dense.to_dense() is dense, dense.sparse_dim(), dense.dense_dim()
+dense.coalesce()
+dense.indices()
+t.sparse_coo_tensor([[1]], [[1.0, 2.0]])
+t.sparse_coo_tensor([[1, 2]], t.ones(2, 2), (6, 3))
+t.sparse_coo_tensor([[1, 2]], t.ones(2, 2), (6,))
+t.sparse_coo_tensor(size=(2, 3)).to_dense()
 """.strip().split("\n")
 
 
@@ -82,6 +127,8 @@ def shown(library: Any, text: str) -> tuple[str, str]:
         "x": library.sparse_coo_tensor(places, elements, (2, 3)),
         "twice": library.sparse_coo_tensor(places * 0, elements, (2, 3)),
         "dense": library.arange(6.0).reshape(3, 2),
+        "rows": library.sparse_coo_tensor(
+            library.tensor([[2, 0, 2]]), library.arange(6.0).reshape(3, 2), (3, 2)),
     }  # fmt: skip
     try:
         return "", repr(eval(text, given)).replace("torch.", "tracejit.")

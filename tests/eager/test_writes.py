@@ -439,6 +439,8 @@ def test_a_view_of_a_leaf_that_is_itself_a_view_is_not_written():
     leaf = tracejit.arange(4.0).view(2, 2).requires_grad_()
     with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
         leaf[0].mul_(2)
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+        leaf.mul_(2)
     with tracejit.no_grad():
         leaf[0].mul_(2)
     assert leaf.tolist() == [[0, 2], [2, 3]]

@@ -121,6 +121,8 @@ class GradScaler:
                         continue
                     if grad.dtype is float16:
                         raise ValueError("Attempting to unscale FP16 gradients.")
+                    if grad.is_sparse:
+                        grad = grad._values()
                     infinite = grad.isfinite().all().logical_not().to(self._scale.device)
                     found = infinite if found is None else found | infinite
                     grad.mul_(inverse.to(grad.device))

@@ -16,6 +16,7 @@ from typing import Any
 from tracejit.autodiff.absent import is_affine
 from tracejit.autodiff.closed_code import ClosedWatch
 from tracejit.autodiff.partition import computed_again, residuals
+from tracejit.autodiff.pull_back import must_be_dense
 from tracejit.autodiff.reach import Place, ends_at, kept, retaining
 from tracejit.autodiff.relaid import RelaidTape, relaid, runs_code
 from tracejit.autodiff.stages import Cutting, Stage
@@ -143,10 +144,13 @@ class _Differentiation:
             if edge_of(x) not in self.tangents:
                 self.tangents[edge_of(x)] = self.recorder.tangent(x)
         tops = {edge_of(x): x for x in self.outputs if edge_of(x) not in cuts}
-        return task_between(
+        task = task_between(
             list(tops.values()), self.ends, [self.tangents[place] for place in tops],
             {place: partial(self._arrive, place) for place in self.cuts},
         )
+        found = map(sure, (*task.targets.values(), *self.arrived.values()))
+        must_be_dense(found, "gives a sparse gradient: call it within the captured function")
+        return task
 
     def _arrive(self, place: Place, grad: Any) -> Any:
         """What goes on where the history is cut: a gradient that a backward is given there."""

@@ -7,7 +7,7 @@ values of the region's graph (`pull_back`); `ControlBackward`, what the tape cal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tracejit.autodiff.absent import missing
@@ -52,6 +52,7 @@ def pull_back(region: RegionRecorder, outputs: Sequence[Tensor], wrt: Sequence[T
             grads = [next(found) if x._requires_grad else None for x in wrt]
             conditions = [condition_of(g) for g in grads]
             grads = [sure(g) for g in grads]
+            must_be_dense(grads, "its backward gives a sparse gradient")
             return ([region.traced(t).read() for t in tangents],
                     [None if g is None else region.traced(g).read() for g in grads],
                     [c if type(c) is bool else region.traced(c.tensor()).read()
@@ -62,6 +63,12 @@ def pull_back(region: RegionRecorder, outputs: Sequence[Tensor], wrt: Sequence[T
         region.differentiating = False
         for x, hooks in quiet:
             x._hooks = hooks
+
+
+def must_be_dense(grads: Iterable[Any], reason: str) -> None:
+    """Refused where a gradient is sparse: gradient graphs give tensors."""
+    if any(g is not None and g.is_sparse for g in grads):
+        raise Refused(reason)
 
 
 class Given:

@@ -162,6 +162,9 @@ class Recipes:
             parts = [self.of(v) for v in value]
             make = cls._make if hasattr(cls, "_make") else list if cls is FollowedList else cls
             return lambda replay: make([r(replay) for r in parts])
+        if hasattr(cls, "sparse_product"):
+            parts = [self.of(v) for v in value.parts()]
+            return lambda replay: cls(*[r(replay) for r in parts])
         raise Unmodelled(f"a {cls.__module__}.{cls.__name__} is returned or stored")
 
 

@@ -500,7 +500,7 @@ _USERS_STATE = tuple(
     for room in ("amp", "cpu", "cuda", "distributions", "nn", "optim", "sparse", "utils")
 )
 # Of whose objects methods of ours, which mention no names, read all.
-_READ_WHOLE = "tracejit.sparse"
+_READ_WHOLE = "tracejit.sparse.tensor"
 _QUIET = (
     type(object.__init__), type(object.__new__), type(int.real), type(str.join),
     DynamicClassAttribute, type(vars(namedtuple("Fields", "one"))["one"]),

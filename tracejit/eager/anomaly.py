@@ -81,7 +81,8 @@ def watched(node: Any, run: Callable[[], Sequence[Any]]) -> Sequence[Any]:
         raise
     if active.anomaly_check_nan:
         for k, grad in enumerate(results):
-            if isinstance(grad, TensorState) and bool(grad.isnan().any()):
+            elements = getattr(grad, "elements", grad)  # of a sparse gradient
+            if isinstance(elements, TensorState) and bool(elements.isnan().any()):
                 _warn(node)
                 raise RuntimeError(f"Function '{node.name()}' returned nan values in its {k}th "
                                    "output.")

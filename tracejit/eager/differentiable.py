@@ -172,19 +172,19 @@ class Differentiable(TensorState):
 
 
 def _check_grad(x: TensorState, value: Any) -> None:
-    if not isinstance(value, TensorState):
+    if not isinstance(value, TensorState) and not hasattr(type(value), "add_into"):
         raise TypeError("assigned grad expected to be a Tensor or None but got grad of type "
                         f"{type(value).__name__}")
     if value is x:
         raise RuntimeError("can't assign Variable as its own grad")
-    if value._dtype is not x._dtype:
+    if value.dtype is not x._dtype:
         raise RuntimeError(f"assigned grad has data of a different type: expected {x._dtype}, got "
-                           f"{value._dtype}")
-    if value._device != x._device:
+                           f"{value.dtype}")
+    if value.device != x._device:
         raise RuntimeError("assigned grad has data located on a different device")
-    if shape_of(value) != shape_of(x):
+    if tuple(value.shape) != tuple(shape_of(x)):
         raise RuntimeError("attempting to assign a gradient of size "
-                           f"'{shape_text(shape_of(value))}' to a tensor of "
+                           f"'{shape_text(tuple(value.shape))}' to a tensor of "
                            f"size '{shape_text(shape_of(x))}'. Please ensure that the gradient and "
                            "the tensor are the "
                            "same size")

@@ -18,7 +18,7 @@ from tracejit.eager.tape import attach, attach_view, refresh
 from tracejit.eager.transfer import TO_DEVICE
 from tracejit.eager.views import Family, family_of
 from tracejit.memory import CPU, address, array_module
-from tracejit.ops.record import Op, install_default
+from tracejit.ops.record import Elsewhere, Op, install_default
 from tracejit.ops.shapes import check_numel, check_storage
 from tracejit.ops.types import TensorType
 
@@ -33,7 +33,10 @@ def dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
     """Run one op: Tensor.dispatch, and the executor of ops without tensor operands."""
     recorder = active.recorder
     run = _run if recorder is None else recorder.run
-    result = run(op, operands, attributes)
+    try:
+        result = run(op, operands, attributes)
+    except Elsewhere as other:
+        return other.run(op, operands, attributes)
     views = op.views and is_view(result, operands[0])
     if active.inference and (not views or _made_in_inference(operands[0])):
         for t in result if type(result) is tuple else (result,):

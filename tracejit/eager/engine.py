@@ -114,7 +114,7 @@ class Task:
         if type(held) is Uncertain or held is not None and type(grad) is Uncertain:
             buffer[number] = added(held, grad)
         else:
-            buffer[number] = grad if held is None else held + grad
+            buffer[number] = grad if held is None else _sum(held, grad)
 
     def run(self) -> None:
         before = active.grad_enabled, active.partial, active.task
@@ -314,7 +314,9 @@ def accumulate(variable: TensorState, grad: Any) -> None:
     if active.recorder is not None:
         active.recorder.grad_read(variable)
     held = variable._grad
-    if held is None:
+    if not (isinstance(grad, TensorState) and (held is None or isinstance(held, TensorState))):
+        _accumulate_rows(variable, held, grad)
+    elif held is None:
         if active.grad_enabled:
             variable._grad = grad
         else:
@@ -326,6 +328,25 @@ def accumulate(variable: TensorState, grad: Any) -> None:
         assign(held, held + grad)
 
 
+def _sum(held: Any, grad: Any) -> Any:
+    """Two gradients in one; a sparse one can be added to a dense one only."""
+    if isinstance(held, TensorState) or not isinstance(grad, TensorState):
+        return held + grad
+    return grad + held
+
+
+def _accumulate_rows(variable: TensorState, held: Any, grad: Any) -> None:
+    """The same where one of the gradients is sparse."""
+    if held is None:
+        variable._grad = grad if active.grad_enabled else grad.detach().clone()
+    elif active.grad_enabled or not isinstance(held, TensorState) and isinstance(grad, TensorState):
+        variable._grad = _sum(held, grad)
+    elif isinstance(held, TensorState):
+        grad.add_into(held)
+    else:
+        held.add_(grad)
+
+
 def _retain(result: TensorState, grad: Any) -> None:
     """Add to the gradient of a result: a gradient that is there already stays as it is, for others
     may hold it."""
@@ -334,7 +355,7 @@ def _retain(result: TensorState, grad: Any) -> None:
         return
     if active.recorder is not None:
         active.recorder.grad_read(result)
-    result._grad = result._grad + grad
+    result._grad = _sum(result._grad, grad)
 
 
 def _plain(grad: Any) -> Any:
@@ -375,11 +396,11 @@ def _replaced(grad: Any, hook: Callable[[Any], Any]) -> Any:
     new = hook(grad)
     if new is None:
         return grad
-    if not isinstance(new, TensorState):
+    if not isinstance(new, TensorState) and type(new) is not type(grad):
         raise TypeError(f"expected hook to return a Tensor or None, but got {type(new).__name__}")
     if new.shape != grad.shape:
         raise RuntimeError(f"hook '{_name(hook)}' has changed the size of value")
-    if new._dtype is not grad._dtype:
+    if new.dtype is not grad.dtype or new.is_sparse is not grad.is_sparse:
         raise RuntimeError(f"hook '{_name(hook)}' has changed the type of value (was {grad.type()} "
                            f"got {new.type()})")
     return new

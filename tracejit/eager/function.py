@@ -17,7 +17,7 @@ from tracejit.eager.modes import no_grad
 from tracejit.eager.nodes import FREED, Edge, Node, edge_of, grad_fn_of
 from tracejit.eager.recording import active
 from tracejit.eager.saved import Saved, SavedOutput, Unsaved, alias, settle_shapes
-from tracejit.eager.state import TensorState, shape_of
+from tracejit.eager.state import TensorState
 from tracejit.eager.tape import refresh
 from tracejit.eager.views import View, family_of
 from tracejit.eager.writing import LEAF, bump_version, check_writable
@@ -109,13 +109,13 @@ class FunctionNode(Node, FunctionCtx):
             if grad is None or self.edges[k] is None:
                 results.append(None)
                 continue
-            if not isinstance(grad, TensorState):
+            if not isinstance(grad, TensorState) and not hasattr(type(grad), "add_into"):
                 raise TypeError(f"function {self.name()}: expected Variable or None (got "
                                 f"{type(grad).__name__})")
-            if not _expandable(kind.shape, shape_of(grad)):
+            if not _expandable(kind.shape, tuple(grad.shape)):
                 raise RuntimeError(f"Function {self.name()} returned an invalid gradient at index "
                                    f"{k} - got "
-                                   f"{shape_text(shape_of(grad))} but expected shape compatible "
+                                   f"{shape_text(tuple(grad.shape))} but expected shape compatible "
                                    "with "
                                    f"{shape_text(kind.shape)}")
             results.append(fit(grad, kind))

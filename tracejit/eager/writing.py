@@ -76,7 +76,9 @@ def leaf_error(self: TensorState) -> str | None:
     None where it may be."""
     if type(self._view) is View:
         base, _ = chain_of(self)
-        return LEAF_VIEW if base._requires_grad and grad_fn_of(base) is None else None
+        if base._requires_grad and grad_fn_of(base) is None or grad_fn_of(self) is None:
+            return LEAF_VIEW
+        return None
     return LEAF if grad_fn_of(self) is None else None
 
 

@@ -21,7 +21,7 @@ class Embedding(Module):
     max_norm            rows that are read and longer are shortened to this, in place
     norm_type           which norm that is
     scale_grad_by_freq  a row's gradient is divided by how often a batch read it
-    sparse              True only where no call is made: NotImplementedError then
+    sparse              the gradient of `weight` is sparse: it keeps the rows that were read
 
     >>> import tracejit
     >>> tracejit.nn.Embedding(10, 4)(tracejit.tensor([[1, 2, 3]])).shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tracejit.ops import creation
@@ -20,9 +21,18 @@ from tracejit.ops.pointwise import where
 from tracejit.ops.record import Op
 from tracejit.ops.types import INTEGER, SCALAR_NAMES, TensorType, bool_, int64
 
+_sparse: list[Callable[[Any, Any, tuple], Any]] = []
+
+
+def install_rows(make: Callable[[Any, Any, tuple], Any]) -> None:
+    """`make(places, rows, size)` gives a gradient of which only some rows are kept."""
+    _sparse[:] = [make]
+
 
 def _rule(grad: Any, weight_type: TensorType, indices: Any, padding_idx: Any,
-          scale_grad_by_freq: bool) -> Any:
+          scale_grad_by_freq: bool, sparse: bool) -> Any:
+    if sparse:
+        return _of_rows(grad, weight_type, indices, padding_idx, scale_grad_by_freq)
     if scale_grad_by_freq:
         zeros = creation.full_of(grad, weight_type.shape[:1], 0, grad.dtype)
         ones = creation.full_of(grad, tuple(indices.shape), 1, grad.dtype)
@@ -33,13 +43,25 @@ def _rule(grad: Any, weight_type: TensorType, indices: Any, padding_idx: Any,
     return index_add_record(zeros_for(grad, weight_type), grad, indices, dims=(0,), wrap=False)
 
 
+def _of_rows(grad: Any, weight_type: TensorType, indices: Any, padding_idx: Any,
+             scale_grad_by_freq: bool) -> Any:
+    if scale_grad_by_freq:
+        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse "
+                           "gradients")
+    places, rows = indices.reshape(-1), grad.reshape(-1, *weight_type.shape[1:])
+    if padding_idx is not None:
+        kept = (places != padding_idx).nonzero().squeeze(1)
+        places, rows = places.index_select(0, kept), rows.index_select(0, kept)
+    return _sparse[0](places, rows, weight_type.shape)
+
+
 embedding_record: Op = Op(
     "embedding", "movement", ("weight", "indices"), may_fail=True,
-    infer=lambda weight, indices, padding_idx, scale_grad_by_freq: typed(
+    infer=lambda weight, indices, padding_idx, scale_grad_by_freq, sparse: typed(
         weight, (*indices.shape, *weight.shape[1:])),
-    eager=lambda xp, weight, indices, padding_idx, scale_grad_by_freq: index_eager(
+    eager=lambda xp, weight, indices, padding_idx, scale_grad_by_freq, sparse: index_eager(
         xp, weight, indices, dims=(0,), wrap=False),
-    element=lambda emit, index, padding_idx, scale_grad_by_freq: emit.operand(
+    element=lambda emit, index, padding_idx, scale_grad_by_freq, sparse: emit.operand(
         0, element_index(emit, index, (0,), False, 1)),
     rules={"weight": _rule},
 )  # fmt: skip
@@ -55,13 +77,10 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None,
     max_norm            rows that are read and longer are first shortened to this, in `weight`
     norm_type           which norm that is
     scale_grad_by_freq  a row's gradient is divided by how often it was read
-    sparse              NotImplementedError: gradients are not sparse
+    sparse              the gradient of `weight` keeps the rows that were read, no others
 
     IndexError for a position outside, AssertionError for a `padding_idx` outside.
     """
-    if sparse:
-        raise NotImplementedError("embedding(): sparse=True: tracejit has no sparse gradients; "
-                                  "leave it out, results are the same")
     if len(weight.shape) != 2:
         raise RuntimeError("'weight' must be 2-D")
     if input.dtype.category != INTEGER:
@@ -76,7 +95,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None,
     if max_norm is not None:
         _shorten(weight.detach(), places, max_norm, norm_type)
     return embedding_record(weight, places, padding_idx=padding_idx,
-                            scale_grad_by_freq=bool(scale_grad_by_freq))
+                            scale_grad_by_freq=bool(scale_grad_by_freq), sparse=bool(sparse))
 
 
 def _shorten(weight: Any, places: Any, max_norm: float, norm_type: float) -> None:

@@ -71,7 +71,8 @@ def embedding_bag(
                 f"{count - 1}, but got {padding_idx}"
             )
         keep = flat != (padding_idx if padding_idx >= 0 else padding_idx + count)
-    rows = embedding(flat, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
+    dropped = padding_idx if sparse else None  # else their gradients are zeros
+    rows = embedding(flat, weight, dropped, max_norm, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
         raise RuntimeError(
             "Expected tensor for argument #1 'weight' to have the same type as tensor for argument "

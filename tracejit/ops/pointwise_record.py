@@ -17,7 +17,7 @@ import numpy as np
 
 from tracejit.ops import shapes
 from tracejit.ops.operators import Operators, method
-from tracejit.ops.record import Op, apply
+from tracejit.ops.record import Elsewhere, Op, apply
 from tracejit.ops.types import (
     BOOL,
     COMPLEX,
@@ -311,6 +311,9 @@ def elementwise_type(result: dtype | None) -> Callable[..., TensorType]:
     """The `infer` of an op that broadcasts operands of one dtype; `result`: another dtype."""
     def infer(*operands: Any) -> TensorType:
         tensors = [x for x in operands if is_tensor(x) or type(x) is TensorType]
+        for x in tensors:
+            if hasattr(type(x), "sparse_product"):
+                raise Elsewhere(x.dispatch)
         if not tensors:
             raise TypeError(NO_TENSOR)
         shape = shapes.broadcast(*[x.shape for x in tensors])

@@ -167,11 +167,21 @@ class Op:
         return self.node_name or f"{camel}Backward0"
 
 
+Dispatch = Callable[[Op, tuple, dict], Any]
+
+
+class Elsewhere(Exception):
+    """An operand decides how an op runs, though it is not the first one; `run` does it."""
+
+    def __init__(self, run: Dispatch):
+        super().__init__()
+        self.run = run
+
+
 def op_named(name: str) -> Op:
     return REGISTRY[name]
 
 
-Dispatch = Callable[[Op, tuple, dict], Any]
 _default_dispatch: Dispatch | None = None
 
 

@@ -1,7 +1,7 @@
 """Matrices of which few elements are kept, times dense ones.
 
 In: where the elements are (2, n), the elements (n,), a dense matrix. Out: a dense matrix. Called by
-`tracejit/sparse.py`. Programs call SciPy, or CuPy: the products of an element and a row are added
+`tracejit/sparse/`. Programs call SciPy, or CuPy: the products of an element and a row are added
 one after the other.
 """
 
@@ -39,6 +39,17 @@ def must_lie_within(indices: Any, size: tuple) -> None:
                     f"size is inconsistent with indices: for dim {dim}, size is {extent} but found "
                     f"index {found}"
                 )
+
+
+def added_up(indices: Any, values: Any, size: tuple) -> tuple[Any, Any]:
+    """Arrays of positions, each once and in order, and of the sums of what is there."""
+    if not len(values):
+        return indices, values
+    flat = np.ravel_multi_index(tuple(indices), size[:len(indices)])
+    order = np.argsort(flat, kind="stable")
+    flat = flat[order]
+    first = np.flatnonzero(np.append(True, flat[1:] != flat[:-1]))
+    return indices[:, order[first]], np.add.reduceat(values[order], first)
 
 
 def _array(xp: Any, indices: Any, values: Any, dense: Any, size: tuple) -> Any:

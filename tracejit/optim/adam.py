@@ -78,6 +78,12 @@ class Adam(Optimizer):
             },
         )
 
+    def _check_gradient(self, grad: Any) -> None:
+        if grad.is_sparse:
+            raise RuntimeError(
+                "Adam does not support sparse gradients, please consider SparseAdam instead"
+            )
+
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         names = ("exp_avg", "exp_avg_sq") + (("max_exp_avg_sq",) if group["amsgrad"] else ())
         step = tracejit.zeros((), dtype=tracejit.float32, device=p.device)

@@ -148,3 +148,18 @@ class Adagrad(Optimizer):
         total.copy_(total + grad * grad)
         rate = read_number(group, "lr") / (1 + (step.double() - 1) * group["lr_decay"])
         p.copy_(p - grad / (total.sqrt() + group["eps"]) * rate)
+
+    def _check_gradient(self, grad: Any) -> None:
+        """Sparse gradients are taken too."""
+
+    def _update_rows(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
+        """Only rows that have a gradient are read and written."""
+        if group["weight_decay"] != 0:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        step, total = state["step"], state["sum"]
+        step.copy_(step + 1)
+        rate = read_number(group, "lr") / (1 + (step.double() - 1) * group["lr_decay"])
+        grad = grad.coalesce()
+        grad.pow(2).add_into(total)
+        scales = total.sparse_mask(grad).values().sqrt() + group["eps"]
+        grad._with(-grad.values() / scales * rate).add_into(p)

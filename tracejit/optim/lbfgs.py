@@ -74,7 +74,7 @@ class LBFGS(Optimizer):
     # -- all parameters as one vector ------------------------------------------------------------
     def _gradient(self) -> Any:
         return tracejit.cat(
-            [of_reals(tracejit.zeros_like(p) if p.grad is None else p.grad).reshape(-1)
+            [of_reals(tracejit.zeros_like(p) if p.grad is None else p.grad.to_dense()).reshape(-1)
              for p in self._params]
         )  # fmt: skip
 

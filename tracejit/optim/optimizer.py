@@ -148,6 +148,9 @@ class Optimizer(Hooks):
                 if p.grad is not None:
                     grad = -p.grad if group.get("maximize") else p.grad
                     state = self.state[p] if p in self.state else {}
+                    if grad.is_sparse:
+                        self._update_rows(p, grad, group, state)
+                        continue
                     if p.is_complex():  # two real numbers each
                         p, grad = view_as_real(p), view_as_real(grad)
                         state = {k: of_reals(v) for k, v in state.items()}
@@ -159,6 +162,15 @@ class Optimizer(Hooks):
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
         """Write the parameter and its state."""
+        raise NotImplementedError
+
+    def _check_gradient(self, grad: Any) -> None:
+        """RuntimeError for a gradient that the optimizer does not take."""
+        if grad.is_sparse:
+            raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+
+    def _update_rows(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
+        """`_update` with a sparse gradient, where `_check_gradient` takes them."""
         raise NotImplementedError
 
     # -- state dict ----------------------------------------------------------------------------

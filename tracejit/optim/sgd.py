@@ -85,6 +85,18 @@ class SGD(Optimizer):
             grad = self._with_momentum(grad, group, state)
         p.copy_(p - grad * read_number(group, "lr"))
 
+    def _check_gradient(self, grad: Any) -> None:
+        """Sparse gradients are taken too."""
+
+    def _update_rows(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
+        """Only rows that have a gradient are written; all of them where there is momentum."""
+        if group["weight_decay"] != 0:
+            grad = grad + p * group["weight_decay"]  # refused, as in PyTorch
+        if "momentum_buffer" in state:
+            self._update(p, grad.to_dense(), group, state)
+        else:
+            (grad * -read_number(group, "lr")).add_into(p)
+
     def _with_momentum(self, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> Any:
         momentum, dampening = read_number(group, "momentum"), group["dampening"]
         buffer, fresh = state["momentum_buffer"], grad

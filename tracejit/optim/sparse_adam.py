@@ -1,7 +1,7 @@
-"""SparseAdam: Adam of those elements that a sparse gradient has.
+"""SparseAdam: Adam of those rows that a sparse gradient has.
 
-In: parameters. Out: nothing: gradients are dense here, and a dense gradient is an error, as in
-PyTorch. The class is there for programs that choose an optimizer by name.
+In: parameters with sparse gradients, as those of `nn.Embedding(sparse=True)`. Out: their rows, and
+those of the running means, written in place; other rows stay as they are. PyTorch's formulas.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import tracejit
+from tracejit.capture.scalars import read_number
 from tracejit.optim.optimizer import Optimizer, require, require_rate
 
 
@@ -16,12 +18,12 @@ class SparseAdam(Optimizer):
     """Adam for sparse gradients; arguments as for Adam.
 
     >>> import tracejit
-    >>> p = tracejit.nn.Parameter(tracejit.ones(1))
-    >>> optimizer = tracejit.optim.SparseAdam([p])
-    >>> (p * p).sum().backward()
+    >>> layer = tracejit.nn.Embedding(3, 2, sparse=True, _weight=tracejit.zeros(3, 2))
+    >>> optimizer = tracejit.optim.SparseAdam(layer.parameters(), lr=0.5)
+    >>> layer(tracejit.tensor([1])).sum().backward()
     >>> optimizer.step()
-    Traceback (most recent call last):
-    RuntimeError: SparseAdam does not support dense gradients, please consider Adam instead
+    >>> layer.weight.tolist()
+    [[0.0, 0.0], [-0.5, -0.5], [0.0, 0.0]]
 
     Raises ValueError for options out of range; RuntimeError in a step with dense gradients.
     """
@@ -45,7 +47,27 @@ class SparseAdam(Optimizer):
             raise ValueError(f"Complex params at indices {places}: SparseAdam does not support "
                              "complex parameters")
 
+    def _check_gradient(self, grad: Any) -> None:
+        """RuntimeError for dense gradients."""
+        if not grad.is_sparse:
+            raise RuntimeError(
+                "SparseAdam does not support dense gradients, please consider Adam instead"
+            )
+
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
-        raise RuntimeError(
-            "SparseAdam does not support dense gradients, please consider Adam instead"
-        )
+        return {"step": 0, "exp_avg": tracejit.zeros_like(p),
+                "exp_avg_sq": tracejit.zeros_like(p)}  # fmt: skip
+
+    def _update_rows(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
+        grad, (beta1, beta2) = grad.coalesce(), group["betas"]
+        state["step"] += 1
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        held = mean.sparse_mask(grad).values(), square.sparse_mask(grad).values()
+        new = grad.values()
+        change = (new - held[0]) * (1 - beta1), (new * new - held[1]) * (1 - beta2)
+        grad._with(change[0]).add_into(mean)
+        grad._with(change[1]).add_into(square)
+        step = state["step"]
+        rate = read_number(group, "lr") * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
+        root = (change[1] + held[1]).sqrt() + group["eps"]
+        grad._with(-rate * ((change[0] + held[0]) / root)).add_into(p)

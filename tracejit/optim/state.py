@@ -33,7 +33,10 @@ def create_states(optimizer: Any) -> None:
     optimizer._has_stepped = True
     for group in optimizer.param_groups:
         for p in group["params"]:
-            if p.grad is None or optimizer.state.get(p):
+            if p.grad is None:
+                continue
+            optimizer._check_gradient(p.grad)
+            if optimizer.state.get(p):
                 continue
             # A parameter that is itself being computed has no size to be read at once.
             if p._storage is None:
