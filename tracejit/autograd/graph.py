@@ -239,7 +239,7 @@ class _SharedHook:
             self.fn(held)
 
     def _expected(self, task: Any) -> int:
-        places = [x if type(x) is tuple else edge_of(x) for x in self.places]
+        places: list[Any] = [x if isinstance(x, tuple) else edge_of(x) for x in self.places]
         return sum(map(task.reaches, places))
 
 

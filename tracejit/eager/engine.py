@@ -330,9 +330,8 @@ def accumulate(variable: TensorState, grad: Any) -> None:
 
 def _sum(held: Any, grad: Any) -> Any:
     """Two gradients in one; a sparse one can be added to a dense one only."""
-    if isinstance(held, TensorState) or not isinstance(grad, TensorState):
-        return held + grad
-    return grad + held
+    swapped = isinstance(grad, TensorState) and not isinstance(held, TensorState)
+    return grad + held if swapped else held + grad
 
 
 def _accumulate_rows(variable: TensorState, held: Any, grad: Any) -> None:

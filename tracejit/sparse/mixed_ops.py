@@ -7,6 +7,7 @@ do not take them, and say so.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tracejit.ops.embedding import install_rows
@@ -72,8 +73,10 @@ def _power(op: Op, input: Any, exponent: Any) -> SparseTensor:
     return kept._with(kept.elements ** exponent)
 
 
-_OPS = {"convert": _cast, "add": _plus, "sub": _plus, "mul": _times, "div": _divided,
-        "neg": _negative, "pow": _power}
+_OPS: dict[str, Callable[..., Any]] = {
+    "convert": _cast, "add": _plus, "sub": _plus, "mul": _times, "div": _divided, "neg": _negative,
+    "pow": _power,
+}  # fmt: skip
 _ZERO_AT_ZERO = frozenset((
     "abs", "asin", "asinh", "atan", "atanh", "ceil", "cube", "deg2rad", "erf", "erfinv", "expm1",
     "floor", "frac", "log1p", "rad2deg", "relu", "round", "sgn", "sign", "sin", "sinh", "sqrt",
