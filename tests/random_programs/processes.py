@@ -109,9 +109,11 @@ def reported(seed: int, mismatch: Mismatch) -> tuple[int, str, str]:
 # -- processes -----------------------------------------------------------------------------------
 def _work(seeds: list[int], shares: Shares, current: Any, results: Any) -> None:
     found = Found()
-    gc.freeze()  # looking for the holders of a number costs by the objects alive
     for number, seed in enumerate(seeds):
         current.value = seed
+        if number in (0, BATCH):  # looking for the holders of a number costs by the objects alive
+            gc.collect()
+            gc.freeze()
         try:
             run_seed(seed, shares, found)
         except Exception:
