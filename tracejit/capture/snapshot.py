@@ -135,7 +135,7 @@ class Coverage:
             self._held(place, value)
             return {own: [(id(parent) + words.function_offset(key), id(value))]}
         if how == "slot" and key == "default_factory" and place.kind in _LASTING:
-            self.pins.append(value)
+            self._held(place, value)
             return {own: [(id(parent) + words.slot_offset(defaultdict.default_factory), id(value))]}
         if how in ("self", "func"):
             at = words.METHOD_SELF if how == "self" else words.METHOD_FUNCTION
