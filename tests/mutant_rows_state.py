@@ -236,8 +236,8 @@ GUARDS = [
         "snapshots",
         "what makes a defaultdict's entries is not compared",
         "tracejit/capture/snapshot.py",
-        "[(id(parent) + words.slot_offset(defaultdict.default_factory), id(value))]",
-        "[]",
+        "return {own: [(id(parent) + at, id(value))]}",
+        "return {own: []}",
         _SNAPSHOTS,
     ),
     Mutant(

@@ -193,7 +193,7 @@ def _sees_layout() -> bool:
         id(pair) + SIZE: 2,
         id(pair) + TUPLE_ITEMS + 8: id(pair[1]),
         id(slotted) + slot_offset(_Slotted.__dict__["two"]): id(pair),
-        id(table) + slot_offset(defaultdict.default_factory): id(list),
+        id(table) + slot_offset(vars(defaultdict)["default_factory"]): id(list),
         id(cell) + CELL: id(items),
         id(_NUMBER) + FLOAT: struct.unpack("<q", struct.pack("<d", _NUMBER))[0],
         id(bound) + METHOD_FUNCTION: id(bound.__func__),

@@ -18,7 +18,6 @@ there, and what they hold become roots of their own.
 from __future__ import annotations
 
 import functools
-import weakref
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -27,6 +26,7 @@ from typing import Any
 from tracejit.capture import memory_words as words
 from tracejit.capture.behaviour import own_dict
 from tracejit.capture.place import Place
+from tracejit.eager.nodes import LeafSink
 from tracejit.eager.state import TensorState
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.views import View
@@ -136,7 +136,8 @@ class Coverage:
             return {own: [(id(parent) + words.function_offset(key), id(value))]}
         if how == "slot" and key == "default_factory" and place.kind in _LASTING:
             self._held(place, value)
-            return {own: [(id(parent) + words.slot_offset(defaultdict.default_factory), id(value))]}
+            at = words.slot_offset(vars(defaultdict)["default_factory"])
+            return {own: [(id(parent) + at, id(value))]}
         if how in ("self", "func"):
             at = words.METHOD_SELF if how == "self" else words.METHOD_FUNCTION
             return {own: [(id(parent) + at, id(value))]}
@@ -201,7 +202,7 @@ class Coverage:
         raise Uncovered
 
     def _tensor(self, x: Tensor) -> Rows:
-        if type(x._node) not in (type(None), weakref.ref) or x._hooks is not None:
+        if type(x._node) not in (type(None), LeafSink) or x._hooks is not None:
             raise Uncovered
         if type(x._view) is View:  # a write to what it is a view of gives it a history
             raise Uncovered

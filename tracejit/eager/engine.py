@@ -253,14 +253,17 @@ class Task:
 
     def _pass_on(self, edges: Sequence[Any], results: Sequence[Any],
                  in_order: bool = False) -> None:
-        """`in_order`: leaves get their gradients in the order of the edges."""
+        """`in_order`: leaves get their gradients in the order of the edges. Lists give them away: a
+        leaf takes over what nobody else holds."""
         waiting, running = self.waiting, self.running
-        for edge, grad in zip(edges, results):
+        given = results if type(results) is list else list(results)
+        for k, edge in enumerate(edges):
             if edge is None:
                 continue
             node = edge[0]
-            if grad is not None and (running is None or self._leads(edge)):
-                self._add(node, edge[1], grad)
+            if given[k] is not None and (running is None or self._leads(edge)):
+                self._add(node, edge[1], given[k])
+            given[k] = None
             left = waiting[node] = waiting[node] - 1
             if left or not (running is None or node in running or node in self.asked):
                 continue

@@ -136,14 +136,35 @@ class AccumulateGrad(Node):
         self.variable = variable
 
 
+class LeafSink:
+    """What a leaf has in the place of a node, as long as it lives: it finds the sink that graphs
+    hold, which holds the leaf."""
+
+    __slots__ = ("found",)
+
+    def __init__(self) -> None:
+        self.found: Callable[[], AccumulateGrad | None] = _nothing
+
+    def of(self, leaf: TensorState) -> AccumulateGrad:
+        """The sink of the leaf, made where no graph holds one."""
+        node = self.found()
+        if node is None:
+            node = AccumulateGrad(leaf)
+            self.found = weakref.ref(node)
+        return node
+
+
+def _nothing() -> None:
+    """No sink was made yet."""
+
+
 def edge_of(x: TensorState) -> tuple[Node, int]:
     """Where the gradient of a tensor that requires grad goes."""
     node = x._node
-    if type(node) is weakref.ref:
-        node = node()
     if node is None:
-        node = AccumulateGrad(x)
-        x._node = weakref.ref(node)
+        node = x._node = LeafSink()
+    if type(node) is LeafSink:
+        node = node.of(x)
     return node, x._output_nr
 
 
@@ -177,4 +198,4 @@ def leads_elsewhere(tensors: Iterable[TensorState], own: set[Node]) -> bool:
 def grad_fn_of(x: TensorState) -> Node | None:
     """The node that made x; None for leaves."""
     node = x._node
-    return None if type(node) is weakref.ref else node
+    return None if type(node) is LeafSink else node

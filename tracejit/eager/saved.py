@@ -7,7 +7,7 @@ that was written since. Called by the tape and custom Functions.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,6 +29,14 @@ def version_of(x: TensorState) -> int:
     if recorder is not None:
         return recorder.version(x)
     return 0 if x._storage is None else x._storage.version
+
+
+def versions_of(tensors: Sequence[TensorState]) -> list[int]:
+    """The same of each."""
+    if active.recorder is not None:
+        return [version_of(x) for x in tensors]
+    return [version_of(x) if x._view is not None or x._storage is None else x._storage.version
+            for x in tensors]
 
 
 def over_same_memory(x: TensorState) -> Any:

@@ -26,7 +26,7 @@ class TensorState(Operators):
                     where and how its elements lie; offset and strides count elements; strides None:
                     contiguous. _storage None: deferred, `_traced` is the recorder's state for it
     _requires_grad  also of results; those have a `_node` (grad_fn) and `_output_nr`
-    _node           leaves: None, or a weak reference to their AccumulateGrad node
+    _node           leaves: None, or a LeafSink, which finds their AccumulateGrad node
     _view           None; `Family` where views of this tensor exist; `View` where it is one itself
                     (views.py)
     _hooks          None or `TensorHooks` (hooks.py)

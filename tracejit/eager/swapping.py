@@ -7,10 +7,10 @@ looks at the memory of one of them, follows the memory, not the object.
 from __future__ import annotations
 
 import gc
-import weakref
 from typing import Any
 
 from tracejit.eager.hooks import retains_grad
+from tracejit.eager.nodes import LeafSink
 from tracejit.eager.recording import active
 from tracejit.eager.saved import Saved
 from tracejit.eager.state import TensorState
@@ -73,10 +73,10 @@ def _holders(x: Any, other: Any) -> list[tuple[Any, str, Any]]:
 
 def _poison(x: Any) -> None:
     """The sink of a leaf, if there is one, must not run; the leaf gets another one."""
-    sink = x._node() if type(x._node) is weakref.ref else None
-    if sink is not None:
-        sink.register_prehook(_refuse)
-    if type(x._node) is weakref.ref:
+    if type(x._node) is LeafSink:
+        sink = x._node.found()
+        if sink is not None:
+            sink.register_prehook(_refuse)
         x._node = None
 
 

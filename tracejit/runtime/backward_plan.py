@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tracejit.autodiff.absent import without
 from tracejit.autodiff.joining import joined
@@ -60,6 +61,10 @@ class Way:
     segment: Segment | None = None
 
 
+def _nothing() -> None:
+    """There was no call yet."""
+
+
 @dataclass
 class Backward:
     """How gradients flow through a replay: its results get a node for each stage (C4)."""
@@ -88,6 +93,17 @@ class Backward:
     dtypes: list[dtype]  # of the tangents
     compile: Callable[[Graph], Segment]
     ways: dict[Key, Way] = field(default_factory=dict)
+
+    last: tuple[Callable[[], Any], Any] = (_nothing, None)  # the last call if alive; its snapshot
+
+    def __post_init__(self) -> None:
+        self.ends = {number: k for k, number in enumerate(self.wrt)}
+        self.straight = list(range(len(self.wrt)))  # edges of a stage to all inputs
+        written = {number for number, _ in self.before}
+        at = {number: k for k, number in enumerate(self.read) if number not in written}
+        # Of what is noted: where its version is found, or what does not lie there.
+        self.versions = {n: at[k] for n, (k, *_) in enumerate(self.noted) if k in at}
+        self.apart = [n for n in range(len(self.noted)) if n not in self.versions]
 
     def way(self, key: Key) -> Way:
         """What a backward runs: the stages of the key, the first of them first."""

@@ -162,7 +162,7 @@ class Entry:
         if self.whole and bound.direct is not None:
             plan = self.plans[bound] if bound in self.plans else self._plan(inputs, bound)
             if plan is not None:
-                return self._launch(plan, inputs, arguments, bound)
+                return self._launch(plan, inputs, arguments, bound, snapshot)
         values = inputs
         numbers = () if self.numbers is None else self.numbers(arguments)
         writes = iter(self.written)  # what is left of them, at any moment
@@ -176,7 +176,7 @@ class Entry:
                 inputs[number]._storage.version += count
             before = self._before(inputs, arguments)
             replay = Replay(arguments, [], bound.sizes, numbers, before)
-            self._fill(replay, values, roots, bound)
+            self._fill(replay, values, roots, bound, snapshot)
             for number, k in self.grads:
                 inputs[number]._grad = replay.tensors[k]
             for effect in self.others:
@@ -213,7 +213,7 @@ class Entry:
         return found
 
     def _launch(
-        self, plan: tuple, inputs: Sequence[Any], arguments: tuple, bound: Bound
+        self, plan: tuple, inputs: Sequence[Any], arguments: tuple, bound: Bound, snapshot: Any
     ) -> Any:
         """All effects in one native call; then the results."""
         numbers = () if self.numbers is None else self.numbers(arguments)
@@ -237,7 +237,7 @@ class Entry:
         if self.single is not None:
             return self.single.make([], roots, bound.sizes, None)
         replay = Replay(arguments, [], bound.sizes, numbers, before)
-        self._fill(replay, inputs, roots, bound)
+        self._fill(replay, inputs, roots, bound, snapshot)
         return self.returned(replay)
 
     def _before(self, inputs: Sequence[Any], arguments: tuple) -> list[Any]:
@@ -245,7 +245,8 @@ class Entry:
         return [inputs[at] if type(at) is int else current(at, arguments) for at in self.looks]  # type: ignore[arg-type]
 
     def _fill(
-        self, replay: Replay, values: Sequence[Any], roots: list[Tensor], bound: Bound
+        self, replay: Replay, values: Sequence[Any], roots: list[Tensor], bound: Bound,
+        snapshot: Any = None,
     ) -> None:
         """The results, from what the program returned."""
         tensors = replay.tensors
@@ -261,7 +262,7 @@ class Entry:
         for k in self.made:
             tensors[k] = self.results[k].make(tensors, roots, bound.sizes, replay)
         if self.backward is not None:
-            self._attach(self.backward, values, roots, tensors, bound)
+            self._attach(self.backward, values, roots, tensors, bound, snapshot)
         for k, steps in self.shared:
             follow(tensors[k], steps)
 
@@ -351,12 +352,13 @@ class Entry:
         roots: list[Tensor],
         tensors: list[Tensor],
         bound: Bound,
+        snapshot: Any,
     ) -> None:
         outputs = [None] * sum(r.tracked >= 0 for r in self.results)
         for result, tensor in zip(self.results, tensors):
             if result.tracked >= 0:
                 outputs[result.tracked] = tensor  # type: ignore[call-overload]
-        attach_backward(backward, inputs, roots, outputs, bound)
+        attach_backward(backward, inputs, roots, outputs, bound, snapshot)
 
 
 def entered(error: BaseException, effect: Effect) -> bool:

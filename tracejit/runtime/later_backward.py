@@ -21,8 +21,9 @@ import numpy as np
 from tracejit.autodiff.absent import without
 from tracejit.autodiff.relaid import RelaidTape
 from tracejit.autodiff.run_again import without_derivatives
+from tracejit.capture.snapshot import Snapshot
 from tracejit.eager.backward import task_between
-from tracejit.eager.nodes import FREED, Edge, Node, edge_of, next_number
+from tracejit.eager.nodes import FREED, Edge, Node, edge_of, grad_fn_of, next_number
 from tracejit.eager.recording import active
 from tracejit.eager.saved import (
     Saved,
@@ -30,7 +31,7 @@ from tracejit.eager.saved import (
     alias,
     check_version,
     packing,
-    version_of,
+    versions_of,
 )
 from tracejit.eager.state import of_array
 from tracejit.eager.tape import CustomNode
@@ -127,14 +128,19 @@ def attach_backward(
     roots: Sequence[Tensor],
     outputs: Sequence[Any],
     bound: Bound,
+    snapshot: Snapshot | None = None,
 ) -> None:
-    """Make `outputs` the results of nodes whose backward runs compiled programs."""
+    """Make `outputs` the results of nodes whose backward runs compiled programs.
+
+    snapshot  what vouches for the inputs but its `loose` ones: they are what they were
+    """
     with nullcontext() if active.packer is None else packing(None):
         call = Call(plan, inputs, roots, outputs, bound)
-    ends: list[Edge] = [edge_of(x) if x._requires_grad else None for x in call.wrt()]
+    ends = _ends(plan, call, snapshot)
     nodes: list[CompiledBackward | None] = []
     for number, stage in enumerate(plan.stages):
-        edges = tuple([_below(plan, nodes, ends, k) for k in stage.edges])
+        edges = (tuple(ends) if stage.edges == plan.straight else
+                 tuple([_below(plan, nodes, ends, k) for k in stage.edges]))
         if not any(edges):
             nodes.append(None)
             continue
@@ -145,6 +151,22 @@ def attach_backward(
         if nodes[number] is not None and x._dtype.category >= FLOATING:
             x._node, x._output_nr, x._requires_grad = nodes[number], k, True
     call.ends, call.nodes = ends, [None if node is None else weakref.ref(node) for node in nodes]
+    plan.last = weakref.ref(call), snapshot
+
+
+def _ends(plan: Backward, call: Call, snapshot: Snapshot | None) -> list[Edge]:
+    """Where the gradients of inputs go: as in the last call, where nothing changed since."""
+    last, before = plan.last
+    known = None if snapshot is None or before is not snapshot else last()
+    if snapshot is None or known is None:
+        return [edge_of(x) if x._requires_grad else None for x in call.wrt()]
+    ends = list(known.ends)
+    for number in snapshot.loose:
+        k = plan.ends.get(number)
+        if k is not None:
+            x = call.inputs[number]
+            ends[k] = edge_of(x) if x._requires_grad else None
+    return ends
 
 
 def _below(plan: Backward, nodes: Sequence[Any], ends: Sequence[Edge], gradient: int) -> Edge:
@@ -169,11 +191,11 @@ class Call:
         for number, output in plan.before:
             self.inputs[number] = roots[output]
         self.inner = [alias(outputs[k]) for k in plan.inner]
-        self.versions = [version_of(x) for x in self._read()]
-        self.noted: list[Any] = [
-            Saved(inputs[k]) if k >= 0 else SavedResult(roots[root], made, number)
-            for k, root, made, number in plan.noted
-        ]
+        self.versions = versions_of(self._read())
+        self.noted: dict[int, Any] = {}  # but for those whose version is among these
+        for n in plan.apart:
+            k, root, made, number = plan.noted[n]
+            self.noted[n] = Saved(inputs[k]) if k >= 0 else SavedResult(roots[root], made, number)
 
     def wrt(self) -> list[Any]:
         """The inputs that gradients go to."""
@@ -193,7 +215,11 @@ class Call:
                 raise RuntimeError(FREED)
             node.runs = frees
         for k in way.checked:
-            self.noted[k].unpack()
+            if k in self.noted:
+                self.noted[k].unpack()
+            else:
+                x, version = self.given[self.plan.noted[k][0]], self.versions[self.plan.versions[k]]
+                check_version(x, version, grad_fn_of(x), x._output_nr)
         plan, given = self.plan, list(parts.values())
         recorder: Any = active.recorder
         numbers = [plan.stages[key[n][0]].results[k] for n, k in way.tangents]
@@ -214,6 +240,7 @@ class Call:
             return [[None] * len(row) for row in way.places]
         if way.segment is None:
             way.segment = plan.compile(way.graph)
+            way.segment.given_away = True
         if recorder is not None:  # its own program: it runs between segments
             recorder.flush()
         with nullcontext() if recorder is None else recorder.paused():

@@ -161,9 +161,13 @@ def plan_of(
     inputs: Sequence[Any],
     types: Sequence[tuple],
     tail: Tail = NOTHING,
+    given_away: bool = False,
 ) -> tuple[Launch, tuple] | None:
     """A launcher and what it needs of a binding; None where the general path is to be taken, or
-    nothing native can do what `tail` asks for."""
+    nothing native can do what `tail` asks for.
+
+    given_away  nothing but the outputs shall refer to their Storages
+    """
     native = binding.native
     if not getattr(native, "simple", False) or not native.plain:
         return None
@@ -177,7 +181,7 @@ def plan_of(
     plan = [binding.frames, native.frame]
     if available(kinds):
         held = native.call is native.runner.hold
-        spare = all(nbytes <= SMALL for _, nbytes in native.outputs)
+        spare = not given_away and all(nbytes <= SMALL for _, nbytes in native.outputs)
         names = ["start"] if held else ["place", "follow"]
         begin = functools.partial(_begin, names, words, types)
         plan += [native.call, executable.failure, tail, begin]

@@ -41,6 +41,7 @@ class Segment:
         self.captured = graph
         self.seconds: dict[str, float] = {}
         self.bindings: dict[tuple, Any] = {}
+        self.given_away = False  # the outputs are gradients, which leaves take over
         self.free = free_symbols(graph)
         self.numbers = {k for kind, k, _ in graph.symbol_sources.values() if kind == "number"}
         started = time.perf_counter()
@@ -150,7 +151,8 @@ class Segment:
             for number in snapshot.loose:
                 pointers[number] = _pointer(inputs[number], held)
         storages = self.executable.run(bound.binding, pointers)
-        bound.direct = plan_of(self.executable, bound.binding, inputs, bound.outputs)
+        bound.direct = plan_of(self.executable, bound.binding, inputs, bound.outputs,
+                               given_away=self.given_away)
         return [
             make(storage, 0, shape, None, dtype, device)
             if storage is not None
