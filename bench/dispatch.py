@@ -3,7 +3,8 @@
     python -m bench --only dispatch
 
 In: the peers found. Out: microseconds per call, the least of many runs, of functions with a growing
-number of tensors, parameters and guarded Python values, the slope of each by least squares, and a
+number of tensors, parameters (also where the result gets a history, with the last one alive as in
+training loops) and guarded Python values, the slope of each by least squares, and a
 whole AdamW step without the time its kernels take. Called by `bench.__main__`.
 """
 
@@ -22,7 +23,12 @@ from bench.peers import Peers
 # (with buffers and optimizer state) and guarded Python value.
 BASE, TENSOR, PARAMETER, VALUE = 1.0, 0.4, 0.1, 0.05
 ELEMENTS = 4
-COUNTS = {"tensors": (1, 4, 16), "parameters": (0, 10, 100, 400), "values": (0, 20, 200)}
+COUNTS = {
+    "tensors": (1, 4, 16),
+    "parameters": (0, 10, 100, 400),
+    "parameters, with gradients": (10, 100, 400),
+    "values": (0, 20, 200),
+}
 STEP = (2, 20, 100)
 _TURN = 2e-3  # seconds of calls between two looks at the clock
 _TURNS = 60
@@ -123,7 +129,12 @@ def _torch_like(space: Any, wrap: Any, kind: str, count: int) -> Call:
     else:
         model = affine_model(space, count)
         run = wrap(lambda x: model(x) * 1.0)
-    return lambda: run(x)
+    last: list[Any] = [None]
+
+    def call() -> Any:
+        last[0] = run(x)
+
+    return call if "gradients" in kind else lambda: run(x)
 
 
 def _jax(jax: Any, kind: str, count: int) -> Call:
@@ -148,16 +159,18 @@ def _jax(jax: Any, kind: str, count: int) -> Call:
 def _contenders(peers: Peers, kind: str, count: int) -> Iterator[tuple[str, Any, Call]]:
     if peers.tracejit is not None:
         space = peers.tracejit
-        yield "tracejit", space.no_grad, _torch_like(space, space.script, kind, count)
-    if peers.jax is not None:
+        mode = space.enable_grad if "gradients" in kind else space.no_grad
+        yield "tracejit", mode, _torch_like(space, space.script, kind, count)
+    if peers.jax is not None and "gradients" not in kind:
         yield "jax.jit", contextlib.nullcontext, _jax(peers.jax, kind, count)
     if peers.torch is not None and peers.torch_compile:
         space = peers.torch
-        yield "torch.compile", space.no_grad, _torch_like(space, space.compile, kind, count)
+        mode = space.enable_grad if "gradients" in kind else space.no_grad
+        yield "torch.compile", mode, _torch_like(space, space.compile, kind, count)
 
 
 def _allowed(kind: str, count: int) -> float:
-    each = {"tensors": TENSOR, "parameters": PARAMETER, "values": VALUE}[kind]
+    each = {"tensors": TENSOR, "values": VALUE}.get(kind, PARAMETER)
     others = 1 if kind == "tensors" else 2  # the result, and x
     return BASE + others * TENSOR + count * each
 

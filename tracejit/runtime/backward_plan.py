@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from tracejit.autodiff.absent import without
@@ -65,6 +66,11 @@ def _nothing() -> None:
     """There was no call yet."""
 
 
+def _picker(numbers: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """A function that takes these elements of a sequence."""
+    return itemgetter(*numbers) if len(numbers) > 1 else lambda given: [given[k] for k in numbers]
+
+
 @dataclass
 class Backward:
     """How gradients flow through a replay: its results get a node for each stage (C4)."""
@@ -98,7 +104,11 @@ class Backward:
 
     def __post_init__(self) -> None:
         self.ends = {number: k for k, number in enumerate(self.wrt)}
-        self.straight = list(range(len(self.wrt)))  # edges of a stage to all inputs
+        self.sought, self.reading = _picker(self.wrt), _picker(self.read)
+        # Of the inputs, and the outputs in reverse: the saved ones.
+        self.kept = _picker([k if kind == "input" else -1 - k for kind, k in self.saved])
+        # One stage, whose edges are the ends.
+        self.straight = [s.edges for s in self.stages] == [list(range(len(self.wrt)))]
         written = {number for number, _ in self.before}
         at = {number: k for k, number in enumerate(self.read) if number not in written}
         # Of what is noted: where its version is found, or what does not lie there.

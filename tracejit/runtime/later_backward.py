@@ -139,8 +139,8 @@ def attach_backward(
     ends = _ends(plan, call, snapshot)
     nodes: list[CompiledBackward | None] = []
     for number, stage in enumerate(plan.stages):
-        edges = (tuple(ends) if stage.edges == plan.straight else
-                 tuple([_below(plan, nodes, ends, k) for k in stage.edges]))
+        edges = ends if plan.straight else tuple(
+            [_below(plan, nodes, ends, k) for k in stage.edges])
         if not any(edges):
             nodes.append(None)
             continue
@@ -154,19 +154,20 @@ def attach_backward(
     plan.last = weakref.ref(call), snapshot
 
 
-def _ends(plan: Backward, call: Call, snapshot: Snapshot | None) -> list[Edge]:
+def _ends(plan: Backward, call: Call, snapshot: Snapshot | None) -> tuple[Edge, ...]:
     """Where the gradients of inputs go: as in the last call, where nothing changed since."""
     last, before = plan.last
     known = None if snapshot is None or before is not snapshot else last()
     if snapshot is None or known is None:
-        return [edge_of(x) if x._requires_grad else None for x in call.wrt()]
+        return tuple([edge_of(x) if x._requires_grad else None for x in call.wrt()])
+    loose = [n for n in snapshot.loose if n in plan.ends]
+    if not loose:
+        return known.ends
     ends = list(known.ends)
-    for number in snapshot.loose:
-        k = plan.ends.get(number)
-        if k is not None:
-            x = call.inputs[number]
-            ends[k] = edge_of(x) if x._requires_grad else None
-    return ends
+    for n in loose:
+        x = call.inputs[n]
+        ends[plan.ends[n]] = edge_of(x) if x._requires_grad else None
+    return tuple(ends)
 
 
 def _below(plan: Backward, nodes: Sequence[Any], ends: Sequence[Edge], gradient: int) -> Edge:
@@ -180,13 +181,13 @@ def _below(plan: Backward, nodes: Sequence[Any], ends: Sequence[Edge], gradient:
 class Call:
     """One call, as its nodes keep it."""
 
-    ends: list[Edge]  # where gradients of the inputs went at its time
+    ends: tuple[Edge, ...]  # where gradients of the inputs went at its time
     nodes: list[weakref.ref | None]  # of the stages
 
     def __init__(self, plan: Backward, inputs: Sequence[Any], roots: Sequence[Tensor],
                  outputs: Sequence[Any], bound: Bound):
         self.plan, self.bound, self.moment = plan, bound, unseen.count
-        self.kept = [inputs[k] if kind == "input" else roots[k] for kind, k in plan.saved]
+        self.kept = plan.kept((*inputs, *reversed(roots)))
         self.given, self.inputs = inputs, list(inputs)
         for number, output in plan.before:
             self.inputs[number] = roots[output]
@@ -197,13 +198,13 @@ class Call:
             k, root, made, number = plan.noted[n]
             self.noted[n] = Saved(inputs[k]) if k >= 0 else SavedResult(roots[root], made, number)
 
-    def wrt(self) -> list[Any]:
+    def wrt(self) -> Sequence[Any]:
         """The inputs that gradients go to."""
-        return [self.inputs[k] for k in self.plan.wrt]
+        return self.plan.sought(self.inputs)
 
     def _read(self) -> list[Any]:
         """The tensors that second derivatives start from."""
-        return [*(self.inputs[k] for k in self.plan.read), *self.inner]
+        return [*self.plan.reading(self.inputs), *self.inner]
 
     def run(self, parts: Mapping[Any, list], wanted: Sequence[int]) -> list[list[Any]]:
         """Gradients along the edges of nodes, which follow each other."""
