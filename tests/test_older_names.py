@@ -10,6 +10,9 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
 
 
+SHAPES = [(1, 1, 4), (1, 1, 3), (1,)]  # of an input, a weight and a bias
+
+
 class Shaped:
     """For `jit.interface` and `jit._overload_method`."""
 
@@ -67,6 +70,18 @@ m.jit.unused(f) is f
 m.jit.export(f) is f
 m.jit._overload_method(Shaped.shape) is Shaped.shape
 m.jit.interface(Shaped) is Shaped
+issubclass(m.jit.ScriptModule, m.nn.Module)
+isinstance(m.nn.Linear(1, 1), m.jit.ScriptModule)
+m.legacy_contiguous_format is m.contiguous_format
+m.utils.hooks.RemovableHandle is type(m.ones(1, requires_grad=True).register_hook(print))
+m.utils.checkpoint.get_device_states(m.ones(2))
+m.utils.checkpoint.set_device_states([], [])
+(m.version.hip, m.version.xpu, m.version.debug)
+m.nn.Conv2d(1, 1, 2)._conv_forward(m.ones(1, 3, 3), m.ones(2, 1, 2, 2), None).tolist()
+m.nn.Conv1d(1, 1, 3, 1, 2, 1, 1, True, 'circular')._conv_forward(*map(m.ones, L)).tolist()
+[m.set_default_tensor_type(x) or m.ones(1).dtype for x in ('torch.HalfTensor', m.FloatTensor)]
+m.set_default_tensor_type(m.LongTensor)
+m.set_default_tensor_type(m.float64)
 m.jit.Final[int] is not None
 (m.backends.cudnn.benchmark, m.backends.cudnn.deterministic)
 m.ones(6).reshape_as(m.ones(2, 3)).tolist()
@@ -131,7 +146,6 @@ m._utils._flatten_dense_tensors([m.ones(2, 1), m.zeros(1)]).tolist()
 its('optim.optimizer').required
 m.optim.Optimizer([m.ones(1)], {'lr': its('optim.optimizer').required})
 m.optim.Optimizer([{'params': [m.ones(1)], 'x': 1}], {'x': its('optim.optimizer').required})
-issubclass(m.jit.ScriptModule, m.nn.Module)
 m.jit.script_method is not None
 (m.distributed.ReduceOp.SUM.name, m.distributed.Backend('gloo'), m.distributed.Backend.NCCL)
 m.distributed.ProcessGroup.__name__
@@ -155,7 +169,7 @@ m.meshgrid(m.ones(2), indexing='a')
 def test_it_is_what_pytorch_has(expression):
     def found(library):
         try:
-            names = {"m": library, "f": lambda x: x, "Shaped": Shaped,
+            names = {"m": library, "f": lambda x: x, "Shaped": Shaped, "L": SHAPES,
                      "its": lambda name: import_module(f"{library.__name__}.{name}")}
             text = str(eval(expression, names))
         except Exception as error:

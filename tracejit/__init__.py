@@ -24,8 +24,8 @@ from tracejit.eager.construction import (
     as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor,
 )  # fmt: skip
 from tracejit.eager.metadata import (
-    channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format,
-    sparse_coo, strided,
+    channels_last, channels_last_3d, contiguous_format, layout, legacy_contiguous_format,
+    memory_format, preserve_format, sparse_coo, strided,
 )  # fmt: skip
 from tracejit.eager.modes import (
     enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,

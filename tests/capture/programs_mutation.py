@@ -7,6 +7,7 @@ with changed state.
 from __future__ import annotations
 
 import tracejit as tj
+from tests.capture.program_inputs import tried
 from tests.capture.program_list import programs_in
 
 
@@ -274,6 +275,27 @@ def versions_after_a_segment(jit):
         return out
 
     return [program(way) for way in (written, added)]
+
+
+def data_of_before_a_break_is_written_after_it(jit):
+    def program(way):
+        @jit
+        def f(x, w):
+            y, seen = x @ w, way(w)
+            rows = len(tj.nonzero(w[0] > 0))
+            seen.add_(rows)
+            seen[0].mul_(2)
+            return y, w._version
+
+        out = []
+        for n in (2, 3, 2):
+            x, w = tj.ones(2, n, requires_grad=True), tj.ones(n, n)
+            y, version = f(x, w)
+            out += [tried(y.sum().backward), x.grad, w, version, w._version]
+        return out
+
+    ways = [lambda w: w.data, lambda w: w.data.t(), lambda w: w.detach(), lambda w: w]
+    return [program(way) for way in ways]
 
 
 def versions_of_results(jit):

@@ -42,6 +42,7 @@ from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
 from tracejit.eager.state import make, of_array
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.views import Family, family_of
 from tracejit.eager.writing import bump_version, check_writable, counts_itself, write_memory
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.sizes import Size
@@ -75,6 +76,7 @@ class Recorder:
         self.followed: list[weakref.ref] = []  # lists whose elements may not be taken apart yet
         self.adapt: Callable[[Any], Any] = lambda function: function  # what a call runs instead
         self.kept: list[weakref.ref] = []  # what the call's tape keeps for a backward
+        self.data_families: set[Family] = set()  # of `.data` of this call that is concrete by now
         self.exposed: dict[int, Any] = {}  # memory that arrays show: by id of the Storage
         self.trials = 0  # regions that are being recorded, one within the other
         self.refusals: list[str] = []  # what was seen in a trial that no region may do
@@ -354,6 +356,10 @@ class Recorder:
         traced = tensor._traced
         self.graph.location = user_location()
         traced._value = self.graph.append(REGISTRY["stop_gradient"], (traced.read(),), {})
+
+    def asked_for_data(self, tensor: Tensor) -> bool:
+        """Of one that is deferred that is known; concrete ones were noted when they became so."""
+        return tensor._traced is not None or family_of(tensor) in self.root.data_families
 
     def hides(self, tensors: Sequence[Any]) -> None:
         """Only one tape is at work."""

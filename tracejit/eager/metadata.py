@@ -64,6 +64,7 @@ class memory_format:
 
 
 contiguous_format, preserve_format = map(memory_format, ("contiguous_format", "preserve_format"))
+legacy_contiguous_format = contiguous_format
 channels_last, channels_last_3d = map(memory_format, ("channels_last", "channels_last_3d"))
 
 

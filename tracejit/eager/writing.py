@@ -160,9 +160,9 @@ def bump_version(self: TensorState) -> None:
 def counts_itself(self: TensorState) -> bool:
     """Whether it is from `.data`, which counts its own writes. While a call is recorded only what
     the call asked for does so: replays know storages alone."""
-    if self._view is None or active.recorder is not None and self._traced is None:
+    if self._view is None or family_of(self).version is None:
         return False
-    return family_of(self).version is not None
+    return active.recorder is None or active.recorder.asked_for_data(self)
 
 
 def set_data(self: TensorState, value: Any) -> None:

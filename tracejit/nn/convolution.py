@@ -106,14 +106,16 @@ class _Convolution(Module):
         total = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
         return [n for t in reversed(total) for n in (t // 2, t - t // 2)]
 
-    def forward(self, input: Any) -> Any:
+    def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
+        """The layer with another weight and bias: what layers that compute theirs call."""
         convolve = getattr(F, f"conv{self.dimensions}d")
         padding: Any = self.padding
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._amounts(), mode=self.padding_mode), 0
-        return convolve(
-            input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
-        )
+        return convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input: Any) -> Any:
+        return self._conv_forward(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         count = self.dimensions

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tracejit.eager.backward import backward as run_backward
@@ -56,6 +56,22 @@ class set_checkpoint_early_stop:
     def __exit__(self, *exc: object) -> None:
         global _stop_early
         _stop_early = self._before
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """No devices and no states: draws on every device come from the one generator, whose state
+    `get_rng_state` gives.
+
+    >>> import tracejit
+    >>> get_device_states(tracejit.ones(1))
+    ([], [])
+    """
+    return [], []
+
+
+def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *,
+                      device_type: str | None = None) -> None:
+    """What `get_device_states` gave is in place again: nothing is to be done."""
 
 
 def noop_context_fn() -> tuple[Any, Any]:
