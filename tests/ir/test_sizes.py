@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tracejit.ir.sizes import Scope, Size, evaluate, size_max
+from tracejit.ir import sizes
+from tracejit.ir.sizes import Scope, Size, evaluate, size_max, substitute
 
 
 def scope_of(*hints: int) -> tuple[Scope, list[Size]]:
@@ -62,3 +63,27 @@ def test_sizes_are_divided_by_sizes_of_several_terms():
     assert evaluate((c * wide + 1) // wide, {"s0": 5, "s1": 3, "s2": 2}) == 2
     assert evaluate((2 * a + 2) // (4 * a + 4), {"s0": 5}) == 0
     assert [guard.text for guard in scope.guards] == ["s0 - s1 + 3 != 0"]
+
+
+@pytest.mark.parametrize("way", ["resolve", "substitute", "evaluate"])
+def test_what_sizes_have_in_common_is_worked_out_once(way, monkeypatch):
+    """Sizes of images after a few layers are functions of functions, each of them met often."""
+    scope, (n, m) = scope_of(40, 20)
+    size, plain, depth = n, 40, 7
+    for _ in range(depth):
+        size, plain = (size * size + size + 1) // 3, (plain * plain + plain + 1) // 3
+    applied = []
+
+    def counted(function):
+        return lambda *operands: applied.append(operands) or function(*operands)
+
+    if way == "evaluate":
+        monkeypatch.setitem(sizes._FUNCTIONS, "floordiv", counted(lambda a, b: a // b))
+        assert evaluate(size, {"s0": 40}) == plain
+    else:
+        monkeypatch.setattr(sizes, "_apply", counted(sizes._apply))
+        if way == "resolve":
+            assert n == 2 * m
+        found = scope.resolve(size) if way == "resolve" else substitute(size, {"s0": 2 * m}, scope)
+        assert evaluate(found, {"s1": 20}) == plain
+    assert len(applied) == depth

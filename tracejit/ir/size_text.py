@@ -16,6 +16,9 @@ class FrozenSize(tuple):
 
     __slots__ = ()
 
+    def __hash__(self) -> int:
+        return hash(self[1])  # which a text keeps; that of the structure would walk all of it
+
     def __str__(self) -> str:
         return self[1]
 

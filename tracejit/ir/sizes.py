@@ -9,7 +9,7 @@ always a plain int, never a `Size`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from numbers import Number
@@ -76,6 +76,10 @@ class Scope:
     # Loops that are lowered divide by sizes where there are elements: none of these is 0.
     settled: bool = field(default=False, repr=False, compare=False)
     learnt: int = 0  # changes whenever `equal` does: what was resolved before may not be any more
+    # Atoms that were resolved when this much was known, and what they are.
+    resolved: tuple[int, dict[Atom, SizeLike]] = field(
+        default_factory=lambda: (0, {}), repr=False, compare=False)
+    frozen: dict[tuple, FrozenSize] = field(default_factory=dict, repr=False, compare=False)
     generic: tuple | None = field(default=None, repr=False, compare=False)  # see `aliasing.py`
 
     def symbol(self, hint: int, name: str | None = None) -> Size:
@@ -97,10 +101,27 @@ class Scope:
         return size if size._known is None else size._known
 
     def _replaced(self, size: SizeLike) -> SizeLike:
-        while known := {a: self.equal[a] for a in atoms_of(size) if a in self.equal}:
-            # What an atom equals is resolved first: each answer is kept, however long the chain.
-            size = substitute(size, {a: self.resolve(s) for a, s in known.items()}, self)
-        return size
+        if not any(a in self.equal for a in atoms_of(size)):
+            return size
+        if self.resolved[0] != self.learnt:
+            self.resolved = (self.learnt, {})
+        return _rebuilt(size, self._resolved)
+
+    def _resolved(self, atom: Atom) -> SizeLike:
+        """What an atom is known to be; each answer is kept, for sizes have atoms in common."""
+        learnt, answers = self.resolved
+        found = answers.get(atom)
+        if found is None:
+            if atom in self.equal:
+                found = self.resolve(self.equal[atom])
+            elif isinstance(atom, str):
+                found = Size({(atom,): 1}, self)
+            else:
+                left, right = (self.resolve(_thaw(a, self)) for a in atom[1:])
+                found = self.resolve(_apply(atom[0], left, right))
+            if learnt == self.learnt:
+                answers[atom] = found
+        return found
 
     def learn(self, atom: Atom, size: SizeLike) -> None:
         """From now on `atom` is known to be `size`."""
@@ -191,6 +212,11 @@ class Scope:
 
 _order = lru_cache(4096)(str)  # of atoms: those of functions of sizes are long
 
+
+def _item_order(term: tuple[tuple[Atom, ...], int]) -> tuple[list[str], int]:
+    return [_order(atom) for atom in term[0]], term[1]
+
+
 _NEGATED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
@@ -214,7 +240,7 @@ class Size:
     @property
     def key(self) -> tuple:
         if self._key is None:
-            self._key = tuple(sorted(self.terms.items(), key=str))
+            self._key = tuple(sorted(self.terms.items(), key=_item_order))
         return self._key
 
     @property
@@ -458,7 +484,12 @@ def _atom(function: str, left: SizeLike, right: SizeLike, scope: Scope) -> SizeL
 
 
 def _frozen(size: SizeLike) -> Any:
-    return FrozenSize((size.key, size_text(size))) if type(size) is Size else int(size)
+    if type(size) is not Size:
+        return int(size)
+    known = size.scope.frozen.get(size.key)
+    if known is None:
+        known = size.scope.frozen[size.key] = FrozenSize((size.key, size_text(size)))
+    return known
 
 
 def _thaw(frozen: Any, scope: Scope) -> SizeLike:
@@ -495,19 +526,29 @@ def substitute(size: SizeLike, values: Mapping[Atom, SizeLike], scope: Scope) ->
     """`size` with atoms replaced; the result is canonical."""
     if type(size) is not Size:
         return size
+    found = dict(values)  # what each atom becomes: sizes have atoms in common
+
+    def replaced(atom: Atom) -> SizeLike:
+        if atom not in found:
+            if isinstance(atom, str) or not any(a in values for a in atoms_within(atom)):
+                found[atom] = Size({(atom,): 1}, scope)
+            else:
+                left, right = (_rebuilt(_thaw(a, scope), replaced) for a in atom[1:])
+                found[atom] = _apply(atom[0], left, right)
+        return found[atom]
+
+    return _rebuilt(size, replaced)
+
+
+def _rebuilt(size: SizeLike, replaced: Callable[[Atom], SizeLike]) -> SizeLike:
+    """`size` with each atom replaced."""
+    if type(size) is not Size:
+        return size
     total: SizeLike = 0
     for monomial, coefficient in size.terms.items():
         term: SizeLike = coefficient
         for atom in monomial:
-            if atom in values:
-                factor = values[atom]
-            elif isinstance(atom, str) or atoms_within(atom).isdisjoint(values):
-                factor = Size({(atom,): 1}, scope)
-            else:
-                left = substitute(_thaw(atom[1], scope), values, scope)
-                right = substitute(_thaw(atom[2], scope), values, scope)
-                factor = _apply(atom[0], left, right)
-            term = term * factor
+            term = term * replaced(atom)
         total = total + term
     return total
 
@@ -522,16 +563,23 @@ def _apply(function: str, left: SizeLike, right: SizeLike) -> SizeLike:
 
 def evaluate(size: SizeLike, values: Mapping[str, int]) -> int:
     """The integer a size is for these values of its symbols."""
-    if type(size) is not Size:
-        return size
+    return _evaluated(size.terms.items(), values, {}) if type(size) is Size else size
+
+
+def _evaluated(terms: Iterable[tuple[tuple[Atom, ...], int]], values: Mapping[str, int],
+               functions: dict[tuple, int]) -> int:
+    """The sum of terms; `functions`: those of sizes that were met, and what they are."""
     total = 0
-    for monomial, coefficient in size.terms.items():
+    for monomial, coefficient in terms:
         for atom in monomial:
             if isinstance(atom, str):
                 coefficient *= values[atom]
-            else:
-                left, right = (evaluate(_thaw(a, size.scope), values) for a in atom[1:])
-                coefficient *= _FUNCTIONS[atom[0]](left, right)
+                continue
+            if atom not in functions:
+                left, right = (_evaluated(a[0], values, functions)
+                               if isinstance(a, FrozenSize) else a for a in atom[1:])
+                functions[atom] = _FUNCTIONS[atom[0]](left, right)
+            coefficient *= functions[atom]
         total += coefficient
     return total
 
