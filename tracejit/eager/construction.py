@@ -21,6 +21,7 @@ from tracejit.ops.joining import stack
 from tracejit.ops.types import (
     FLOATING,
     INTEGER,
+    asked_dtype,
     complex64,
     complex128,
     dtype,
@@ -69,6 +70,7 @@ def _marked(made: Any, requires_grad: bool) -> Any:
 
 def new_tensor(data: Any, kind: dtype | None = None, device: Any = None) -> Any:
     """A new tensor holding a copy of data."""
+    kind = asked_dtype(kind)
     if isinstance(data, TensorState):
         return data.detach().to(kind or data._dtype).to(as_device(device or data._device)).clone()
     recorder = active.recorder
@@ -286,6 +288,7 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0,
 
     ValueError where the buffer has not so many.
     """
+    dtype = asked_dtype(dtype)
     length, size = memoryview(buffer).nbytes, dtype.itemsize
     if length == 0 or count == 0:
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")

@@ -13,6 +13,7 @@ from tracejit.eager.transfer import numbered, to_device
 from tracejit.eager.type_names import dtype_of_type_name, tensor_type_name
 from tracejit.memory import as_device, device
 from tracejit.ops import pointwise
+from tracejit.ops.types import asked_dtype
 from tracejit.ops.types import dtype as DType
 
 
@@ -62,6 +63,8 @@ class Conversion(TensorState):
             return self.to(place, kind)
         if hasattr(dtype, "dtype"):  # a name such as FloatTensor
             return self.to(dtype.device, dtype.dtype)
+        if not isinstance(dtype, DType):
+            raise ValueError(f"invalid type: {getattr(dtype, '__name__', dtype)!r}")
         return self.to(dtype)
 
     def type_as(self, other: Any) -> Any:
@@ -79,13 +82,13 @@ def parse_to(args: tuple, kwargs: dict) -> tuple[Any, Any, bool]:
     if set(kwargs) - known:
         raise TypeError("to() got an unexpected keyword argument "
                         f"{sorted(set(kwargs) - known)[0]!r}")
-    place, kind = kwargs.get("device"), kwargs.get("dtype")
+    place, kind = kwargs.get("device"), asked_dtype(kwargs.get("dtype"))
     flags = []
     for x in (*args, *([kwargs["other"]] if "other" in kwargs else [])):
         if isinstance(x, TensorState):
             place, kind = x._device, x._dtype
-        elif isinstance(x, DType):
-            kind = x
+        elif isinstance(x, (DType, type)):
+            kind = asked_dtype(x)
         elif isinstance(x, bool):
             flags.append(x)
         elif isinstance(x, (str, int, device)):

@@ -11,10 +11,9 @@ from typing import Any
 
 import tracejit
 from tracejit.eager.modes import no_grad
-from tracejit.eager.type_names import dtype_of_type_name
 from tracejit.memory.devices import as_device, device
 from tracejit.nn.lazy_parameter import is_lazy
-from tracejit.ops.types import bfloat16, dtype, float16, float32, float64
+from tracejit.ops.types import asked_dtype, bfloat16, dtype, float16, float32, float64
 
 _FLOATING_ONLY = (
     "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={}"
@@ -85,8 +84,7 @@ class Conversion:
 
     def type(self, dst_type: dtype | str) -> Any:
         """All tensors in `dst_type`, integer ones too."""
-        kind = dtype_of_type_name(dst_type)[0] if isinstance(dst_type, str) else dst_type
-        return self._apply(lambda t: t.to(kind))
+        return self._apply(lambda t: t.type(dst_type))
 
     def cpu(self) -> Any:
         """All tensors on the CPU."""
@@ -153,10 +151,10 @@ def _convert_parameter(parameter: Any, convert: Callable[[Any], Any]) -> None:
 
 def _destination(args: tuple, kwargs: dict[str, Any]) -> tuple[device | None, dtype | None]:
     """(device or None, dtype or None) of the arguments of `to`."""
-    where, kind = kwargs.get("device"), kwargs.get("dtype")
+    where, kind = kwargs.get("device"), asked_dtype(kwargs.get("dtype"))
     for argument in args:
-        if isinstance(argument, dtype):
-            kind = argument
+        if isinstance(argument, (dtype, type)):
+            kind = asked_dtype(argument)
         elif isinstance(argument, bool):
             continue  # non_blocking
         elif hasattr(argument, "dtype") and hasattr(argument, "device"):

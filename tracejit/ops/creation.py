@@ -27,6 +27,7 @@ from tracejit.ops.types import (
     INTEGER,
     SCALAR_NAMES,
     TensorType,
+    asked_dtype,
     dtype,
     dtype_of_number,
     element,
@@ -68,6 +69,7 @@ def create(record: Op, like: Any = None, **attributes: Any) -> Any:
 
 def full_of(like: Any, shape: Sequence[Any], value: Any, dtype: dtype, device: Any = None) -> Any:
     """A tensor of `value`s; `like` only says where it is needed."""
+    dtype = asked_dtype(dtype)
     place = like.device if device is None and like is not None else device
     if is_int(value):
         value = fitting(value, dtype)
@@ -294,6 +296,7 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: dtype | 
         raise TypeError("arange() missing 1 required positional arguments: \"end\"")
     if start is None or end is None:
         start, end = 0, end if start is None else start
+    dtype = asked_dtype(dtype)
     if dtype is not None and dtype.category == COMPLEX:
         raise NotImplementedError("\"arange_cpu\" not implemented for "
                                   f"'{SCALAR_NAMES[dtype.name]}'")
@@ -348,6 +351,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: dtype | None = None,
         raise RuntimeError("number of steps must be non-negative")
     if any(pointwise.is_tensor(x) and x.shape for x in (start, end)):
         raise RuntimeError("linspace only supports 0-dimensional start and end tensors")
+    dtype = asked_dtype(dtype)
     if any(_is_complex(x) for x in (start, end)):
         return _complex_linspace(start, end, steps, dtype, device, requires_grad)
     if dtype is not None and dtype.category < FLOATING:
@@ -372,6 +376,7 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0, *,
     >>> tracejit.logspace(0, 2, 3).tolist()
     [1.0, 10.0, 100.0]
     """
+    dtype = asked_dtype(dtype)
     if dtype is not None and dtype.category < FLOATING:
         start, end = map(_truncated, (start, end))
     powers = linspace(start, end, steps, dtype=float64, device=device)
@@ -394,7 +399,8 @@ def inclusive_range(start: float, end: float | None = None, step: float = 1, *,
     if (end < start) if step > 0 else (end > start):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     count = math.floor((end - start) / step) + 1
-    counted = _counted(iota(count, device=device), start, step, dtype or get_default_dtype())
+    counted = _counted(iota(count, device=device), start, step,
+                       asked_dtype(dtype) or get_default_dtype())
     return _marked(counted, requires_grad)
 
 

@@ -27,6 +27,7 @@ from tracejit.ops.types import (
     FLOATING,
     SCALAR_NAMES,
     TensorType,
+    asked_dtype,
     dtype,
     float64,
     get_default_dtype,
@@ -333,7 +334,7 @@ def ihfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = No
 # -- frequencies -----------------------------------------------------------------------------------
 def _frequencies(name: str, numbers: Any, n: Any, d: float, dtype: dtype | None,
                  requires_grad: bool) -> Any:
-    kind = dtype or get_default_dtype()
+    kind = asked_dtype(dtype) or get_default_dtype()
     if kind.category < FLOATING:
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
     count = full_of(numbers, (), 1.0, float64) * n  # no number: n may be symbolic

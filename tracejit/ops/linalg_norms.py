@@ -18,7 +18,7 @@ from tracejit.ops.movement import movedim
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_record import convert
 from tracejit.ops.shapes import equal, normalize_dim, normalize_dims, numel
-from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, dtype, promote_types
+from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, asked_dtype, dtype, promote_types
 
 _ORDERS = (2, -2, 1, -1, math.inf, -math.inf)
 
@@ -29,6 +29,7 @@ def _in_dtype(name: str, x: Any, wanted: dtype | None) -> Any:
         raise RuntimeError(
             f"{name}: Expected a floating point or complex tensor as input. Got {title(x)}"
         )
+    wanted = asked_dtype(wanted)
     if wanted is None:
         return x
     if wanted.category < FLOATING:

@@ -33,7 +33,7 @@ from tracejit.ops.shapes import (
     shape_text,
     symbolic,
 )  # fmt: skip
-from tracejit.ops.types import TensorType
+from tracejit.ops.types import TensorType, asked_dtype
 from tracejit.ops.types import dtype as element_type
 
 
@@ -158,10 +158,10 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
 
     `view(dtype)` reads the same bytes as elements of another type, see `reinterpret`.
     """
-    if dtype is not None or len(shape) == 1 and isinstance(shape[0], element_type):
+    if dtype is not None or len(shape) == 1 and isinstance(shape[0], (element_type, type)):
         from tracejit.ops.reinterpret import reinterpreted
 
-        return reinterpreted(input, shape[0] if dtype is None else dtype)
+        return reinterpreted(input, asked_dtype(shape[0] if dtype is None else dtype))
     sizes = resolved(given(shape, size), input)
     if hasattr(input, "stride") and not _viewable(input, sizes):
         raise RuntimeError("view size is not compatible with input tensor's size and stride (at "

@@ -25,6 +25,7 @@ from tracejit.ops.types import (
     INTEGER,
     SCALAR_NAMES,
     TensorType,
+    asked_dtype,
     bfloat16,
     bool_,
     complex64,
@@ -400,6 +401,9 @@ def convert(input: Any, dtype: dtype) -> Any:
     >>> convert(tracejit.tensor([1, 2]), tracejit.float32)
     tensor([1., 2.])
     """
+    if input.dtype is dtype:
+        return input
+    dtype = asked_dtype(dtype)
     if input.dtype is dtype:
         return input
     if dtype is bool_:

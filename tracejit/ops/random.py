@@ -47,6 +47,7 @@ from tracejit.ops.types import (
     BOOL,
     INTEGER,
     TensorType,
+    asked_dtype,
     bool_,
     complex64,
     dtype,
@@ -81,7 +82,7 @@ def delivered(result: Any, out: Any = None, requires_grad: bool = False) -> Any:
 
 
 def _kind(d: dtype | None, out: Any) -> dtype:
-    return d or (out.dtype if out is not None else get_default_dtype())
+    return asked_dtype(d) or (out.dtype if out is not None else get_default_dtype())
 
 
 def _drawn(record: Op, generator: Generator | None, shape: tuple, d: dtype, device: Any,
@@ -186,7 +187,7 @@ def randint(*bounds: Any, low: Any = None, high: Any = None, size: Any = None,
     RuntimeError if the range is empty or does not fit the dtype.
     """
     found = _randint_arguments(bounds, low, high, size)
-    kind = dtype or (out.dtype if out is not None else int64)
+    kind = asked_dtype(dtype) or (out.dtype if out is not None else int64)
     if kind.is_complex:
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean "
                            "types")
@@ -210,7 +211,7 @@ def randperm(n: Any, *, generator: Generator | None = None, out: Any = None,
     [0, 1, 2, 3]
     """
     count = _integer("randperm", "n", 1, n)
-    kind = dtype or (out.dtype if out is not None else int64)
+    kind = asked_dtype(dtype) or (out.dtype if out is not None else int64)
     if kind is bool_:
         raise NotImplementedError("\"randperm\" not implemented for 'Bool'")
     shape = sizes_given((count,))

@@ -16,13 +16,13 @@ from tracejit.ops.movement import as_size
 from tracejit.ops.pointwise_logic import clamp_min
 from tracejit.ops.pointwise_math import abs, cos, sqrt
 from tracejit.ops.pointwise_record import convert
-from tracejit.ops.types import FLOATING, dtype, float64, get_default_dtype
+from tracejit.ops.types import FLOATING, asked_dtype, dtype, float64, get_default_dtype
 
 
 def _window(name: str, length: Any, periodic: bool, values: Callable[[Any], Any],
             kind: dtype | None, device: Any, requires_grad: bool) -> Any:
     """`values` of where each element is between the ends, 0 .. 1."""
-    kind, count = kind or get_default_dtype(), as_size(length)
+    kind, count = asked_dtype(kind) or get_default_dtype(), as_size(length)
     if kind.category != FLOATING:
         raise RuntimeError(f"{name} expects floating point dtypes, got: {kind}")
     if count < 0:

@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tracejit.ops.types import FLOATING, INTEGER, dtype, get_default_dtype
+from tracejit.ops.types import FLOATING, INTEGER, asked_dtype, dtype, get_default_dtype
 
 
 class finfo:
@@ -28,7 +28,7 @@ class finfo:
     """
 
     def __init__(self, type: dtype | None = None) -> None:
-        kind = get_default_dtype() if type is None else type
+        kind = asked_dtype(type) or get_default_dtype()
         if kind.category < FLOATING:
             raise TypeError(
                 "tracejit.finfo() requires a floating point input type. Use tracejit.iinfo to "
@@ -65,6 +65,7 @@ class iinfo:
     """
 
     def __init__(self, type: dtype) -> None:
+        type = asked_dtype(type)
         if type.category != INTEGER:
             raise TypeError(
                 "tracejit.iinfo() requires an integer input type. Use tracejit.finfo to handle "

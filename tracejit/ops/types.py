@@ -103,6 +103,7 @@ float64 = dtype("float64", np.float64, FLOATING, 8)
 complex64 = dtype("complex64", np.complex64, COMPLEX, 9)
 complex128 = dtype("complex128", np.complex128, COMPLEX, 10)
 
+_OF_PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}
 _OF_NUMPY = {d.numpy: d for d in dtype._by_name.values()}
 _default = float32
 
@@ -137,6 +138,22 @@ def dtype_of_numpy(numpy_type: Any) -> dtype:
         raise TypeError(
             f"can't convert np.ndarray of type {np.dtype(numpy_type)}; supported: {known}"
         )
+    return found
+
+
+def asked_dtype(kind: Any) -> Any:
+    """What `dtype=kind` asks for: Python's types of numbers mean the dtype that holds them.
+
+    None stays None. TypeError for what is no element type.
+
+    >>> asked_dtype(bool), asked_dtype(float)
+    (tracejit.bool, tracejit.float64)
+    """
+    if kind is None or type(kind) is dtype:
+        return kind
+    found = _OF_PYTHON.get(kind) if isinstance(kind, type) else None
+    if found is None:
+        raise TypeError(f"argument 'dtype' must be tracejit.dtype, not {type(kind).__name__}")
     return found
 
 
@@ -177,6 +194,7 @@ def promote_types(a: dtype, b: dtype) -> dtype:
     >>> tracejit.promote_types(tracejit.int64, tracejit.float16)
     tracejit.float16
     """
+    a, b = asked_dtype(a), asked_dtype(b)
     if a is b:
         return a
     if a.category != b.category:
@@ -231,6 +249,7 @@ def promote_across(strong: dtype, weak: dtype) -> dtype:
 
 def can_cast(source: dtype, target: dtype) -> bool:
     """Whether a result of `source` may be stored in-place in a tensor of `target`."""
+    source, target = asked_dtype(source), asked_dtype(target)
     return source.category <= target.category and not (
         source.category == INTEGER and target is bool_
     )
