@@ -6,12 +6,13 @@ engine are in `eager/`.
 
 from __future__ import annotations
 
-from tracejit.autograd import function, functional, graph, profiler, variable
+from tracejit.autograd import forward_ad, function, functional, graph, profiler, variable
 from tracejit.autograd.function import Function, FunctionCtx, once_differentiable
+from tracejit.autograd.gradcheck import gradcheck
 from tracejit.autograd.variable import Variable
 from tracejit.eager.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from tracejit.eager.backward import backward, grad
-from tracejit.eager.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from tracejit.eager.gradcheck import GradcheckError, gradgradcheck
 from tracejit.eager.modes import (
     enable_grad,
     inference_mode,
@@ -23,7 +24,7 @@ from tracejit.eager.modes import (
 
 __all__ = [
     "Function", "FunctionCtx", "GradcheckError", "Variable", "backward", "detect_anomaly",
-    "enable_grad", "function", "functional", "grad", "gradcheck", "gradgradcheck",
+    "enable_grad", "forward_ad", "function", "functional", "grad", "gradcheck", "gradgradcheck",
     "graph", "inference_mode", "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled",
     "no_grad", "once_differentiable", "profiler", "set_detect_anomaly", "set_grad_enabled",
     "variable",

@@ -365,6 +365,12 @@ class Recorder:
         """Only one tape is at work."""
         self.runs_code = True
 
+    def ran(self, op: Op, operands: tuple, attributes: dict, result: Any) -> None:
+        """Nobody else looks."""
+
+    def pushes(self, tensors: Sequence[Any]) -> None:
+        """No tensor has a tangent."""
+
     # -- lifting -------------------------------------------------------------------------------
     def traced(self, tensor: Tensor) -> Traced:
         """The tensor's state here; a concrete tensor becomes an input at its first use."""

@@ -54,6 +54,8 @@ def dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
             attach(op, operands, result if type(result) is tuple else (result,), attributes)
     if views:
         attach_view(op, operands[0], operands[1:], attributes, result)
+    if recorder is not None:
+        recorder.ran(op, operands, attributes, result)
     return result
 
 

@@ -31,6 +31,7 @@ class FunctionCtx:
     """What forward and backward tell each other."""
 
     saved_for_backward: tuple = ()
+    saved_for_forward: tuple | None = None
     dirty_tensors: tuple = ()
     non_differentiable: tuple = ()
     materialize_grads = True
@@ -45,6 +46,14 @@ class FunctionCtx:
                                 "type "
                                 f"{type(x).__name__}")
         self.saved_for_backward = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep tensors for `jvp`, which finds them in `saved_tensors`."""
+        for x in tensors:
+            if x is not None and not isinstance(x, TensorState):
+                raise TypeError("save_for_forward can only save variables, but argument is of "
+                                f"type {type(x).__name__}")
+        self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors: Any) -> None:
         """Say which inputs forward wrote to; they must be returned."""
@@ -75,7 +84,9 @@ class FunctionNode(Node, FunctionCtx):
 
     @property
     def saved_tensors(self) -> tuple:
-        """What `save_for_backward` was given."""
+        """What `save_for_backward` was given; in `jvp`, what `save_for_forward` was."""
+        if self.saved_for_forward is not None:
+            return self.saved_for_forward
         if self._freed:
             raise RuntimeError(FREED)
         if self._kept is None:
@@ -189,6 +200,12 @@ class Function(metaclass=FunctionMeta):
                                   "custom "
                                   "autograd.Function to use it with backward mode AD.")
 
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Tangents of the outputs from tangents of the inputs, for forward mode."""
+        raise NotImplementedError("You must implement the jvp function for custom "
+                                  "autograd.Function to use it with forward mode AD.")
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward off the tape and put its node there."""
@@ -197,16 +214,22 @@ class Function(metaclass=FunctionMeta):
                 refresh(x)
         needs = tuple(isinstance(x, TensorState) and x._requires_grad for x in args)
         tracked = active.grad_enabled and any(needs)
+        push = None
         if active.recorder is not None:
             active.recorder.hides(args)
+            push = active.recorder.pushes(args)
         edges: list[Edge] = [edge_of(x) if tracked and need else None
                              for x, need in zip(args, needs)]
         node = cls._node_class(tuple(edges))
         node.needs_input_grad = needs
+        run = cls._run_forward if push is None else push.forward(cls)
         with no_grad():
-            found = cls._run_forward(node, args, kwargs)
+            found = run(node, args, kwargs)
         outputs = found if isinstance(found, tuple) else (found,)
         finished = tuple(_finish(node, args, outputs, tracked))
+        if push is not None:
+            push.results(cls.jvp, node, args, finished)
+        node.saved_for_backward, node.saved_for_forward = (), None
         return finished if isinstance(found, tuple) else finished[0]
 
     @classmethod
@@ -241,7 +264,7 @@ def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
         for x in dirty:
             if x._view is not None:
                 family_of(x).generation += 1
-    node.saved_for_backward = node.dirty_tensors = node.non_differentiable = ()
+    node.dirty_tensors = node.non_differentiable = ()
     return results
 
 

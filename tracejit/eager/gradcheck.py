@@ -53,7 +53,7 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
 
 def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float, nondet_tol: float,
            undefined: bool, dtypes: bool) -> None:
-    checked = _checked_inputs(inputs)
+    checked = checked_inputs(inputs)
     outputs = _differentiable(func(*inputs))
     if not outputs:
         _expect_constant(func, inputs, checked, eps)
@@ -68,19 +68,19 @@ def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float, 
                                      "grad_output multiple times gives different values (output "
                                      f"{j}, input {i}; "
                                      f"nondet_tol = {nondet_tol})")
-            numerical = _numerical(func, inputs, x, j, eps)
-            if not np.allclose(analytical[i], numerical, rtol, atol, equal_nan=True):
+            differences = numerical(func, inputs, x, j, eps)
+            if not np.allclose(analytical[i], differences, rtol, atol, equal_nan=True):
                 raise GradcheckError(f"Jacobian mismatch for output {j} with respect to input "
                                      f"{i},\n"
-                                     f"numerical:{numerical}\nanalytical:{analytical[i]}\n")
+                                     f"numerical:{differences}\nanalytical:{analytical[i]}\n")
         if dtypes:
             _check_dtypes(output, checked)
     if undefined:
         _check_undefined(func, inputs, checked)
 
 
-def _checked_inputs(inputs: tuple) -> list:
-
+def checked_inputs(inputs: tuple) -> list:
+    """The inputs that require grad; ValueError where none does."""
     checked = [x for x in inputs if isinstance(x, TensorState) and x.requires_grad]
     if not checked:
         raise ValueError("gradcheck expects at least one input tensor to require gradient, but "
@@ -108,23 +108,21 @@ def _differentiable(found: Any) -> list:
 def _analytical(output: Any, inputs: Sequence[Any]) -> list[np.ndarray]:
     """Jacobians (input parts, output parts), one backward pass for each output part: a complex
     number has two."""
-    width = len(_parts(output))
-    jacobians = [np.zeros((len(_parts(x)), width)) for x in inputs]
+    width = len(parts(output))
+    jacobians = [np.zeros((len(parts(x)), width)) for x in inputs]
     for k in range(width):
-        seed = np.zeros(output.numel(), output._dtype.numpy)
-        seed.view(output._dtype.to_real().numpy)[k] = 1
-        start = _tensor(seed.reshape(tuple(output.shape)))
+        start = unit(output, k)
         found = gradients((output,), inputs, (start,), retain_graph=True, allow_unused=True)
         for jacobian, g, x in zip(jacobians, found, inputs):
             if g is not None:
                 if tuple(g.shape) != tuple(x.shape):
                     raise GradcheckError(f"grad has shape {tuple(g.shape)}, its input "
                                          f"{tuple(x.shape)}")
-                jacobian[:, k] = _parts(g)
+                jacobian[:, k] = parts(g)
     return jacobians
 
 
-def _parts(x: Any) -> np.ndarray:
+def parts(x: Any) -> np.ndarray:
     """Elements as float64, a complex one as two."""
     array = x.detach().numpy()
     if array.dtype.kind == "c":
@@ -132,11 +130,18 @@ def _parts(x: Any) -> np.ndarray:
     return array.astype(np.float64).ravel()
 
 
+def unit(x: Any, k: int) -> Any:
+    """A tensor like x whose part `k` is 1, the others 0."""
+    seed = np.zeros(x.numel(), x._dtype.numpy)
+    seed.view(x._dtype.to_real().numpy)[k] = 1
+    return _tensor(seed.reshape(tuple(x.shape)))
+
+
 def _tensor(array: np.ndarray) -> Any:
     return of_result(array, dtype_of_numpy(array.dtype), CPU)
 
 
-def _numerical(func: Callable, inputs: tuple, x: Any, number: int, eps: float) -> np.ndarray:
+def numerical(func: Callable, inputs: tuple, x: Any, number: int, eps: float) -> np.ndarray:
     """Central differences of output `number`, each part of x moved by eps in place and back."""
     memory = pairs(np, x.array) if x._dtype.is_complex else x.array
 
@@ -144,7 +149,7 @@ def _numerical(func: Callable, inputs: tuple, x: Any, number: int, eps: float) -
         with no_grad():
             found = _all_outputs(func(*inputs))
         kept = [y for y in found if y._dtype.category >= FLOATING]
-        return _parts(kept[number])
+        return parts(kept[number])
 
     columns = []
     for place in np.ndindex(*memory.shape):
@@ -164,7 +169,7 @@ def _expect_constant(func: Callable, inputs: tuple, checked: list, eps: float) -
     kept = [y for y in _all_outputs(func(*inputs)) if y._dtype.category >= FLOATING]
     for j in range(len(kept)):
         for x in checked:
-            if np.abs(_numerical(func, inputs, x, j, eps)).max(initial=0.0) > 0:
+            if np.abs(numerical(func, inputs, x, j, eps)).max(initial=0.0) > 0:
                 raise GradcheckError("Numerical gradient for function expected to be zero")
 
 

@@ -175,7 +175,8 @@ def _suffixes(x: Any, array: np.ndarray) -> list[str]:
         found.append(f"grad_fn=<{x.grad_fn.name()}>")
     elif x.requires_grad:
         found.append("requires_grad=True")
-    return found
+    tangent = None if active.level is None else active.level.tangent(x)
+    return found if tangent is None else [*found, f"tangent={tangent}"]
 
 
 def _with_suffixes(start: str, suffixes: list[str], indent: int) -> str:

@@ -69,6 +69,10 @@ class Recorder(Protocol):
     def asked_for_data(self, tensor: Any) -> bool: ...
     # the tape gets a node made of these by the user's own code
     def hides(self, tensors: Any) -> None: ...
+    # an op gave a result, which is on the tape
+    def ran(self, op: Op, operands: tuple, attributes: dict, result: Any) -> None: ...
+    # what gives results of a custom Function of these their tangents, if there are any
+    def pushes(self, tensors: Any) -> Any: ...
 
 
 class Active(threading.local):
@@ -80,6 +84,7 @@ class Active(threading.local):
     anomaly: bool = False
     anomaly_check_nan: bool = True
     partial: bool = False  # a backward that was asked for some gradients only
+    level: Any = None  # the level of forward mode that is open (`func/duals.py`)
     task: Any = None  # the run of the engine that is under way
     op_by_op: bool = False  # each op is to have a node of its own: captured functions run plainly
     packer: Callable[[Any], Any] | None = None  # what nodes keep instead of a tensor

@@ -176,7 +176,8 @@ def set_data(self: TensorState, value: Any) -> None:
                            "complex dtype")
     recorder = active.recorder
     if recorder is not None:
-        if recorder.mapped:  # the memory of samples is that of their whole
+        # the memory of samples is that of their whole
+        if recorder.mapped and recorder.has(self):  # type: ignore[attr-defined]
             recorder.write(self, value)
             return
         if recorder.same_place(self, value):

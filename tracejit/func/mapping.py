@@ -138,8 +138,7 @@ class Mapping:
         if op.operands[:1] == ("state",):
             return self._draw(op, operands, attributes)
         if not any(map(self.has, operands)):
-            run = eager._run if self.below is None else self.below.run
-            return self.outside(run, op, operands, attributes)
+            return self.outside(self._below_run(), op, operands, attributes)
         if op.name in DYNAMIC_OPS:
             raise RuntimeError("vmap: We do not support batching operators that can output "
                                f"dynamic shape: the size of {op.name}'s result depends on values")
@@ -147,6 +146,20 @@ class Mapping:
         if application.has_rule():
             return self.outside(self._mapped, application)
         return self._opened(op, operands, attributes)
+
+    def _below_run(self) -> Callable[..., Any]:
+        return eager._run if self.below is None else self.below.run
+
+    def ran(self, op: Op, operands: tuple, attributes: dict, result: Any) -> None:
+        """Whoever is below sees its own tensors; what is done to samples it has seen."""
+        if self.below is not None and not any(map(self.has, operands)):
+            self.outside(self.below.ran, op, operands, attributes, result)
+
+    def pushes(self, tensors: Any) -> Any:
+        return None if self.below is None else self.outside(self.below.pushes, tensors)
+
+    def same_place(self, one: Any, other: Any) -> bool:
+        return self.below is not None and self.outside(self.below.same_place, one, other)
 
     def _application(self, op: Op, operands: tuple, attributes: dict) -> Application:
         known = [self._for_all(x) for x in operands]
@@ -203,8 +216,7 @@ class Mapping:
             return self.outside(lambda: self.sample(application.drawn()))
         if any(application.mapped):
             return self.outside(lambda: self.sample(application.one_by_one()))
-        run = eager._run if self.below is None else self.below.run
-        return self.outside(run, op, operands, attributes)
+        return self.outside(self._below_run(), op, operands, attributes)
 
     # -- what tensors ask --------------------------------------------------------------------------
     def shape(self, tensor: Any) -> tuple:

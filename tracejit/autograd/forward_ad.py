@@ -1,0 +1,103 @@
+"""Forward mode: tensors with tangents, which go on to what is computed of them; PyTorch's
+`torch.autograd.forward_ad`.
+
+In: primals and tangents. Out: dual tensors, and the tangents of results. Functions that are
+captured run op by op while a level is open; within one tangents are a part of its program.
+"""
+
+from __future__ import annotations
+
+from contextlib import ContextDecorator
+from typing import Any, NamedTuple
+
+from tracejit.eager.recording import active
+from tracejit.eager.tensor import Tensor
+
+__all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual",
+           "unpack_dual"]
+
+
+class UnpackedDualTensor(NamedTuple):
+    """What `unpack_dual` gives; `tangent` is None where a tensor has none."""
+
+    primal: Any
+    tangent: Any
+
+
+def _level(number: int | None) -> Any:
+    """The level that is open: there is one at most, number 0. None where there is none."""
+    level: Any = active.level
+    if number not in (None, 0) and not (level is None and number == -1):
+        raise RuntimeError("Invalid level given: forward mode has one level, 0")
+    return level
+
+
+def enter_dual_level() -> int:
+    """Open the level; see `dual_level`. RuntimeError where it is open."""
+    from tracejit.func.duals import Duals
+
+    if active.level is not None:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    active.level = Duals(active.recorder)
+    active.recorder = active.level
+    return 0
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Close the level, and forget all tangents. RuntimeError where it is not open, or what began
+    after it, as a `vmap`, is not over."""
+    if active.level is None:
+        raise RuntimeError("Trying to exit a forward AD level but no level exists")
+    if level not in (None, 0) or active.recorder is not active.level:
+        raise RuntimeError("Trying to exit a forward AD level that was not the last one that was "
+                           "created. This is not supported.")
+    active.recorder, active.level = active.level.below, None
+
+
+class dual_level(ContextDecorator):
+    """Context in which tensors may have tangents.
+
+    >>> import tracejit
+    >>> x, v = tracejit.tensor([1.0, 2.0]), tracejit.tensor([1.0, 0.0])
+    >>> with dual_level():
+    ...     y = make_dual(x, v) ** 3
+    ...     unpack_dual(y).tangent
+    tensor([3., 0.])
+
+    RuntimeError for one within another.
+    """
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *exc: object) -> None:
+        exit_dual_level()
+
+
+def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
+    """A view of `tensor` that has this tangent, which may be on the tape.
+
+    RuntimeError where no level is open, for a tangent of another size, and for a tensor that has a
+    tangent; ValueError for elements that are no floating point or complex numbers.
+    """
+    held = _level(level)
+    if held is None:
+        raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, "
+                           "make sure to enter_dual_level() first.")
+    for name, x in (("primal", tensor), ("tangent", tangent)):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"make_dual: expected {name} to be a tensor, got {type(x).__name__}")
+        if not (x.is_floating_point() or x.is_complex()):
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: {x.dtype}")
+    return held.dual(tensor, tangent)
+
+
+def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
+    """(the tensor without its tangent, the tangent): None for a tensor that has none, or where no
+    level is open.
+    """
+    held = _level(level)
+    tangent = None if held is None else held.tangent(tensor)
+    if tangent is None:
+        return UnpackedDualTensor(tensor, None)
+    return UnpackedDualTensor(held.primal(tensor), tangent)

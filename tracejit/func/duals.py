@@ -1,0 +1,206 @@
+"""Dual tensors: tensors with a tangent, which ops carry on from their operands to their results.
+
+In: primals and tangents, from `autograd.forward_ad`. Out: the tangents of what was computed of
+them. While a level is open it takes the place of the recorder, as the mapping of `vmap` does: it
+hands on all that tensors ask, and looks at what ops made of what. The tangent of a result is found
+by the op's gradient rules, run twice: a gradient is linear in the gradient it starts from. Tangents
+are ordinary tensors, on the tape where what they are computed of is; those of views are views, so a
+write through one is seen by the others.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracejit.eager import backward
+from tracejit.eager.dispatch import is_view
+from tracejit.eager.modes import enable_grad
+from tracejit.eager.recording import active
+from tracejit.eager.saved import over_same_memory
+from tracejit.eager.state import TensorState
+from tracejit.eager.views import View, chain_of
+from tracejit.eager.writing import assign, write_memory
+from tracejit.func.mapping import Mapping
+from tracejit.ops.cotangents import cotangents
+from tracejit.ops.creation import zeros_like
+from tracejit.ops.record import Op
+from tracejit.ops.types import FLOATING
+
+
+class Duals(Mapping):
+    """One level of forward mode: which tensors have which tangents.
+
+    held  by a tensor's id: a weak reference to it, its tangent
+    """
+
+    def __init__(self, below: Any) -> None:
+        super().__init__("forward_ad", below, 0, "same")
+        self.held: dict[int, tuple[weakref.ref, Any]] = {}
+
+    def has(self, x: Any) -> bool:
+        """No tensor is a sample of a level."""
+        return False
+
+    # -- tangents ------------------------------------------------------------------------------
+    def tangent(self, x: Any) -> Any:
+        """The tangent of a tensor; None where it has none."""
+        found = self.held.get(id(x))
+        if found is not None:
+            return found[1]
+        view = x._view
+        if type(view) is not View:
+            return None
+        of_parent = self.tangent(view.parent)
+        if of_parent is None:
+            return None
+        return self.hold(x, self.outside(view.op, of_parent, *view.operands, **view.attributes))
+
+    def hold(self, x: Any, tangent: Any) -> Any:
+        """From now on a tensor has this tangent."""
+        key = id(x)
+        self.held[key] = weakref.ref(x, lambda _: self.held.pop(key, None)), tangent
+        return tangent
+
+    def dual(self, primal: Any, tangent: Any) -> Any:
+        """A view of a tensor that has this tangent."""
+        check_size(primal, tangent)
+        if self.tangent(primal) is not None:
+            raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward "
+                               "gradient at the same level 0 is not supported.")
+        made = self.outside(primal.view_as, primal)
+        self.hold(made, tangent)
+        return made
+
+    def primal(self, x: Any) -> Any:
+        """A view of a tensor that has no tangent."""
+        return self.outside(x.view_as, x)
+
+    def among(self, tensors: Sequence[Any]) -> dict[int, Any]:
+        """The tangents that tensors have, by their number."""
+        found = ((k, self.tangent(x)) for k, x in enumerate(tensors) if isinstance(x, TensorState))
+        return {k: t for k, t in found if t is not None}
+
+    # -- ops -----------------------------------------------------------------------------------
+    def run(self, op: Op, operands: tuple, attributes: dict) -> Any:
+        return self.outside(self._below_run(), op, operands, attributes)
+
+    def ran(self, op: Op, operands: tuple, attributes: dict, result: Any) -> None:
+        """An op gave a result, which is on the tape by now."""
+        tangents = self.among(operands)
+        if tangents:
+            self.outside(self._push, op, operands, attributes, result, tangents)
+
+    def _push(self, op: Op, operands: tuple, attributes: dict, result: Any,
+              tangents: dict[int, Any]) -> None:
+        if op.views and is_view(result, operands[0]):
+            if 0 in tangents:
+                self.hold(result, op(tangents[0], *operands[1:], **attributes))
+            return
+        results = result if type(result) is tuple else (result,)
+        made = pushed(op, operands, attributes, results, tangents)
+        for x, t in zip(results, made):
+            if t is not None:
+                shared = type(t._view) is View or any(t is other for other in tangents.values())
+                self.hold(x, t.clone() if shared else t)
+
+    def write(self, tensor: Any, value: Any) -> None:
+        """Memory is written: the tangent of what looks there becomes that of the value."""
+        of_value = self.tangent(value)
+        if of_value is not None and self.tangent(tensor) is None:
+            base = chain_of(tensor)[0] if type(tensor._view) is View else tensor
+            self.hold(base, self.outside(zeros_like, base))
+        own = self.tangent(tensor)
+        self.outside(write_memory, tensor, value)
+        if own is not None:
+            self.outside(assign, own, zeros_like(own) if of_value is None else of_value)
+
+    # -- what tensors ask ------------------------------------------------------------------------
+    def alias(self, tensor: Any) -> Any:
+        made = self.outside(over_same_memory, tensor)
+        tangent = self.tangent(tensor)
+        if tangent is not None:
+            self.hold(made, tangent)
+        return made
+
+    def severed(self, tensor: Any) -> Any:
+        found = super().severed(tensor)
+        return found if self.tangent(tensor) is None else self.outside(over_same_memory, found)
+
+    def hides(self, tensors: Any) -> None:
+        if self.below is not None:
+            self.outside(self.below.hides, tensors)
+
+    def pushes(self, tensors: Sequence[Any]) -> UsersPush | None:
+        """What gives results of a user's function their tangents, if its arguments have any."""
+        tangents = self.among(tensors)
+        return UsersPush(self, tangents) if tangents else None
+
+
+class UsersPush:
+    """An application of an `autograd.Function` to dual tensors."""
+
+    def __init__(self, level: Duals, tangents: dict[int, Any]) -> None:
+        self.level, self.tangents = level, tangents
+
+    def forward(self, function: Any) -> Callable[..., Any]:
+        """Its forward, in which tensors have no tangents."""
+        return lambda *call: self.level.outside(function._run_forward, *call)
+
+    def results(self, jvp: Callable[..., Any], node: Any, args: tuple,
+                outputs: Sequence[Any]) -> None:
+        """The results get the tangents that the user's `jvp` gives."""
+        given = [self._given(k, x, node) for k, x in enumerate(args)]
+        found = self.level.outside(jvp, node, *given)
+        made = found if isinstance(found, tuple) else (found,)
+        if len(made) != len(outputs):
+            raise RuntimeError("Function's jvp returned an invalid number of forward gradients "
+                               f"(expected {len(outputs)} but got {len(made)})")
+        for k, (x, t) in enumerate(zip(outputs, made)):
+            if t is None or not isinstance(x, TensorState) or x._dtype.category < FLOATING:
+                continue
+            if not isinstance(t, TensorState):
+                raise RuntimeError(f"expected Variable or None (got {type(t).__name__}) for grad "
+                                   f"output {k}.")
+            check_size(x, t)
+            self.level.hold(x, t)
+
+    def _given(self, k: int, x: Any, node: Any) -> Any:
+        """The tangent of an argument, zeros where it has none."""
+        if k in self.tangents or not node.materialize_grads or not isinstance(x, TensorState):
+            return self.tangents.get(k)
+        return self.level.outside(zeros_like, x)
+
+
+def pushed(op: Op, operands: tuple, attributes: dict, results: Sequence[Any],
+           tangents: dict[int, Any]) -> list[Any]:
+    """The tangents of an op's results, of those of its operands; None where there is none."""
+    needed = [k for k in tangents if op.differentiable(k)]
+    floating = [isinstance(x, TensorState) and x._dtype.category >= FLOATING for x in results]
+    if not needed or not any(floating):
+        return [None] * len(results)
+    with enable_grad():
+        starts = [zeros_like(x).detach().requires_grad_() if yes else None
+                  for x, yes in zip(results, floating)]
+        grads = cotangents(op, starts, operands, results, attributes, needed)
+    pairs = [(g, tangents[k]) for k, g in zip(needed, grads) if g is not None and g.requires_grad]
+    asked = [x for x in starts if x is not None]
+    if not pairs:
+        return [None if x is None else zeros_like(x).detach() for x in starts]
+    held, given = zip(*((g, t if t.dtype is g.dtype else t.to(g.dtype)) for g, t in pairs))
+    around = any(isinstance(x, TensorState) and x.requires_grad
+                 for x in (*operands, *results, *given))
+    found = iter(backward.grad(held, asked, given, create_graph=active.grad_enabled and around,
+                               materialize_grads=True))
+    return [None if x is None else next(found) for x in starts]
+
+
+def check_size(x: Any, tangent: Any) -> None:
+    """RuntimeError for a tangent of another shape."""
+    if tuple(x.shape) != tuple(tangent.shape):
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original "
+            f"Tensor, this is not supported. Tensor is of size {list(x.shape)} while the given "
+            f"forward gradient is of size {list(tangent.shape)}."
+        )
