@@ -6,7 +6,15 @@ engine are in `eager/`.
 
 from __future__ import annotations
 
-from tracejit.autograd import forward_ad, function, functional, graph, profiler, variable
+from tracejit.autograd import (
+    batched,  # noqa: F401
+    forward_ad,
+    function,
+    functional,
+    graph,
+    profiler,
+    variable,
+)
 from tracejit.autograd.function import Function, FunctionCtx, once_differentiable
 from tracejit.autograd.gradcheck import gradcheck
 from tracejit.autograd.variable import Variable

@@ -46,12 +46,13 @@ def enter_dual_level() -> int:
 def exit_dual_level(*, level: int | None = None) -> None:
     """Close the level, and forget all tangents. RuntimeError where it is not open, or what began
     after it, as a `vmap`, is not over."""
-    if active.level is None:
+    held = active.level
+    if held is None:
         raise RuntimeError("Trying to exit a forward AD level but no level exists")
-    if level not in (None, 0) or active.recorder is not active.level:
+    if level not in (None, 0) or active.recorder is not held:
         raise RuntimeError("Trying to exit a forward AD level that was not the last one that was "
                            "created. This is not supported.")
-    active.recorder, active.level = active.level.below, None
+    active.recorder, active.level = held.below, None
 
 
 class dual_level(ContextDecorator):

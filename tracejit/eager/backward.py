@@ -58,6 +58,9 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     """Gradients of the sum of `outputs` (weighted by `grad_outputs`) with respect to `inputs`; no
     `.grad` changes.
 
+    is_grads_batched: each of `grad_outputs` has one dimension more, the first, and so have the
+    gradients: one for each of its slices.
+
     allow_unused gives None for inputs that outputs do not depend on, materialize_grads zeros;
     otherwise they are an error (RuntimeError). `autograd.graph.GradientEdge`s stand for tensors.
 
@@ -66,9 +69,6 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     >>> tracejit.autograd.grad(x * x, x)
     (tensor(6.),)
     """
-    if is_grads_batched:
-        raise NotImplementedError("autograd.grad: is_grads_batched=True is not supported; call "
-                                  "grad once for each row")
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when "
                          "materialize_grads=True, but got: "
@@ -78,6 +78,11 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         if not isinstance(x, (TensorState, GradientEdge)):
             raise TypeError(f"grad: expected inputs to be tensors, got {type(x).__name__}")
         _place(x)
+    if is_grads_batched:
+        options = {"retain_graph": retain_graph, "create_graph": create_graph}
+        starts = None if grad_outputs is None else _tuple(grad_outputs)
+        return _batched[0](grad, _tuple(outputs), wanted, starts, allow_unused, materialize_grads,
+                           options)
     roots = _roots(_tuple(outputs), _tuple(grad_outputs) if grad_outputs is not None else None)
     places = [_place(x) for x in wanted]
     targets: dict[Place, Any] = dict.fromkeys(places)
@@ -98,6 +103,14 @@ def _zeros(x: Any) -> Any:
         raise RuntimeError("materialize_grads cannot be used when the given input is a "
                            "GradientEdge")
     return creation.zeros_of(x, TensorType(x._dtype, shape_of(x), x._device))
+
+
+_batched: list[Callable[..., tuple]] = []
+
+
+def install_batched(run: Callable[..., tuple]) -> None:
+    """`run` computes gradients for each slice of those to start from."""
+    _batched[:] = [run]
 
 
 def grad_between(outputs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any],
