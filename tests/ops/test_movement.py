@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tracejit
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph
 from tracejit.ops.movement import VIEW_INVERSE, reshaped_index
@@ -151,3 +152,41 @@ def test_an_empty_tensor_takes_part_in_a_join():
     joined.sum().backward()
     assert given.grad.shape == (0,)
     assert cat([zeros(0), zeros(2, 3)]).shape == (2, 3)
+
+
+def _overlapping_chunks(x):
+    """Windows of four rows that overlap by two, of a sequence whose heads were moved forward."""
+    x = x.transpose(1, 2).reshape(-1, x.shape[1], x.shape[3])
+    x = x.view(x.size(0), x.size(1) // 4, 4, x.size(2))
+    size, stride = list(x.size()), list(x.stride())
+    size[1], stride[1] = size[1] * 2 - 1, stride[1] // 2
+    return x.as_strided(size=size, stride=stride)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("captured", [False, True])
+@pytest.mark.parametrize("way", [
+    lambda x: _overlapping_chunks(x.transpose(0, 1)),
+    lambda x: x.permute(3, 0, 2, 1).as_strided((4, 3), (5, 2), 1),
+    lambda x: x[2:].permute(3, 1, 0, 2).as_strided((4, 3), (5, 2)),
+])  # fmt: skip
+def test_strided_views_of_permuted_tensors_read_their_memory(way, captured):
+    torch = pytest.importorskip("torch")
+    values = np.random.default_rng(0).standard_normal((8, 2, 2, 3)).astype(np.float32)
+
+    def found(library, f):
+        x = library.tensor(values, requires_grad=True)
+        view = f(x * 1)
+        (view * view).sum().backward()
+        return view.detach().numpy(), x.grad.numpy()
+
+    f = tracejit.script(way) if captured else way
+    for _ in range(2):
+        for ours, theirs in zip(found(tracejit, f), found(torch, way)):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_strided_views_do_not_reach_around_their_tensor():
+    x = tracejit.ones(3, 4).t()[1:]
+    with pytest.raises(RuntimeError, match="expected a tensor without gaps"):
+        x.as_strided((2,), (1,))

@@ -422,16 +422,26 @@ as_strided_record: Op = Op(
 VIEW_INVERSE["as_strided"] = _write_strided
 
 
+def _in_order_of_memory(input: Any) -> Any:
+    """A contiguous view of all elements of a tensor, the dimensions of larger strides first."""
+    if not hasattr(input, "is_contiguous") or input.is_contiguous():
+        return input
+    strides = [hint(s) for s in input.stride()]
+    found = input.permute(sorted(range(len(strides)), key=lambda d: -strides[d]))
+    if not found.is_contiguous():
+        raise RuntimeError("as_strided: expected a tensor without gaps; call .contiguous() first")
+    return found
+
+
 @method()
 def as_strided(input: Any, size: Sequence[Any], stride: Sequence[Any],
                storage_offset: Any = None) -> Any:
-    """Any strided view of a contiguous tensor; strides and the offset count elements.
+    """Any strided view of the memory of a tensor; strides and the offset count elements.
 
-    RuntimeError where `input` is not contiguous (PyTorch would reach around it into its storage) or
-    the view would leave it.
+    RuntimeError where the elements of `input` leave gaps or lie on one another (PyTorch would reach
+    around it into its storage), or where the view would leave it.
     """
-    if hasattr(input, "is_contiguous") and not input.is_contiguous():
-        raise RuntimeError("as_strided: expected a contiguous tensor; call .contiguous() first")
+    input = _in_order_of_memory(input)
     own = input.storage_offset() if hasattr(input, "storage_offset") else 0
     offset = 0 if storage_offset is None else as_size(storage_offset) - own
     sizes, steps = tuple(map(as_size, size)), tuple(map(as_size, stride))
