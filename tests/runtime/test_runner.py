@@ -1,5 +1,6 @@
 """Workers: asleep when idle, gone at exit, made anew after fork; BLAS's own threads untouched."""
 
+import ctypes
 import os
 import resource
 import signal
@@ -15,7 +16,19 @@ from tests.runtime.programs import GELU, chain, matmul, run
 from tracejit import memory
 from tracejit.runtime import blas
 from tracejit.runtime.executable import Executable
-from tracejit.runtime.runner import ACTIVE, BUSY, SLEEPERS, runner
+from tracejit.runtime.runner import (
+    ACTIVE,
+    BUSY,
+    EPOCH,
+    JOB,
+    MISSED,
+    PATIENCE,
+    POOL,
+    SLEEPERS,
+    SYSTEM,
+    WAKES,
+    runner,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE = 1 << 18
@@ -47,6 +60,53 @@ def test_idle_workers_sleep(two_threads):
     time.sleep(0.3)
     after = resource.getrusage(resource.RUSAGE_SELF)
     assert after.ru_utime - before.ru_utime < 0.1, "they take no time"
+
+
+class Jobs:
+    """Empty jobs over a pool of their own, whose wakes are counted by a function of ours."""
+
+    def __init__(self):
+        self.pool, self.job, self.woken = np.zeros(128, np.int64), np.zeros(JOB, np.int64), 0
+
+        def wake(*words):
+            self.woken += 1
+            return 0
+
+        kind = ctypes.CFUNCTYPE(ctypes.c_long, *[ctypes.c_int64] * 7)
+        self.wake = kind(wake)
+        self.pool[SYSTEM] = ctypes.cast(self.wake, ctypes.c_void_p).value
+        self.job[POOL] = self.pool.ctypes.data
+
+    def run(self, asleep, worth_waking=False):
+        """The number of wakes of one job."""
+        before, epoch = self.woken, self.pool[EPOCH]
+        self.pool[SLEEPERS], self.job[WAKES] = asleep, worth_waking
+        runner().hold(self.job.ctypes.data)
+        assert self.pool[EPOCH] == epoch + 2, "it was opened and closed"
+        return self.woken - before
+
+
+def test_short_jobs_wake_workers_that_stay_awake():
+    jobs = Jobs()
+    jobs.run(0)
+    assert sum(jobs.run(1) for _ in range(5)) == 1, "tried once"
+    assert [jobs.run(0) for _ in range(9)] == [0] * 9, "nobody sleeps"
+    assert sum(jobs.run(1) for _ in range(5)) == 1, "it was some use: tried as soon again"
+
+
+def test_short_jobs_leave_workers_asleep_that_come_too_late():
+    jobs = Jobs()
+    jobs.run(0)
+    at = [k for k in range(6000) if jobs.run(1)]
+    waits = np.diff([-1, *at])
+    assert waits[:4].tolist() == [5, 13, 29, 61]
+    assert (waits[8:] == 1025).all() and len(waits) == 11, "at most one in a thousand tries"
+    assert jobs.pool[PATIENCE] == 1024 and jobs.pool[MISSED] < 1025
+
+
+def test_long_jobs_wake_workers_at_once():
+    jobs = Jobs()
+    assert [jobs.run(asleep, True) for asleep in (1, 1, 0, 2)] == [1, 1, 0, 1]
 
 
 def test_fork_with_sleeping_workers(two_threads):

@@ -115,8 +115,15 @@ def _initialize() -> None:
 
 @functools.cache
 def host_cpu() -> tuple[str, str]:
-    """Name and features of this machine's processor, as LLVM has them."""
-    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    """Name and features of this machine's processor, as LLVM has them.
+
+    Intel's first processors with AVX-512 ran slower while they used all its bits, so LLVM takes
+    half of them on all. Those since Ice Lake (with VBMI2) do not: a fifth faster in exp and erf.
+    """
+    features = llvm.get_host_cpu_features().flatten()
+    if "+avx512vbmi2" in features:
+        features += ",-prefer-256-bit"
+    return llvm.get_host_cpu_name(), features
 
 
 def _machine() -> Any:

@@ -41,10 +41,15 @@ ROW = 8
 EPOCH, BUSY, ACTIVE, TICKET, DONE, STAGE, ABORT, SLEEPERS, SHUTDOWN, CURRENT = range(0, 80, 8)
 WAITING, RESTING = 80, 88
 SYSTEM, YIELD = 96, 97  # addresses of libc's syscall and sched_yield
+MISSED, PATIENCE = 98, 99  # jobs that workers slept through since the last wake; how many may
 _POOL_WORDS = 104
 # Some 50 us: a step that follows at once finds its workers awake; when other processes need the
 # cores, those who wait do not take them.
 _SPINS_BEFORE_SLEEP = 3000
+# A job too short to be worth waking workers for wakes them all the same when jobs follow each other
+# so fast that the next ones find them awake. Whether they do is tried: after so many jobs, later
+# each time that it was no use.
+_FEWEST, _MOST = 4, 1024
 _WAIT, _WAKE, _ALL = 128, 129, 2147483647  # futex operations, private to the process
 _FUTEX = {"x86_64": 202, "aarch64": 98}
 
@@ -93,7 +98,17 @@ def run(job):
         atomic_store(pool, {ABORT}, 0)
         pool[{CURRENT}] = job
         atomic_add(pool, {EPOCH}, 1)
-        if j[{WAKES}] != 0 and atomic_load(pool, {SLEEPERS}) > 0:
+        wakes = j[{WAKES}]
+        if atomic_load(pool, {SLEEPERS}) == 0:
+            wakes = 0
+            pool[{PATIENCE}] = max(pool[{PATIENCE}] - pool[{PATIENCE}] // 4 - 1, {_FEWEST})
+        elif wakes == 0:
+            pool[{MISSED}] += 1
+            if pool[{MISSED}] > pool[{PATIENCE}]:
+                wakes = 1
+                pool[{MISSED}] = 0
+                pool[{PATIENCE}] = min(2 * pool[{PATIENCE}] + {_FEWEST}, {_MOST})
+        if wakes != 0:
             call_function(system, {{futex}}, j[{POOL}], {_WAKE}, {_ALL}, 0, 0, 0)
         mine = atomic_add(pool, {TICKET}, 1)
     spins = 0
