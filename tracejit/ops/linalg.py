@@ -16,6 +16,7 @@ import numpy as np
 from tracejit.ops import shapes
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite
+from tracejit.ops.older_orders import older_order
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_record import convert, decisive, device_of
 from tracejit.ops.record import Op, apply
@@ -290,6 +291,7 @@ def inner(input: Any, other: Any) -> Any:
 
 @method()
 @autocasts(cpu="lower", cuda="lower")
+@older_order("beta", "alpha")
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * (mat1 @ mat2); `input` broadcasts."""
     if _is_sparse(mat1):
@@ -302,6 +304,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
 
 @method()
 @autocasts(cpu="lower", cuda="lower")
+@older_order("beta", "alpha")
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * bmm(batch1, batch2); `input` broadcasts."""
     _want_dims(batch1, 3, "batch1 must be a 3D tensor")

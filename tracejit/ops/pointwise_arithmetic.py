@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.ops.autocast import FLOAT32_ON_CUDA, autocasts
+from tracejit.ops.older_orders import older_order
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_math import log, rsqrt, sqrt, trunc
@@ -156,6 +157,7 @@ def _scaled(input: Any, other: Any, alpha: Any, name: str) -> Any:
     return other * alpha
 
 
+@older_order("alpha")
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """input + alpha * other.
 
@@ -166,6 +168,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     return _add(input, _scaled(input, other, alpha, "add"))
 
 
+@older_order("alpha")
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """input - alpha * other. RuntimeError for two bool tensors."""
     return _sub(input, _scaled(input, other, alpha, "sub"))
@@ -409,12 +412,14 @@ _addcdiv = pointwise(
 
 
 @autocasts(cuda="widest")
+@older_order("value")
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """input + value * tensor1 * tensor2."""
     return _addcmul(input, tensor1, tensor2, value)
 
 
 @autocasts(cuda="widest")
+@older_order("value")
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """input + value * tensor1 / tensor2; RuntimeError for integers, as in PyTorch."""
     if all(_integral(x) for x in (tensor1, tensor2)):

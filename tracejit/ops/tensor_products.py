@@ -22,6 +22,7 @@ from tracejit.ops.linalg import (
 from tracejit.ops.linalg_checks import must_agree, title
 from tracejit.ops.linalg_solvers import inv, solve
 from tracejit.ops.movement import as_size, broadcast_to
+from tracejit.ops.older_orders import older_order
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_complex import conj
 from tracejit.ops.pointwise_record import constant, convert, decisive, is_number, is_tensor
@@ -264,6 +265,7 @@ def _is_one(size: Any) -> bool:
 
 @method()
 @autocasts(cuda="lower")
+@older_order("beta", "alpha")
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * (mat @ vec); `input` is (n,) or one number."""
     if len(mat.shape) != 2 or len(vec.shape) != 1 or len(input.shape) > 1:
@@ -287,6 +289,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 
 @method()
 @autocasts(cpu="lower", cuda="lower")
+@older_order("beta", "alpha")
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * the sum of batch1[i] @ batch2[i]; `input` broadcasts."""
     for x in (batch1, batch2):
@@ -311,6 +314,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
 
 @method()
 @autocasts(cuda="lower")
+@older_order("beta", "alpha")
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * input + alpha * outer(vec1, vec2); `input` broadcasts."""
     for x, name in ((vec1, "vec1"), (vec2, "vec2")):
