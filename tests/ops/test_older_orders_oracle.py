@@ -1,4 +1,4 @@
-"""Numbers before tensors, as programs older than PyTorch 1.5 write them, give what PyTorch gives."""
+"""Numbers before tensors, as programs older than PyTorch 1.5 write them: what PyTorch gives."""
 
 import warnings
 

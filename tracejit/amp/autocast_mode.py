@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from tracejit.eager.recording import as_captured
 from tracejit.ops.autocast import (
     device_kind,
     get_autocast_dtype,
@@ -90,7 +91,7 @@ class autocast:
         @functools.wraps(func)
         def inside(*args: Any, **kwargs: Any) -> Any:
             with self:
-                return func(*args, **kwargs)
+                return as_captured(func)(*args, **kwargs)
 
         return inside
 

@@ -162,8 +162,8 @@ def alike(one: Any, other: Any) -> bool:
     >>> alike((1, 0.0), (1, 0.0)), alike(0.0, -0.0), alike(1, True), alike(range(0), range(5, 5))
     (True, False, False, False)
     """
-    if one is other or type(one) is not type(other):
-        return one is other
+    if one is other or type(one) is not type(other) or isinstance(one, Tensor):
+        return one is other  # tensors, as keys of dicts, are told by identity
     if type(one) is tuple:
         return len(one) == len(other) and all(map(alike, one, other))
     return repr(one) == repr(other) if isinstance(one, TOLD_BY_TEXT) else bool(one == other)

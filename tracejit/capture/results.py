@@ -124,6 +124,16 @@ class Recipes:
             known.shared = True
         return known
 
+    def key(self, value: Any) -> Recipe | None:
+        """The recipe of a key: plain, or an object of the caller's that is itself and no other's
+        equal. None for the rest."""
+        value = plain(value)
+        if isinstance(value, PRIMITIVE):
+            return lambda replay: value
+        itself = isinstance(value, Tensor) or type(value).__hash__ is object.__hash__
+        place = self.state.place_of(value) if itself else None
+        return None if place is None else self.before(place)
+
     def before(self, place: Place) -> Recipe:
         """What was at a place before the call: its effects may put other things there."""
         number = self.looked.setdefault(id(place), len(self.places))
@@ -154,10 +164,10 @@ class Recipes:
     def _container(self, value: Any) -> Recipe:
         cls = type(value)
         if isinstance(value, dict) and cls.__module__ in ("builtins", "collections"):
-            items = [(plain(k), self.of(v)) for k, v in value.items()]
-            if not all(isinstance(k, PRIMITIVE) for k, _ in items):
-                raise Unmodelled("a dict with keys that are objects is returned or stored")
-            return lambda replay: {k: r(replay) for k, r in items}
+            items = [(self.key(k), self.of(v)) for k, v in value.items()]
+            if any(k is None for k, _ in items):
+                raise Unmodelled("a dict with keys that the call made is returned or stored")
+            return lambda replay: {k(replay): r(replay) for k, r in items}
         if isinstance(value, (list, tuple)):
             parts = [self.of(v) for v in value]
             make = cls._make if hasattr(cls, "_make") else list if cls is FollowedList else cls
@@ -327,11 +337,10 @@ def _refill(place: Place, now: Any, recipes: Recipes) -> Effect:
     if isinstance(now, list):
         parts = [recipes.of(v) for v in elements(now)]
         return lambda replay: refill_list(target(replay), [r(replay) for r in parts])
-    keys = elements(now)
-    if not all(isinstance(k, PRIMITIVE) for k in keys):
-        raise Unmodelled(f"{place.text}, a dict with keys that are objects, was changed")
-    items = [(plain(k), recipes.of(item(now, k))) for k in keys]
-    return lambda replay: refill_dict(target(replay), {k: r(replay) for k, r in items})
+    items = [(recipes.key(k), recipes.of(item(now, k))) for k in elements(now)]
+    if any(k is None for k, _ in items):
+        raise Unmodelled(f"{place.text}, a dict, got keys that the call made")
+    return lambda replay: refill_dict(target(replay), {k(replay): r(replay) for k, r in items})
 
 
 def memories(tensors: list[Tensor]) -> list[Memory]:

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.eager.recording import active
+from tracejit.eager.recording import active, as_captured
 
 
 def is_grad_enabled() -> bool:
@@ -62,7 +62,7 @@ class _Mode:
         @functools.wraps(function)
         def inside(*args: Any, **kwargs: Any) -> Any:
             with self._again():
-                return function(*args, **kwargs)
+                return as_captured(function)(*args, **kwargs)
 
         return inside
 

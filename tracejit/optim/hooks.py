@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from tracejit.eager.recording import active
+from tracejit.eager.recording import as_captured
 from tracejit.eager.tape import RemovableHandle
 
 _before_all: dict[int, Callable[..., Any]] = {}
@@ -103,8 +103,7 @@ def with_hooks(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder = active.recorder
-        run = function if recorder is None else recorder.adapted(function)
+        run = as_captured(function)
         if type(self).step is not step:
             return run(self, *args, **kwargs)
         before = [*_before_all.values(), *self._optimizer_step_pre_hooks.values()]
