@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracejit as tj
-from tests.capture.program_inputs import tried
+from tests.capture.program_inputs import data, tried
 from tests.capture.program_list import programs_in
 
 
@@ -210,6 +210,25 @@ def more_dimensions_than_there_can_be(jit):
         out.append(tried(f, tj.ones(1, 1, dtype=tj.int32), o))
         out += [list(o.t.shape), o.t]
     return out
+
+
+def variable_that_is_the_last_element_of_a_list(jit):
+    @jit
+    def f(rows):
+        out, more = [], []
+        h = tj.zeros(3)
+        for row in rows:
+            h = tj.tanh(h + row)
+            out.append(h)
+            more.append(h * 2)
+        last = h
+        for row in rows:
+            h = h * row
+            out.append(h)
+        last.add_(1)
+        return out, [t is last for t in out], out[-1] is h, more, tj.stack(out).sum()
+
+    return [tried(f, data(n)) for n in (20, 3, 1, 0, 17)]
 
 
 PROGRAMS = programs_in(globals())

@@ -419,4 +419,75 @@ def index_where_a_loop_was_left_within_a_branch(jit):
     return [tried(f, tj.tensor(v).to(dtype)) for dtype in dtypes for v in values]
 
 
+def ints_beside_floats(jit):
+    @jit
+    def counted(x):
+        n = 0
+        for i, r in enumerate(x):
+            if n < 2.5:
+                x = x + r
+            if i >= 3.5 or n == 4.0:
+                x = x - i
+            n += 1
+        return x, n
+
+    @jit
+    def chosen(x, n, f):
+        if x.sum() > 0:
+            n, f = n + 1, f + 2
+        told = 0
+        if x[1] < 100:  # within a region
+            told += n > f
+            told += 10 * (f < n)
+            told += 100 * (n == 2.0**53)
+            told += 1000 * (n != float("nan"))
+            told += 10_000 * (n > float("-inf"))
+        return told
+
+    pairs = ((2, 2.5), (2**53, 2.0**53), (2**53 - 1, 2.0**53), (2**53 + 1, 2.0**53))
+    return [[tried(counted, tj.arange(float(k))) for k in (20, 2, 0)],
+            [shown(lambda x, n=n, f=f: chosen(x, n, f)) for n, f in pairs]]
+
+
+def int_of_a_branch_beside_a_large_one(jit):
+    @jit
+    def after(x, k):
+        n = 5 if x.sum() > 0 else -7
+        return n + k, n - k, k - n, n + (2**63 - 3), n - 2**70, n * 2**62
+
+    @jit
+    def within(x, k):
+        n = 5 if x.sum() > 0 else -7
+        total = 0
+        if x[1] < 100:
+            total = n + k
+        if x[1] > 1 and n < k:
+            total = total + 1
+        return total
+
+    large = (3, 2**62, 2**63 - 3, -(2**63), 2**64)
+    return [shown(lambda x, f=f, k=k: f(x, k)) for f in (after, within) for k in large]
+
+
+def index_that_a_branch_chose(jit):
+    @jit
+    def f(x):
+        n = 1 if x.sum() > 0 else -1
+        y = x.repeat(3, 1)
+        y[n, 1:] = 5.0
+        y[n][n] += 1
+        x[n] *= 2
+        return x[n], x[n:], y, y[:, n]
+
+    @jit
+    def counted(x):
+        n = 0
+        while x.sum() > n:
+            n = n + 1
+        x[n] = 7.0
+        return x[n - 1]
+
+    return [shown(f), shown(counted)]
+
+
 PROGRAMS = programs_in(globals())

@@ -187,6 +187,31 @@ def test_error_of_an_unbound_name_has_the_context_it_had():
     assert raised.value.__context__ is None and raised.value.name == "x"
 
 
+@pytest.mark.parametrize("flag", [0, 1, 2])
+def test_names_that_only_a_part_of_an_expression_binds(flag):
+    def chosen(flag):
+        y = (n := 1) if flag else 2
+        return [y for _ in range(2) if n]
+
+    def joined(flag):
+        y = flag and (n := 1) > 1
+        while y or n:
+            return n
+
+    def compared(flag):
+        y = 0 < flag < (n := 2)
+        if y is not n or n is y:
+            return n
+
+    def filled(flag):
+        y = [n := k for k in range(flag)]
+        while n is not y:
+            return n
+
+    for f in (chosen, joined, compared, filled):
+        same(f, flag)
+
+
 def test_globals_and_exception_variables():
     names = typed("""
         count = 0

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tracejit.capture.breaks import Refused
-from tracejit.capture.loop_numbers import LoopIndex, LoopInt, as_tensor
+from tracejit.capture.loop_numbers import LoopIndex, LoopInt, as_tensor, known_to_graph
 from tracejit.capture.scalars import RuntimeInt
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
@@ -155,9 +155,9 @@ def part_at(container: Tensor, dim: int, where: Tensor) -> Tensor:
 
 
 def mentions_index(key: Any) -> bool:
-    """Whether a key is or holds an index of a loop."""
-    return isinstance(key, LoopInt) or type(key) is tuple and any(
-        isinstance(k, LoopInt) for k in key)
+    """Whether a key is or holds an int that only the graph knows, in a region: elsewhere its value
+    can be had."""
+    return known_to_graph(key) or type(key) is tuple and any(map(known_to_graph, key))
 
 
 def item_at(container: Tensor, key: Any) -> Any:

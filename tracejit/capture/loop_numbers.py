@@ -54,7 +54,7 @@ class LoopNumber:
 
     def comparison(self, op: str, left: Any, right: Any) -> Any:
         """A bool of the graph: the answer differs from iteration to iteration."""
-        return LoopBool(_applied(op, _as_ints((left, right))))
+        return LoopBool(_compared(op, *_as_ints((left, right))))
 
     def __bool__(self) -> bool:
         return bool(self.concrete())
@@ -117,18 +117,43 @@ def _int_arithmetic(op: str, operands: tuple) -> Any:
 
 def _as_ints(operands: tuple) -> tuple:
     """Operands of Python's arithmetic, which takes bools for ints."""
-    if any(type(x) is int and abs(x) >= LARGE for x in operands):
+    if not all(_within(x, LARGE) for x in operands):
         raise Refused("a large int")
     return tuple([x.as_int() if type(x) is LoopBool else int(x) if type(x) is bool else x
                   for x in operands])
+
+
+def _compared(op: str, left: Any, right: Any) -> Value:
+    """A comparison as Python makes it: an int that float64 would round is compared as it is."""
+    operands = left, right
+    if {x.__class__ for x in operands} != {int, float}:
+        return _applied(op, operands)
+    floats = tuple(map(_as_float, operands))
+    value = _applied(op, floats)
+    if all(map(is_bounded, operands)):
+        return value
+    rounded = _applied("eq", floats)  # then the float is a whole number
+    whole = tuple([x if x.__class__ is int else _whole(x) for x in operands])
+    return _applied("where", (rounded, _applied(op, whole), value))
+
+
+def _as_float(x: Any) -> Any:
+    """A number as a float, which rounds a large int."""
+    return x.as_float() if isinstance(x, RuntimeInt) else float(x) if type(x) is int else x
+
+
+def _whole(x: Any) -> Any:
+    """A float that is a whole number as an int; anything for others."""
+    if isinstance(x, RuntimeNumber):
+        return _applied("convert", (x,), {"dtype": int64})
+    return int(x) if abs(x) < LARGE else 0
 
 
 def _float_arithmetic(op: str, operands: tuple) -> Any:
     by_constant = op == "truediv" and type(operands[1]) in (int, float) and operands[1] != 0
     if op not in _FLOAT_OPS and not by_constant:
         raise Refused(f"{op} of a float that changes from iteration to iteration")
-    given = tuple(float(x) if type(x) in (int, bool) else x for x in operands)
-    given = tuple(x.as_float() if isinstance(x, RuntimeInt) else x for x in given)
+    given = tuple([_as_float(int(x) if type(x) is bool else x) for x in operands])
     return LoopFloat(_applied("div" if by_constant else _FLOAT_OPS[op], given))
 
 
@@ -137,8 +162,14 @@ def is_bounded(x: Any) -> bool:
     a number of the caller the program is guarded by the answer."""
     if isinstance(x, LoopNumber):
         return x.bounded
+    pending = isinstance(x, RuntimeInt) and not x.on_host
+    return not pending and _within(x, SMALL)
+
+
+def _within(x: Any, most: int) -> bool:
+    """Whether an int, where it is known now, is less than that in magnitude; as above."""
     known = type(x) is int or isinstance(x, RuntimeInt) and x.on_host
-    return bool(-SMALL < x) and bool(x < SMALL) if known else not isinstance(x, RuntimeInt)
+    return not known or bool(-most < x) and bool(x < most)
 
 
 def number_tensor(recorder: Any, number: Any, kind: type) -> Tensor:
@@ -301,7 +332,13 @@ class ResultInt(ResultNumber, LoopInt):  # type: ignore[override]
 
 def _joins(x: Any) -> bool:
     """Whether an int may be a part of an int that the graph computes."""
-    return isinstance(x, ResultInt) or type(x) is int or type(x) is RuntimeInt
+    plain = type(x) is int or type(x) is RuntimeInt
+    return isinstance(x, ResultInt) or plain and _within(x, LARGE)
+
+
+def known_to_graph(x: Any) -> bool:
+    """Whether `x` is an int whose value nobody can ask for here."""
+    return isinstance(x, LoopInt) and (_in_region() or not isinstance(x, ResultInt))
 
 
 class ResultFloat(ResultNumber, LoopFloat):  # type: ignore[override]

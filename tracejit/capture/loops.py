@@ -184,6 +184,7 @@ class LoopNode:
         self.carried += [c for _, c in self.draws]
         self.stacked = [elements[0] for _, elements in body.appended.values()]
         self.stacked += [stored.rows for stored in body.stores]
+        self.lasts: dict[int, Tensor] = {}  # of elements that variables are too: the last one
 
     def _gives_history(self) -> bool:
         """Whether a result, as the body or nothing of it leaves it, requires grad."""
@@ -304,8 +305,8 @@ class LoopNode:
         body.variables.set({
             name: put_together(structure, iter([values[id(s)] for s in slots]))
             for name, (structure, slots) in body.results.items() if slots})
-        for (container, _), whole in zip(body.appended.values(), stacked):
-            extend_by(container, whole, body.trip)
+        for (container, elements), whole in zip(body.appended.values(), stacked):
+            extend_by(container, whole, body.trip, self.lasts.get(id(elements[0])))
         for stored, whole in zip(body.stores, stacked[len(body.appended):]):
             stored.write(whole, body.trip)
         self.region.own.clear()
@@ -326,7 +327,8 @@ class LoopNode:
     def _tensor(self, c: Carried, slot: Slot, stacked: list[Tensor]) -> Tensor:
         for element, whole in zip(self.stacked, stacked):
             if element is slot.end:  # the last element of the list is this very tensor
-                return whole[self.body.trip - 1]
+                last = self.lasts[id(element)] = whole[self.body.trip - 1]
+                return last
         self.parent.traced(c.result).memory.strides = slot.strides
         if self.body.trip is None and not slot.filled and not self.sharing.tells(slot):
             self._may_be(c.result, slot.outer, self.count == 0)

@@ -89,7 +89,7 @@ class _Marker:
 
     def simple(self, node: ast.stmt, state: State) -> State:
         self.read([node], state)
-        return None if state is None else state | bound_names([node])
+        return None if state is None else state | bound_names([node], surely=True)
 
     def jump(self, node: ast.stmt, state: State) -> State:
         self.read([node], state)
@@ -134,7 +134,7 @@ class _Marker:
 
     def at_With(self, node: ast.With, state: State) -> State:
         self.read(node.items, state)
-        bound = None if state is None else state | bound_names(node.items)
+        bound = None if state is None else state | bound_names(node.items, surely=True)
         self.block(node.body, bound)
         return None if state is None else state - deleted_names([node])
 

@@ -18,6 +18,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 SCOPES = (*FUNCTIONS, ast.ClassDef)
 LOOPS = (ast.For, ast.While)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+CHOOSING = (ast.BoolOp, ast.IfExp, ast.Compare, ast.Assert, *COMPREHENSIONS)
 INLINED = (ast.ListComp, ast.SetComp, ast.DictComp) if sys.version_info >= (3, 12) else ()
 SUSPENDS = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
 # Functions that look at the names of the frame that calls them.
@@ -47,19 +48,31 @@ def own(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
         pending += [*inside][::-1]
 
 
-def bound_names(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names that these statements bind or delete in their own scope."""
+def bound_names(nodes: Iterable[ast.AST], surely: bool = False) -> set[str]:
+    """Names that these statements bind or delete in their own scope. `surely`: whatever decides
+    which parts of their expressions are evaluated."""
     found: set[str] = set()
     pending = list(nodes)
     while pending:
         node = pending.pop()
         found |= _bound_here(node)
-        if isinstance(node, COMPREHENSIONS):
+        if surely and isinstance(node, CHOOSING):
+            pending += _evaluated_first(node)
+        elif isinstance(node, COMPREHENSIONS):
             walrus = (n for n in own([node]) if isinstance(n, ast.NamedExpr))
             found |= {n.target.id for n in walrus}
         else:
             pending += header(node) if isinstance(node, SCOPES) else ast.iter_child_nodes(node)
     return found
+
+
+def _evaluated_first(node: ast.AST) -> list[ast.expr]:
+    """What is evaluated before it is decided whether the rest of an expression is."""
+    if isinstance(node, ast.Compare):
+        return [node.left, node.comparators[0]]
+    if isinstance(node, ast.BoolOp):
+        return node.values[:1]
+    return [node.test] if isinstance(node, ast.IfExp | ast.Assert) else []
 
 
 def _bound_here(node: ast.AST) -> set[str]:

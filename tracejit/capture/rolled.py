@@ -21,10 +21,16 @@ from tracejit.ops.joining import cat, stack
 
 
 class Slices:
-    """`count` elements: the slices of `whole` along its first dimension."""
+    """`count` elements: the slices of `whole` along its first dimension. `last`: the last of them,
+    where a variable has it."""
 
-    def __init__(self, whole: Tensor, count: Any):
-        self.whole, self.count = whole, count
+    def __init__(self, whole: Tensor, count: Any, last: Tensor | None):
+        self.whole, self.count, self.last = whole, count, last
+
+    def taken(self) -> list[Tensor]:
+        """The elements; then their number is guarded."""
+        made = [self.whole[k] for k in range(int(self.count) - (self.last is not None))]
+        return made if self.last is None else [*made, self.last]
 
 
 class FollowedList(list):
@@ -66,9 +72,9 @@ def _read(followed: FollowedList) -> None:
         region.root.lists_read.append(followed)  # type: ignore[attr-defined]
 
 
-def extend_by(followed: FollowedList, whole: Tensor, count: Any) -> None:
+def extend_by(followed: FollowedList, whole: Tensor, count: Any, last: Tensor | None) -> None:
     """Append the slices of `whole`."""
-    followed._tail.append(Slices(whole, count))
+    followed._tail.append(Slices(whole, count, last))
 
 
 def settle(followed: FollowedList) -> None:
@@ -79,7 +85,7 @@ def settle(followed: FollowedList) -> None:
     tail, followed._tail = followed._tail, []
     for part in tail:
         if isinstance(part, Slices):
-            list.extend(followed, [part.whole[k] for k in range(int(part.count))])
+            list.extend(followed, part.taken())
         else:
             list.append(followed, part)
 
