@@ -11,7 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.optim.plateau import ReduceLROnPlateau
-from tracejit.optim.scheduler import LRScheduler, copied, set_rate
+from tracejit.optim.scheduler import (
+    LRScheduler,
+    _update_param_group_val,
+    copied,
+)
 
 
 class _Combined(LRScheduler):
@@ -73,7 +77,7 @@ class SequentialLR(_Combined):
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
         for group in optimizer.param_groups:
-            set_rate(group, group["initial_lr"])
+            _update_param_group_val(group, "lr", group["initial_lr"])
         self.recursive_undo()
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()

@@ -12,7 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.capture.scalars import applied
-from tracejit.optim.scheduler import LRScheduler, check_optimizer, for_each_group, set_rate
+from tracejit.optim.scheduler import (
+    LRScheduler,
+    _update_param_group_val,
+    _warn_get_lr_called_within_step,
+    check_optimizer,
+    for_each_group,
+)
 
 
 class CyclicLR(LRScheduler):
@@ -59,7 +65,7 @@ class CyclicLR(LRScheduler):
         bases = for_each_group(optimizer, "base_lr", base_lr)
         if last_epoch == -1:
             for group, base in zip(optimizer.param_groups, bases):
-                set_rate(group, base)
+                _update_param_group_val(group, "lr", base)
         self.max_lrs = for_each_group(optimizer, "max_lr", max_lr)
         up = float(step_size_up)
         down = up if step_size_down is None else float(step_size_down)
@@ -98,7 +104,7 @@ class CyclicLR(LRScheduler):
         return self.gamma**x if self.mode == "exp_range" else 1.0
 
     def get_lr(self) -> list[Any]:
-        self._asked()
+        _warn_get_lr_called_within_step(self)
         cycle = applied("floor", 1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         part = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
@@ -165,7 +171,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._asked()
+        _warn_get_lr_called_within_step(self)
         height = 1 + applied("cos", math.pi * self.T_cur / self.T_i)
         return [self.eta_min + (base - self.eta_min) * height / 2 for base in self.base_lrs]
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from tracejit.eager.recording import as_captured
 from tracejit.eager.tape import RemovableHandle
+from tracejit.optim.state import note_step
 
 _before_all: dict[int, Callable[..., Any]] = {}
 _after_all: dict[int, Callable[..., Any]] = {}
@@ -106,6 +107,7 @@ def with_hooks(function: Callable[..., Any]) -> Callable[..., Any]:
         run = as_captured(function)
         if type(self).step is not step:
             return run(self, *args, **kwargs)
+        note_step(self)
         before = [*_before_all.values(), *self._optimizer_step_pre_hooks.values()]
         given: tuple = (self, *args)
         for hook in before:

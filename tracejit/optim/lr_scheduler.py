@@ -18,7 +18,17 @@ from tracejit.optim.combined_schedules import ChainedScheduler, SequentialLR
 from tracejit.optim.cyclic import CosineAnnealingWarmRestarts, CyclicLR
 from tracejit.optim.one_cycle import OneCycleLR
 from tracejit.optim.plateau import ReduceLROnPlateau
-from tracejit.optim.scheduler import FunctionLR, LRScheduler, _LRScheduler
+from tracejit.optim.scheduler import (  # noqa: F401 (PyTorch has them here)
+    EPOCH_DEPRECATION_WARNING,
+    FunctionLR,
+    LRScheduler,
+    _enable_get_lr_call,
+    _initial_mode,
+    _LRScheduler,
+    _param_groups_val_list,
+    _update_param_group_val,
+    _warn_get_lr_called_within_step,
+)
 
 __all__ = [
     "ChainedScheduler",
@@ -56,7 +66,7 @@ class LambdaLR(FunctionLR):
         super().__init__(optimizer, lr_lambda, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._asked()
+        _warn_get_lr_called_within_step(self)
         return [base * f(self.last_epoch) for f, base in zip(self.lr_lambdas, self.base_lrs)]
 
 
@@ -84,7 +94,7 @@ class MultiplicativeLR(FunctionLR):
         super().__init__(optimizer, lr_lambda, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._asked()
+        _warn_get_lr_called_within_step(self)
         if self._is_initial:
             return self._unchanged()
         pairs = zip(self.lr_lambdas, self._groups)
@@ -101,7 +111,7 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._asked()
+        _warn_get_lr_called_within_step(self)
         if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
             return self._unchanged()
         return self._times(self.gamma)
@@ -120,7 +130,7 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._asked()
+        _warn_get_lr_called_within_step(self)
         # Compared one by one: a captured step then depends on the answers, not on the epoch.
         times = next((n for at, n in self.milestones.items() if at == self.last_epoch), 0)
         return self._times(self.gamma**times) if times else self._unchanged()
@@ -145,7 +155,7 @@ class ConstantLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._asked()
+        _warn_get_lr_called_within_step(self)
         if self.last_epoch == 0:
             return self._times(self.factor)
         if self.last_epoch != self.total_iters:
@@ -182,7 +192,7 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._asked()
+        _warn_get_lr_called_within_step(self)
         if self.last_epoch == 0:
             return self._times(self.start_factor)
         if self._is_initial or self.last_epoch > self.total_iters:
@@ -217,7 +227,7 @@ class PolynomialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._asked()
+        _warn_get_lr_called_within_step(self)
         if self._is_initial or self.last_epoch == 0 or self.last_epoch > self.total_iters:
             return self._unchanged()
         now = 1.0 - self.last_epoch / self.total_iters
@@ -237,7 +247,7 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._asked()
+        _warn_get_lr_called_within_step(self)
         if self._is_initial or self.last_epoch == 0:
             return self._unchanged()
         return self._times(self.gamma)
@@ -256,7 +266,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._asked()
+        _warn_get_lr_called_within_step(self)
         if self._is_initial or self.last_epoch == 0:
             return self._unchanged()
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:

@@ -13,7 +13,12 @@ from typing import Any
 
 from tracejit.capture.scalars import applied
 from tracejit.optim.cyclic import moves_beta, set_momentum
-from tracejit.optim.scheduler import LRScheduler, check_optimizer, for_each_group
+from tracejit.optim.scheduler import (
+    LRScheduler,
+    _warn_get_lr_called_within_step,
+    check_optimizer,
+    for_each_group,
+)
 
 
 class OneCycleLR(LRScheduler):
@@ -78,7 +83,7 @@ class OneCycleLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._asked()
+        _warn_get_lr_called_within_step(self)
         if self.last_epoch > self.total_steps:
             raise ValueError(
                 f"Tried to step {self.last_epoch} times. The specified number of total steps "

@@ -29,6 +29,24 @@ from tracejit.optim.hooks import (
     register_optimizer_step_pre_hook,
     with_hooks,
 )
+from tracejit.optim.idioms import (  # noqa: F401 (PyTorch has them here)
+    ParamsT,
+    _capturable_doc,
+    _default_to_fused_or_foreach,
+    _differentiable_doc,
+    _disable_dynamo_if_unsupported,
+    _foreach_doc,
+    _fused_doc,
+    _get_capturable_supported_devices,
+    _get_scalar_dtype,
+    _get_value,
+    _maximize_doc,
+    _params_doc,
+    _stack_if_compiling,
+    _to_scalar,
+    _use_grad_for_differentiable,
+    _view_as_real,
+)
 from tracejit.optim.state import create_states
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]

@@ -14,8 +14,8 @@ from typing import Any
 from tracejit.optim.scheduler import (
     EPOCH_DEPRECATION_WARNING,
     LRScheduler,
+    _update_param_group_val,
     check_optimizer,
-    set_rate,
 )
 
 
@@ -120,4 +120,4 @@ class ReduceLROnPlateau(LRScheduler):
             before = float(group["lr"])
             rate = max(before * self.factor, least)
             if before - rate > self.eps:
-                set_rate(group, rate)
+                _update_param_group_val(group, "lr", rate)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tracejit.eager.tensor import Tensor
@@ -60,18 +61,15 @@ class LRScheduler:
                     "loaded the optimizer state\n"
                     "2. You're using last_epoch >= 0 for a fresh training run (not recommended)"
                 )
-        self.base_lrs = [copied(group["initial_lr"]) for group in optimizer.param_groups]
+        self.base_lrs = _param_groups_val_list(optimizer, "initial_lr")
         self.last_epoch = last_epoch
         forget_steps(optimizer)
         self._initial_step()
 
     def _initial_step(self) -> None:
         self._step_count = 0
-        self._is_initial = True
-        try:
+        with _initial_mode(self):
             self.step()
-        finally:
-            self._is_initial = False
 
     @property
     def _groups(self) -> list[dict[str, Any]]:
@@ -94,8 +92,7 @@ class LRScheduler:
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
-        self._get_lr_called_within_step = True
-        try:
+        with _enable_get_lr_call(self):
             if epoch is None:
                 self.last_epoch += 1
                 rates = self.get_lr()
@@ -103,28 +100,16 @@ class LRScheduler:
                 self.last_epoch = epoch
                 closed = getattr(self, "_get_closed_form_lr", None)
                 rates = self.get_lr() if closed is None else closed()
-        finally:
-            self._get_lr_called_within_step = False
         self._set(rates)
 
     def _set(self, rates: list[Any]) -> None:
         """Write the rates to the groups; a rate that is a tensor is written in place."""
         for group, rate in zip(self._groups, rates, strict=True):
-            set_rate(group, rate)
-        self._last_lr = [copied(group["lr"]) for group in self._groups]
-
-    def _asked(self) -> None:
-        """`get_lr` was called: a warning where it was not `step` that called it."""
-        if not self._get_lr_called_within_step:
-            warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use "
-                "`get_last_lr()`.",
-                UserWarning,
-                stacklevel=3,
-            )
+            _update_param_group_val(group, "lr", rate)
+        self._last_lr = self._unchanged()
 
     def _unchanged(self) -> list[Any]:
-        return [copied(group["lr"]) for group in self._groups]
+        return _param_groups_val_list(self.optimizer, "lr")
 
     def _times(self, factor: float) -> list[Any]:
         return [group["lr"] * factor for group in self._groups]
@@ -153,14 +138,6 @@ def copied(rate: Any) -> Any:
     return rate.clone() if isinstance(rate, Tensor) else rate
 
 
-def set_rate(group: dict[str, Any], rate: Any) -> None:
-    """Set a group's rate; one that is a tensor is written in place."""
-    if isinstance(group["lr"], Tensor):
-        group["lr"].fill_(rate)
-    else:
-        group["lr"] = rate
-
-
 def for_each_group(optimizer: Any, name: str, value: Any) -> list[Any]:
     """`value` for each group, or a list of them; ValueError for one of another length."""
     count = len(optimizer.param_groups)
@@ -172,6 +149,54 @@ def for_each_group(optimizer: Any, name: str, value: Any) -> list[Any]:
             f"{len(value)} values, param_groups has {count}."
         )
     return [copied(v) for v in value]
+
+
+@contextmanager
+def _initial_mode(scheduler: LRScheduler) -> Iterator[None]:
+    """The schedule's first step, which sets the initial rates, is taken within."""
+    scheduler._is_initial = True
+    try:
+        yield
+    finally:
+        scheduler._is_initial = False
+
+
+class _enable_get_lr_call:
+    """`get_lr()` may be called within, without a warning."""
+
+    def __init__(self, o: LRScheduler) -> None:
+        self.o = o
+
+    def __enter__(self) -> _enable_get_lr_call:
+        self.o._get_lr_called_within_step = True
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.o._get_lr_called_within_step = False
+
+
+def _warn_get_lr_called_within_step(lr_scheduler: LRScheduler) -> None:
+    """A warning where it was not `step` that called `get_lr()`."""
+    if not lr_scheduler._get_lr_called_within_step:
+        warnings.warn(
+            "To get the last learning rate computed by the scheduler, please use "
+            "`get_last_lr()`.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _param_groups_val_list(optimizer: Any, key: str) -> list[Any]:
+    """An option of each group; tensors are copied."""
+    return [copied(group[key]) for group in optimizer.param_groups]
+
+
+def _update_param_group_val(param_group: dict[str, Any], key: str, val: Any) -> None:
+    """Set an option of a group; one that is a tensor is written in place."""
+    if isinstance(param_group[key], Tensor):
+        param_group[key].fill_(val)
+    else:
+        param_group[key] = val
 
 
 class FunctionLR(LRScheduler):

@@ -30,7 +30,6 @@ def unrecorded() -> Iterator[None]:
 
 def create_states(optimizer: Any) -> None:
     """Make the state of each parameter that has a gradient and no state yet."""
-    optimizer._has_stepped = True
     for group in optimizer.param_groups:
         for p in group["params"]:
             if p.grad is None:
@@ -51,6 +50,11 @@ def create_states(optimizer: Any) -> None:
                 optimizer.state[p] = made
                 if kept:
                     active.recorder.settled(optimizer.state)
+
+
+def note_step(optimizer: Any) -> None:
+    """The optimizer steps, which schedules ask. No part of a captured program: it stays so."""
+    optimizer._opt_called = True
 
 
 def first_rate(group: dict[str, Any]) -> float:
@@ -85,7 +89,7 @@ def warn_of_order(schedule: Any) -> None:
             "initialization. Please, make sure to call `optimizer.step()` before "
             f"`lr_scheduler.step()`. {see}"
         )
-    elif not optimizer.__dict__.get("_has_stepped", False):
+    elif not optimizer.__dict__.get("_opt_called", False):
         text = (
             "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 "
             "and later, you should call them in the opposite order: `optimizer.step()` before "

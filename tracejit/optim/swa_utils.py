@@ -16,7 +16,11 @@ import tracejit
 from tracejit.capture.scalars import applied
 from tracejit.nn.batch_norm import _BatchNorm
 from tracejit.nn.module import Module
-from tracejit.optim.scheduler import LRScheduler, for_each_group
+from tracejit.optim.scheduler import (
+    LRScheduler,
+    _warn_get_lr_called_within_step,
+    for_each_group,
+)
 
 __all__ = [
     "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn",
@@ -196,7 +200,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self._asked()
+        _warn_get_lr_called_within_step(self)
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)
