@@ -60,6 +60,10 @@ def far_from_singular(rng: np.random.Generator, d: dtype) -> Iterable[Sample]:
         yield Sample(((array(rng, d, *shape, low=-1, high=1) + spread).astype(d.numpy),))
 
 
+def tall_systems(rng: np.random.Generator, d: dtype) -> Iterable[Sample]:
+    yield Sample((array(rng, d, 4, 2), array(rng, d, 4, 3)))
+
+
 def systems(rng: np.random.Generator, d: dtype) -> Iterable[Sample]:
     for (a,) in (s.args for s in far_from_singular(rng, d)):
         yield Sample((a, array(rng, d, *a.shape[:-1], 2)))
@@ -140,6 +144,10 @@ ROWS = [
     square("qr", None, tall), square("cholesky", with_factor("linalg.cholesky")),
     square("cholesky_solve", by_cholesky), square("lu", lambda A: named("linalg.lu")(A)[1:]),
     square("lu_solve", by_lu, systems), square("slogdet"), square("pinv", None, tall),
+    square("matrix_exp"),
+    square("lstsq", lambda A, B: named("linalg.lstsq")(A, B)[0], systems),
+    square("lstsq_residuals", lambda A, B: named("linalg.lstsq")(A, B, driver="gelss")[1:],
+           tall_systems),
     square("matrix_norm", lambda A: named("linalg.matrix_norm")(A, "nuc"), tall),
     of_real("linalg.eig", far_from_singular, function=spectrum, cancel=64),
 ]  # fmt: skip

@@ -32,6 +32,16 @@ def _spectra(*shapes: tuple, window: int = 0, **options: Any) -> Callable[..., A
     return samples
 
 
+def _complex_windows(*shapes: tuple, real: bool = False, **options: Any) -> Callable[..., Any]:
+    def samples(rng: np.random.Generator, d: dtype) -> Iterable[Sample]:
+        kind = d.to_real() if real else d
+        for shape in shapes:
+            window = array(rng, d, 8, low=0.5)
+            yield Sample((array(rng, kind, *shape), 8), {"window": window, **options})
+
+    return samples
+
+
 def _pooled(n: int, **options: Any) -> Callable[..., Any]:
     def samples(rng: np.random.Generator, d: dtype) -> Iterable[Sample]:
         shape = (2, 3, 6, 7, 5)[:n + 2]
@@ -73,6 +83,11 @@ ROWS = [
     row("istft", _spectra((5, 4), (2, 5, 3), window=8), dtypes=_COMPLEX),
     row("istft.length", _spectra((8, 4), window=6, win_length=6, hop_length=2, onesided=False,
                                  normalized=True, length=9), dtypes=_COMPLEX),
+    row("stft.complex_window", _complex_windows((20,), (2, 11)), dtypes=_COMPLEX),
+    row("stft.complex_window_of_real", _complex_windows((20,), real=True, return_complex=True),
+        dtypes=_COMPLEX),
+    row("istft.complex_window", _complex_windows((8, 5), (2, 8, 3), return_complex=True,
+                                                 onesided=False), dtypes=_COMPLEX),
     row("pdist", lambda rng, d: [Sample((array(rng, d, 4, 3),))], function=functional("pdist")),
     row("pdist.few", _rows, function=functional("pdist"), differentiable=False),
     row("pdist.p", lambda rng, d: [Sample((array(rng, d, 4, 2), 3.0))],

@@ -16,7 +16,7 @@ from tracejit.ops import linalg_arrays
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.linalg import matmul
 from tracejit.ops.linalg_checks import LinAlgError, must_be_float, must_be_square, title
-from tracejit.ops.linalg_solvers import is_vector, product_batch, solution_type, turned
+from tracejit.ops.linalg_solvers import is_vector, product_batch, solution_type
 from tracejit.ops.linalg_spectra import eigh_array, must_be_finite, smaller
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_complex import adjoint
@@ -162,7 +162,8 @@ _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 def _lstsq_types(A: Any, B: Any, rcond: Any, full: bool) -> tuple[TensorType, ...]:
     solution = solution_type(A, B)
     batch = solution.shape[:-2]
-    values = solution._replace(shape=(*batch, smaller(*A.shape[-2:])))
+    values = solution._replace(
+        dtype=A.dtype.to_real(), shape=(*batch, smaller(*A.shape[-2:])))
     return solution, solution._replace(dtype=int64, shape=batch), values
 
 
@@ -171,7 +172,7 @@ def _lstsq_array(xp: Any, a: Any, b: Any, rcond: Any, full: bool) -> tuple[Any, 
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     k, columns = min(m, n), b.shape[-1]
     x = xp.zeros((*batch, n, columns), a.dtype)
-    rank, values = xp.zeros(batch, np.int64), xp.zeros((*batch, k), a.dtype)
+    rank, values = xp.zeros(batch, np.int64), xp.zeros((*batch, k), a.real.dtype)
     if not a.size or not b.size:
         return x, rank, values
     stacks = (linalg_arrays.flattened(xp.broadcast_to(y, (*batch, *y.shape[-2:]))) for y in (a, b))
@@ -180,7 +181,7 @@ def _lstsq_array(xp: Any, a: Any, b: Any, rcond: Any, full: bool) -> tuple[Any, 
     def one(left: Any, right: Any) -> tuple:
         if not (xp.isfinite(left).all() and xp.isfinite(right).all()):
             return (xp.full((n, columns), np.nan, a.dtype), xp.asarray(0),
-                    xp.full(k, np.nan, a.dtype))  # fmt: skip
+                    xp.full(k, np.nan, a.real.dtype))  # fmt: skip
         found, _, count, sizes = xp.linalg.lstsq(left, right, rcond=bound)
         return found, xp.asarray(count), sizes
 
@@ -198,7 +199,7 @@ def _lstsq_array(xp: Any, a: Any, b: Any, rcond: Any, full: bool) -> tuple[Any, 
 def _lstsq_rule(grad: Any, A: Any, B: Any) -> Any:
     """The solution is pinv(A) @ B."""
     P = pinv_record(A, None, None, hermitian=False)
-    return _pinv_rule(matmul(grad, turned(B)), P, A)
+    return _pinv_rule(matmul(grad, adjoint(B)), P, A)
 
 
 lstsq_record = Op(
@@ -206,8 +207,9 @@ lstsq_record = Op(
     infer=_lstsq_types, eager=_lstsq_array, may_fail=True,
     rules={
         "A": _lstsq_rule,
-        "B": lambda grad, A: matmul(turned(pinv_record(A, None, None, hermitian=False)), grad),
+        "B": lambda grad, A: matmul(adjoint(pinv_record(A, None, None, hermitian=False)), grad),
     },
+    adjoint=True,
 )  # fmt: skip
 
 
@@ -229,7 +231,7 @@ def _check_lstsq(A: Any, B: Any, driver: str | None) -> None:
         )
     if A.dtype.category < FLOATING or A.dtype.itemsize == 2:
         raise RuntimeError("This function doesn't handle types other than float and double")
-    must_be_float(name, A)
+    must_be_float(name, A, analytic=True)
     if driver not in (None, *_DRIVERS):
         raise RuntimeError(f"{name}: parameter `driver` should be one of ({', '.join(_DRIVERS)})")
 
@@ -263,7 +265,7 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
     tall = driver in ("gels", "gelsd", "gelss") and not same_structure(m, n) and m > n
     if tall and (driver == "gels" or bool((rank == n).all())):
         away = matmul(A, X) - right
-        residuals = (away * away).sum(-2)
+        residuals = (away * away.conj()).real.sum(-2) if A.is_complex() else (away * away).sum(-2)
     return LstsqResult(
         X.squeeze(-1) if vector else X, residuals, no_rank if driver == "gels" else rank,
         values.detach() if driver in ("gelsd", "gelss") else no_values,

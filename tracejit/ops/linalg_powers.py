@@ -23,7 +23,7 @@ from tracejit.ops.operators import method
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import equal, shape_text
-from tracejit.ops.types import COMPLEX, FLOATING, TensorType
+from tracejit.ops.types import FLOATING, TensorType
 
 
 # -- powers ----------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ def _exponential(xp: Any, a: Any) -> Any:
     """N. Higham, "The scaling and squaring method for the matrix exponential revisited" (2005)."""
     if not a.size:
         return a.copy()
-    x = a.astype(np.float64)
+    x = a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)
     norms = abs(x).sum(-2).max(-1)
     known = xp.isfinite(norms) & (norms > _LARGEST)
     halvings = xp.where(known, xp.ceil(xp.log2(xp.where(known, norms, 1) / _LARGEST)), 0)
@@ -106,13 +106,13 @@ matrix_exp_record: Op = Op(
 
 @method()
 def matrix_exp(A: Any) -> Any:
-    """The exponential of square matrices, 1 + A + A @ A / 2 + ..., computed in float64.
+    """The exponential of square matrices, 1 + A + A @ A / 2 + ..., computed in double precision.
 
     >>> import tracejit
     >>> tracejit.linalg.matrix_exp(tracejit.tensor([[0.0, 1.0], [0.0, 0.0]])).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
 
-    RuntimeError unless A is square and floating.
+    RuntimeError unless A is square, and floating or complex.
     """
     must_be_square("linalg.matrix_exp", A)
     if A.dtype.category < FLOATING:
@@ -120,8 +120,6 @@ def matrix_exp(A: Any) -> Any:
             "linalg.matrix_exp: Expected a floating point or complex tensor as input. Got "
             f"{title(A)}"
         )
-    if A.dtype.category == COMPLEX:
-        raise NotImplementedError("linalg.matrix_exp: complex tensors are not supported")
     return matrix_exp_record(A)
 
 

@@ -130,9 +130,7 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
         raise RuntimeError("istft: expected 0 < win_length <= n_fft")
     weight = _window("istft", window, size, n_fft, input)
     if weight.is_complex() and not return_complex:
-        raise RuntimeError("istft: complex windows are incompatible with return_complex=False")
-    if weight.is_complex():
-        raise NotImplementedError("istft: complex tensors are not supported as windows")
+        raise RuntimeError("Complex windows are incompatible with return_complex=False")
     spectrum = (input.unsqueeze(0) if len(input.shape) == 2 else input).transpose(-2, -1)
     norm = "ortho" if normalized else None
     if return_complex:
@@ -149,9 +147,10 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
     if length is not None:
         end = min(start + length, total)
     signal, envelope = (x.narrow(1, start, end - start) for x in (signal, envelope))
-    envelope = within_record(envelope, low=1e-11, high=math.inf,
-                             message="istft: window overlap add min: 1")
-    signal = signal / envelope
+    size_of = envelope.abs() if envelope.is_complex() else envelope
+    checked = within_record(size_of, low=1e-11, high=math.inf,
+                            message="istft: window overlap add min: 1")
+    signal = signal / (envelope if envelope.is_complex() else checked)
     if length is not None and end - start < length:
         signal = pad(signal, (0, length - (end - start)))
     return signal.squeeze(0) if len(input.shape) == 2 else signal
