@@ -89,6 +89,7 @@ from tracejit.ops.movement import (
 )  # fmt: skip
 from tracejit.ops.normalization import layer_norm
 from tracejit.ops import foreach as _foreach
+from tracejit.ops import native as _native
 from tracejit.ops import out as _out
 from tracejit.ops.padding import constant_pad_nd
 from tracejit.ops.order_statistics import kthvalue, median, mode, nanmedian
@@ -134,6 +135,7 @@ from tracejit.ops.reduction import (
 from tracejit.ops.scan import cummax, cummin, cumprod, cumsum, logcumsumexp
 from tracejit.ops.scatter_reduce import index_reduce, masked_scatter, put, scatter_reduce
 from tracejit.ops.searching import bucketize, isin, nonzero_static, searchsorted, unravel_index
+from tracejit.ops.segments import segment_reduce
 from tracejit.ops.signal_windows import (
     bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window,
 )  # fmt: skip
@@ -183,6 +185,7 @@ newaxis = None
 _watch_for_einops()
 detach = Tensor.detach
 globals().update(_CPU_TYPES)
+globals().update(_native.FUNCTIONS)
 globals().update({name: getattr(Tensor, name) for name in _inplace.TOP_LEVEL})
 globals().update(_foreach.functions())
 
@@ -206,8 +209,8 @@ _LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING}
 _SUBMODULES = (
     "__config__", "_dynamo", "_utils", "amp", "compiler", "config", "cpu", "datasets", "debug",
     "distributed", "distributions", "fft", "func", "functional", "fx", "hub", "jit", "linalg",
-    "logs", "multiprocessing", "nn", "onnx", "optim", "profiler", "safetensors", "serialization",
-    "signal", "special", "testing", "utils",
+    "logs", "masked", "multiprocessing", "nn", "onnx", "optim", "profiler", "safetensors",
+    "serialization", "signal", "special", "testing", "utils",
 )  # fmt: skip
 
 

@@ -1,101 +1,185 @@
-"""Weights from the network, kept on disk; PyTorch's `torch.hub`, as far as files are concerned.
+"""Models by name; PyTorch's `torch.hub`, of local folders and of files.
 
-In: addresses. Out: files in the directory where PyTorch keeps them too, and state dicts read from
-them. Code of repositories is written for PyTorch and not run.
+In: folders with a `hubconf.py`, addresses of files. Out: what the functions of `hubconf.py` make,
+and state dicts. Repositories on GitHub are not fetched: that would run code from the network. A
+state dict is downloaded as any file, once, and reading it runs nothing.
 """
 
 from __future__ import annotations
 
+import builtins
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
+from urllib.error import URLError
 from urllib.parse import urlparse
 from urllib.request import Request, urlopen
 
-__all__ = ["download_url_to_file", "get_dir", "load", "load_state_dict_from_url", "set_dir"]
+from tracejit.serialization import load as load_file
 
-# weights-0123abcd.pt: the digits start the SHA-256 of what the file holds.
+__all__ = [
+    "download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url",
+    "set_dir",
+]  # fmt: skip
+
+MODULE_HUBCONF = "hubconf.py"
+VAR_DEPENDENCY = "dependencies"
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
-_PIECE = 1 << 17
-_chosen: list[str] = []
+READ_DATA_CHUNK = 128 * 1024
+_chosen: builtins.list[str] = []  # by set_dir
 
 
 def get_dir() -> str:
-    """Where files are kept: what `set_dir` said, else `hub` in TORCH_HOME.
-
-    TORCH_HOME is `torch` in XDG_CACHE_HOME if not set, and that is `~/.cache`.
+    """The folder of downloads: that of `set_dir`, $TORCH_HOME/hub, $XDG_CACHE_HOME/torch/hub, or
+    ~/.cache/torch/hub.
     """
     if _chosen:
-        return _chosen[0]
-    caches = os.getenv("XDG_CACHE_HOME", "~/.cache")
-    home = os.getenv("TORCH_HOME", os.path.join(caches, "torch"))
+        return _chosen[-1]
+    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    home = os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))
     return os.path.join(os.path.expanduser(home), "hub")
 
 
-def set_dir(d: str | os.PathLike[str]) -> None:
-    """Keep files in another directory from now on."""
+def set_dir(d: str | os.PathLike) -> None:
+    """Choose the folder of downloads."""
     _chosen[:] = [os.path.expanduser(d)]
 
 
-def download_url_to_file(
-    url: str, dst: str, hash_prefix: str | None = None, progress: bool = True
-) -> None:
-    """Write what is at an address to a file, which is there whole or not at all.
+# -- models ----------------------------------------------------------------------------------------
+@contextmanager
+def _hubconf(folder: str) -> Iterator[Any]:
+    """The module `hubconf.py` of a folder, which its imports are looked for in."""
+    path = os.path.join(folder, MODULE_HUBCONF)
+    sys.path.insert(0, folder)
+    try:
+        spec: Any = importlib.util.spec_from_file_location(MODULE_HUBCONF, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        sys.path.remove(folder)
 
-    hash_prefix  the first digits of the SHA-256 of what should arrive
-    progress     is taken and not shown
 
-    RuntimeError where something else arrived, what `urllib` raises where nothing does.
+def _local(repo: str, source: str) -> str:
+    if source not in ("github", "local"):
+        raise ValueError(
+            f'Unknown source: "{source}". Allowed values: "github" | "local".')
+    if source == "github":
+        raise NotImplementedError(
+            f"hub: repositories are not fetched from GitHub, nor is their code run; get {repo} "
+            'yourself and name its folder with source="local", or load its weights with '
+            "load_state_dict_from_url")
+    return os.path.expanduser(repo)
+
+
+def _entry(module: Any, model: str) -> Callable[..., Any]:
+    if not isinstance(model, str):
+        raise ValueError("Invalid input: model should be a string of function name")
+    missing = [name for name in getattr(module, VAR_DEPENDENCY, None) or ()
+               if importlib.util.find_spec(name) is None]
+    if missing:
+        raise RuntimeError(f"Missing dependencies: {', '.join(missing)}")
+    function = getattr(module, model, None)
+    if function is None or not callable(function):
+        raise RuntimeError(f"Cannot find callable {model} in hubconf")
+    return function
+
+
+def load(repo_or_dir: str, model: str, *args: Any, source: str = "github",
+         trust_repo: Any = "check", force_reload: bool = False, verbose: bool = True,
+         skip_validation: bool = False, **kwargs: Any) -> Any:
+    """What the function `model` of the folder's `hubconf.py` makes of the arguments.
+
+    source  must be "local": `repo_or_dir` is a folder
+
+    NotImplementedError for repositories on GitHub, ValueError for other sources, RuntimeError where
+    the function, or a package it depends on, is missing.
     """
-    target = Path(dst).expanduser()
+    with _hubconf(_local(repo_or_dir, source.lower())) as module:
+        return _entry(module, model)(*args, **kwargs)
+
+
+def list(github: str, force_reload: bool = False, skip_validation: bool = False,
+         trust_repo: Any = "check", verbose: bool = True) -> builtins.list[str]:
+    """The functions that a folder's `hubconf.py` offers; NotImplementedError for other places."""
+    with _hubconf(_folder_of(github)) as module:
+        return [name for name in dir(module)
+                if callable(getattr(module, name)) and not name.startswith("_")]
+
+
+def help(github: str, model: str, force_reload: bool = False, skip_validation: bool = False,
+         trust_repo: Any = "check") -> str | None:
+    """What a folder's `hubconf.py` says of a function; NotImplementedError for other places."""
+    with _hubconf(_folder_of(github)) as module:
+        return _entry(module, model).__doc__
+
+
+def _folder_of(place: str) -> str:
+    found = os.path.expanduser(place)
+    return found if os.path.isdir(found) else _local(place, "github")
+
+
+# -- files -----------------------------------------------------------------------------------------
+def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None,
+                         progress: bool = True) -> None:
+    """Copy what is at an address to a file, which is there as a whole or not at all.
+
+    hash_prefix  what its SHA-256 begins with, in hexadecimal
+
+    RuntimeError for another hash, URLError (with the address) where nothing can be read.
+    """
+    target = os.path.expanduser(dst)
     digest = hashlib.sha256()
-    with tempfile.TemporaryDirectory(dir=target.parent) as beside:
-        part = Path(beside, "part")
-        with urlopen(Request(url, headers={"User-Agent": "torch.hub"})) as source:
-            with part.open("wb") as file:
-                while piece := source.read(_PIECE):
-                    digest.update(piece)
-                    file.write(piece)
+    partial = tempfile.NamedTemporaryFile(
+        delete=False, dir=os.path.dirname(os.path.abspath(target)), suffix=".partial")
+    try:
+        with partial, _opened(url) as source:
+            while chunk := source.read(READ_DATA_CHUNK):
+                partial.write(chunk)
+                digest.update(chunk)
         found = digest.hexdigest()
-        if not found.startswith(hash_prefix or ""):
-            raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{found}")')
-        shutil.move(part, target)
+        if hash_prefix is not None and found[:len(hash_prefix)] != hash_prefix:
+            raise RuntimeError(
+                f'invalid hash value (expected "{hash_prefix}", got "{found}")')
+        shutil.move(partial.name, target)
+    finally:
+        Path(partial.name).unlink(missing_ok=True)
 
 
-def load_state_dict_from_url(
-    url: str,
-    model_dir: str | None = None,
-    map_location: Any = None,
-    progress: bool = True,
-    check_hash: bool = False,
-    file_name: str | None = None,
-    weights_only: bool = True,
-) -> Any:
-    """What `tracejit.load` reads of the file at an address, which is fetched once.
+def _opened(url: str) -> Any:
+    try:
+        return urlopen(Request(url, headers={"User-Agent": "tracejit.hub"}))
+    except URLError as error:
+        if hasattr(error, "code"):  # the server answered
+            raise
+        raise URLError(f"{url} cannot be read: {error.reason}") from None
 
-    model_dir   where it is kept; `checkpoints` in `get_dir()` if not given
-    check_hash  the name of the file has the first digits of its SHA-256, as in `net-0123abcd.pth`
-    file_name   under which it is kept, if not the name in the address
+
+def load_state_dict_from_url(url: str, model_dir: str | None = None, map_location: Any = None,
+                             progress: bool = True, check_hash: bool = False,
+                             file_name: str | None = None, weights_only: bool = False) -> Any:
+    """`tracejit.load` of a file at an address, which is kept in `model_dir` (None: `checkpoints` in
+    `get_dir()`) and not downloaded again.
+
+    check_hash  the file's name ends in the first digits of its SHA-256, as in net-0a1b2c3d.pt
+    file_name   its name here; None: the one in the address
+
+    RuntimeError for another hash, URLError where nothing can be read.
     """
-    from tracejit.serialization import load
-
-    directory = Path(model_dir or Path(get_dir(), "checkpoints"))
-    directory.mkdir(parents=True, exist_ok=True)
-    kept = directory / (file_name or os.path.basename(urlparse(url).path))
-    if not kept.exists():
+    folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir
+    os.makedirs(folder, exist_ok=True)
+    name = file_name or os.path.basename(urlparse(url).path)
+    kept = os.path.join(folder, name)
+    if not os.path.exists(kept):
         sys.stdout.write(f'Downloading: "{url}" to {kept}\n')
-        digits = HASH_REGEX.search(kept.name) if check_hash else None
-        download_url_to_file(url, str(kept), digits[1] if digits else None, progress)
-    return load(kept, map_location=map_location, weights_only=weights_only)
-
-
-def load(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError: the code of a repository imports PyTorch."""
-    raise NotImplementedError("hub.load: a repository's code imports torch; clone it and run it "
-                              "with `python -m tracejit run`, or load its weights with "
-                              "hub.load_state_dict_from_url")
+        match = HASH_REGEX.search(name) if check_hash else None
+        download_url_to_file(url, kept, match.group(1) if match else None, progress)
+    return load_file(kept, map_location=map_location, weights_only=weights_only)

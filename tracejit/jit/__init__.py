@@ -48,6 +48,21 @@ from tracejit.runtime.capture_call import CapturedCall
 from tracejit.runtime.entry import Entry, ReplayFailed
 from tracejit.runtime.scripted_module import scripted_module
 from tracejit.runtime.segment import Segment
+from tracejit.runtime.torchscript_objects import (  # noqa: F401
+    Error,
+    Future,
+    TracerWarning,
+    enable_onednn_fusion,
+    fork,
+    fuser,
+    isinstance,
+    onednn_fusion_enabled,
+    optimized_execution,
+    run_frozen_optimizations,
+    set_fusion_strategy,
+    strict_fusion,
+    wait,
+)
 
 importlib.import_module("tracejit.jit.annotations")  # the module is not the future feature
 _PATIENCE = 3  # captures without an entry before only co-execution is tried
@@ -408,6 +423,23 @@ def trace(
 
 
 compile = script
+ScriptFunction = CompiledFunction
+
+
+def trace_module(mod: Any, inputs: dict[str, Any], **options: Any) -> Any:
+    """`trace` of a module, with examples for its methods: `{"forward": example}`.
+
+    NotImplementedError for other methods: they run as they are.
+    """
+    others = [name for name in inputs if name != "forward"]
+    if others:
+        raise NotImplementedError(f"jit.trace_module: only forward is traced, not {others[0]}")
+    return trace(mod, inputs["forward"])
+
+
+def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function: what traced code calls is captured with it."""
+    return fn
 
 
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:
@@ -445,6 +477,7 @@ def no_recompile() -> Iterator[None]:
 
 def __getattr__(name: str) -> Any:
     """Classes of modules, which belong to a later room, on first use."""
-    if name == "ScriptModule":
-        return importlib.import_module("tracejit.nn.script_module").ScriptModule
+    if name in ("ScriptModule", "RecursiveScriptModule", "freeze", "optimize_for_inference"):
+        module = importlib.import_module("tracejit.nn.script_module")
+        return getattr(module, name.removeprefix("Recursive"))
     raise AttributeError(f"module 'tracejit.jit' has no attribute {name!r}")

@@ -110,7 +110,13 @@ from tracejit.nn.margin_loss import (
     TripletMarginWithDistanceLoss,
 )
 from tracejit.nn.module import Module
-from tracejit.nn.normalization import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
+from tracejit.nn.normalization import (
+    CrossMapLRN2d,
+    GroupNorm,
+    LayerNorm,
+    LocalResponseNorm,
+    RMSNorm,
+)  # fmt: skip
 from tracejit.nn.padding import (
     CircularPad1d,
     CircularPad2d,
@@ -187,7 +193,8 @@ __all__ = [
     "Bilinear", "Buffer", "CELU", "CTCLoss", "ChannelShuffle", "CircularPad1d", "CircularPad2d",
     "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d",
     "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CosineEmbeddingLoss",
-    "CosineSimilarity", "CrossEntropyLoss", "DataParallel", "Dropout", "Dropout1d", "Dropout2d",
+    "CosineSimilarity", "CrossEntropyLoss", "CrossMapLRN2d",
+    "DataParallel", "Dropout", "Dropout1d", "Dropout2d",
     "Dropout3d", "ELU", "Embedding", "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Fold",
     "GELU", "GLU", "GRU", "GRUCell", "GaussianNLLLoss", "GroupNorm", "Hardshrink",
     "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss", "HuberLoss", "Identity",

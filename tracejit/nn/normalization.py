@@ -157,6 +157,46 @@ class RMSNorm(Module):
         )
 
 
+class CrossMapLRN2d(Module):
+    """Each element of (N, C, H, W) divided by (k + alpha / size * sum of squares) ** beta, over
+    `size` channels around it.
+
+    As in PyTorch the square of the first channel stays in the sum of all that follow. The gradient
+    is that of this function; PyTorch's is another one.
+
+    >>> import tracejit
+    >>> tracejit.nn.CrossMapLRN2d(2)(tracejit.zeros(1, 3, 4, 4)).shape
+    tracejit.Size([1, 3, 4, 4])
+
+    Raises ValueError for inputs of other dimensions.
+    """
+
+    def __init__(
+        self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1
+    ) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Any) -> Any:
+        if input.dim() != 4:
+            raise ValueError(
+                f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead."
+            )
+        squares, channels = input * input, input.shape[1]
+        reach = int((self.size - 1) / 2 + 1)
+        wide = F.pad(squares, (0, 0, 0, 0, reach - 1, reach - 1))
+        total = wide.narrow(1, 0, channels)
+        for k in range(1, 2 * reach - 1):
+            total = total + wide.narrow(1, k, channels)
+        if channels > reach:
+            first = squares.narrow(1, 0, 1).expand(-1, channels - reach, -1, -1)
+            total = total + F.pad(first, (0, 0, 0, 0, reach, 0))
+        return input * (self.k + self.alpha / self.size * total) ** -self.beta
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
 class LocalResponseNorm(Module):
     """`F.local_response_norm` of (N, C, ...).
 

@@ -1,15 +1,58 @@
-"""PyTorch's `torch.jit.ScriptModule`: modules whose forward TorchScript compiles.
+"""PyTorch's `torch.jit.ScriptModule`: what compiled modules are, and modules that are to be.
 
-In: classes of users that derive from it. Out: plain modules; `tracejit.script` compiles them as it
-does any.
+In: classes of users that derive from it, compiled modules. Out: plain modules, which
+`tracejit.script` compiles as it does any; answers for `isinstance`; frozen copies.
 """
 
+from __future__ import annotations
+
+import copy
+from typing import Any
+
 from tracejit.nn.module import Module
+from tracejit.runtime.scripted_module import ScriptedModule
 
 
-class ScriptModule(Module):
-    """A module like any other; its `script_method`s run as they are.
+class _Scripted(type(Module)):  # type: ignore[misc]
+    def __instancecheck__(cls, instance: Any) -> bool:
+        compiled = cls.__dict__.get("_all_compiled") and issubclass(type(instance), ScriptedModule)
+        return compiled or super().__instancecheck__(instance)
 
-    >>> issubclass(ScriptModule, Module)
-    True
+
+class ScriptModule(Module, metaclass=_Scripted):
+    """The class of compiled modules: `isinstance` says so of what `jit.script` and `jit.trace`
+    make. Older programs derive from it: modules like any other, whose `script_method`s run
+    as they are.
+
+    >>> import tracejit
+    >>> net = tracejit.nn.Linear(2, 2)
+    >>> compiled = tracejit.jit.script(net)
+    >>> [isinstance(m, tracejit.jit.ScriptModule) for m in (net, compiled)]
+    [False, True]
     """
+
+    _all_compiled = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._all_compiled = False
+
+
+def freeze(mod: Any, preserved_attrs: list[str] | None = None,
+           optimize_numerics: bool = True) -> Any:
+    """A compiled copy of a compiled module: what is done to the module does not change it.
+
+    RuntimeError for what is not compiled, and for a module in training.
+    """
+    if not isinstance(mod, ScriptModule):
+        raise RuntimeError("Freezing expects a ScriptModule as input. Please use torch.jit.script "
+                           "or torch.jit.trace to script your 'nn.Module'.")
+    if mod.training:
+        raise RuntimeError("Freezing is currently only implemented for modules in eval mode. "
+                           "Please call .eval() on your module before freezing.")
+    return copy.deepcopy(mod)
+
+
+def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> Any:
+    """`freeze`: programs are optimised anyway."""
+    return freeze(mod.eval()) if hasattr(mod, "training") else mod

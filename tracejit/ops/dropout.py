@@ -39,11 +39,25 @@ def _checked(input: Any, p: float, applies: bool) -> None:
                            f"{SCALAR_NAMES[input.dtype.name]}")
 
 
-def _dropped(input: Any, shape: tuple, p: float, inplace: bool) -> Any:
-    """The input times a mask of `shape`, which broadcasts to it."""
+def _masked(input: Any, shape: tuple, p: float) -> tuple[Any, Any]:
+    """The input times a mask of `shape`, which broadcasts to it; and the mask."""
     keep = float(1 - p)  # a plain number for both: kernels draw with a constant
-    result = masked_scale(input, coin(shape, keep, input.device), 1 / keep if keep else 0.0)
+    mask = coin(shape, keep, input.device)
+    return masked_scale(input, mask, 1 / keep if keep else 0.0), mask
+
+
+def _dropped(input: Any, shape: tuple, p: float, inplace: bool) -> Any:
+    result, _ = _masked(input, shape, p)
     return input._assign(result) if inplace else result
+
+
+def with_mask(input: Any, p: float) -> tuple[Any, Any]:
+    """`dropout` in training, and where elements were kept.
+
+    ValueError if `p` is not in [0, 1].
+    """
+    _checked(input, p, True)
+    return _masked(input, tuple(input.shape), p)
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from tracejit.eager.modes import set_grad_enabled
-from tracejit.eager.recording import active
+from tracejit.eager.recording import as_captured
 from tracejit.eager.tensor import Tensor
 from tracejit.ops.pointwise_complex import view_as_real
 from tracejit.ops.types import float32, float64, get_default_dtype
@@ -30,10 +30,8 @@ def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]
 
     @functools.wraps(func)
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder = active.recorder
-        run = func if recorder is None else recorder.adapted(func)
         with set_grad_enabled(self.defaults["differentiable"]):
-            return run(self, *args, **kwargs)
+            return as_captured(func)(self, *args, **kwargs)
 
     return step
 

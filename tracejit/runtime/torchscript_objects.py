@@ -1,0 +1,115 @@
+"""What programs written for TorchScript ask of `torch.jit` beside `script` and `trace`: tasks,
+types of objects, and switches of optimisations.
+
+In: functions and objects of the user's. Out: results. The switches change nothing: programs are
+optimised in one way. `jit` has all of it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import typing
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import UnionType
+from typing import Any
+
+
+class Error(RuntimeError):
+    """PyTorch's error of TorchScript programs; it is never raised here."""
+
+
+class TracerWarning(Warning):
+    """PyTorch's warning that a trace may be wrong elsewhere; here it never is, nor warned of."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """There is nothing to ignore."""
+
+
+class Future:
+    """The result of a task that has run.
+
+    >>> import tracejit
+    >>> task = tracejit.jit.fork(lambda x: x + 1, tracejit.ones(2))
+    >>> tracejit.jit.wait(task).tolist()
+    [2.0, 2.0]
+    """
+
+    def __init__(self, result: Any) -> None:
+        self._result = result
+
+    def wait(self) -> Any:
+        """The result."""
+        return self._result
+
+    value = wait
+
+    def done(self) -> bool:
+        """True."""
+        return True
+
+    def then(self, callback: Callable[[Future], Any]) -> Future:
+        """A task of what `callback` makes of this one."""
+        return Future(callback(self))
+
+
+def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
+    """Call a function as a task: it runs at once, as in PyTorch outside of TorchScript."""
+    return Future(func(*args, **kwargs))
+
+
+def wait(future: Any) -> Any:
+    """The result of a task."""
+    return future.wait()
+
+
+def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True,
+                             preserved_methods: list[str] | None = None) -> None:
+    """Nothing: programs are optimised anyway."""
+
+
+@contextmanager
+def _unchanged(*args: Any, **kwargs: Any) -> Iterator[None]:
+    """Nothing is different within: programs are optimised in one way."""
+    yield
+
+
+optimized_execution = strict_fusion = fuser = _unchanged
+
+
+def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """The strategy: there is one way to fuse, whatever it says."""
+    return strategy
+
+
+def enable_onednn_fusion(enabled: bool) -> None:
+    """Nothing: there is no oneDNN here."""
+
+
+def onednn_fusion_enabled() -> bool:
+    """False: there is no oneDNN here."""
+    return False
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """Whether an object is of a type of `typing`, its elements included.
+
+    >>> import typing, tracejit
+    >>> tracejit.jit.isinstance([1, 2], typing.List[int])
+    True
+    """
+    if builtins.isinstance(target_type, (list, tuple)):
+        return any(isinstance(obj, t) for t in target_type)
+    origin, inner = typing.get_origin(target_type), typing.get_args(target_type)
+    if origin is None:
+        return obj is None if target_type is None else builtins.isinstance(obj, target_type)
+    if origin in (typing.Union, UnionType):
+        return any(isinstance(obj, t) for t in inner)
+    if not builtins.isinstance(obj, origin):
+        return False
+    if origin is tuple:
+        return len(obj) == len(inner) and all(map(isinstance, obj, inner))
+    if origin is dict:
+        return all(isinstance(k, inner[0]) and isinstance(v, inner[1]) for k, v in obj.items())
+    return all(isinstance(x, inner[0]) for x in obj)
