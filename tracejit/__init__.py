@@ -35,6 +35,7 @@ from tracejit.eager.printing import set_printoptions
 from tracejit.eager.size import Size, broadcast_shapes
 from tracejit.eager.tensor_types import CPU_TYPES as _CPU_TYPES, set_default_tensor_type
 from tracejit.ops.activations import relu, relu_, selu
+from tracejit.ops.activations_in_place import celu_, rrelu_, selu_, threshold_
 from tracejit.ops.autocast import (
     clear_autocast_cache, get_autocast_cpu_dtype, get_autocast_dtype, get_autocast_gpu_dtype,
     is_autocast_cache_enabled, is_autocast_cpu_enabled, is_autocast_enabled,

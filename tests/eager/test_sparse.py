@@ -116,6 +116,12 @@ t.sparse_coo_tensor([[1]], [[1.0, 2.0]])
 t.sparse_coo_tensor([[1, 2]], t.ones(2, 2), (6, 3))
 t.sparse_coo_tensor([[1, 2]], t.ones(2, 2), (6,))
 t.sparse_coo_tensor(size=(2, 3)).to_dense()
+t.sparse.softmax(x, 1)
+t.sparse.softmax(x, 0)
+t.sparse.softmax(rows.coalesce(), 0)
+t.sparse.softmax(rows.coalesce(), 1)
+t.sparse.log_softmax(x, -1, dtype=t.float64)
+dense.to_sparse_coo()
 """.strip().split("\n")
 
 
@@ -177,6 +183,18 @@ def test_gradients_of_elements_and_dense_matrices_to_second_order() -> None:
 
     assert tracejit.autograd.gradcheck(product, (values, dense))
     assert tracejit.autograd.gradgradcheck(product, (values, dense))
+
+
+def test_gradients_of_softmax() -> None:
+    places = positions((0, 2), (1, 0), (1, 2), (0, 1))
+    values = tracejit.randn(4, dtype=tracejit.float64, requires_grad=True)
+
+    def function(values: Any) -> Any:
+        x = tracejit.sparse_coo_tensor(places, values, (2, 3))
+        return tracejit.sparse.softmax(x, 1).values(), tracejit.sparse.log_softmax(x, 0).values()
+
+    assert tracejit.autograd.gradcheck(function, values, check_forward_ad=True)
+    assert tracejit.autograd.gradgradcheck(function, values)
 
 
 def test_autocast_lowers_both_factors() -> None:

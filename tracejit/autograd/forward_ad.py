@@ -49,10 +49,11 @@ def exit_dual_level(*, level: int | None = None) -> None:
     held = active.level
     if held is None:
         raise RuntimeError("Trying to exit a forward AD level but no level exists")
+    below = held.below
     if level not in (None, 0) or active.recorder is not held:
         raise RuntimeError("Trying to exit a forward AD level that was not the last one that was "
                            "created. This is not supported.")
-    active.recorder, active.level = held.below, None
+    active.recorder, active.level = below, None
 
 
 class dual_level(ContextDecorator):

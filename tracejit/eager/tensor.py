@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.eager import writing
+from tracejit.eager import element_calls, writing
 from tracejit.eager.array_protocol import array_function, array_ufunc
 from tracejit.eager.construction import legacy, new_tensor
 from tracejit.eager.conversion import Conversion
@@ -49,6 +49,7 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
     __array_function__ = array_function
     copy_ = writing.copy_
     fill_ = writing.fill_
+    apply_, map_, map2_ = element_calls.apply_, element_calls.map_, element_calls.map2_
 
     def _is_output_of(self, name: str, number: int) -> None:
         if type(self._view) is View:
@@ -93,6 +94,16 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
     def become(self, other: Any) -> None:
         """A deferred tensor gets the memory of a concrete one; its history stays."""
         writing.take_memory(self, other)
+
+    def is_set_to(self, tensor: Any) -> bool:
+        """Whether both tensors look at the same memory in the same way; False of no memory."""
+        if active.recorder is not None:
+            active.recorder.need(self, "is_set_to() was called")
+            active.recorder.need(tensor, "is_set_to() was called")
+        if self._storage is not tensor._storage or not self.numel():
+            return False
+        return (self._offset, self.shape, self.stride()) == (tensor._offset, tensor.shape,
+                                                             tensor.stride())
 
     def set_(self, source: Any) -> Any:
         """Look at the memory of another tensor."""

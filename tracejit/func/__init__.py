@@ -6,6 +6,7 @@ In: functions of tensors, and modules. Out: functions. `derivatives.py` has grad
 and `mapping_rules.py`.
 """
 
+from tracejit.func.batch_norm import replace_all_batch_norm_modules_
 from tracejit.func.derivatives import grad, grad_and_value, jvp, linearize, vjp
 from tracejit.func.functional_call import functional_call, stack_module_state
 from tracejit.func.jacobians import hessian, jacfwd, jacrev
@@ -13,5 +14,5 @@ from tracejit.func.vmap import vmap
 
 __all__ = [
     "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
-    "stack_module_state", "vjp", "vmap",
+    "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip

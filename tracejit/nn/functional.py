@@ -148,6 +148,16 @@ from tracejit.ops.pooling import (
     max_pool2d,
     max_pool3d,
 )
+from tracejit.ops.pooling_with_indices import (
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d_with_indices,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d_with_indices,
+    max_pool1d_with_indices,
+    max_pool2d_with_indices,
+    max_pool3d_with_indices,
+)
 from tracejit.ops.softmax import log_softmax, softmax, softmin
 from tracejit.ops.windows import (
     fold,

@@ -16,6 +16,7 @@ from tracejit.ops.pointwise_record import convert
 from tracejit.ops.shapes import normalize_dim
 from tracejit.ops.types import dtype, float32, float64, int64
 from tracejit.sparse import mixed_ops  # noqa: F401
+from tracejit.sparse.softmax import log_softmax, softmax  # noqa: F401
 from tracejit.sparse.tensor import SparseTensor
 
 

@@ -130,6 +130,12 @@ def to_sparse(self: Any, sparse_dim: int | None = None) -> SparseTensor:
 
 
 @method()
+def to_sparse_coo(self: Any) -> SparseTensor:
+    """The same as `to_sparse`."""
+    return to_sparse(self)
+
+
+@method()
 def to_dense(self: Any, dtype: Any = None) -> Any:
     """The tensor itself, or in another dtype."""
     return self if dtype is None else convert(self, dtype)

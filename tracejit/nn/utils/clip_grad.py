@@ -67,10 +67,27 @@ def clip_grad_norm_(
     with no_grad():
         gradients = _gradients(parameters)
         total = get_total_norm(gradients, norm_type, error_if_nonfinite)
-        factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
-        for gradient in gradients:
-            gradient.mul_(factor.to(gradient.device))
+        clip_grads_with_norm_(parameters, max_norm, total)
     return total
+
+
+def clip_grads_with_norm_(
+    parameters: Any, max_norm: float, total_norm: Any, foreach: bool | None = None
+) -> None:
+    """Scale all gradients by one factor so that their norm, which is `total_norm` (a 0-dim tensor),
+    is at most `max_norm`.
+
+    >>> import tracejit
+    >>> p = tracejit.nn.Parameter(tracejit.zeros(2))
+    >>> p.grad = tracejit.tensor([3.0, 4.0])
+    >>> tracejit.nn.utils.clip_grads_with_norm_(p, 10.0, tracejit.tensor(5.0))
+    >>> p.grad
+    tensor([3., 4.])
+    """
+    with no_grad():
+        factor = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
+        for gradient in _gradients(parameters):
+            gradient.mul_(factor.to(gradient.device))
 
 
 def clip_grad_norm(
