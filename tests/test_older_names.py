@@ -76,7 +76,7 @@ m.legacy_contiguous_format is m.contiguous_format
 m.utils.hooks.RemovableHandle is type(m.ones(1, requires_grad=True).register_hook(print))
 m.utils.checkpoint.get_device_states(m.ones(2))
 m.utils.checkpoint.set_device_states([], [])
-(m.version.hip, m.version.xpu, m.version.debug)
+(m.version.hip, m.version.xpu, m.version.debug, m.cuda._initialized)
 m.nn.Conv2d(1, 1, 2)._conv_forward(m.ones(1, 3, 3), m.ones(2, 1, 2, 2), None).tolist()
 m.nn.Conv1d(1, 1, 3, 1, 2, 1, 1, True, 'circular')._conv_forward(*map(m.ones, L)).tolist()
 [m.set_default_tensor_type(x) or m.ones(1).dtype for x in ('torch.HalfTensor', m.FloatTensor)]

@@ -32,6 +32,7 @@ __all__ = [
     "set_device",
     "synchronize",
 ]
+_initialized = False  # whether devices have random states of their own to be saved
 
 
 def device_count() -> int:
