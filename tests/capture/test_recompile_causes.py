@@ -124,3 +124,20 @@ def test_tensors_of_a_closure_are_read_at_each_call():
     found.append(f(tj.ones(2)).tolist())
     assert found == [[1, 1], [3, 3], [5, 5]]
     assert f.report().compiles == 1
+
+
+def test_windows_of_a_parameter_are_written_into_a_program_and_other_sizes_are_not():
+    @tj.script
+    def f(x, w):
+        return nn.functional.conv2d(nn.functional.conv2d(x, w, padding=1), w)
+
+    def compiles(channels, size, window):
+        x = tj.rand(2, channels, size, size + 1)
+        w = nn.Parameter(tj.rand(channels, channels, window, window))
+        got, wanted = f(x, w), f.function(x, w)
+        assert tj.allclose(got, wanted, atol=1e-4) and got.shape == wanted.shape
+        return f.report().compiles
+
+    assert [compiles(3, 8, 3), compiles(5, 11, 3), compiles(3, 8, 5)] == [1, 1, 2]
+    assert "s1_2 == 3 -> 5 against 3" in str(f.report().recompiles[0])
+    assert ", s0_2 - 2, s0_3 - 2]" in str(next(iter(f.graphs.values())))

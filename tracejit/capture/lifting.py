@@ -48,14 +48,18 @@ def lift(recorder: Recorder, tensor: Any) -> Traced:
 
 
 def _input_like(recorder: Recorder, tensor: Any) -> Value:
-    """A new input of the graph with the tensor's dtype, and symbols for its sizes and strides."""
+    """A new input of the graph with the tensor's dtype, and symbols for its sizes and strides.
+
+    The windows of a parameter are numbers, guarded: what a convolution makes of an image's sizes
+    would have one more symbol with every layer, and its count of elements a product of such sums.
+    """
     k = len(recorder.graph.inputs)
     scope = recorder.graph.scope
     shape = []
     for d, size in enumerate(tensor._shape):
         symbol = scope.symbol(size, f"s{k}_{d}")
         recorder.graph.symbol_sources[f"s{k}_{d}"] = ("size", k, d)
-        if recorder.static:
+        if recorder.static or (d >= 2 and tensor._keeps_windows):
             scope.decide("==", symbol, size)
         shape.append(scope.resolve(symbol))
     strides: list[Any] = []

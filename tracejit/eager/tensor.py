@@ -38,6 +38,7 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
     """
 
     __slots__ = ()
+    _keeps_windows = False  # of a `Parameter`: sizes behind the first two stay as they are
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         made = legacy(cls, *args)

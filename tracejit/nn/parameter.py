@@ -25,6 +25,7 @@ class Parameter(Tensor):
     """
 
     __slots__ = ()
+    _keeps_windows = True
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
         if data is None:
