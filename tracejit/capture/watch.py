@@ -296,6 +296,15 @@ def is_watched(code: CodeType) -> bool:
     return name.startswith(_LIBRARY) and not name.startswith(_UNWATCHED)
 
 
+def _is_made_for_us(frame: FrameType) -> bool:
+    """Whether a method that Python made for a dataclass is one of a class of tracejit's, and of
+    none that reads the user's state."""
+    if frame.f_code.co_filename != "<string>":
+        return False
+    file = str(frame.f_globals.get("__file__"))
+    return file.startswith(PACKAGE) and not file.startswith(_LIBRARY)
+
+
 def is_pure(function: Any) -> bool:
     """Whether a C function only depends on its arguments and only changes them."""
     if function in _PURE_BUILTINS:
@@ -384,10 +393,10 @@ class Watcher:
             self.inside = frame
             return
         if is_own(code):
-            if not is_watched(code):
+            if not is_watched(code) or _is_made_for_us(frame):
                 if code in _REGISTERS:
                     self._abstract(frame)
-                if code.co_filename.startswith(PACKAGE):
+                if code.co_filename.startswith((PACKAGE, "<string>")):
                     _unwatched[id(code)] = code
                 return
         elif (

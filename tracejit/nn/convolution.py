@@ -108,7 +108,7 @@ class _Convolution(Module):
 
     def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
         """The layer with another weight and bias: what layers that compute theirs call."""
-        convolve = getattr(F, f"conv{self.dimensions}d")
+        convolve = (F.conv1d, F.conv2d, F.conv3d)[self.dimensions - 1]
         padding: Any = self.padding
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._amounts(), mode=self.padding_mode), 0
@@ -228,11 +228,11 @@ class _Transposed(_Convolution):
         return tuple(n - low for n, low in zip(wanted, least))
 
     def forward(self, input: Any, output_size: Sequence[int] | None = None) -> Any:
-        convolve = getattr(F, f"conv_transpose{self.dimensions}d")
+        functions = F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d
         output_padding = self.output_padding
         if output_size is not None:
             output_padding = self._padding_for(input.shape, output_size)
-        return convolve(
+        return functions[self.dimensions - 1](
             input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups,
             self.dilation,
         )  # fmt: skip

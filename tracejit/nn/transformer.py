@@ -67,9 +67,8 @@ class _Layer(Module):
             setattr(self, f"dropout{k}", Dropout(dropout))
         self.activation = _function(activation)
 
-    def _residual(self, number: int, x: Any, part: Callable[[Any], Any]) -> Any:
+    def _residual(self, x: Any, part: Callable[[Any], Any], norm: Any, dropout: Any) -> Any:
         """x plus a part of the layer, normalised before the part or after the sum."""
-        norm, dropout = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
         if self.norm_first:
             return x + dropout(part(norm(x)))
         return norm(x + dropout(part(x)))
@@ -99,8 +98,8 @@ class TransformerEncoderLayer(_Layer):
                 need_weights=False, is_causal=is_causal,
             )[0]  # fmt: skip
 
-        x = self._residual(1, src, attend)
-        return self._residual(2, x, self._feed_forward)
+        x = self._residual(src, attend, self.norm1, self.dropout1)
+        return self._residual(x, self._feed_forward, self.norm2, self.dropout2)
 
 
 class TransformerDecoderLayer(_Layer):
@@ -132,9 +131,9 @@ class TransformerDecoderLayer(_Layer):
                 need_weights=False,
             )[0]  # fmt: skip
 
-        x = self._residual(1, tgt, attend)
-        x = self._residual(2, x, look)
-        return self._residual(3, x, self._feed_forward)
+        x = self._residual(tgt, attend, self.norm1, self.dropout1)
+        x = self._residual(x, look, self.norm2, self.dropout2)
+        return self._residual(x, self._feed_forward, self.norm3, self.dropout3)
 
 
 def _copies(layer: Module, count: int) -> ModuleList:

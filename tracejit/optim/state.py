@@ -30,26 +30,31 @@ def unrecorded() -> Iterator[None]:
 
 def create_states(optimizer: Any) -> None:
     """Make the state of each parameter that has a gradient and no state yet."""
-    for group in optimizer.param_groups:
-        for p in group["params"]:
-            if p.grad is None:
-                continue
-            optimizer._check_gradient(p.grad)
-            if optimizer.state.get(p):
-                continue
-            # A parameter that is itself being computed has no size to be read at once.
-            if p._storage is None:
-                made = optimizer._new_state(p, group)
-            else:
-                with unrecorded(), no_grad():
+    recorder: Any = active.recorder
+    fresh = False  # whether the last entries are kept, and the recorder was not told so yet
+    try:
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                optimizer._check_gradient(p.grad)
+                if optimizer.state.get(p):
+                    continue
+                # A parameter that is itself being computed has no size to be read at once.
+                if p._storage is None:
                     made = optimizer._new_state(p, group)
-            if made:
-                kept = p._storage is not None and active.recorder is not None
-                if kept:
-                    active.recorder.settled(optimizer.state)  # refused in blocks that may not run
-                optimizer.state[p] = made
-                if kept:
-                    active.recorder.settled(optimizer.state)
+                else:
+                    with unrecorded(), no_grad():
+                        made = optimizer._new_state(p, group)
+                if made:
+                    kept = p._storage is not None and recorder is not None
+                    if kept is not fresh:
+                        recorder.settled(optimizer.state)  # refused in blocks that may not run
+                        fresh = kept
+                    optimizer.state[p] = made
+    finally:
+        if fresh:
+            recorder.settled(optimizer.state)
 
 
 def note_step(optimizer: Any) -> None:
