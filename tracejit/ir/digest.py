@@ -124,5 +124,4 @@ class _Canonical:
                 return ("symbol", self.symbols[atom])
             self.free.add(atom)  # a run gives its value by this name
             return ("free", atom)
-        # A compound atom's operands are ints or frozen sizes: (key, text).
-        return (atom[0], *(self.terms(a[0]) if isinstance(a, tuple) else a for a in atom[1:]))
+        return (atom.name, *(x if type(x) is int else self.terms(x) for x in atom.operands))

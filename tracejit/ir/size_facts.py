@@ -1,17 +1,14 @@
 """What the terms of a symbolic size say by themselves.
 
-In: the terms of a size, often of a difference. Out: its atoms; whether its sign is certain; which
-atoms it could be solved for, were it known to be 0. Called by `Scope`, which decides and learns.
+In: the terms of a size, often of a difference. Out: whether its sign is certain; which atoms it
+could be solved for, were it known to be 0. Called by `Scope`, which decides and learns.
 Of two sizes: what one is divided by the other, called by `Size`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterator
 from typing import Any
-
-from tracejit.ir.size_text import FrozenSize
 
 Terms = dict[tuple[Any, ...], int]  # coefficients by monomial, a monomial being a tuple of atoms
 
@@ -37,6 +34,9 @@ def known_sign(terms: Terms, relation: str) -> bool | None:
 
 def quotient(terms: Terms, divisor: Terms) -> Terms | None:
     """What multiplied by `divisor` is `terms`, if that is a polynomial."""
+    if len(divisor) == 1:
+        return _by_monomial(terms, *next(iter(divisor.items())))
+
     def order(monomial: tuple[Any, ...]) -> tuple[int, list[str]]:
         return len(monomial), sorted(map(str, monomial))
 
@@ -63,6 +63,20 @@ def quotient(terms: Terms, divisor: Terms) -> Terms | None:
     return found
 
 
+def _by_monomial(terms: Terms, divisor: tuple[Any, ...], factor: int) -> Terms | None:
+    found = {}
+    for monomial, coefficient in terms.items():
+        left = list(monomial)
+        for atom in divisor:
+            if atom not in left:
+                return None
+            left.remove(atom)
+        if coefficient % factor:
+            return None
+        found[tuple(left)] = coefficient // factor
+    return found
+
+
 def factors_of_one(terms: Terms) -> list[str]:
     """The symbols that are 1 since their product is, where `terms` are 0; none where that is not
     what they say."""
@@ -78,19 +92,3 @@ def solvable(terms: Terms) -> Iterator[tuple[Any, int]]:
     single = [(m[0], c) for m, c in ordered if len(m) == 1 and abs(c) == 1]
     yield from (found for found in single if isinstance(found[0], str))
     yield from (found for found in single if not isinstance(found[0], str))
-
-
-def atoms_in(monomials: Iterable[tuple[Any, ...]]) -> frozenset[Any]:
-    """The atoms of some monomials, those within functions of sizes too."""
-    found = {atom for monomial in monomials for atom in monomial}
-    for atom in list(found):
-        if isinstance(atom, tuple):
-            found |= atoms_within(atom)
-    return frozenset(found)
-
-
-@lru_cache(2048)
-def atoms_within(function: tuple) -> frozenset[Any]:
-    """The atoms of the operands of a function of sizes."""
-    operands = [frozen[0] for frozen in function[1:] if isinstance(frozen, FrozenSize)]
-    return atoms_in(monomial for key in operands for monomial, _ in key)

@@ -1,7 +1,7 @@
 """Symbolic sizes as text: a Python expression.
 
-In: the terms of a `Size`. Out: e.g. `4*s0*s1 + 1`. Called by `Size.__str__`, hence by everything
-that prints.
+In: the key of a `Size`: its terms, in one order. Out: e.g. `4*s0*s1 + 1`. Called by `Size.__str__`,
+hence by everything that prints.
 """
 
 from __future__ import annotations
@@ -11,24 +11,10 @@ from typing import Any
 _SIGNS = {"floordiv": "({} // {})", "mod": "({} % {})", "max": "max({}, {})", "min": "min({}, {})"}
 
 
-class FrozenSize(tuple):
-    """A Size inside an atom: compared by structure, printed by its text."""
-
-    __slots__ = ()
-
-    def __hash__(self) -> int:
-        return hash(self[1])  # which a text keeps; that of the structure would walk all of it
-
-    def __str__(self) -> str:
-        return self[1]
-
-    __repr__ = __str__
-
-
-def size_text(size: Any) -> str:
+def size_text(key: Any) -> str:
     """A Python expression, e.g. `4*s0*s1 + 1`."""
     parts = []
-    for monomial, coefficient in sorted(size.terms.items(), key=lambda t: (-len(t[0]), str(t[0]))):
+    for monomial, coefficient in sorted(key, key=lambda t: (-len(t[0]), str(t[0]))):
         atoms = [atom_text(a) for a in monomial]
         factors = ([] if abs(coefficient) == 1 and atoms else [str(abs(coefficient))]) + atoms
         sign = "-" if coefficient < 0 else "+"
@@ -39,9 +25,11 @@ def size_text(size: Any) -> str:
 
 def atom_text(atom: Any) -> str:
     """A symbol's name, or a function of sizes with its operands, e.g. `(s0 // 2)`."""
-    return atom if isinstance(atom, str) else _SIGNS[atom[0]].format(*map(_operand, atom[1:]))
+    if isinstance(atom, str):
+        return atom
+    return _SIGNS[atom.name].format(*map(_operand, atom.operands))
 
 
-def _operand(frozen: Any) -> str:
-    text = str(frozen)
+def _operand(operand: Any) -> str:
+    text = str(operand) if type(operand) is int else size_text(operand)
     return f"({text})" if " " in text else text

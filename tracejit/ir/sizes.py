@@ -11,21 +11,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from numbers import Number
 from typing import Any
 
-from tracejit.ir.size_facts import (
-    atoms_in,
-    atoms_within,
-    factors_of_one,
-    known_sign,
-    quotient,
-    solvable,
-)
-from tracejit.ir.size_text import FrozenSize, size_text
+from tracejit.ir.size_facts import factors_of_one, known_sign, quotient, solvable
+from tracejit.ir.size_functions import SizeFunction, atoms_in, size_function
+from tracejit.ir.size_text import size_text
 
-Atom = str | tuple  # "s0", or ("floordiv" | "mod" | "max" | "min", Size | int, Size | int)
+Atom = str | SizeFunction
 SizeLike = Any  # int | Size
 
 _FUNCTIONS: dict[str, Callable[[int, int], int]] = {
@@ -68,7 +62,7 @@ class Scope:
     # Whether a size that is printed is printed by the program that is being recorded: as a number.
     shown: Callable[[], bool] = lambda: False
     asked: set[str] = field(default_factory=set, repr=False, compare=False)  # texts of `guards`
-    functions: list[tuple] = field(default_factory=list, repr=False, compare=False)  # of `equal`
+    functions: list[SizeFunction] = field(default_factory=list, repr=False, compare=False)
     # Sizes of several terms that count things, by key: they are not negative; and what follows.
     extents: dict[tuple, SizeLike] = field(default_factory=dict, repr=False, compare=False)
     nonnegative: dict[tuple, bool] = field(default_factory=dict, repr=False, compare=False)
@@ -76,10 +70,10 @@ class Scope:
     # Loops that are lowered divide by sizes where there are elements: none of these is 0.
     settled: bool = field(default=False, repr=False, compare=False)
     learnt: int = 0  # changes whenever `equal` does: what was resolved before may not be any more
+    forgotten: int = 0  # `learnt` when something was last forgotten
     # Atoms that were resolved when this much was known, and what they are.
     resolved: tuple[int, dict[Atom, SizeLike]] = field(
         default_factory=lambda: (0, {}), repr=False, compare=False)
-    frozen: dict[tuple, FrozenSize] = field(default_factory=dict, repr=False, compare=False)
     generic: tuple | None = field(default=None, repr=False, compare=False)  # see `aliasing.py`
 
     def symbol(self, hint: int, name: str | None = None) -> Size:
@@ -95,13 +89,14 @@ class Scope:
         if size.scope is not self:
             return self._replaced(size)
         if size._learnt != self.learnt:
-            known = self._replaced(size)
+            kept = size._learnt >= self.forgotten  # what it resolved to then is still so
+            known = self._replaced(size if size._known is None or not kept else size._known)
             size._known = None if known is size else known
             size._learnt = self.learnt
         return size if size._known is None else size._known
 
     def _replaced(self, size: SizeLike) -> SizeLike:
-        if not any(a in self.equal for a in atoms_of(size)):
+        if self.equal.keys().isdisjoint(atoms_of(size)):
             return size
         if self.resolved[0] != self.learnt:
             self.resolved = (self.learnt, {})
@@ -117,8 +112,8 @@ class Scope:
             elif isinstance(atom, str):
                 found = Size({(atom,): 1}, self)
             else:
-                left, right = (self.resolve(_thaw(a, self)) for a in atom[1:])
-                found = self.resolve(_apply(atom[0], left, right))
+                left, right = (self.resolve(_thaw(x, self)) for x in atom.operands)
+                found = self.resolve(_apply(atom.name, left, right))
             if learnt == self.learnt:
                 answers[atom] = found
         return found
@@ -127,7 +122,7 @@ class Scope:
         """From now on `atom` is known to be `size`."""
         self.equal[atom] = size
         self.learnt += 1
-        if type(atom) is tuple:
+        if type(atom) is SizeFunction:
             self.functions.append(atom)
             return
         for function in self.functions:  # known of s0 // 2, so of (s1 + 1) // 2 where s0 = s1 + 1
@@ -143,7 +138,7 @@ class Scope:
         while found != len(values):
             found = len(values)
             for symbol, size in self.equal.items():
-                if isinstance(symbol, tuple):
+                if type(symbol) is SizeFunction:
                     continue
                 unbound = symbols_of(size) - values.keys()
                 if symbol not in values and not unbound:
@@ -163,6 +158,7 @@ class Scope:
             self.guards[:] = known[0]
             self.equal = dict(known[1])
             self.learnt += 1
+            self.forgotten = self.learnt
 
     def decide(self, relation: str, left: SizeLike, right: SizeLike) -> bool:
         """Whether `left relation right`; guarded where only the example says so."""
@@ -210,11 +206,8 @@ class Scope:
         return bool(ones)
 
 
-_order = lru_cache(4096)(str)  # of atoms: those of functions of sizes are long
-
-
 def _item_order(term: tuple[tuple[Atom, ...], int]) -> tuple[list[str], int]:
-    return [_order(atom) for atom in term[0]], term[1]
+    return [str(atom) for atom in term[0]], term[1]
 
 
 _NEGATED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
@@ -240,7 +233,8 @@ class Size:
     @property
     def key(self) -> tuple:
         if self._key is None:
-            self._key = tuple(sorted(self.terms.items(), key=_item_order))
+            terms = self.terms.items()
+            self._key = tuple(terms if len(terms) == 1 else sorted(terms, key=_item_order))
         return self._key
 
     @property
@@ -313,10 +307,15 @@ class Size:
         if type(other) is not Size and not _is_int(other):
             return self.concrete() * other if _is_number(other) else NotImplemented
         other = _local(other, self.scope)
+        if type(other) is int:
+            if other == 1:
+                return self
+            scaled = {m: c * other for m, c in self.terms.items()}
+            return Size(scaled, self.scope) if other else 0
         product: dict[tuple[Atom, ...], int] = {}
         for m, c in self.terms.items():
             for n, d in _terms(other).items():
-                monomial = tuple(sorted(m + n, key=_order)) if m and n else m or n
+                monomial = tuple(sorted(m + n, key=str)) if m and n else m or n
                 product[monomial] = product.get(monomial, 0) + c * d
         return _normal(product, self.scope)
 
@@ -393,7 +392,7 @@ class Size:
 
     # -- text ---------------------------------------------------------------
     def __str__(self) -> str:
-        return str(self.concrete()) if self.scope.shown() else size_text(self)
+        return str(self.concrete()) if self.scope.shown() else size_text(self.key)
 
     __repr__ = __str__
 
@@ -412,7 +411,7 @@ def _is_int(value: Any) -> bool:
 def _local(size: SizeLike, scope: Scope) -> SizeLike:
     """A size as seen in `scope`: symbols of another recording mean nothing here. Of a number that
     differs between calls, the size that stands for it."""
-    if type(size) is int:
+    if type(size) is int or type(size) is Size and size.scope is scope:
         return size
     if hasattr(type(size), "as_size"):
         size = size.as_size()
@@ -421,8 +420,12 @@ def _local(size: SizeLike, scope: Scope) -> SizeLike:
 
 def _is_positive(size: SizeLike) -> bool:
     """Whether a size is a product of max(size, 1): what ops divide by themselves."""
-    atoms = [a for monomial in size.terms for a in monomial] if type(size) is Size else []
-    return len(_terms(size)) == 1 and all(a[0] == "max" and 1 in a[1:] for a in atoms)
+    if type(size) is not Size:
+        return bool(size)
+    atoms = [a for monomial in size.terms for a in monomial]
+    return len(size.terms) == 1 and all(
+        type(a) is SizeFunction and a.name == "max" and 1 in a.operands for a in atoms
+    )
 
 
 def _divisor(size: SizeLike, scope: Scope, what: str = "integer division or modulo") -> SizeLike:
@@ -440,10 +443,10 @@ def _terms(size: SizeLike) -> dict[tuple[Atom, ...], int]:
 
 
 def _normal(terms: dict[tuple[Atom, ...], int], scope: Scope) -> SizeLike:
-    kept = {m: c for m, c in terms.items() if c}
+    kept = {m: c for m, c in terms.items() if c} if 0 in terms.values() else terms
     if not kept:
         return 0
-    if set(kept) == {()}:
+    if len(kept) == 1 and () in kept:
         return kept[()]
     return Size(kept, scope)
 
@@ -476,24 +479,19 @@ def divided(size: SizeLike, divisor: SizeLike, sign: str) -> SizeLike:
 
 
 def _text(size: SizeLike) -> str:
-    return size_text(size) if type(size) is Size else str(size)
+    return size_text(size.key) if type(size) is Size else str(size)
 
 
 def _atom(function: str, left: SizeLike, right: SizeLike, scope: Scope) -> SizeLike:
-    return Size({((function, _frozen(left), _frozen(right)),): 1}, scope)
+    return Size({(size_function(function, _frozen(left), _frozen(right)),): 1}, scope)
 
 
 def _frozen(size: SizeLike) -> Any:
-    if type(size) is not Size:
-        return int(size)
-    known = size.scope.frozen.get(size.key)
-    if known is None:
-        known = size.scope.frozen[size.key] = FrozenSize((size.key, size_text(size)))
-    return known
+    return size.key if type(size) is Size else int(size)
 
 
 def _thaw(frozen: Any, scope: Scope) -> SizeLike:
-    return Size(dict(frozen[0]), scope) if isinstance(frozen, FrozenSize) else frozen
+    return frozen if type(frozen) is int else Size(dict(frozen), scope)
 
 
 def size_max(a: SizeLike, b: SizeLike) -> SizeLike:
@@ -524,17 +522,15 @@ def atoms_of(size: SizeLike) -> frozenset[Atom]:
 
 def substitute(size: SizeLike, values: Mapping[Atom, SizeLike], scope: Scope) -> SizeLike:
     """`size` with atoms replaced; the result is canonical."""
-    if type(size) is not Size:
-        return size
     found = dict(values)  # what each atom becomes: sizes have atoms in common
 
     def replaced(atom: Atom) -> SizeLike:
         if atom not in found:
-            if isinstance(atom, str) or not any(a in values for a in atoms_within(atom)):
+            if isinstance(atom, str) or atom.atoms.isdisjoint(values):
                 found[atom] = Size({(atom,): 1}, scope)
             else:
-                left, right = (_rebuilt(_thaw(a, scope), replaced) for a in atom[1:])
-                found[atom] = _apply(atom[0], left, right)
+                left, right = (_rebuilt(_thaw(x, scope), replaced) for x in atom.operands)
+                found[atom] = _apply(atom.name, left, right)
         return found[atom]
 
     return _rebuilt(size, replaced)
@@ -566,8 +562,9 @@ def evaluate(size: SizeLike, values: Mapping[str, int]) -> int:
     return _evaluated(size.terms.items(), values, {}) if type(size) is Size else size
 
 
-def _evaluated(terms: Iterable[tuple[tuple[Atom, ...], int]], values: Mapping[str, int],
-               functions: dict[tuple, int]) -> int:
+def _evaluated(
+    terms: Iterable[Any], values: Mapping[str, int], functions: dict[SizeFunction, int]
+) -> int:
     """The sum of terms; `functions`: those of sizes that were met, and what they are."""
     total = 0
     for monomial, coefficient in terms:
@@ -576,9 +573,11 @@ def _evaluated(terms: Iterable[tuple[tuple[Atom, ...], int]], values: Mapping[st
                 coefficient *= values[atom]
                 continue
             if atom not in functions:
-                left, right = (_evaluated(a[0], values, functions)
-                               if isinstance(a, FrozenSize) else a for a in atom[1:])
-                functions[atom] = _FUNCTIONS[atom[0]](left, right)
+                left, right = (
+                    x if type(x) is int else _evaluated(x, values, functions)
+                    for x in atom.operands
+                )
+                functions[atom] = _FUNCTIONS[atom.name](left, right)
             coefficient *= functions[atom]
         total += coefficient
     return total

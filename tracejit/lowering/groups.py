@@ -43,19 +43,16 @@ class Group:
         return f"<{self.kind} group {self.position}: {len(self.members)} members>"
 
 
-def reaches(start: Iterable[Group], goal: Group, skip: Group | None = None) -> bool:
-    """Whether `goal` depends on one of `start`, through other groups than `skip`."""
-    seen: set[int] = set()
-    stack = list(start)
-    while stack:
-        group = stack.pop()
-        if group is goal:
-            return True
-        if id(group) in seen or group is skip:
-            continue
-        seen.add(id(group))
-        stack.extend(group.after)
-    return False
+def reaches(start: Iterable[Group], *goals: Group) -> bool:
+    """Whether one of `goals` depends on one of `start`, or is one."""
+    seen = set(start)
+    stack, found = list(seen), not seen.isdisjoint(goals)
+    while stack and not found:
+        new = stack.pop().after - seen
+        found = not new.isdisjoint(goals)
+        seen |= new
+        stack += new
+    return found
 
 
 def dependents(group: Group) -> set[Group]:

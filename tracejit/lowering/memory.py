@@ -57,6 +57,7 @@ class _Assignment:
         for group in groups:
             for v in dict.fromkeys(self._reads(group)):
                 self.readers.setdefault(v, []).append(group)
+        self.failing = [g for g in groups if self._may_fail(g)]
 
     def _reads(self, group: Group) -> list[Any]:
         nest = self.nests.get(group)
@@ -109,8 +110,8 @@ class _Assignment:
         if v.ndim != target.ndim or not self._same_elements(nest, target, v):
             return False
         before = [r for r in self.readers.get(target, []) if r is not group]
-        before += [g for g in self.groups if g is not group and self._may_fail(g)]
-        if self._may_fail(group) or not dependents(group).isdisjoint(before):
+        before += [g for g in self.failing if g is not group]
+        if group in self.failing or not dependents(group).isdisjoint(before):
             return False
         for g in before:
             g.after.add(group)
@@ -141,9 +142,8 @@ class _Assignment:
         if v in self.home:
             self.home[v].after.add(group)
         if written is not None:
-            for g in self.groups:
-                reads = g in self.readers.get(written, [])
-                if g is not group and (reads or self._may_fail(g)):
+            for g in (*self.readers.get(written, []), *self.failing):
+                if g is not group:
                     g.after.add(group)
         self.readers.setdefault(v, []).append(group)
 
