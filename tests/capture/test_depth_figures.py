@@ -45,7 +45,7 @@ def asked():
 
     with pytest.MonkeyPatch.context() as patch:
         counted(patch, sizes.SizeGuard, "holds")
-        counted(patch, sizes, "substitute")
+        counted(patch, sizes, "_rebuilt")
         counted(patch, memory, "dependents")
         counted(patch, fuse, "reaches")
         counted(patch, sizes, "_terms")
@@ -54,7 +54,7 @@ def asked():
 
 
 def test_sizes_are_resolved_in_few_steps(asked):
-    assert asked["substitute"] <= 400 * DEPTH
+    assert asked["_rebuilt"] <= 150 * DEPTH
 
 
 def test_guards_are_asked_again_for_few_writes(asked):
@@ -66,7 +66,7 @@ def test_the_order_of_groups_is_walked_for_few_writes(asked):
 
 
 def test_sizes_of_images_have_no_symbol_more_with_every_layer(asked):
-    assert asked["_terms"] <= 4000 * DEPTH
+    assert asked["_terms"] <= 2500 * DEPTH
 
 
 def test_what_a_step_reads_of_its_parameters_is_guarded_once():
