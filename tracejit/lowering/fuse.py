@@ -120,7 +120,7 @@ class Fuser:
     # -- estimates -----------------------------------------------------------------------------
     def _estimate(self, node: Node) -> None:
         leaf = self.kinds[node] != "element"
-        cost, leaves = _operations(node), frozenset[Value]()
+        cost, leaves = operations(node), frozenset[Value]()
         for x in node.operand_values():
             cost += self.cost.get(x, 0 if is_one(count(x)) else 1)
             leaves |= self.leaves.get(x, frozenset() if is_one(count(x)) else frozenset([x]))
@@ -425,7 +425,8 @@ def _is_scalar(group: Group) -> bool:
     )
 
 
-def _operations(node: Node) -> int:
+def operations(node: Node) -> int:
+    """Arithmetic for one element, in additions, about."""
     op = node.op
     if op.kind == "random":
         return 50

@@ -70,6 +70,7 @@ class Instruction:
     locations: tuple[Location, ...] = ()
     bytes_read: SizeLike = 0
     bytes_written: SizeLike = 0
+    arithmetic: SizeLike = 0  # additions, about, that a kernel of loops makes
     extern: str = ""  # library routine, e.g. "matmul"
     host: Any = None  # the ir Node a host call, or a library kernel, evaluates
     regions: tuple[Program, ...] = ()  # what a host call of structured control flow calls

@@ -14,7 +14,7 @@ from typing import Any
 from tracejit.ir.graph import Graph, Location, Node, Value
 from tracejit.lowering.emit import Partial
 from tracejit.lowering.extern import matmul_kernel
-from tracejit.lowering.fuse import in_order
+from tracejit.lowering.fuse import in_order, operations
 from tracejit.lowering.groups import Group, reaches
 from tracejit.lowering.index import product, resolved
 from tracejit.lowering.kernels import segment_key, segmented, single
@@ -235,6 +235,10 @@ class Scheduler:
                     written[buffer] = self._bytes(store.leaf)
         instruction.bytes_read = _sum(read.values())
         instruction.bytes_written = _sum(written.values())
+        instruction.arithmetic = _sum(
+            operations(node) * product([resolved(s) for s in _widest(node).shape])
+            for group in unit.groups for node in self._nodes(group)
+        )
 
     def _bytes(self, leaf: Any) -> Any:
         return product([resolved(s) for s in leaf.shape]) * leaf.dtype.itemsize
@@ -255,6 +259,12 @@ class Scheduler:
                 for b in instruction.operands[len(inputs) :]
             )
         self.program.instructions.append(instruction)
+
+
+def _widest(node: Node) -> Any:
+    """What a node computes for each element of: a reduction, of its operand."""
+    operand = next(node.operand_values(), None) if node.op.kind == "reduction" else None
+    return node.outputs[0] if operand is None else operand
 
 
 def _sum(sizes: Any) -> Any:

@@ -37,7 +37,7 @@ class Step:
     chunk: int
     shared: bool = False
     scratch: int = 0  # bytes for each worker
-    work: int = 0  # as bytes moved
+    work: int = 0  # bytes moved and additions made
 
 
 @dataclass
@@ -141,6 +141,7 @@ def _step(
         sizes, total, chunk, scratch, work = libraries()[instruction.extern].bound(sizes)
     if work is None:
         work = sum(nbytes[number] for number in instruction.operands)
+        work += evaluate(instruction.arithmetic, values)  # an addition takes as long as a byte
     operands = tuple(place[number] for number in instruction.operands)
     step = Step(instruction, operands, sizes, total, max(1, chunk), scratch=scratch, work=work)
     # A thread is worth waking, and a chunk worth handing over, when there is enough in it.
