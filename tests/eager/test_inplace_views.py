@@ -144,3 +144,19 @@ def test_new():
     assert x.new([1, 2]).dtype is tracejit.float64
     assert x.new(tracejit.Size([4])).shape == (4,)
     assert tracejit.script(lambda x: x.new(2, 3).fill_(1) + 1)(x).tolist() == [[2] * 3] * 2
+
+
+def test_results_are_written_to_empty_tensors_while_a_call_is_recorded():
+    def largest(x, norms):
+        rows = x.abs().unsqueeze_(0)  # what is known of tensors ends here
+        places = norms.new().long()
+        tracejit.max(rows, dim=0, out=(norms, places))
+        total = tracejit.empty(0)
+        tracejit.add(norms, places, out=total)
+        return norms, places, total
+
+    captured = tracejit.script(largest)
+    for _ in range(3):
+        found = captured(-tracejit.ones(3, 2), tracejit.zeros(3, 2))
+        plain = largest(-tracejit.ones(3, 2), tracejit.zeros(3, 2))
+        assert [x.tolist() for x in found] == [x.tolist() for x in plain]

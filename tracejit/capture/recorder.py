@@ -314,6 +314,9 @@ class Recorder:
         """A value is needed now: run what was recorded."""
         self.note(reason, hint)
         self.flush()
+        if self.lifted:  # nothing to run, but what is known of the caller's tensors may be over
+            self.start()
+            self.restarted = True
 
     def seen(self, reason: str, hint: str = "") -> None:
         """As `note`, from where no exception may be raised: a trial is refused when it ends."""

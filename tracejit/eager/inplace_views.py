@@ -148,7 +148,7 @@ def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None)
 def _grow(self: Any, count: int) -> None:
     """Memory for `count` elements, with what was there."""
     self._array, storage = None, self._storage
-    if not _alone(storage):
+    if storage.nbytes and not _alone(storage):
         raise RuntimeError("resize_: the tensor shares its memory; resize a clone of it")
     if storage.device.type != "cpu":
         raise RuntimeError("resize_: memory on a CUDA device does not grow; resize a clone of it")
