@@ -183,7 +183,8 @@ def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: dtype | N
 def norm(input: Any, ord: float | None = 2.0, dim: _Dims = None, *, keepdim: bool | None = False,
          dtype: dtype | None = None, mask: Any = None) -> Any:
     """Vector norms of what the mask keeps."""
-    filled = _filled(input, mask, math.inf if ord is not None and ord < 0 else 0)
+    ord = 2.0 if ord is None else ord
+    filled = _filled(input, mask, math.inf if ord < 0 else 0)
     return vector_norm(filled, ord, _dims(dim, input.dim()), bool(keepdim),
                        dtype=dtype or input.dtype)
 

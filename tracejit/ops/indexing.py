@@ -22,6 +22,7 @@ from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite
 from tracejit.ops.creation import fitting, is_int
 from tracejit.ops.gather_scatter import index_select, is_mask
+from tracejit.ops.movement import movedim
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_number, is_tensor, where
 from tracejit.ops.pointwise_record import coerce
@@ -200,7 +201,10 @@ def getitem(input: Any, key: Any) -> Any:
             return slice_along(input, 0) if input.shape else input.reshape(())
         return found.view
     dims, indices = _resolved(found)
-    return gather_scatter.index(found.view, dims, indices)
+    result = gather_scatter.index(found.view, dims, indices)
+    place, count = _place_of_indices(dims, indices)
+    return movedim(result, tuple(range(count)), tuple(range(place, place + count))) if (
+        place) else result
 
 
 @method("__setitem__")
@@ -226,7 +230,28 @@ def setitem(input: Any, key: Any, value: Any) -> None:
     most = len(view.shape) - len(dims) + max(len(i.shape) for i in indices)
     while len(src.shape) > most and hint(src.shape[0]) == 1 and equal(src.shape[0], 1):
         src = src.squeeze(0)
+    place, count = _place_of_indices(dims, indices)
+    if place:  # from where the key has them to the front, where `put` does
+        shape = gather_scatter.indexed_shape(
+            view.shape, broadcast(*[i.shape for i in indices]), tuple(dims))
+        src = src.expand(*shape[count:count + place], *shape[:count], *shape[count + place:])
+        src = movedim(src, tuple(range(place, place + count)), tuple(range(count)))
     view._assign(gather_scatter.put(view, dims, indices, convert(src, view.dtype), False))
+
+
+def _place_of_indices(dims: list[int], indices: list[Any]) -> tuple[int, int]:
+    """Where the dimensions of the index tensors belong in a result that has them first, and how
+    many they are; (0, 0) where they are in place.
+
+    Tensors without dimensions count as numbers, which take their dimension away before the others
+    are looked at: `x[:, t, :, i]` has the dimension of `i` last.
+    """
+    apart = any(b - a != 1 for a, b in zip(dims, dims[1:]))
+    taken = [d for d, i in zip(dims, indices) if not len(i.shape)]
+    left = [d - sum(t < d for t in taken) for d in dims if d not in taken]
+    if not apart or not taken or any(b - a != 1 for a, b in zip(left, left[1:])) or not left:
+        return 0, 0
+    return left[0], max(len(i.shape) for i in indices)
 
 
 def _constant(view: Any, value: Any, shape: Any = None) -> Any:
