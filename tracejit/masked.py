@@ -184,7 +184,7 @@ def norm(input: Any, ord: float | None = 2.0, dim: _Dims = None, *, keepdim: boo
          dtype: dtype | None = None, mask: Any = None) -> Any:
     """Vector norms of what the mask keeps."""
     ord = 2.0 if ord is None else ord
-    filled = _filled(input, mask, math.inf if ord < 0 else 0)
+    filled = _filled(input, mask, math.inf if ord == -math.inf else 0)
     return vector_norm(filled, ord, _dims(dim, input.dim()), bool(keepdim),
                        dtype=dtype or input.dtype)
 

@@ -87,6 +87,7 @@ OTHERS = {
     "median kept": lambda t, x, m: t.masked.median(x, keepdim=True, mask=m),
     "norm of ones": lambda t, x, m: t.masked.norm(x, 1, 1, mask=m),
     "least norm": lambda t, x, m: t.masked.norm(x, -float("inf"), 1, mask=m),
+    "harmonic norm": lambda t, x, m: t.masked.norm(x, -1, 1, mask=m),
     "normalize": lambda t, x, m: t.masked.normalize(x, 2.0, 1, mask=m),
     "normalize to 1": lambda t, x, m: t.masked.normalize(x, 1.0, 0, eps=9.0, mask=m),
     "var biased": lambda t, x, m: t.masked.var(x, 1, False, mask=m),
