@@ -268,3 +268,23 @@ def test_numbers_that_change_give_the_bits_of_eager_mode(name, dtype):
 def test_losses_of_halves_take_numbers_that_change(mode):
     x = (tj.arange(7.0) * 0.3).bfloat16()
     same(lambda d: tj.nn.functional.huber_loss(x, x * 0, delta=d), [0.7, 0.3], mode)
+
+
+@pytest.mark.parametrize("name", (
+    "acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees erf erfc exp exp2 expm1 "
+    "fabs fmod gamma hypot lgamma log log10 log1p log2 pow radians sin sinh sqrt tan tanh"
+).split())  # fmt: skip
+def test_what_math_makes_of_a_float_is_one_program(name):
+    function = getattr(math, name)
+    others = (0.5,) if name in ("atan2", "copysign", "fmod", "hypot", "pow") else ()
+    start = 1.0 if name == "acosh" else 0.0
+
+    def scaled(x, n):
+        factor = function(n + start, *others)
+        return x * factor, factor
+
+    captured = tj.script(scaled)
+    for n in (0.125, 0.25, 0.5, 0.75):
+        (ours, factor), (plain, expected) = captured(tj.ones(2), n), scaled(tj.ones(2), n)
+        assert factor == expected and type(factor) is float and ours.tolist() == plain.tolist()
+    assert captured.report().cache_misses == 1 and not captured.report().breaks

@@ -182,12 +182,18 @@ class Hardswish(_Inplace):
     def forward(self, input: Any) -> Any:
         return F.hardswish(input, self.inplace)
 
+    def extra_repr(self) -> str:
+        return ""  # in PyTorch neither
+
 
 class Hardsigmoid(_Inplace):
     """min(max(x + 3, 0), 6) / 6."""
 
     def forward(self, input: Any) -> Any:
         return F.hardsigmoid(input, self.inplace)
+
+    def extra_repr(self) -> str:
+        return ""  # in PyTorch neither
 
 
 class Mish(_Inplace):
