@@ -34,6 +34,7 @@ from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.sharing import known_as
 from tracejit.capture.source import is_understood
 from tracejit.capture.watch import PASSED_ON, is_pure
+from tracejit.eager.size import Size as Shape
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
 from tracejit.ops import joining
@@ -133,7 +134,7 @@ PASSED_ON.update(c for c in _on_numbers.__code__.co_consts if isinstance(c, Code
 def with_plain_numbers(function: Any) -> Any:
     """For code nobody can see into, which may look at types: plain ints and floats."""
     home = str(getattr(function, "__module__", None) or "").partition(".")[0]
-    sizes = home in _WANT_INTS or getattr(function, "__objclass__", None) is int
+    sizes = home in WANT_INTS or getattr(function, "__objclass__", None) is int
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -147,8 +148,8 @@ PASSED_ON.update(c for c in with_plain_numbers.__code__.co_consts if isinstance(
 
 
 # Modules whose C code takes nothing for an int but an int; all else asks a size for `__index__`.
-_WANT_INTS = frozenset({"array", "ctypes", "decimal", "fractions", "json", "marshal", "pickle",
-                        "plistlib", "random", "sqlite3", "statistics", "struct"})
+WANT_INTS = frozenset({"array", "ctypes", "decimal", "fractions", "json", "marshal", "pickle",
+                       "plistlib", "random", "sqlite3", "statistics", "struct"})
 
 
 def plain_numbers(x: Any, sizes: bool = False) -> Any:
@@ -157,7 +158,7 @@ def plain_numbers(x: Any, sizes: bool = False) -> Any:
         return x.concrete()
     if isinstance(x, FollowedList):
         settle(x)
-    if type(x) in (list, tuple):
+    if type(x) in (list, tuple, Shape):
         parts = [plain_numbers(y, sizes) for y in x]
         return type(x)(parts) if any(a is not b for a, b in zip(parts, x)) else x
     if type(x) is dict:

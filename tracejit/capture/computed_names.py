@@ -13,14 +13,24 @@ import operator
 import string
 import sys
 import weakref
-from collections.abc import Iterable, Sequence
-from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType
+from collections.abc import Sequence
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    ModuleType,
+)
 from typing import Any
 
 from tracejit.capture.behaviour import may_change, remembered
 
-BY_NAME = ("getattr", "hasattr")  # their second argument names an attribute
+BY_NAME = ("getattr", "hasattr", "methodcaller")  # an argument of theirs names an attribute
 ALL = ("vars", "__dict__", "__getattribute__", "attrgetter")  # these may give any
+FORMATS = ("format", "format_map")
+ANY, RETURNED = "", "()"  # subjects that code has no name for: any at all, what a call returned
+_ASKING = (getattr, hasattr, vars, operator.attrgetter, operator.methodcaller)
 _FUNCTIONS = (
     FunctionType, staticmethod, classmethod, property, GetSetDescriptorType, MemberDescriptorType,
 )  # fmt: skip
@@ -38,8 +48,10 @@ def computes(code: CodeType) -> tuple[bool, frozenset[str]]:
     (False, frozenset())
     >>> computes((lambda x, name: getattr(x.part, name)).__code__)
     (True, frozenset({'part'}))
+    >>> computes((lambda x, names: map(getattr, x, names)).__code__)
+    (True, frozenset({''}))
     """
-    found, of = False, set()
+    found, of = False, set[str]()
     run = [i for i in dis.get_instructions(code) if i.opname not in _SILENT]
     for at, instruction in enumerate(run):
         name = instruction.argval
@@ -49,51 +61,120 @@ def computes(code: CodeType) -> tuple[bool, frozenset[str]]:
             continue
         if instruction.opname == "LOAD_CONST":
             continue
-        if name in BY_NAME and not _is_literal(run[at + 1 :]) or name in ALL:
-            found = True
-            of |= _variable(run[at - 1 : at] if name == "__dict__" else run[at + 1 :])
+        subjects = _subjects(run, at)
+        found |= subjects is not None
+        of |= subjects or set()
     if found and "modules" in code.co_names:  # sys.modules[__name__]
         of.add("modules")
     return found, frozenset(of)
 
 
-def _is_literal(run: Sequence[dis.Instruction]) -> bool:
-    """Whether the call that follows has a literal as its second argument."""
-    depth, literal = 0, False
-    for instruction in run:
+def passes_format(code: CodeType) -> bool:
+    """Whether code has others call the `format` of a text.
+
+    >>> passes_format((lambda x: "{.a}".format(x)).__code__)
+    False
+    >>> passes_format((lambda x: map("{.a}".format, x)).__code__)
+    True
+    """
+    if not set(FORMATS) & {*code.co_names}:
+        return False
+    run = [i for i in dis.get_instructions(code) if i.opname not in _SILENT]
+    return any(i.argval in FORMATS and _is_passed_on(run, k) for k, i in enumerate(run))
+
+
+def _is_passed_on(run: Sequence[dis.Instruction], at: int) -> bool:
+    """Whether a function that is loaded here is not called at once, with its owner before it."""
+    instruction = run[at]
+    if instruction.opname == "LOAD_METHOD":
+        return instruction.argval in FORMATS and at > 0 and run[at - 1].argval == "str"
+    return instruction.opname.startswith("LOAD_") and "NULL" not in instruction.argrepr
+
+
+def _subjects(run: Sequence[dis.Instruction], at: int) -> set[str] | None:
+    """Of what an instruction that loads by name makes code ask for computed names; else None."""
+    name = run[at].argval
+    if name in FORMATS:
+        return {ANY} if _is_passed_on(run, at) else None
+    if name not in BY_NAME and name not in ALL:
+        return None
+    if name == "__dict__":
+        return _subject(run[:at])
+    if _is_passed_on(run, at):
+        return {ANY}
+    given = _arguments(run[at + 1 :])
+    if name in BY_NAME and _is_literal(given, int(name != "methodcaller")):
+        return None
+    if name in ("attrgetter", "methodcaller"):
+        return {ANY}
+    return {ANY} if given is None else _subject(given[0]) if given else set()
+
+
+def _arguments(run: Sequence[dis.Instruction]) -> list[Sequence[dis.Instruction]] | None:
+    """The instructions of each argument of the call that follows; None where they branch."""
+    depth, ends = 0, {0: 0}  # where the stack was last so deep
+    for k, instruction in enumerate(run):
         if instruction.opname in ("PRECALL", "CALL") and depth == instruction.arg:
-            return literal
+            return [run[ends[n] : ends[n + 1]] for n in range(depth)]
         if instruction.opcode in _JUMPS:
-            return False
-        before = depth
+            return None
         depth += dis.stack_effect(instruction.opcode, instruction.arg, jump=False)
-        if before == 1:
-            constant = instruction.opname == "LOAD_CONST" and isinstance(instruction.argval, str)
-            literal = constant and depth == 2
-        elif depth <= 2:  # something was made of it
-            literal = False
-    return False
+        ends[depth] = k + 1
+    return None
 
 
-def _variable(run: Iterable[dis.Instruction]) -> set[str]:
-    """The variable that comes first, or its attribute that comes last."""
-    found: Any = ()
-    for instruction in run:
-        attribute = instruction.opname in ("LOAD_ATTR", "LOAD_METHOD")
-        if not instruction.opname.startswith("LOAD_") or found and not attribute:
-            break
-        found = instruction.argval
-    return {x for x in (found if isinstance(found, tuple) else (found,)) if isinstance(x, str)}
+def _is_literal(arguments: list[Sequence[dis.Instruction]] | None, position: int) -> bool:
+    """Whether the argument at a position is a text that the code has."""
+    if arguments is None or len(arguments) <= position or len(arguments[position]) != 1:
+        return False
+    (one,) = arguments[position]
+    return one.opname == "LOAD_CONST" and isinstance(one.argval, str)
+
+
+def _subject(run: Sequence[dis.Instruction]) -> set[str]:
+    """What is on top of the stack after these instructions: a variable's or an attribute's name."""
+    last = run[-1] if run else None
+    if last is None or last.opname == "LOAD_CONST":
+        return {ANY}
+    if last.opname in ("LOAD_ATTR", "LOAD_METHOD") or last.opname.startswith("LOAD_"):
+        name = last.argval
+        return {x for x in (name if isinstance(name, tuple) else (name,)) if isinstance(x, str)}
+    if last.opname == "BINARY_SUBSCR":  # elements of containers are asked anyway
+        return {RETURNED}
+    if last.opname != "CALL" or any(i.argval in (*BY_NAME, *ALL) for i in run):
+        return {ANY}
+    return {RETURNED}
+
+
+def asks(function: Any) -> bool:
+    """Whether this is one of the builtins that ask for attributes by name."""
+    return any(function is f for f in _ASKING)
 
 
 # -- of what C code asks ----------------------------------------------------------------------
-def names_of_getter(getter: operator.attrgetter) -> set[str]:
-    """The names that an `operator.attrgetter` asks for.
+def names_of_getter(getter: Any) -> set[str]:
+    """The names that an `operator.attrgetter` or `methodcaller` asks for.
 
     >>> sorted(names_of_getter(operator.attrgetter("inner.scale", "shift")))
     ['inner', 'scale', 'shift']
+    >>> names_of_getter(operator.methodcaller("scale", 2.0))
+    {'scale'}
     """
-    return {name for path in getter.__reduce__()[1] for name in path.split(".")}
+    made, paths = getter.__reduce__()
+    if isinstance(getter, operator.methodcaller):
+        return {getattr(made, "args", paths)[0]}  # a partial where it has keywords
+    return {name for path in paths for name in path.split(".")}
+
+
+def names_for(method: BuiltinFunctionType) -> set[str]:
+    """The names that a method of a text asks its arguments for.
+
+    >>> names_for("{.mode}".format)
+    {'mode'}
+    """
+    template = method.__self__
+    formats = type(template) is str and method.__name__ in FORMATS
+    return names_in_format(template) if formats else set()  # type: ignore[arg-type]
 
 
 def names_in_format(template: str) -> set[str]:

@@ -150,6 +150,8 @@ def kind_of(value: Any) -> str:
         return "identity" if is_published(value) else "function"
     if isinstance(value, _IDENTITY) or type(value) is object:
         return "identity"
+    if isinstance(value, operator.methodcaller) and _passes_constants(value):
+        return "identity"
     if isinstance(value, functools.partial):
         return "partial"
     plain = _is_plain_object(value) and not isinstance(value, weakref.ref)
@@ -185,6 +187,12 @@ def referent(reference: weakref.ref) -> Any:
     if found is None:
         raise KeyError("the key is gone")
     return found
+
+
+def _passes_constants(caller: operator.methodcaller) -> bool:
+    """Whether a method is called with nothing that may change."""
+    made, given = caller.__reduce__()
+    return all(isinstance(x, PRIMITIVE) for x in (*given, *getattr(made, "keywords", {}).values()))
 
 
 def _is_plain_object(value: Any) -> bool:

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import enum
 import operator
+import sys
 from collections import defaultdict, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from types import (
+    BuiltinFunctionType,
     CellType,
     DynamicClassAttribute,
     FunctionType,
@@ -25,8 +27,11 @@ from typing import Any
 
 from tracejit.capture.behaviour import behaviour, code_in_class, may_change, own_dict
 from tracejit.capture.computed_names import (
+    ANY,
+    asks,
     data_of_module,
     is_shared,
+    names_for,
     names_of_getter,
     own_names,
     slot_names,
@@ -136,6 +141,13 @@ class State:
             if id(module) in self.by_id:
                 self._attributes(self.by_id[id(module)], module, None)
 
+    def ask_any(self) -> None:
+        """Attributes of any object are asked for by names that code computes."""
+        if ANY not in self.subjects:
+            self.everything = self.computed = True
+            self.subjects.add(ANY)
+            self._grow((), None)
+
     def _grow(self, names: Iterable[str], only: set[str] | frozenset[str] | None) -> None:
         """These names count from now on; `only` those are new, None: everything is looked at."""
         if only is not None and not only:
@@ -168,6 +180,8 @@ class State:
             self.by_id[id(value)] = place
             self.kept.append(value)
             self.behaves(value if isinstance(value, type) else type(value))
+            if asks(value) and not (place.how in ("global", "attr") and place.key == value.__name__):
+                self.ask_any()  # under another name, of which code tells nothing
             self._contents(place, value, kind)
 
     def _contents(self, place: Place, value: Any, kind: str) -> None:
@@ -202,8 +216,10 @@ class State:
             for name in ("func", "args", "keywords"):
                 self._child(place, "slot", name, getattr(value, name), f"{place.text}.{name}")
             self._attributes(place, value, None)
-        elif isinstance(value, operator.attrgetter):
+        elif isinstance(value, (operator.attrgetter, operator.methodcaller)):
             self.mention_names(names_of_getter(value))
+        elif isinstance(value, BuiltinFunctionType):
+            self.mention_names(names_for(value))
         elif kind == "identity" and isinstance(value, (staticmethod, classmethod)):
             self._child(place, "slot", "__func__", value.__func__, place.text)
         elif kind == "identity" and isinstance(value, property):
@@ -255,6 +271,8 @@ class State:
         if place.kind == "module":
             if self._is_asked(place):
                 names = names | {n for n in data_of_module(value) if kind_of(own[n]) != "opaque"}
+            answers = "__getattr__" in own and not is_shared(value.__name__)
+            names = names | {"__getattr__"} if answers else names
         elif self.everything:
             names = names | set(own)
         if only is None and self.computed and not isinstance(value, type):
@@ -272,6 +290,7 @@ class State:
                 self._of_function(place, value, name)
             elif place.kind == "module":
                 may_appear = name in self.stored or self._may_miss(name, type(value))
+                may_appear |= "__getattr__" in own
                 if may_appear and not is_shared(value.__name__):
                     self._child(place, "attr", name, ABSENT, f"{text}.{name}")
             else:
@@ -290,7 +309,12 @@ class State:
 
     def _is_asked(self, place: Place) -> bool:
         """Whether a module's attributes are asked for by names that code computes."""
-        return id(place.value) in self.whole or place.text.rpartition(".")[2] in self.subjects
+        if id(place.value) in self.whole or place.text.rpartition(".")[2] in self.subjects:
+            return True
+        if place.how == "item":
+            return self.computed and place.parent.value is not sys.modules  # type: ignore[union-attr]
+        of_module = place.parent is not None and place.parent.kind == "module"
+        return ANY in self.subjects and (not of_module or place.key in self.names)
 
     def _own_names(self, place: Place, own: Iterable[str]) -> None:
         """Which attributes an object had when the call began."""

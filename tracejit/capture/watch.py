@@ -25,7 +25,14 @@ from typing import Any
 
 import numpy
 
-from tracejit.capture.computed_names import ALL, BY_NAME, computes, names_in_format
+from tracejit.capture.computed_names import (
+    ALL,
+    BY_NAME,
+    computes,
+    names_for,
+    names_in_format,
+    passes_format,
+)
 from tracejit.capture.contents import kind_of_container
 from tracejit.capture.location import PACKAGE, is_own
 from tracejit.capture.source import original_code
@@ -206,6 +213,10 @@ def _scan(code: CodeType) -> Names:
     identities |= bool((attributes | global_names) & _IDENTITIES)
     lookups |= bool((attributes | global_names) & _LOOKS_UP)
     dynamic = by_position or bool((attributes | global_names) & _DYNAMIC)
+    if not is_own(code) and passes_format(code):
+        dynamic = True
+        templates = [c for c in code.co_consts if isinstance(c, str)]
+        uncertain |= {name for text in templates for name in names_in_format(text)}
     doubtful = _handles_missing(code, attributes | global_names)
     sets = not attributes.isdisjoint(_SETTERS) and not is_own(code)
     if dynamic:  # names given as literals count as mentioned
@@ -341,7 +352,8 @@ class Watcher:
     `library(frame)` whenever user code calls an installed
     library's Python function; `named(names)` where C code reads attributes of these names;
     `asking(frame)` where `getattr` or `hasattr` is called;
-    `registered((cls, abstract))` where it is asked whether a class is one of an abstract one."""
+    `registered((cls, abstract))` where it is asked whether a class is one of an abstract one;
+    `gave(module)` where a function returns a module."""
 
     def __init__(
         self,
@@ -351,9 +363,11 @@ class Watcher:
         named: Callable[[set[str]], None],
         asking: Callable[[FrameType], None],
         registered: Callable[[tuple[type, type]], None],
+        gave: Callable[[ModuleType], None],
     ):
         self.entered, self.foreign, self.library = entered, foreign, library
         self.named, self.asking, self.registered = named, asking, registered
+        self.gave = gave
         self.seen: set[tuple[CodeType, int]] = set()
         self.judged: dict[Any, bool] = {}
         self.inside: FrameType | None = None
@@ -386,6 +400,8 @@ class Watcher:
                 self._judge(argument, frame)
             elif frame.f_code.co_filename.startswith(PACKAGE):
                 _silent[id(frame.f_code)] = frame.f_code
+        elif event == "return" and issubclass(type(argument), ModuleType):
+            self.gave(argument)
 
     def _call(self, frame: FrameType) -> None:
         code, caller = original_code(frame.f_code), frame.f_back
@@ -424,9 +440,8 @@ class Watcher:
     def _judge(self, function: BuiltinFunctionType, frame: FrameType) -> None:
         if function is getattr or function is hasattr:
             self.asking(frame)
-        template = getattr(function, "__self__", None)
-        if type(template) is str and function.__name__ in ("format", "format_map"):
-            self.named(names_in_format(template))
+        if type(getattr(function, "__self__", None)) is str:
+            self.named(names_for(function))
         try:
             key = function if getattr(function, "__self__", None) is None else None
             pure = self.judged.get(key) if key is not None else None

@@ -18,7 +18,8 @@ from importlib.util import resolve_name
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
-from tracejit.capture.calls import plain_numbers
+from tracejit.capture.calls import WANT_INTS, plain_numbers
+from tracejit.capture.computed_names import RETURNED
 from tracejit.capture.guards import found_at
 from tracejit.capture.host_program import give_up, settle, settle_numbers, surrender
 from tracejit.capture.location import is_own
@@ -205,7 +206,7 @@ class CapturedCall:
             state = self.state
             with Watcher(
                 self._entered, self._foreign, self._library,
-                self._named, self._asking, state.registered.add,
+                self._named, self._asking, state.registered.add, self._gave,
             ):  # fmt: skip
                 return self.invoke(values)
 
@@ -299,7 +300,7 @@ class CapturedCall:
             self._imports(names, frame)
             module = sys.modules.get(frame.f_globals.get("__name__", ""))
             if module is not None and "modules" in names.subjects:
-                state.ask_all(module)
+                self._any_of(module)
             self._cells(frame)
             self.numbers.look()
         finally:
@@ -365,8 +366,24 @@ class CapturedCall:
         for name in self.state.subjects:
             module = frame.f_locals.get(name)
             if isinstance(module, ModuleType):
-                self.state.ask_all(module)
+                self._any_of(module)
                 self.numbers.look()
+
+    def _gave(self, module: ModuleType) -> None:
+        """A function returned a module."""
+        if RETURNED in self.state.subjects and active.recorder is self.recorder:
+            self._any_of(module)
+            self.numbers.look()
+
+    def _any_of(self, module: ModuleType) -> None:
+        """Attributes of a module are asked for by computed names."""
+        name = module.__name__
+        if self.state.place_of(module) is None:
+            if sys.modules.get(name) is module:
+                self._module(name)
+            else:
+                self.recorder.seen(f"asks the module {name!r}, found nowhere, for attributes")
+        self.state.ask_all(module)
 
     def _library(self, frame: FrameType) -> None:
         if frame.f_code is import_module.__code__:
@@ -376,9 +393,9 @@ class CapturedCall:
         if self.recorder.pending:
             surrender(self.recorder, frame)
         if not self.reads_source and active.recorder is self.recorder:
-            given = frame.f_locals
+            given, home = frame.f_locals, str(frame.f_globals.get("__name__")).partition(".")[0]
             for name, value in list(given.items()):
-                fresh = plain_numbers(value)
+                fresh = plain_numbers(value, home in WANT_INTS)
                 if fresh is not value:
                     given[name] = fresh  # written back when the profiler's call is over
 
