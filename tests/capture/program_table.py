@@ -19,6 +19,7 @@ import tracejit as tj
 from tests.capture import (
     programs_absent_gradients,
     programs_aliasing,
+    programs_asked_names,
     programs_attributes,
     programs_autograd,
     programs_branches,
@@ -40,6 +41,7 @@ from tests.capture import (
     programs_functions,
     programs_jumps,
     programs_kept_numbers,
+    programs_left_alone,
     programs_loops,
     programs_methods,
     programs_metrics,
@@ -61,8 +63,10 @@ from tests.capture import (
     programs_sides,
     programs_sizes_and_constants,
     programs_staleness,
+    programs_texts,
     programs_training,
     programs_trials,
+    programs_windows,
 )
 from tracejit import config
 
@@ -81,6 +85,9 @@ SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
         programs_distinct,
         programs_kept_numbers,
         programs_attributes,
+        programs_asked_names,
+        programs_left_alone,
+        programs_windows,
     ),
     "control flow": (programs_branches, programs_sides, programs_loops, programs_jumps,
                      programs_returns, programs_choices, programs_names),
@@ -88,7 +95,7 @@ SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
     "RNG": (programs_random,),
     "autograd": (programs_autograd, programs_absent_gradients, programs_second_derivatives,
                  programs_training, programs_functional, programs_result_gradients),
-    "effects": (programs_effects, programs_metrics),
+    "effects": (programs_effects, programs_metrics, programs_texts),
     "mixtures": (programs_mixtures, programs_seams, programs_complex),
     "regions": (programs_trials, programs_region_results, programs_region_numbers,
                 programs_region_sharing, programs_region_layouts),

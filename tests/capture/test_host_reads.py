@@ -14,16 +14,15 @@ import tracejit as tj
 from tests.capture import programs_metrics
 from tests.capture.test_programs import assert_same, plain, seen
 from tracejit import config
-from tracejit.capture.host_effects import (
-    deferred_float,
+from tracejit.capture.host_calls import replacement
+from tracejit.capture.host_effects import deferred_print
+from tracejit.capture.host_numbers import deferred_float, deferred_int
+from tracejit.capture.host_texts import (
     deferred_format,
     deferred_format_of,
-    deferred_int,
     deferred_percent,
-    deferred_print,
     deferred_repr,
     deferred_str,
-    replacement,
 )
 
 PROGRAMS = programs_metrics.PROGRAMS
@@ -355,7 +354,7 @@ def test_output_without_any_tensor_before_an_exception(capsys):
 
 def test_what_is_replaced():
     assert replacement(print) is deferred_print and replacement(str) is deferred_str
-    for other in (len, max, dict, "a".join, [].append, test_what_is_replaced, object()):
+    for other in (len, sum, dict, "a".split, [].append, test_what_is_replaced, object()):
         assert replacement(other) is None
 
 

@@ -8,6 +8,7 @@ effects cannot be seen is refused before it runs. Called by `control.py`, and by
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -25,16 +26,17 @@ from typing import Any
 from tracejit.capture.behaviour import function_of
 from tracejit.capture.breaks import Refused
 from tracejit.capture.deferred_warnings import deferred_warn
-from tracejit.capture.host_effects import replacement
+from tracejit.capture.host_calls import replacement
 from tracejit.capture.location import is_own
-from tracejit.capture.rolled import FollowedList, length, settle
+from tracejit.capture.plain_arguments import wants_texts, with_plain_numbers, with_plain_texts
+from tracejit.capture.recursion import user_limit
+from tracejit.capture.rolled import FollowedList, length
 from tracejit.capture.rolled import joined as in_one
 from tracejit.capture.runtime_numbers import OF_FLOATS, is_runtime
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.sharing import known_as
 from tracejit.capture.source import is_understood
 from tracejit.capture.watch import PASSED_ON, is_pure
-from tracejit.eager.size import Size as Shape
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
 from tracejit.ops import joining
@@ -47,7 +49,7 @@ _FIXED: tuple[type, ...] = (
 _BOUND = (BuiltinFunctionType, MethodWrapperType, MethodType)
 _IN_PLACE = frozenset(
     "next setitem delitem iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift "
-    "isub itruediv ixor".split()
+    "isub itruediv ixor setattr delattr".split()
 )
 _READERS = frozenset(
     "get keys values items copy index count __getitem__ __len__ __contains__ __iter__ union "
@@ -69,6 +71,8 @@ def adapted(recorder: Any, function: Any) -> Any:
         return deferred
     if function is id or function is hash:
         return _with_known_tensors(recorder, recorder.root.identities.numbering(function))
+    if function is sys.getrecursionlimit and not recorder.replayable:  # nobody watches
+        return user_limit
     if function is warnings.warn:
         return deferred_warn
     if type(function) is FunctionType:
@@ -82,6 +86,8 @@ def adapted(recorder: Any, function: Any) -> Any:
     owner = function.__objclass__ if isinstance(function, MethodDescriptorType) else None
     if owner in (list, int) or type(function) is BuiltinFunctionType and not is_pure(function):
         function = with_plain_numbers(function)
+    elif wants_texts(function):
+        function = with_plain_texts(function)
     return _finding(recorder, function)
 
 
@@ -129,42 +135,6 @@ def _on_numbers(function: Any) -> Any:
 
 
 PASSED_ON.update(c for c in _on_numbers.__code__.co_consts if isinstance(c, CodeType))
-
-
-def with_plain_numbers(function: Any) -> Any:
-    """For code nobody can see into, which may look at types: plain ints and floats."""
-    home = str(getattr(function, "__module__", None) or "").partition(".")[0]
-    sizes = home in WANT_INTS or getattr(function, "__objclass__", None) is int
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        keywords = {k: plain_numbers(x, sizes) for k, x in kwargs.items()}
-        return function(*[plain_numbers(x, sizes) for x in args], **keywords)
-
-    return call
-
-
-PASSED_ON.update(c for c in with_plain_numbers.__code__.co_consts if isinstance(c, CodeType))
-
-
-# Modules whose C code takes nothing for an int but an int; all else asks a size for `__index__`.
-WANT_INTS = frozenset({"array", "ctypes", "decimal", "fractions", "json", "marshal", "pickle",
-                       "plistlib", "random", "sqlite3", "statistics", "struct"})
-
-
-def plain_numbers(x: Any, sizes: bool = False) -> Any:
-    """`x`, or where it has runtime numbers in it, a copy without; `sizes`: these count as well."""
-    if isinstance(x, RuntimeNumber) or sizes and type(x) is Size:
-        return x.concrete()
-    if isinstance(x, FollowedList):
-        settle(x)
-    if type(x) in (list, tuple, Shape):
-        parts = [plain_numbers(y, sizes) for y in x]
-        return type(x)(parts) if any(a is not b for a, b in zip(parts, x)) else x
-    if type(x) is dict:
-        made = {k: plain_numbers(v, sizes) for k, v in x.items()}
-        return made if any(made[k] is not v for k, v in x.items()) else x
-    return x
 
 
 def _joining(function: Any) -> Callable | None:
@@ -276,7 +246,9 @@ def _checked_class(cls: type) -> Any:
 
 
 def _checked_builtin(recorder: Any, function: Any) -> Any:
-    return _guarding(recorder, function) if is_harmless(function) else _refuse(function)
+    if not is_harmless(function):
+        return _refuse(function)
+    return _guarding(recorder, with_plain_texts(function) if wants_texts(function) else function)
 
 
 def is_harmless(function: Any) -> bool:

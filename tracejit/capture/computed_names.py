@@ -27,10 +27,15 @@ from typing import Any
 from tracejit.capture.behaviour import may_change, remembered
 
 BY_NAME = ("getattr", "hasattr", "methodcaller")  # an argument of theirs names an attribute
-ALL = ("vars", "__dict__", "__getattribute__", "attrgetter")  # these may give any
+ALL = ("vars", "dir", "__dict__", "__getattribute__", "attrgetter")  # these may give any
+SETTERS = ("setattr", "delattr", "__setattr__", "__delattr__")  # they store by name
 FORMATS = ("format", "format_map")
 ANY, RETURNED = "", "()"  # subjects that code has no name for: any at all, what a call returned
-_ASKING = (getattr, hasattr, vars, operator.attrgetter, operator.methodcaller)
+_ASKING = (
+    getattr, hasattr, setattr, delattr, vars, dir, operator.attrgetter, operator.methodcaller,
+    object.__getattribute__, type.__getattribute__, object.__setattr__, type.__setattr__,
+    str.format, str.format_map,
+)  # fmt: skip
 _FUNCTIONS = (
     FunctionType, staticmethod, classmethod, property, GetSetDescriptorType, MemberDescriptorType,
 )  # fmt: skip
@@ -61,12 +66,21 @@ def computes(code: CodeType) -> tuple[bool, frozenset[str]]:
             continue
         if instruction.opname == "LOAD_CONST":
             continue
-        subjects = _subjects(run, at)
+        if name in SETTERS:
+            subjects = _stored_to(run, at, code)
+        else:
+            subjects = _subjects(run, at)
         found |= subjects is not None
         of |= subjects or set()
-    if found and "modules" in code.co_names:  # sys.modules[__name__]
+    if found and _reads_modules(run):
         of.add("modules")
     return found, frozenset(of)
+
+
+def _reads_modules(run: Sequence[dis.Instruction]) -> bool:
+    """Whether code reads `sys.modules`, in which it may find its own module."""
+    named = [k for k, i in enumerate(run) if i.argval == "modules"]
+    return any(run[k].opname != "LOAD_ATTR" or run[k - 1].argval == "sys" for k in named)
 
 
 def passes_format(code: CodeType) -> bool:
@@ -108,6 +122,19 @@ def _subjects(run: Sequence[dis.Instruction], at: int) -> set[str] | None:
     if name in ("attrgetter", "methodcaller"):
         return {ANY}
     return {ANY} if given is None else _subject(given[0]) if given else set()
+
+
+def _stored_to(run: Sequence[dis.Instruction], at: int, code: CodeType) -> set[str] | None:
+    """As `_subjects`, of what stores by name. What `__setattr__` itself is asked to store under a
+    name has that name where it was asked."""
+    if _is_passed_on(run, at):
+        return {ANY}
+    given = _arguments(run[at + 1 :])
+    if given is None or _is_literal(given, 0) or _is_literal(given, 1):
+        return {ANY} if given is None else None
+    own = code.co_varnames[1 : 2] if code.co_name in SETTERS else ()
+    names = [x[0].argval for x in given if len(x) == 1]
+    return None if set(own) & set(names[:2]) else _subject(given[0]) if given else set()
 
 
 def _arguments(run: Sequence[dis.Instruction]) -> list[Sequence[dis.Instruction]] | None:

@@ -6,6 +6,7 @@ length; stores. Called by the state walk, guards and effects.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -62,9 +63,14 @@ def put(container: Any, key: Any, value: Any) -> None:
     kind_of_container(type(container)).__setitem__(container, key, value)
 
 
-def refill_list(container: list, values: Sequence[Any]) -> None:
-    """Give a list these elements."""
-    kind_of_container(type(container)).__setitem__(container, slice(None), values)
+def refill_sequence(container: Any, values: Sequence[Any]) -> None:
+    """Give a list or a deque these elements."""
+    kind = kind_of_container(type(container))
+    if kind is deque:
+        deque.clear(container)
+        deque.extend(container, values)
+    else:
+        kind.__setitem__(container, slice(None), values)
 
 
 def _same_key(one: Any, other: Any) -> bool:

@@ -19,7 +19,7 @@ from tracejit import logs
 from tracejit.capture.branches import branch, truth
 from tracejit.capture.breaks import Refused
 from tracejit.capture.calls import adapted, check_call, check_iterable
-from tracejit.capture.host_effects import (
+from tracejit.capture.host_texts import (
     deferred_format,
     deferred_format_of,
     deferred_percent,
@@ -37,6 +37,7 @@ from tracejit.capture.loop_items import (
 )
 from tracejit.capture.loop_numbers import LoopBool, tested
 from tracejit.capture.loops import counted_loop, open_loop
+from tracejit.capture.plain_arguments import plain_text
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.sharing import are_one, known_as, may_be_another
 from tracejit.capture.signals import BREAK, CONTINUE, SKIP, Decided, Return, Signal
@@ -172,6 +173,8 @@ def in_(item: Any, container: Any) -> bool:
     """`item in container`, which asks of each element whether it is the item itself."""
     recorder = _recorder()
     container = iterated(container)
+    if isinstance(container, str):
+        item = plain_text(item)
     if recorder is None or not isinstance(item, Tensor):
         return item in container
     if isinstance(container, (dict, set, frozenset)):

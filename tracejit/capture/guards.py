@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import weakref
 from abc import get_cache_token
+from collections import deque
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,8 @@ import numpy as np
 
 from tracejit.capture.behaviour import behaviour, subclasses
 from tracejit.capture.computed_names import own_names
-from tracejit.capture.contents import elements, item, length, reads_itself
+from tracejit.capture.contents import elements, item, kind_of_container, length, reads_itself
+from tracejit.capture.guard_texts import describe, kind_text, shown, tells
 from tracejit.capture.number_text import Asked, NumberText, asked_text
 from tracejit.capture.place import ABSENT, Place, alike, class_attribute, referent, slot_of, weakly
 from tracejit.capture.runtime_numbers import Question
@@ -314,6 +316,9 @@ class Guards:
                 place,
                 f"{type(value).__name__} of {place.length}",
             )
+            if isinstance(value, deque):
+                most = value.maxlen
+                self._fail(f"{name}.maxlen != {most}", place, f"a deque of at most {most}")
             if kind == "mapping":
                 self._keys(place, name)
         elif kind == "set":
@@ -366,7 +371,11 @@ class Guards:
         if value is None or value is True or value is False:
             self._fail(f"{name} is not {value}", place, f"== {value}")
             return
-        cls = self._constant(type(value))
+        cls, own = self._constant(type(value)), kind_of_container(type(value))
+        if own is not type(value) and not tells(value):  # with an `__eq__` of the user's, maybe
+            unequal = f"not {self._constant(alike)}({name}, {constant})"
+            self._fail(f"{name} is not {constant} and {unequal}", place, f"== {shown(value)}")
+            return
         differs = f"{name} is not {constant} and (type({name}) is not {cls} or {name} != {constant}"
         if isinstance(value, (float, np.floating)) and value == 0.0:
             differs += f" or copysign(1.0, {name}) != {math.copysign(1.0, value)}"
@@ -480,17 +489,3 @@ def found_at(place: Place, arguments: tuple) -> Any:
         return current(place, arguments)
     except (AttributeError, KeyError, IndexError, TypeError, ValueError):
         return ABSENT
-
-
-def kind_text(tensor: Tensor) -> str:
-    """What of a tensor is guarded, in words."""
-    rank = len(tensor._shape)
-    return f"{tensor._dtype.name}, {rank} dimensions, requires_grad={tensor._requires_grad}"
-
-
-def describe(value: Any) -> str:
-    """A value in a recompile record."""
-    if isinstance(value, Tensor):
-        return f"{kind_text(value)}, shape {list(value._shape)}"
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

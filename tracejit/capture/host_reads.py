@@ -14,7 +14,7 @@ replay's steps of them.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tracejit.capture.runtime_numbers import INFIX, evaluate
@@ -141,7 +141,7 @@ class PendingInt(PendingNumber, RuntimeInt):  # type: ignore[override]
 
 
 class PendingText(Pending):
-    """A text with pending numbers in it; made by what `host_effects.replacement` returns."""
+    """A text with pending numbers in it; made by `host_texts`."""
 
     kind = str
 
@@ -286,6 +286,11 @@ def _length(x: Any) -> int:
     if type(x) in NUMBERS:
         return x.bits
     return x.bit_length() if type(x) in (int, bool) else 64
+
+
+def longest(numbers: Iterable[Any]) -> int:
+    """How long the longest of some ints may be."""
+    return max(map(_length, numbers))
 
 
 def _never_zero(x: Any) -> bool:

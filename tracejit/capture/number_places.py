@@ -13,6 +13,7 @@ import enum
 import functools
 import gc
 import weakref
+from collections import deque
 from collections.abc import Iterable
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from types import CellType, FunctionType, ModuleType
@@ -33,6 +34,8 @@ _NUMBERS = (int, float)
 _CACHED = functools._lru_cache_wrapper
 _ASKED = ("__index__", "__hash__", "__int__", "__float__", "__len__", "__bool__", "__complex__")
 _SUSPENDED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
+# Modules of classes in C that take nothing for a number but a number.
+_MAKES_OF_NUMBERS = ("decimal", "datetime", "array", "ctypes")
 _CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "__setstate__")
 _methods: weakref.WeakKeyDictionary[type, frozenset[Names]] = weakref.WeakKeyDictionary()
 
@@ -228,6 +231,10 @@ def asks_for_types(function: Any, rewritten: bool) -> bool:
     seen: set[Any] = set()
     while todo:
         found = function_of(todo.pop())
+        module = isinstance(found, ModuleType)
+        home = found.__name__ if module else found.__module__ if type(found) is type else ""
+        if not rewritten and home in _MAKES_OF_NUMBERS:
+            return True
         if isinstance(found, type) and id(found) not in seen:
             seen.add(id(found))
             todo += vars(found).values() if may_change(found) else ()
@@ -300,7 +307,7 @@ def _slot(place: Place) -> tuple | None:
         return id(owner), place.key
     if place.how == "closure":
         return (id(owner.__closure__[place.key]),)
-    if place.how == "item" and isinstance(owner, (list, dict)):
+    if place.how == "item" and isinstance(owner, (list, dict, deque)):
         return id(owner), place.key if isinstance(place.key, PRIMITIVE) else id(place.key)
     return None
 
@@ -337,7 +344,7 @@ def _set(place: Place, owner: Any, value: Any) -> bool:
         owner.__dict__[key] = value
     elif how == "slot":
         return _set_slot(owner, key, value)
-    elif how == "item" and isinstance(owner, (list, dict)):
+    elif how == "item" and isinstance(owner, (list, dict, deque)):
         entry: Any = key() if type(key) is weakref.ref else key
         put(owner, entry, value)
     else:

@@ -14,14 +14,17 @@ import operator
 import re
 import threading
 import weakref
+from collections import deque
 from types import (
     BuiltinFunctionType,
     FunctionType,
     GenericAlias,
+    MethodDescriptorType,
     MethodType,
     ModuleType,
     SimpleNamespace,
     UnionType,
+    WrapperDescriptorType,
 )
 from typing import Any
 
@@ -29,7 +32,7 @@ import numpy as np
 
 from tracejit.capture.behaviour import may_change, own_dict
 from tracejit.capture.computed_names import own_names
-from tracejit.capture.contents import item
+from tracejit.capture.contents import item, kind_of_container
 from tracejit.capture.location import is_published
 from tracejit.capture.sources import hooks_of
 from tracejit.eager.tensor import Tensor
@@ -56,7 +59,7 @@ _IDENTITY = (
     BuiltinFunctionType, type(NotImplemented), type, staticmethod, classmethod, property,
     operator.attrgetter, operator.itemgetter, np.dtype, np.ufunc, type(np.mean), Op,
     type(vars(abc.ABC)["_abc_impl"]), re.Pattern, slice, GenericAlias, UnionType,
-    type(threading.Lock()), type(threading.RLock()),
+    type(threading.Lock()), type(threading.RLock()), MethodDescriptorType, WrapperDescriptorType,
 )  # fmt: skip
 TOLD_BY_TEXT = (float, complex, range, np.inexact)  # some that differ are equal
 ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
@@ -136,7 +139,7 @@ def kind_of(value: Any) -> str:
         return "tensor"
     if isinstance(value, PRIMITIVE):
         return "primitive"
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, deque)):
         return "sequence"
     if isinstance(value, dict):
         return "mapping"
@@ -168,7 +171,12 @@ def alike(one: Any, other: Any) -> bool:
         return one is other  # tensors, as keys of dicts, are told by identity
     if type(one) is tuple:
         return len(one) == len(other) and all(map(alike, one, other))
-    return repr(one) == repr(other) if isinstance(one, TOLD_BY_TEXT) else bool(one == other)
+    if isinstance(one, enum.Enum):
+        return False
+    kind: Any = kind_of_container(type(one))  # past methods of the user's
+    if isinstance(one, TOLD_BY_TEXT):
+        return bool(kind.__repr__(one) == kind.__repr__(other))
+    return kind.__eq__(one, other) is True if kind is not object else bool(one == other)
 
 
 def weakly(key: Any) -> Any:
@@ -191,7 +199,8 @@ def referent(reference: weakref.ref) -> Any:
 
 def _passes_constants(caller: operator.methodcaller) -> bool:
     """Whether a method is called with nothing that may change."""
-    made, given = caller.__reduce__()
+    parts: Any = caller.__reduce__()
+    made, given = parts
     return all(isinstance(x, PRIMITIVE) for x in (*given, *getattr(made, "keywords", {}).values()))
 
 

@@ -8,13 +8,15 @@ named (C1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.behaviour import behaviour
-from tracejit.capture.contents import elements, item, length, refill_dict, refill_list
+from tracejit.capture.computed_names import own_names
+from tracejit.capture.contents import elements, item, length, refill_dict, refill_sequence
 from tracejit.capture.guards import current
 from tracejit.capture.host_program import HostProgram
 from tracejit.capture.host_reads import PENDING
@@ -175,6 +177,9 @@ class Recipes:
         if hasattr(cls, "sparse_product"):
             parts = [self.of(v) for v in value.parts()]
             return lambda replay: cls(*[r(replay) for r in parts])
+        if cls is deque:
+            parts, most = [self.of(v) for v in value], value.maxlen
+            return lambda replay: deque([r(replay) for r in parts], most)
         raise Unmodelled(f"a {cls.__module__}.{cls.__name__} is returned or stored")
 
 
@@ -204,18 +209,17 @@ def effects(
     By the place's id, `held` has the runtime numbers at places, and `grown` how long the lists
     were that were only appended to."""
     found: list[Effect] = []
+    state.places += [new for place in state.places for new in _made_attributes(place)]
     for place in _in_order_of_making(state.places):
         try:
             now = _now(place, arguments)
         except ValueError:  # an empty closure cell
             continue
-        if place.kind == "names":
-            _refuse_unnamed(place, now)
-        elif not _unchanged(place, now, held):
+        if place.kind != "names" and not _unchanged(place, now, held):
             found.append(_assignment(place, now, recipes))
         was = place.value  # it may be elsewhere by now, and changed
         if id(place) in grown:
-            fresh = [recipes.of(v) for v in was[grown[id(place)] :]]
+            fresh = [recipes.of(v) for v in elements(was)[grown[id(place)] :]]
             found.append(appending(recipes.before(place), fresh))
             recipes.changed.append(was)
         elif place.kind == "class" and behaviour(was) != place.keys:
@@ -259,12 +263,22 @@ def _unchanged(place: Place, now: Any, held: dict[int, RuntimeNumber]) -> bool:
     )  # containers are refilled whole
 
 
-def _refuse_unnamed(place: Place, now: Sequence[str]) -> None:
-    """Attributes that the call made under names that no code mentions."""
-    known = {key for _, key in place.parent.children}  # type: ignore[union-attr]
-    for name in now:
-        if name not in place.value and name not in known:
+def _made_attributes(place: Place) -> Iterator[Place]:
+    """Where attributes are that the call made under names that no code mentions."""
+    parent: Any = place.parent
+    if place.kind != "names":
+        return
+    known = {key for _, key in parent.children}
+    cls = isinstance(parent.value, type)
+    for name in own_names(parent.value):
+        if name in place.value or name in known:
+            continue
+        if cls and name not in vars(parent.value):
             raise Unmodelled(f"{place.text} gets {name!r}, a name that is computed")
+        how = "type" if cls else "attr"
+        text = f"{place.text}.{name}"
+        found = parent.children[how, name] = Place(parent, how, name, ABSENT, text)
+        yield found
 
 
 def _contents_changed(place: Place, now: Any, held: dict[int, RuntimeNumber]) -> bool:
@@ -334,9 +348,9 @@ def _own_attributes(value: Any) -> dict[str, Any]:
 
 def _refill(place: Place, now: Any, recipes: Recipes) -> Effect:
     target = recipes.before(place)
-    if isinstance(now, list):
+    if isinstance(now, (list, deque)):
         parts = [recipes.of(v) for v in elements(now)]
-        return lambda replay: refill_list(target(replay), [r(replay) for r in parts])
+        return lambda replay: refill_sequence(target(replay), [r(replay) for r in parts])
     items = [(recipes.key(k), recipes.of(item(now, k))) for k in elements(now)]
     if any(k is None for k, _ in items):
         raise Unmodelled(f"{place.text}, a dict, got keys that the call made")

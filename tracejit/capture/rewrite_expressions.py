@@ -125,7 +125,9 @@ class Expressions(ast.NodeTransformer):
         if all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
             return True
         if isinstance(node.ops[0], ast.In | ast.NotIn) and len(node.ops) == 1:
-            return _constant_container(node.comparators[0])
+            (container,) = node.comparators  # a text must be given one that is known
+            text = isinstance(container, ast.Constant) and isinstance(container.value, str)
+            return _constant_container(container) and not text
         if any(isinstance(o, ast.Constant) and isinstance(o.value, str) for o in operands):
             return len(node.ops) == 1
         return all(isinstance(o, ast.Constant) or self.plain_call(o) for o in operands)

@@ -178,6 +178,12 @@ class RuntimeNumber:
     def __reduce__(self):
         return (self.kind, (self.concrete(),))
 
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        return self
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'")

@@ -1,8 +1,8 @@
 """Lists that a captured function only appends to: what they hold is no business of its program.
 
-In: the code objects a recorded call entered, the places it could see. Out: which lists grew and
-are read nowhere; the recorder's entry then guards that they are lists and appends to them, however
-long they are. Called when an entry is made.
+In: the code objects a recorded call entered, the places it could see. Out: which lists and deques
+grew and are read nowhere; the recorder's entry then guards that they are such and appends to them,
+however long they are. Called when an entry is made.
 
 Reading is judged by names, as the state walk does: a list is read if any instruction loads what
 has its name (an attribute's, a variable's, a literal key's) for anything but its `append` or
@@ -12,6 +12,7 @@ has its name (an attribute's, a variable's, a literal key's) for anything but it
 from __future__ import annotations
 
 import dis
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
 from typing import Any
@@ -89,12 +90,12 @@ class Sinks:
         leading = {id(q) for p in (*needed, *firsts) for q in _above(p)}
         leading |= {id(q) for _, known in state.repeated for q in _above(known)}
         found = {
-            id(place): place.length
+            id(place): kept
             for place in state.places
-            if type(place.value) is list
+            if type(place.value) in (list, deque)
             and place.kind == "sequence"
             and id(place) not in leading
-            and _only_grew(place, held)
+            and (kept := _kept(place, held)) is not None
             and self._unread(place)
         }
         for place in state.places:
@@ -117,15 +118,21 @@ class Sinks:
         return bool(uses) and all(_harmless(use, tuple(keys)) for use in uses)
 
 
-def _only_grew(place: Place, held: dict[int, Any]) -> bool:
-    """Whether the list has more elements at its end; what it held must lead nowhere."""
-    now = place.value
-    if len(now) <= place.length:
-        return False
+def _kept(place: Place, held: dict[int, Any]) -> int | None:
+    """How many of its elements are those from before, where there are others at its end alone;
+    what was there must lead nowhere. A full deque loses as many as it gets, at its start: of these
+    none may be one that it had."""
+    now, most = tuple(place.value), getattr(place.value, "maxlen", None)
     items = [c for (how, _), c in place.children.items() if how == "item"]
     before = {c.key: (c.value, held.get(id(c))) for c in items}
-    same = all(any(now[k] is x for x in before.get(k, ())) for k in range(place.length))
-    return same and all(map(_leads_nowhere, items))
+    known = {id(x) for both in before.values() for x in both}
+    for lost in range(place.length if len(now) == most else 1):
+        kept = place.length - lost
+        if kept >= len(now) or len(now) == most and any(id(x) in known for x in now[kept:]):
+            continue
+        if all(any(x is y for y in before.get(n + lost, ())) for n, x in enumerate(now[:kept])):
+            return kept if all(map(_leads_nowhere, items)) else None
+    return None
 
 
 def _leads_nowhere(place: Place) -> bool:
@@ -167,7 +174,10 @@ def appending(
 
     def append(replay: Any) -> None:
         target, more = found(replay), [part(replay) for part in parts]
-        target[len(target) :] = more  # no call: no signal's handler can come after it
+        if type(target) is deque:
+            target.extend(more)
+        else:
+            target[len(target) :] = more  # no call: no signal's handler can come after it
 
     return append
 

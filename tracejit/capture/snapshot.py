@@ -146,6 +146,8 @@ class Coverage:
     def _item(self, k: int, place: Place, parent: Any, value: Any) -> dict[Owner, Rows]:
         if isinstance(parent, dict):  # its version fixes what is in it
             return {}
+        if not isinstance(parent, (list, tuple)):
+            raise Uncovered
         self._held(place, value)
         start = words.TUPLE_ITEMS + id(parent)
         if isinstance(parent, list):

@@ -141,11 +141,11 @@ class State:
             if id(module) in self.by_id:
                 self._attributes(self.by_id[id(module)], module, None)
 
-    def ask_any(self) -> None:
+    def ask_any(self, modules: bool = True) -> None:
         """Attributes of any object are asked for by names that code computes."""
-        if ANY not in self.subjects:
+        if not self.computed or not self.everything or modules and ANY not in self.subjects:
             self.everything = self.computed = True
-            self.subjects.add(ANY)
+            self.subjects |= {ANY} if modules else set()
             self._grow((), None)
 
     def _grow(self, names: Iterable[str], only: set[str] | frozenset[str] | None) -> None:
@@ -158,6 +158,8 @@ class State:
                 self._attributes(place, place.value, only)
             elif place.kind == "class":
                 self._of_instances(place)
+            elif place.kind == "same" and place.first.kind == "module" and self._is_asked(place):  # type: ignore[union-attr]
+                self.ask_all(place.value)
 
     def objects(self) -> list[Place]:
         """Where tensors, containers, functions and other objects are found, each once."""
@@ -168,10 +170,15 @@ class State:
         if kind == "absent" or kind == "primitive" and not _has_attributes(place):
             self.places.append(place)
             return
+        named = place.how in ("global", "attr") and place.key
+        if kind == "identity" and asks(value) and named != value.__name__:
+            self.ask_any()  # of another name code tells nothing
         known = self.by_id.get(id(value))
         if known is not None and kind == "tensor":
             self.repeated.append((place, known))
         elif known is not None:
+            if kind == "module" and self._is_asked(place):
+                self.ask_all(value)
             place.kind, place.first = "same", known
             self.places.append(place)
             return
@@ -180,8 +187,6 @@ class State:
             self.by_id[id(value)] = place
             self.kept.append(value)
             self.behaves(value if isinstance(value, type) else type(value))
-            if asks(value) and not (place.how in ("global", "attr") and place.key == value.__name__):
-                self.ask_any()  # under another name, of which code tells nothing
             self._contents(place, value, kind)
 
     def _contents(self, place: Place, value: Any, kind: str) -> None:
@@ -281,10 +286,12 @@ class State:
             names = set(names) | set(MODULE_TABLES)
         if only is None and (module == _READ_WHOLE or isinstance(value, enum.Enum)):
             names = set(names) | set(own)
-        text = place.text
+        text, known = place.text, place.children.get(("names", None))
         for name in sorted(names):
             if name in own and not isinstance(value, type):
-                self._child(place, "attr", name, own[name], f"{text}.{name}")
+                made = known is not None and name not in known.value  # by this call
+                found = ABSENT if made else own[name]
+                self._child(place, "attr", name, found, f"{text}.{name}")
                 self._behind(place, type(value), name)
             elif place.kind == "function":
                 self._of_function(place, value, name)

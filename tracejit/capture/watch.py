@@ -17,17 +17,28 @@ import gc
 import math
 import operator
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FrameType,
+    MappingProxyType,
+    MethodDescriptorType,
+    ModuleType,
+)
 from typing import Any
 
 import numpy
 
+from tracejit.capture import recursion
+from tracejit.capture.behaviour import may_change
 from tracejit.capture.computed_names import (
     ALL,
     BY_NAME,
+    SETTERS,
     computes,
     names_for,
     names_in_format,
@@ -51,7 +62,10 @@ _LIBRARY = (
     PACKAGE + "utils",
 )  # own code that reads the user's state like user code does
 # These do what the user's code says.
-_RUNTIME = (PACKAGE + "capture/control.py", PACKAGE + "capture/host_effects.py")
+_RUNTIME = tuple(
+    f"{PACKAGE}capture/{name}.py"
+    for name in ("control", "host_effects", "host_numbers", "host_texts")
+)
 _UNWATCHED = (
     PACKAGE + "distributions/instances.py",
     PACKAGE + "distributions/validation.py",
@@ -92,13 +106,16 @@ _PURE_TYPES: tuple[Any, ...] = (
     type({}.items()),
     type,
     property,
+    MappingProxyType,
+    re.Pattern,
+    re.Match,
 )
 _PURE_BUILTINS = {
     getattr(builtins, n)
     for n in (
         "abs all any callable chr divmod format hasattr getattr hash id isinstance issubclass iter "
         "len max min next ord "
-        "pow repr round sorted sum bin hex oct ascii"
+        "pow repr round sorted sum bin hex oct ascii setattr delattr vars dir locals"
     ).split()
 }
 _PURE_MODULES = {
@@ -114,6 +131,7 @@ _PURE_MODULES = {
     "cmath",
     "_weakref",
     "_typing",
+    "_json",
 }
 _COMPARES = {"IS_OP", "CONTAINS_OP"}
 _HASHES = {"BUILD_SET", "SET_ADD", "BUILD_MAP", "MAP_ADD"}
@@ -124,10 +142,11 @@ _IDENTITIES = set(
     "id set frozenset is_ is_not indexOf countOf contains index count remove add discard "
     "setdefault fromkeys __contains__ __eq__ __ne__".split()
 )
-_SETTERS = {"__setattr__", "__delattr__"}
 _ENTRIES = {"items", "values", "popitem", "state_dict"}  # these give all of them
 _HANDLERS = {"AttributeError", "Exception", "BaseException", "suppress"}
 _DYNAMIC = {*BY_NAME, *ALL}
+_BY_NAME = (getattr, hasattr, setattr, delattr)
+_KEPT = {"__slotnames__"}  # what Python keeps of a class for itself
 _NAMED = {"__name__", "__qualname__", "__module__", "__doc__"}
 _REGISTERS = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__}
 
@@ -151,7 +170,6 @@ class Names:
     doubtful: bool  # it handles that an attribute is missing, here or in what it calls
     keys: frozenset[str]  # entries that code of the user's may read: "": any
     imported: frozenset[tuple[int, str]]  # (leading dots, name) of modules
-    sets: bool  # attributes of computed names, by `object.__setattr__`
     of_numbers: bool  # it names methods of number types: `float.is_integer`
     computed: bool  # code of the user's asks for attributes by names that it computes
     subjects: frozenset[str]  # of what is found under these names
@@ -218,22 +236,24 @@ def _scan(code: CodeType) -> Names:
         templates = [c for c in code.co_consts if isinstance(c, str)]
         uncertain |= {name for text in templates for name in names_in_format(text)}
     doubtful = _handles_missing(code, attributes | global_names)
-    sets = not attributes.isdisjoint(_SETTERS) and not is_own(code)
+    sets = not (attributes | global_names).isdisjoint(SETTERS) and not is_own(code)
+    computed, subjects = False, frozenset[str]()
+    if (dynamic or sets) and not is_own(code):
+        computed, subjects = computes(code)
+    dynamic |= computed
     if dynamic:  # names given as literals count as mentioned
         paths = [c.split(".") for c in code.co_consts if isinstance(c, str)]
         uncertain |= {name for path in paths if all(map(str.isidentifier, path)) for name in path}
         attributes |= uncertain
         stored |= uncertain
-    computed, subjects = False, frozenset[str]()
-    if dynamic and not is_own(code):
-        computed, subjects = computes(code)
     if sets:
         named = {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
         attributes |= named
         stored |= named
-        sets = not named and code.co_name not in _SETTERS
     if is_own(code):  # errors name classes
         attributes -= _NAMED
+    for found in (attributes, stored, uncertain):
+        found -= _KEPT
     keys: set[str] = set()
     if not is_own(code):
         keys |= {c for c in code.co_consts if isinstance(c, str)}
@@ -261,7 +281,6 @@ def _scan(code: CodeType) -> Names:
             of_numbers |= inner.of_numbers
             computed |= inner.computed
             subjects |= inner.subjects
-            sets |= inner.sets
     return Names(
         frozenset(attributes),
         frozenset(stored),
@@ -278,7 +297,6 @@ def _scan(code: CodeType) -> Names:
         doubtful,
         frozenset(keys),
         frozenset(imported),
-        sets,
         of_numbers,
         computed,
         subjects,
@@ -335,6 +353,13 @@ def is_pure(function: Any) -> bool:
     return module in _PURE_MODULES
 
 
+def _copies(function: Any) -> bool:
+    """Whether this is how Python takes an object of the user's apart for a copy."""
+    owner: Any = type(getattr(function, "__self__", None))
+    reduces = function.__name__ == "__reduce_ex__" and may_change(owner)
+    return reduces and owner.__reduce_ex__ is object.__reduce_ex__
+
+
 def _home(cls: type, name: str) -> type:
     """The class that has a method found in a class, or its metaclass's."""
     metaclass: type = type(cls)
@@ -350,24 +375,27 @@ class Watcher:
     entry of each watched code
     object, before its body runs; `foreign(function)` for C functions that cannot be modelled;
     `library(frame)` whenever user code calls an installed
-    library's Python function; `named(names)` where C code reads attributes of these names;
+    library's Python function; `named(names)` where C code reads attributes of these names, None:
+    all;
     `asking(frame)` where `getattr` or `hasattr` is called;
     `registered((cls, abstract))` where it is asked whether a class is one of an abstract one;
-    `gave(module)` where a function returns a module."""
+    `gave(module)` where a function returns a module; `asked((ask, what))` for what of the process
+    is asked."""
 
     def __init__(
         self,
         entered: Callable[[Names, FrameType], None],
         foreign: Callable[[Any], None],
         library: Callable[[FrameType], None],
-        named: Callable[[set[str]], None],
+        named: Callable[[set[str] | None], None],
         asking: Callable[[FrameType], None],
         registered: Callable[[tuple[type, type]], None],
         gave: Callable[[ModuleType], None],
+        asked: Callable[[tuple[Callable, Any]], None],
     ):
         self.entered, self.foreign, self.library = entered, foreign, library
         self.named, self.asking, self.registered = named, asking, registered
-        self.gave = gave
+        self.gave, self.asked = gave, asked
         self.seen: set[tuple[CodeType, int]] = set()
         self.judged: dict[Any, bool] = {}
         self.inside: FrameType | None = None
@@ -400,6 +428,9 @@ class Watcher:
                 self._judge(argument, frame)
             elif frame.f_code.co_filename.startswith(PACKAGE):
                 _silent[id(frame.f_code)] = frame.f_code
+        elif event == "c_return":
+            if argument is sys.getrecursionlimit or argument is sys.setrecursionlimit:
+                recursion.forgotten()
         elif event == "return" and issubclass(type(argument), ModuleType):
             self.gave(argument)
 
@@ -438,10 +469,18 @@ class Watcher:
             self.registered((type(asked) if by_instance else asked, cls))
 
     def _judge(self, function: BuiltinFunctionType, frame: FrameType) -> None:
-        if function is getattr or function is hasattr:
-            self.asking(frame)
+        if any(function is f for f in _BY_NAME):
+            above = frame.f_back if frame.f_code in PASSED_ON else None
+            self.asking(above or frame)
+        if function is sys.getrecursionlimit:
+            recursion.told()
+            self.asked((recursion.user_limit, None))
+            return
         if type(getattr(function, "__self__", None)) is str:
             self.named(names_for(function))
+        if _copies(function):  # whatever attributes it has
+            self.named(None)
+            return
         try:
             key = function if getattr(function, "__self__", None) is None else None
             pure = self.judged.get(key) if key is not None else None

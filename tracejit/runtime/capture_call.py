@@ -18,7 +18,6 @@ from importlib.util import resolve_name
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
-from tracejit.capture.calls import WANT_INTS, plain_numbers
 from tracejit.capture.computed_names import RETURNED
 from tracejit.capture.guards import found_at
 from tracejit.capture.host_program import give_up, settle, settle_numbers, surrender
@@ -36,6 +35,7 @@ from tracejit.capture.number_places import (
 )
 from tracejit.capture.place import ABSENT, Place
 from tracejit.capture.plain import is_object, plain, replaced
+from tracejit.capture.plain_arguments import WANT_INTS, plain_numbers
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.recursion import deeper
 from tracejit.capture.results import Unmodelled
@@ -207,6 +207,7 @@ class CapturedCall:
             with Watcher(
                 self._entered, self._foreign, self._library,
                 self._named, self._asking, state.registered.add, self._gave,
+                state.asked.add,
             ):  # fmt: skip
                 return self.invoke(values)
 
@@ -284,8 +285,6 @@ class CapturedCall:
         try:
             state.mention(names)
             self.numbers.mention(names)
-            if names.sets:
-                self.recorder.seen("sets or deletes attributes of computed names")
             code = original_code(frame.f_code)
             self.sinks.entered(code)
             self.inner.update(names.nested)
@@ -324,7 +323,11 @@ class CapturedCall:
 
     def _cells(self, frame: FrameType) -> None:
         code = original_code(frame.f_code)
-        if is_own(code) or self.state.enter(code):
+        if is_own(code):
+            if code.co_filename == "<string>":  # a constructor that Python made: it has defaults
+                self._method(code, frame)
+            return
+        if self.state.enter(code):
             return
         function = getattr(self.function, "__func__", self.function)
         if getattr(function, "__code__", None) is code:
@@ -357,8 +360,11 @@ class CapturedCall:
             "move it out of the captured function",
         )
 
-    def _named(self, names: set[str]) -> None:
-        self.state.mention_names(names)
+    def _named(self, names: set[str] | None) -> None:
+        if names is None:
+            self.state.ask_any(modules=False)
+        else:
+            self.state.mention_names(names)
         self.numbers.look()
 
     def _asking(self, frame: FrameType) -> None:

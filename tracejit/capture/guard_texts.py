@@ -1,0 +1,53 @@
+"""Values in words: what a guard says of what it found, and of what is there now.
+
+In: a value of the caller's. Out: a text, for which no code of the user's runs. Called by `guards`.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from tracejit.capture.behaviour import may_change
+from tracejit.capture.computed_names import is_shared
+from tracejit.capture.contents import kind_of_container
+from tracejit.eager.tensor import Tensor
+
+_HOLDERS = (list, tuple, dict, set, frozenset)
+_SHOWN = 100  # elements
+
+
+def kind_text(tensor: Tensor) -> str:
+    """What of a tensor is guarded, in words."""
+    rank = len(tensor._shape)
+    return f"{tensor._dtype.name}, {rank} dimensions, requires_grad={tensor._requires_grad}"
+
+
+def describe(value: Any) -> str:
+    """A value in a recompile record."""
+    if isinstance(value, Tensor):
+        return f"{kind_text(value)}, shape {list(value._shape)}"
+    text = shown(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def shown(value: Any) -> str:
+    """The text of a value, without asking a `__repr__` of the user's."""
+    cls = type(value)
+    if cls in _HOLDERS and not tells(value):
+        return f"{cls.__name__} of {len(value)}"
+    kind = kind_of_container(cls)
+    if tells(value) or cls.__repr__ is kind.__repr__ and kind is not object:
+        return repr(value)
+    if isinstance(value, enum.Enum):
+        return f"{cls.__qualname__}.{value._name_}"
+    return f"a {cls.__qualname__}" if kind is object else kind.__repr__(value)
+
+
+def tells(value: Any) -> bool:
+    """Whether a text of a value runs no code of the user's."""
+    cls = type(value)
+    if cls in _HOLDERS:
+        inside = [*value, *value.values()] if cls is dict else value
+        return len(value) <= _SHOWN and all(map(tells, inside))
+    return not may_change(cls) or is_shared(str(cls.__module__))

@@ -1,0 +1,98 @@
+"""Which calls in recorded code are put off until the program has run, and what is called instead.
+
+In: a function that rewritten code is about to call. Out: what stands in for it: printing, logging,
+texts and numbers that may be pending, constructors of C classes, which need plain numbers. Called
+by `calls`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import logging
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+from tracejit.capture.host_effects import (
+    LEVELS,
+    PROGRESS,
+    ROOT_LEVELS,
+    deferred_print,
+    log_function,
+    log_method,
+    progress_method,
+)
+from tracejit.capture.host_numbers import (
+    deferred_float,
+    deferred_int,
+    deferred_max,
+    deferred_min,
+)
+from tracejit.capture.host_reads import PENDING
+from tracejit.capture.host_texts import (
+    deferred_format_of,
+    deferred_repr,
+    deferred_str,
+    format_method,
+    join_method,
+)
+from tracejit.capture.scalars import RuntimeNumber
+
+_BUILTINS: tuple[tuple[Any, Any], ...] = (
+    (builtins.print, deferred_print),
+    (builtins.str, deferred_str),
+    (builtins.repr, deferred_repr),
+    (builtins.format, deferred_format_of),
+    (builtins.float, deferred_float),
+    (builtins.int, deferred_int),
+    (builtins.min, deferred_min),
+    (builtins.max, deferred_max),
+)
+_TEXTS = {"format": format_method, "join": join_method}
+
+
+def replacement(function: Any) -> Callable[..., Any] | None:
+    """What recorded code calls instead of `function`; None: `function` itself.
+
+    >>> replacement(print) is deferred_print, replacement(len) is None
+    (True, True)
+    """
+    kind = type(function)
+    if kind is BuiltinFunctionType or kind is type:
+        owner = getattr(function, "__self__", None)
+        if type(owner) is str:
+            made = _TEXTS.get(function.__name__)
+            return None if made is None else made(owner)
+        known = next((deferred for plain, deferred in _BUILTINS if plain is function), None)
+        return known or (_constructor(function) if kind is type else None)
+    if kind is MethodType:
+        return _method(function.__self__, function.__name__)
+    if kind is FunctionType and function.__module__ == "logging":
+        level = ROOT_LEVELS.get(function)
+        return None if level is None else log_function(function, level)
+    return None
+
+
+def _constructor(cls: type) -> Callable[..., Any] | None:
+    """Classes written in C look into what they are given: they get plain numbers."""
+    own = (getattr(cls, "__init__", None), getattr(cls, "__new__", None))
+    if cls.__module__ == "builtins" or any(type(f) is FunctionType for f in own):
+        return None
+
+    def make(*args: Any, **keywords: Any) -> Any:
+        named = {k: _number(v) for k, v in keywords.items()}
+        return cls(*[_number(x) for x in args], **named)
+
+    return make
+
+
+def _number(x: Any) -> Any:
+    return x.concrete() if type(x) in PENDING or isinstance(x, RuntimeNumber) else x
+
+
+def _method(owner: Any, name: str) -> Callable[..., Any] | None:
+    if isinstance(owner, logging.Logger):
+        return log_method(owner, name) if name in LEVELS or name == "log" else None
+    if name in PROGRESS and type(owner).__module__.startswith("tqdm"):
+        return progress_method(owner, name)
+    return None

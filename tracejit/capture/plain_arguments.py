@@ -1,0 +1,97 @@
+"""Calls of code that nobody can see into: it gets plain numbers and texts.
+
+In: functions that recorded code calls, what they are given. Out: the same calls with ints, floats
+and texts where runtime numbers, sizes and pending texts were, also in containers. Called by
+`calls`, and by the watcher of code that is not rewritten.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter, OrderedDict, defaultdict
+from types import BuiltinFunctionType, CodeType, MethodDescriptorType
+from typing import Any
+
+from tracejit.capture.host_reads import PendingText
+from tracejit.capture.rolled import FollowedList, settle
+from tracejit.capture.scalars import RuntimeNumber
+from tracejit.capture.watch import PASSED_ON
+from tracejit.eager.size import Size as Shape
+from tracejit.ir.sizes import Size
+
+_OF_TEXTS = (str, bytes, re.Pattern, re.Match)
+_TAKES_TEXTS = (getattr, hasattr, setattr, delattr, ord, bytes, bytearray, complex)
+_DICTS = (dict, OrderedDict, defaultdict, Counter)
+
+
+def with_plain_numbers(function: Any) -> Any:
+    """For code nobody can see into, which may look at types: plain ints and floats."""
+    home = str(getattr(function, "__module__", None) or "").partition(".")[0]
+    sizes = home in WANT_INTS or getattr(function, "__objclass__", None) is int
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        keywords = {k: plain_numbers(x, sizes) for k, x in kwargs.items()}
+        return function(*[plain_numbers(x, sizes) for x in args], **keywords)
+
+    return call
+
+
+PASSED_ON.update(c for c in with_plain_numbers.__code__.co_consts if isinstance(c, CodeType))
+
+
+def wants_texts(function: Any) -> bool:
+    """Whether this is C code that changes nothing, and takes nothing for a text but a text."""
+    owner: Any = None
+    if type(function) is MethodDescriptorType:
+        owner = function.__objclass__
+    elif type(function) is BuiltinFunctionType:
+        owner = type(function.__self__)
+    return owner in _OF_TEXTS or any(function is f for f in _TAKES_TEXTS)
+
+
+def with_plain_texts(function: Any) -> Any:
+    """For what works on texts."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        keywords = {k: plain_text(x) for k, x in kwargs.items()}
+        return function(*[plain_text(x) for x in args], **keywords)
+
+    return call
+
+
+PASSED_ON.update(c for c in with_plain_texts.__code__.co_consts if isinstance(c, CodeType))
+
+
+def plain_text(x: Any) -> Any:
+    """`x`, or the text that it stands for."""
+    if type(x) in (list, tuple):
+        parts = [plain_text(y) for y in x]
+        return type(x)(parts) if any(a is not b for a, b in zip(parts, x)) else x
+    return x.concrete() if type(x) is PendingText else x
+
+
+# Modules whose C code takes nothing for an int but an int; all else asks a size for `__index__`.
+WANT_INTS = frozenset({"array", "ctypes", "decimal", "fractions", "json", "marshal", "pickle",
+                       "plistlib", "random", "sqlite3", "statistics", "struct"})
+
+
+def plain_numbers(x: Any, sizes: bool = False) -> Any:
+    """`x`, or where it has runtime numbers in it, a copy without; `sizes`: these count as well."""
+    if isinstance(x, RuntimeNumber) or type(x) is PendingText or sizes and type(x) is Size:
+        return x.concrete()
+    if isinstance(x, FollowedList):
+        settle(x)
+    if type(x) in (list, tuple, Shape):
+        parts = [plain_numbers(y, sizes) for y in x]
+        return type(x)(parts) if any(a is not b for a, b in zip(parts, x)) else x
+    if type(x) in _DICTS:
+        held = [(plain_numbers(k, sizes), plain_numbers(v, sizes)) for k, v in x.items()]
+        if any(k is not a or v is not b for (k, v), (a, b) in zip(held, x.items())):
+            x = x.copy()
+            x.clear()
+            for k, v in held:
+                x[k] = v
+    return x
