@@ -46,7 +46,7 @@ def wants_texts(function: Any) -> bool:
     owner: Any = None
     if type(function) is MethodDescriptorType:
         owner = function.__objclass__
-    elif type(function) is BuiltinFunctionType:
+    elif issubclass(type(function), BuiltinFunctionType):
         owner = type(function.__self__)
     return owner in _OF_TEXTS or any(function is f for f in _TAKES_TEXTS)
 
