@@ -466,6 +466,8 @@ class State:
     def enter_method(self, owner: Any, code: Any) -> bool:
         """As `enter`, for a method of `owner`, or of the class that it is, which nobody named."""
         cls = type(owner)
+        if _is_internal(owner if isinstance(owner, type) else cls):
+            return False
         found = code_in_class(owner, code) if isinstance(owner, type) else None
         found = found or code_in_class(cls, code)
         if found is None:
