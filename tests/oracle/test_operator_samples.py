@@ -102,7 +102,7 @@ DETERMINED: dict[str, Callable[..., Any]] = {
 # Random or undefined: all but the values must agree.
 WITHOUT_VALUES = {
     "bernoulli", "cauchy", "empty", "empty_like", "exponential", "geometric", "log_normal",
-    "multinomial", "uniform", "new_empty",
+    "empty_permuted", "empty_strided", "multinomial", "uniform", "new_empty", "new_empty_strided",
     "nn.functional.multi_head_attention_forward",
     "nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d",
     "nn.functional.rrelu", "normal", "rand_like",
