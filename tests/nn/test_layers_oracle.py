@@ -205,3 +205,9 @@ def test_variances_must_not_be_negative():
         with pytest.raises(ValueError, match="var has negative entry/entries"):
             loss(x, x, bad)
     assert captured.report().cache_misses == 1
+
+
+@pytest.mark.parametrize("name", ["ReLU", "ReLU6", "SiLU", "Mish", "Hardswish", "Hardsigmoid"])
+def test_what_layers_say_that_write_to_their_input(name):
+    ours, theirs = getattr(tracejit.nn, name)(True), getattr(torch.nn, name)(True)
+    assert repr(ours) == repr(theirs) and ours.inplace

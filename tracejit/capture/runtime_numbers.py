@@ -26,9 +26,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 OF_FLOATS: dict[Any, str] = {  # what makes a float of numbers, and of nothing else
     getattr(math, name): name
-    for name in "acos asin atan atan2 cos cosh erf exp expm1 fabs hypot log log10 log1p log2 sin "
-    "sinh sqrt tan tanh".split()
-}
+    for name in "acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees erf erfc exp "
+    "exp2 expm1 fabs fmod gamma hypot lgamma log log10 log1p log2 radians sin sinh sqrt tan "
+    "tanh".split()
+} | {math.pow: "math_pow"}  # `pow` is Python's operator, which makes ints too
 FUNCTIONS |= {name: function for function, name in OF_FLOATS.items()}
 _SAFE = ("add", "sub", "mul", "neg", "abs", "and_", "or_", "xor", "invert")
 _MAX_EXPRESSIONS = 4096
