@@ -26,8 +26,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 OF_FLOATS: dict[Any, str] = {  # what makes a float of numbers, and of nothing else
     getattr(math, name): name
-    for name in "acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees erf erfc exp "
-    "exp2 expm1 fabs fmod gamma hypot lgamma log log10 log1p log2 radians sin sinh sqrt tan "
+    for name in "acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees erf erfc "
+    "exp exp2 expm1 fabs fmod gamma hypot lgamma log log10 log1p log2 radians sin sinh sqrt tan "
     "tanh".split()
 } | {math.pow: "math_pow"}  # `pow` is Python's operator, which makes ints too
 FUNCTIONS |= {name: function for function, name in OF_FLOATS.items()}
