@@ -164,6 +164,17 @@ def formats_that_are_handed_on(jit):
     return out + many(f, g, h, k)
 
 
+def formats_that_are_attributes(jit):
+    image = Box(format="png", seen=0)
+    f = jit(lambda x: x * 2 if image.format == "png" else x + 1)
+    g = jit(lambda x: x * 2 if image.format in ("png", "gif") else x + 1)
+    out = []
+    for image.seen in range(4):  # which nobody asks for
+        out += [f(two()), g(two())]
+    image.format = "jpg"
+    return out + many(f, g)
+
+
 def modules_that_make_attributes_up(jit):
     one = module("asked_one")
     source = "v = 2.0\ndef __getattr__(name):\n    if name == 'gain':\n        return v * 2\n"

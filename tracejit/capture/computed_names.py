@@ -40,6 +40,8 @@ _FUNCTIONS = (
     FunctionType, staticmethod, classmethod, property, GetSetDescriptorType, MemberDescriptorType,
 )  # fmt: skip
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+_USED = ("COMPARE", "CONTAINS", "IS_", "POP_JUMP", "FORMAT", "LOAD_METHOD", "LOAD_ATTR")
+_COMPARED = (["COMPARE_OP"], ["CONTAINS_OP"], ["IS_OP"])
 _SILENT = ("CACHE", "EXTENDED_ARG", "NOP")
 _data: weakref.WeakKeyDictionary[type, tuple[int, tuple]] = weakref.WeakKeyDictionary()
 
@@ -90,6 +92,8 @@ def passes_format(code: CodeType) -> bool:
     False
     >>> passes_format((lambda x: map("{.a}".format, x)).__code__)
     True
+    >>> passes_format((lambda image: image.format == "png").__code__)
+    False
     """
     if not set(FORMATS) & {*code.co_names}:
         return False
@@ -102,7 +106,11 @@ def _is_passed_on(run: Sequence[dis.Instruction], at: int) -> bool:
     instruction = run[at]
     if instruction.opname == "LOAD_METHOD":
         return instruction.argval in FORMATS and at > 0 and run[at - 1].argval == "str"
-    return instruction.opname.startswith("LOAD_") and "NULL" not in instruction.argrepr
+    if not instruction.opname.startswith("LOAD_") or "NULL" in instruction.argrepr:
+        return False
+    following = [i.opname for i in run[at + 1 : at + 3]]
+    used = following[:1] and following[0].startswith(_USED) or following[1:] in _COMPARED
+    return instruction.argval not in FORMATS or not used  # `image.format == "png"`
 
 
 def _subjects(run: Sequence[dis.Instruction], at: int) -> set[str] | None:
