@@ -67,7 +67,7 @@ def clip_grad_norm_(
     with no_grad():
         gradients = _gradients(parameters)
         total = get_total_norm(gradients, norm_type, error_if_nonfinite)
-        clip_grads_with_norm_(parameters, max_norm, total)
+        _scale(gradients, max_norm, total)
     return total
 
 
@@ -85,9 +85,13 @@ def clip_grads_with_norm_(
     tensor([3., 4.])
     """
     with no_grad():
-        factor = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
-        for gradient in _gradients(parameters):
-            gradient.mul_(factor.to(gradient.device))
+        _scale(_gradients(parameters), max_norm, total_norm)
+
+
+def _scale(gradients: list[Any], max_norm: float, total: Any) -> None:
+    factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
+    for gradient in gradients:
+        gradient.mul_(factor.to(gradient.device))
 
 
 def clip_grad_norm(
