@@ -64,3 +64,25 @@ def test_numbers_of_powers_are_halves(kind, number):
         for result in (found, *again):
             # float32 powers of two libraries may lie on two sides of a middle
             assert (result != expected).mean() < 0.002
+
+
+RESTS = {
+    "remainder": lambda x, n: x % n, "remainder of a number": lambda x, n: n % x,
+    "fmod": lambda x, n: x.fmod(n), "floor_divide": lambda x, n: x // n,
+    "floor_divide of a number": lambda x, n: n // x, "mul": lambda x, n: x * n,
+    "div": lambda x, n: x / n,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", RESTS)
+def test_numbers_beside_halves(name, kind):
+    """Rounded where the rest of a division is asked for, exact where one divides by them."""
+    values = np.random.default_rng(1).uniform(0.1, 3, 2000)
+    theirs = torch.from_numpy(values).to(getattr(torch, kind))
+    mine = tracejit.from_numpy(values).to(getattr(tracejit, kind))
+    compiled = tracejit.script(RESTS[name])
+    for number in (1 / 3, 0.1, 2.7, 0.7):
+        expected = RESTS[name](theirs, number).tolist()
+        assert RESTS[name](mine, number).tolist() == expected
+        assert compiled(mine, number).tolist() == expected

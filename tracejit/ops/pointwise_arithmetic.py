@@ -236,7 +236,10 @@ remainder_checked = _checked("remainder_checked", "remainder")
 
 
 def _divided(input: Any, other: Any, floating: Op, integer: Op, checked: Op) -> Any:
-    input, other = promote((input, other))
+    # Numbers beside halves are rounded to them, but for what floor_divide divides by, as in torch.
+    exact = floating is floor_divide_float and is_tensor(input) and not getattr(
+        input, "is_weak", False)
+    input, other = (promote if exact else representable)((input, other))
     common = dtype_among(input, other)
     if common is bool_:
         raise NotImplementedError(f"\"{floating.name}_cpu\" not implemented for 'Bool'")
@@ -281,7 +284,7 @@ def fmod(input: Any, other: Any) -> Any:
 
 def _rest(input: Any, other: Any) -> Any:
     """What truncated division leaves; the first may be the number."""
-    input, other = promote((input, other))
+    input, other = representable((input, other))
     must_be_real("\"fmod_cpu\" not implemented for '{}'", (input, other))
     if dtype_among(input, other).category >= FLOATING:
         return fmod_float(input, other)
