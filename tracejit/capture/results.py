@@ -126,15 +126,17 @@ class Recipes:
             known.shared = True
         return known
 
-    def key(self, value: Any) -> Recipe | None:
+    def key(self, value: Any, text: str) -> Recipe:
         """The recipe of a key: plain, or an object of the caller's that is itself and no other's
-        equal. None for the rest."""
+        equal. Unmodelled, with the text, for the rest."""
         value = plain(value)
         if isinstance(value, PRIMITIVE):
             return lambda replay: value
-        itself = isinstance(value, Tensor) or type(value).__hash__ is object.__hash__
+        itself = isinstance(value, Tensor) or vars(object)["__hash__"] is type(value).__hash__
         place = self.state.place_of(value) if itself else None
-        return None if place is None else self.before(place)
+        if place is None:
+            raise Unmodelled(text)
+        return self.before(place)
 
     def before(self, place: Place) -> Recipe:
         """What was at a place before the call: its effects may put other things there."""
@@ -166,9 +168,8 @@ class Recipes:
     def _container(self, value: Any) -> Recipe:
         cls = type(value)
         if isinstance(value, dict) and cls.__module__ in ("builtins", "collections"):
-            items = [(self.key(k), self.of(v)) for k, v in value.items()]
-            if any(k is None for k, _ in items):
-                raise Unmodelled("a dict with keys that the call made is returned or stored")
+            text = "a dict with keys that the call made is returned or stored"
+            items = [(self.key(k, text), self.of(v)) for k, v in value.items()]
             return lambda replay: {k(replay): r(replay) for k, r in items}
         if isinstance(value, (list, tuple)):
             parts = [self.of(v) for v in value]
@@ -351,9 +352,8 @@ def _refill(place: Place, now: Any, recipes: Recipes) -> Effect:
     if isinstance(now, (list, deque)):
         parts = [recipes.of(v) for v in elements(now)]
         return lambda replay: refill_sequence(target(replay), [r(replay) for r in parts])
-    items = [(recipes.key(k), recipes.of(item(now, k))) for k in elements(now)]
-    if any(k is None for k, _ in items):
-        raise Unmodelled(f"{place.text}, a dict, got keys that the call made")
+    text = f"{place.text}, a dict, got keys that the call made"
+    items = [(recipes.key(k, text), recipes.of(item(now, k))) for k in elements(now)]
     return lambda replay: refill_dict(target(replay), {k(replay): r(replay) for k, r in items})
 
 
