@@ -7,7 +7,7 @@ tensors.
 from __future__ import annotations
 
 import tracejit as tj
-from tests.capture.program_inputs import LENGTHS, data, filled, over_lengths, weights
+from tests.capture.program_inputs import LENGTHS, data, filled, over_lengths, tried, weights
 from tests.capture.program_list import programs_in
 from tracejit import nn
 
@@ -394,6 +394,86 @@ def unused_result(jit):
         return a
 
     return over_lengths(f)
+
+
+def bools_and_floats_of_an_iteration(jit):
+    @jit
+    def bools(x):
+        s, t = tj.zeros(3), 0
+        for i, r in enumerate(x):
+            a, b = i > 3, i % 2 == 0
+            if a & b:
+                s = s + 1
+            if a ^ b or not i:
+                s = s + r * a + -b
+            t = t + a + b * 3 - (i > 7)
+            s = s * (1 + a * 0.5) + (5 if i > 2 else -i)
+        return s, t
+
+    @jit
+    def floats(x):
+        f, g, s = 1.0, float("inf"), tj.zeros(3)
+        for i, r in enumerate(x):
+            f = -f * 0.5 + i / 4 - 0.1
+            if i == 2:
+                g = g - g
+            if g != g or not g <= 0:
+                s = s + r
+            if 0.1 < f / 3 <= 2:
+                s = s - f
+        return s, f, g
+
+    return [tried(f, data(n)) for f in (bools, floats) for n in (*LENGTHS, 0)]
+
+
+def targets_of_a_loop(jit):
+    @jit
+    def nested(x):
+        s = tj.zeros(3)
+        for i, (a, (b, c)) in enumerate(zip(x, zip(x, x.flip(0)))):
+            s = s + a * b - c * i
+        return s
+
+    @jit
+    def over_itself(x):
+        for x in x:  # noqa: B020
+            x = x * 2
+        return x
+
+    @jit
+    def deleted(x):
+        for r in x:
+            s = r * 2
+            del r
+        return s, r  # noqa: F821
+
+    return [tried(f, data(n)) for f in (nested, over_itself, deleted) for n in (*LENGTHS, 0)]
+
+
+def tests_of_tensors_and_numbers(jit):
+    @jit
+    def either(x, n):
+        k = 0
+        while n > 0 or k < 2:
+            k += 1
+            n = n - 1
+        while not (n >= 2 or k <= 0):
+            k -= 1
+            n = n + 1
+        return x, n, k
+
+    @jit
+    def counted(x, n):
+        k, e = 0, 1.0
+        while k < n:
+            k += 1
+        while e * n > 0.3:
+            e = e / 2
+            x = x + e
+        return x * k, k, e
+
+    counts = (0, 1, 5, 0, 3)
+    return [f(tj.ones(3), tj.tensor(k)) for f in (either, counted) for k in counts]
 
 
 PROGRAMS = programs_in(globals())
