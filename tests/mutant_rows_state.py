@@ -236,8 +236,10 @@ GUARDS = [
         "snapshots",
         "what makes a defaultdict's entries is not compared",
         "tracejit/capture/snapshot.py",
-        "return {own: [(id(parent) + at, id(value))]}",
-        "return {own: []}",
+        """            at = words.slot_offset(vars(defaultdict)["default_factory"])
+            return {own: [(id(parent) + at, id(value))]}
+""",
+        "            return {own: []}\n",
         _SNAPSHOTS,
     ),
     Mutant(

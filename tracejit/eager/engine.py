@@ -316,8 +316,9 @@ def accumulate(variable: TensorState, grad: Any) -> None:
     """Add to `variable.grad`; the first gradient is taken over where nobody else holds it."""
     if active.recorder is not None:
         active.recorder.grad_read(variable)
-    held = variable._grad
-    if not (isinstance(grad, TensorState) and (held is None or isinstance(held, TensorState))):
+    held: Any = variable._grad
+    tensors = isinstance(grad, TensorState) and (held is None or isinstance(held, TensorState))
+    if not tensors:
         _accumulate_rows(variable, held, grad)
     elif held is None:
         if active.grad_enabled:

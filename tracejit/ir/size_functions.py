@@ -31,7 +31,7 @@ class SizeFunction:
         self.name, self.operands = name, operands
         texts = (str(x) if type(x) is int else size_text(x) for x in operands)
         self.text = f"({name!r}, {', '.join(texts)})"  # what orders atoms
-        keys = (x for x in operands if type(x) is not int)
+        keys = (x for x in operands if not isinstance(x, int))
         self.atoms = atoms_in(monomial for key in keys for monomial, _ in key)
 
     def __repr__(self) -> str:

@@ -138,7 +138,7 @@ class Scope:
         while found != len(values):
             found = len(values)
             for symbol, size in self.equal.items():
-                if type(symbol) is SizeFunction:
+                if isinstance(symbol, SizeFunction):
                     continue
                 unbound = symbols_of(size) - values.keys()
                 if symbol not in values and not unbound:
