@@ -73,6 +73,7 @@ class _Canonical:
     def __init__(self, graph: Graph):
         self.symbols: dict[str, int] = {}
         self.free: set[str] = set()
+        self.known: dict[tuple, list] = {}  # terms by the key of a size
         for name in sorted(graph.symbol_sources, key=lambda n: graph.symbol_sources[n]):
             self.symbols[name] = len(self.symbols)
 
@@ -115,8 +116,11 @@ class _Canonical:
         return self.terms(known.key) if type(known) is Size else known
 
     def terms(self, key: tuple) -> list:
-        terms = [(sorted((self.atom(a) for a in monomial), key=repr), c) for monomial, c in key]
-        return sorted(terms, key=repr)
+        found = self.known.get(key)
+        if found is None:
+            terms = [(sorted(map(self.atom, monomial), key=repr), c) for monomial, c in key]
+            found = self.known[key] = sorted(terms, key=repr)
+        return found
 
     def atom(self, atom: Any) -> Any:
         if isinstance(atom, str):

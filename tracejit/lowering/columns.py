@@ -13,7 +13,7 @@ from typing import Any
 from tracejit.lowering.index import Variable
 from tracejit.lowering.loops import TILE, Nest, Store, same_loops
 from tracejit.lowering.names import Names
-from tracejit.lowering.scalars import Scalar, walk
+from tracejit.lowering.scalars import Scalar
 
 INDENT = "    "
 
@@ -59,7 +59,7 @@ class ColumnPrinting:
             f"last = min(first + {TILE}, {width})",
         ]
         self.stack.append(block)
-        folds = list({s.number: s for s in walk(nest.roots()) if s.kind == "fold"}.values())
+        folds = list({s.number: s for s in nest.scalars if s.kind == "fold"}.values())
         totals = [self._scratch_row(f) for f in folds]
         self.variables[column.name] = "c"
         finals: dict[int, str] = {}
@@ -111,7 +111,7 @@ class ColumnPrinting:
 
     def _store_columns(self, finals: dict[int, str]) -> None:
         block = self.stack[-1]
-        for scalar in walk(self.nest.roots()):
+        for scalar in self.nest.scalars:
             text = finals.get(scalar.number)
             if text is not None:
                 block.known[scalar.number] = f"({text} != 0)" if scalar.dtype == "bool" else text

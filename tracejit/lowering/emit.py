@@ -116,6 +116,7 @@ class Emission:
         self.scalars = Scalars()
         self.messages: list[str] = []
         self.known: dict[Hashable, Scalar] = {}
+        self.addresses: dict[Hashable, Index] = {}  # in contiguous memory, by shape and index
         self.folds: dict[Hashable, Variable] = {}
         self.reduced: dict[int, Value] = {}  # number of a fold -> what it computes
         self.chunk_loops: list[Variable] | None = None  # the loops of `chunks`, if not all of them
@@ -150,8 +151,15 @@ class Emission:
 
     def address(self, leaf: Any, index: Sequence[Any]) -> Index:
         """Where the element lies, in elements from the beginning of the buffer."""
-        strides = self.graph.strides.get(leaf) or contiguous_strides(leaf.shape)
-        return linear(index, [resolved(s) for s in strides])
+        strides = self.graph.strides.get(leaf)
+        if strides:
+            return linear(index, [resolved(s) for s in strides])
+        shape = [resolved(s) for s in leaf.shape]
+        key = (*map(size_key, shape), *(as_index(i).key for i in index))
+        found = self.addresses.get(key)
+        if found is None:
+            found = self.addresses[key] = linear(index, contiguous_strides(shape))
+        return found
 
     # -- pointwise -----------------------------------------------------------------------------
     def _pointwise(self, node: Node, value: Value, index: Sequence[Any]) -> Scalar:

@@ -378,13 +378,17 @@ class Fuser:
     def _merged(self, readers: list[Group], alike: bool = False) -> list[Group]:
         """The same readers after merging those that can be; `alike`: only if they index alike."""
         left = list(readers)
+        apart: set[tuple[Group, Group]] = set()  # since the last two were merged
         for a in readers:
             for b in readers:
                 if a not in left or b not in left or a is b or alike and not index_alike(a, b):
                     continue
-                if can_merge(a, b) and not self._stay_apart(a, b):
+                if (b, a) not in apart and can_merge(a, b) and not self._stay_apart(a, b):
                     self._merge(a, b)
                     left.remove(b)
+                    apart.clear()
+                else:
+                    apart.add((a, b))
         return left
 
     def _stay_apart(self, a: Group, b: Group) -> bool:

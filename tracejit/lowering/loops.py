@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from tracejit.ir.graph import Graph, Value
@@ -71,6 +72,11 @@ class Nest:
 
     def roots(self) -> list[Scalar]:
         return [s.scalar for s in self.filled()]
+
+    @cached_property
+    def scalars(self) -> list[Scalar]:
+        """All that is computed, each after what it needs."""
+        return walk(self.roots())
 
 
 def lay_out(group: Group, graph: Graph, partials: dict[Value, Partial]) -> Nest:
@@ -266,7 +272,7 @@ def _misplaced(nest: Nest) -> set[Value]:
         allowed.add(nest.column.name)
     lazily: set[int] = set()
     found = set()
-    for scalar in reversed(walk(nest.roots())):
+    for scalar in reversed(nest.scalars):
         branches = scalar.args[1:] if scalar.kind == "choice" else ()
         lazily |= {a.number for a in branches}
         if scalar.number in lazily:

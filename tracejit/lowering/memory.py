@@ -18,7 +18,6 @@ from tracejit.lowering.groups import Group, count, dependents
 from tracejit.lowering.index import product, resolved, same_size
 from tracejit.lowering.loops import Nest, lay_out
 from tracejit.lowering.program import Buffer
-from tracejit.lowering.scalars import walk
 
 # (buffer number, value whose strides say where an element lies; None: contiguous)
 Target = tuple[int, Value | None]
@@ -62,7 +61,7 @@ class _Assignment:
     def _reads(self, group: Group) -> list[Any]:
         nest = self.nests.get(group)
         if nest is not None:
-            return [s.data[0] for s in walk(nest.roots()) if s.kind == "load"]
+            return [s.data[0] for s in nest.scalars if s.kind == "load"]
         assert group.node is not None
         return list(group.operands)
 
@@ -127,7 +126,7 @@ class _Assignment:
         store = next(s for s in nest.stores if s.leaf is v)
         address = nest.emission.address(target, store.place).key
         reads = [
-            s.data[1].key for s in walk(nest.roots()) if s.kind == "load" and s.data[0] is target
+            s.data[1].key for s in nest.scalars if s.kind == "load" and s.data[0] is target
         ]
         return all(key == address for key in reads)
 

@@ -15,7 +15,7 @@ from tracejit.ir.graph import Graph, Location, Node, Value
 from tracejit.lowering.emit import Partial
 from tracejit.lowering.extern import matmul_kernel
 from tracejit.lowering.fuse import in_order, operations
-from tracejit.lowering.groups import Group, reaches
+from tracejit.lowering.groups import Group, count, reaches
 from tracejit.lowering.index import product, resolved
 from tracejit.lowering.kernels import segment_key, segmented, single
 from tracejit.lowering.library import library_of
@@ -24,7 +24,6 @@ from tracejit.lowering.memory import Memory
 from tracejit.lowering.printing import Printer, Text
 from tracejit.lowering.products import Folded, library_sizes
 from tracejit.lowering.program import Instruction, Program
-from tracejit.lowering.scalars import walk
 
 
 @dataclass
@@ -50,6 +49,7 @@ class Scheduler:
         self.graph, self.memory, self.nests = graph, memory, nests
         self.partials, self.folded, self.contract = partials, folded, numerics == "fast"
         self.program = Program(graph, buffers=memory.buffers)
+        self.number = {node: k for k, node in enumerate(folded.nodes)}
 
     def run(self) -> Program:
         program = self.program
@@ -218,8 +218,8 @@ class Scheduler:
             *group.members,
             *(s.leaf.value for s in nest.stores if isinstance(s.leaf, Partial)),
         }
-        found = {v.node for v in values}
-        return [n for n in self.folded.nodes if n in found]
+        found = {v.node for v in values} & self.number.keys()
+        return sorted(found, key=self.number.__getitem__)  # type: ignore[arg-type]
 
     def _count(self, unit: Unit) -> None:
         """Bytes moved: what is read in full counts in full, a row vector once."""
@@ -227,7 +227,7 @@ class Scheduler:
         read, written = {}, {}
         for group in unit.groups:
             nest = self.nests[group]
-            for scalar in walk(nest.roots()):
+            for scalar in nest.scalars:
                 if scalar.kind == "load":
                     read[self._buffer(scalar.data[0])] = self._bytes(scalar.data[0])
             for store in nest.stores:
@@ -241,7 +241,7 @@ class Scheduler:
         )
 
     def _bytes(self, leaf: Any) -> Any:
-        return product([resolved(s) for s in leaf.shape]) * leaf.dtype.itemsize
+        return count(leaf) * leaf.dtype.itemsize
 
     def _add(self, instruction: Instruction, nodes: Sequence[Node]) -> None:
         instruction.ops = tuple(n.op.name for n in nodes)

@@ -32,7 +32,7 @@ class Stash:
 
 def find_stashes(nest: Nest, buffer_of: Any, targets: Any) -> list[Stash]:
     """At most one for each store."""
-    order = walk(nest.roots())
+    order = nest.scalars
     folds = [s for s in order if s.kind == "fold"]
     if not folds or nest.column is not None:
         return []
