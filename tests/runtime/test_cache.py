@@ -10,8 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tracejit as tj
 from tests.runtime.programs import ADD_ONE, GELU, chain, kernel, run
-from tracejit import config
+from tracejit import config, jit
+from tracejit.lowering import native
+from tracejit.memory import threads
 from tracejit.runtime import cache
 from tracejit.runtime.executable import Executable
 
@@ -53,6 +56,33 @@ def test_compiled_once_then_found_on_disk(fresh, monkeypatch):
     assert cache.counts["compiled"] == 2 and cache.counts["loaded"] == 2, "a pack is loaded whole"
     assert len(packs(fresh)) == 1
     assert works()
+
+
+def test_library_kernels_are_compiled_while_the_rest_is_lowered(fresh, monkeypatch):
+    compiled, compile_kernels = [], native.compile_kernels
+
+    def noted(kernels, threads):
+        compiled.append((threading.current_thread().name, [k.name for k in kernels]))
+        return compile_kernels(kernels, threads)
+
+    monkeypatch.setattr(native, "compile_kernels", noted)
+    monkeypatch.setattr(threads, "_chosen", 2)
+    monkeypatch.setattr(threads, "_available", 2)
+    x, w = tj.rand(2, 3, 8), tj.rand(4, 3, 3)
+
+    def twice(x, w):
+        return (tj.nn.functional.conv1d(x, w) * 2).cumsum(2)
+
+    found = []
+    for _ in range(2):
+        forget(monkeypatch)
+        jit._segments.clear()
+        found.append(tj.script(twice)(x, w))
+    (first, library), (second, rest), *more = compiled
+    assert (first, set(library)) == ("tracejit-compile", {"conv_float32", "cumsum_float32"})
+    assert second == threading.current_thread().name and not set(rest) & set(library)
+    assert not more, "the disk has them"
+    assert all(tj.equal(y, twice(x, w)) for y in found)
 
 
 def test_the_directory_is_private(fresh):

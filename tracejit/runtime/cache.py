@@ -59,8 +59,9 @@ class Entry(NamedTuple):
     kernels: int
 
 
-def functions_of(kernels: Iterable[Kernel]) -> dict[str, int]:
-    """Address of each kernel's function, by digest: from memory, from disk, else compiled.
+def functions_of(kernels: Iterable[Kernel], spared: int = 0) -> dict[str, int]:
+    """Address of each kernel's function, by digest: from memory, from disk, else compiled, by all
+    threads but `spared` ones.
 
     Raises `lowering.native.KernelError` where a text cannot be compiled.
     """
@@ -73,8 +74,18 @@ def functions_of(kernels: Iterable[Kernel]) -> dict[str, int]:
             if directory is not None:
                 missing = _load_from(directory, missing)
             if missing:
-                _compile(directory, missing)
+                _compile(directory, missing, get_num_threads() - spared)
         return {digest: _addresses[digest] for digest in wanted}
+
+
+def missing(kernels: Iterable[Kernel]) -> list[Kernel]:
+    """Those that neither this process nor the disk has."""
+    directory = native_directory()
+    return [
+        k for k in kernels
+        if k.digest not in _addresses
+        and (directory is None or not os.path.lexists(directory / k.digest))
+    ]
 
 
 def _load_from(directory: Path, kernels: Sequence[Kernel]) -> list[Kernel]:
@@ -110,10 +121,10 @@ def _load_pack(path: Path, wanted: list[Kernel]) -> list[Kernel]:
     return [kernel for kernel in wanted if kernel.digest not in _addresses]
 
 
-def _compile(directory: Path | None, kernels: Sequence[Kernel]) -> None:
+def _compile(directory: Path | None, kernels: Sequence[Kernel], threads: int) -> None:
     from tracejit.lowering import native
 
-    objects = native.compile_kernels(kernels, get_num_threads())
+    objects = native.compile_kernels(kernels, threads)
     symbols = [native.symbol_of(kernel.digest) for kernel in kernels]
     digests = [kernel.digest for kernel in kernels]
     _addresses.update(zip(digests, loader.load(objects, symbols)))

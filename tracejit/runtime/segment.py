@@ -50,9 +50,12 @@ class Segment:
         self.program: Any = None
         if mode != "graph":
             from tracejit.lowering.lower import lower
+            from tracejit.runtime.ahead import compile_ahead
             from tracejit.runtime.placement import executable_for
 
             started = time.perf_counter()
+            if mode == "compiled":
+                compile_ahead(self.graph)
             self.program = lower(self.graph, numerics)
             self.seconds["lowering"] = time.perf_counter() - started
             started = time.perf_counter()
