@@ -3,7 +3,8 @@ multiplied there.
 
 In: nodes of `conv`, `conv_input`, `conv_weight` in float32 or float64. Out: library kernels. One to
 three spatial dimensions are three; the matrix has a row for each element of a window in each
-channel, and a column for each window of a block of rows of windows.
+channel, and a column for each window of a block of rows of windows. Where images have few windows,
+those of several images lie beside one another.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from tracejit.lowering.program import Kernel
 
 _NAMES = (
     "n", "c", "d", "h", "w", "o", "kd", "kh", "kw", "od", "oh", "ow", "sd", "sh", "sw",
-    "pd", "ph", "pw", "ed", "eh", "ew", "groups", "rows", "blocks", "parts", "level", "ld", "lo_o",
-    "at_panel", "at_totals",
+    "pd", "ph", "pw", "ed", "eh", "ew", "groups", "rows", "blocks", "parts", "level", "together",
+    "ld", "lo_o", "at_panel", "at_totals",
 )  # fmt: skip
 _CACHED = 1 << 16  # elements of a matrix that stay in the cache between copy and product
 _FEWEST = 192  # columns that are worth a product
@@ -72,7 +73,7 @@ for k in range(above, below):
     low = min(max(0, low), ow)
     high = max(low, min(ow, high))
     plane = (image * c + channel) * d * h * w
-    to = (k - above) * ld
+    to = (k - above) * ld + beside
     if level == 1:
         j = at_h * eh - ph
         top = min(max(first, -j), last)
@@ -116,7 +117,7 @@ for t in range(ow):
 
 _COPY_LEVEL = '''\
 if top > first or bottom < last:
-    for t in range(width):
+    for t in range(across):
         columns[to + t] = 0.0
 for t in range(from_t, to_t):
     columns[to + t] = a[source + t]
@@ -147,28 +148,45 @@ if inside:
 
 _FORWARD = '''\
     for unit in range(lo, hi):
-        image = unit // blocks
-        first = (unit - image * blocks) * rows
+        turn = unit // blocks
+        start_image = turn * together
+        end_image = min(n, start_image + together)
+        first = (unit - turn * blocks) * rows
         last = min(first + rows, od * oh)
-        width = (last - first) * ow
+        across = (last - first) * ow
+        width = (end_image - start_image) * across
         for group in range(groups):
             above = group * inputs
             below = above + inputs
             weights = group * outputs * inputs
-            to_out = (image * o + group * outputs) * windows + first * ow
+            for image in range(start_image, end_image):
+                beside = (image - start_image) * across
 {columns}
+            if together == 1:
+                to_out = (start_image * o + group * outputs) * windows + first * ow
 {product}
+            else:
+{beside}
+                for image in range(start_image, end_image):
+                    for t in range(outputs):
+                        to_out = (image * o + group * outputs + t) * windows
+                        source = t * ld + (image - start_image) * across
+                        for row in range(across):
+                            out[to_out + row] = panel[source + row]
 '''
 
 # The gradients of a block are copied beside one another first: they may be read beyond their end.
 _INPUT = '''\
     for unit in range(lo, hi):
-        image = unit // parts
-        part = unit - image * parts
+        turn = unit // parts
+        part = unit - turn * parts
+        start_image = turn * together
+        end_image = min(n, start_image + together)
         from_row = c * part // parts * taps
         to_row = c * (part + 1) // parts * taps
-        for t in range(from_row // taps * d * h * w, to_row // taps * d * h * w):
-            out[image * c * d * h * w + t] = 0.0
+        for image in range(start_image, end_image):
+            for t in range(from_row // taps * d * h * w, to_row // taps * d * h * w):
+                out[image * c * d * h * w + t] = 0.0
         for group in range(groups):
             above = max(from_row, group * inputs)
             below = min(to_row, group * inputs + inputs)
@@ -178,12 +196,17 @@ _INPUT = '''\
                 for block in range(blocks):
                     first = block * rows
                     last = min(first + rows, od * oh)
-                    width = (last - first) * ow
-                    for t in range(outputs):
-                        source = (image * o + group * outputs + t) * windows + first * ow
-                        for row in range(width):
-                            panel[t * ld + row] = a[source + row]
+                    across = (last - first) * ow
+                    width = (end_image - start_image) * across
+                    for image in range(start_image, end_image):
+                        for t in range(outputs):
+                            source = (image * o + group * outputs + t) * windows + first * ow
+                            to = t * ld + (image - start_image) * across
+                            for row in range(across):
+                                panel[to + row] = a[source + row]
 {product}
+                    for image in range(start_image, end_image):
+                        beside = (image - start_image) * across
 {columns}
 '''
 
@@ -196,15 +219,21 @@ _WEIGHT = '''\
         for t in range(height * lo_o):
             totals[t] = 0.0
         if above < below:
-            for image in range(n):
+            for turn in range((n + together - 1) // together):
+                start_image = turn * together
+                end_image = min(n, start_image + together)
                 for block in range(blocks):
                     first = block * rows
                     last = min(first + rows, od * oh)
-                    width = (last - first) * ow
-                    for t in range(outputs):
-                        source = (image * o + group * outputs + t) * windows + first * ow
-                        for row in range(width):
-                            panel[row * lo_o + t] = b[source + row]
+                    across = (last - first) * ow
+                    width = (end_image - start_image) * across
+                    for image in range(start_image, end_image):
+                        beside = (image - start_image) * across
+                        source = (image * o + group * outputs) * windows + first * ow
+                        for from_t in range(0, outputs, {lanes}):
+                            for row in range(across):
+                                for t in range(from_t, min(from_t + {lanes}, outputs)):
+                                    panel[(beside + row) * lo_o + t] = b[source + t * windows + row]
 {columns}
 {product}
             for t in range(outputs):
@@ -220,12 +249,12 @@ def _rows(level: str, body: str, depth: int) -> str:
 
 
 def _forward(dtype: str) -> str:
-    multiplied = product(
-        "outputs", "width", "inputs", "b[weights", "inputs", "1", "columns[0", "ld", "out[to_out",
-        "windows", dtype, padded=False,
-    )  # fmt: skip
+    operands = "outputs", "width", "inputs", "b[weights", "inputs", "1", "columns[0", "ld"
+    alone = product(*operands, "out[to_out", "windows", dtype, padded=False)
+    beside = product(*operands, "panel[0", "ld", dtype)
     return _FORWARD.format(
-        columns=_rows(_COPY_LEVEL, _COPY, 3), product=indented(multiplied, 3)
+        columns=_rows(_COPY_LEVEL, _COPY, 4), product=indented(alone, 4),
+        beside=indented(beside, 4),
     )  # fmt: skip
 
 
@@ -235,7 +264,7 @@ def _input(dtype: str) -> str:
         "ld", dtype,
     )  # fmt: skip
     return _INPUT.format(
-        columns=_rows(_ADD_LEVEL, _ADD, 5), product=indented(multiplied, 5)
+        columns=_rows(_ADD_LEVEL, _ADD, 6), product=indented(multiplied, 5)
     )  # fmt: skip
 
 
@@ -251,7 +280,7 @@ def _weight(dtype: str) -> str:
     parts = f"if outputs > {lanes}:", indented(wide, 1), "else:", indented(narrow, 1)
     multiplied = "\n".join(parts)
     return _WEIGHT.format(
-        columns=_rows(_COPY_LEVEL, _COPY, 5), product=indented(multiplied, 5)
+        columns=_rows(_COPY_LEVEL, _COPY, 6), product=indented(multiplied, 5), lanes=lanes
     )  # fmt: skip
 
 
@@ -315,23 +344,27 @@ def _bound(op: str, sizes: tuple[int, ...]) -> Bound:
     wanted = max(_FEWEST, _CACHED // max(1, inputs))
     rows = max(1, min(od * oh, -(-wanted // max(1, ow))))
     blocks = -(-od * oh // rows) if windows else 0
+    together = max(1, min(n, _FEWEST // windows)) if blocks == 1 else 1
+    if op == "conv":  # whose work is cut by images
+        together = max(1, min(together, n // 4))
+    turns = -(-n // together)
     work = n * windows * inputs * o // 4 + n * windows * inputs * 4
     parts = 1
     if op == "conv":
-        total = n * blocks
+        total = turns * blocks
         chunk = chunk_of(total, work)
     elif op == "conv_input":
-        parts = max(1, min(c, -(-8 // max(1, n)))) if work > 1 << 20 else 1
-        total = n * parts
+        parts = max(1, min(c, -(-8 // max(1, turns)))) if work > 1 << 20 else 1
+        total = turns * parts
         chunk = chunk_of(total, work)
     else:
         total = groups * inputs
         chunk = _rows_of_chunk(total, work)
-    ld, lo_o = _padded(rows * ow), _padded(outputs)
+    ld, lo_o = _padded(together * rows * ow), _padded(outputs)
     at_panel = _tile_bytes() + inputs * ld * _WIDEST
-    at_totals = at_panel + max(outputs * ld, rows * ow * lo_o) * _WIDEST
+    at_totals = at_panel + max(outputs * ld, together * rows * ow * lo_o) * _WIDEST
     scratch = at_totals + (chunk * lo_o * _WIDEST if op == "conv_weight" else 0)
-    known = (*sizes, rows, blocks, parts, level, ld, lo_o, at_panel, at_totals)
+    known = (*sizes, rows, blocks, parts, level, together, ld, lo_o, at_panel, at_totals)
     return Bound(known, total, chunk, scratch, work)
 
 
