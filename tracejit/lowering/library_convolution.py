@@ -109,10 +109,12 @@ for k in range(above, below):
 '''
 
 _EDGES = '''\
-for t in range(ow):
-    if t < low or t >= high:
-        for row in range(top - first, bottom - first):
-            columns[to + row * ow + t] = 0.0
+for t in range(low):
+    for row in range(top - first, bottom - first):
+        columns[to + row * ow + t] = 0.0
+for t in range(high, ow):
+    for row in range(top - first, bottom - first):
+        columns[to + row * ow + t] = 0.0
 '''
 
 _COPY_LEVEL = '''\
@@ -261,7 +263,7 @@ def _forward(dtype: str) -> str:
 def _input(dtype: str) -> str:
     multiplied = product(
         "height", "width", "outputs", "b[weights", "1", "inputs", "panel[0", "ld", "columns[0",
-        "ld", dtype,
+        "ld", dtype, pack="totals",
     )  # fmt: skip
     return _INPUT.format(
         columns=_rows(_ADD_LEVEL, _ADD, 6), product=indented(multiplied, 5)
@@ -363,7 +365,8 @@ def _bound(op: str, sizes: tuple[int, ...]) -> Bound:
     ld, lo_o = _padded(together * rows * ow), _padded(outputs)
     at_panel = _tile_bytes() + inputs * ld * _WIDEST
     at_totals = at_panel + max(outputs * ld, together * rows * ow * lo_o) * _WIDEST
-    scratch = at_totals + (chunk * lo_o * _WIDEST if op == "conv_weight" else 0)
+    kept = {"conv": 0, "conv_input": outputs * tile_of()[0] + _APART, "conv_weight": chunk * lo_o}
+    scratch = at_totals + kept[op] * _WIDEST
     known = (*sizes, rows, blocks, parts, level, together, ld, lo_o, at_panel, at_totals)
     return Bound(known, total, chunk, scratch, work)
 

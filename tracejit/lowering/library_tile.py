@@ -34,13 +34,15 @@ def columns_of(itemsize: int) -> int:
 def product(
     m: str, n: str, k: str, a: str, a_row: str, a_step: str, b: str, b_step: str, c: str,
     c_row: str, dtype: str, added: bool = False, padded: bool = True, narrow: bool = False,
+    pack: str = "",
 ) -> str:  # fmt: skip
     """Statements for c = a (m x k) times b (k x n), or c += that.
 
     a  pointer and place of its first element, as `pointer[place`; a_row, a_step: from row to row
     and from column to column; b and c likewise, from row to row. padded: rows of `c` may be
     written up to the next multiple of `columns_of`; else the pointer `tile` is at hand. narrow: n
-    is one vector at most
+    is one vector at most. pack: a pointer to room for rows of a tile, and one vector, to which
+    those of `a` are copied first: it pays where they lie apart
     """
     rows, vectors = (12, 1) if narrow else tile_of()
     lanes = VECTOR_BYTES // (4 if dtype == "float32" else 8)
@@ -48,10 +50,25 @@ def product(
     (a, a_place), (b, b_place), (c, c_place) = (x.split("[") for x in (a, b, c))
     sums = [(i, j, f"s{i}_{j}", f"c{i} + {j * lanes}") for i in range(rows) for j in range(vectors)]
     # Rows beyond the last one are the last one, computed again.
+    places = [f"r{i} = {a_place} + min(p0 + {i}, {m} - 1) * ({a_row})" for i in range(rows)]
+    across, down = f"for q0 in range(0, {n}, {width}):", f"for p0 in range(0, {m}, {rows}):"
+    if pack:
+        copied = [f"{pack}[r * {rows} + {i}] = {a}[r{i} + r * ({a_step})]" for i in range(rows)]
+        if a_row == "1" and lanes >= rows:
+            copied = [
+                f"if p0 + {lanes} <= {m}:",
+                f"    store_vector({pack}, r * {rows}, load_vector({a}, r0 + r * ({a_step})))",
+                "else:",
+                *("    " + one for one in copied),
+            ]
+        first = [*places, f"for r in range({k}):", *("    " + line for line in copied), across]
+        head, a_step = [down, *("    " + line for line in first)], str(rows)
+        elements = [f"{pack}[step + {i}]" for i in range(rows)]
+    else:
+        head = [across, "    " + down, *("        " + place for place in places)]
+        elements = [f"{a}[r{i} + step]" for i in range(rows)]
     lines = [
-        f"for q0 in range(0, {n}, {width}):",
-        f"    for p0 in range(0, {m}, {rows}):",
-        *(f"        r{i} = {a_place} + min(p0 + {i}, {m} - 1) * ({a_row})" for i in range(rows)),
+        *head,
         *(f"        c{i} = {c_place} + min(p0 + {i}, {m} - 1) * ({c_row}) + q0"
           for i in range(rows)),
         *(f"        {s} = " + (f"load_vector({c}, {at})" if added else f"spread(np.{dtype}(0.0))")
@@ -62,7 +79,7 @@ def product(
         *(f"            b{j} = load_vector({b}, line + {j * lanes})" for j in range(vectors)),
     ]  # fmt: skip
     for i in range(rows):
-        lines.append(f"            one = spread({a}[r{i} + step])")
+        lines.append(f"            one = spread({elements[i]})")
         lines += [f"            s{i}_{j} = s{i}_{j} + one * b{j}" for j in range(vectors)]
     lines += [f"            line += {b_step}", f"            step += {a_step}"]
     stores = [f"store_vector({c}, {at}, {s})" for _, _, s, at in sums]
