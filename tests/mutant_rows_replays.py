@@ -101,8 +101,8 @@ RECIPES = [
         "recipes",
         "an int in place of a bool that equals it counts as unchanged",
         "tracejit/capture/place.py",
-        "    if one is other or type(one) is not type(other):\n",
-        "    if one is other:\n",
+        "    if one is other or type(one) is not type(other) or isinstance(one, Tensor):\n",
+        "    if one is other or isinstance(one, Tensor):\n",
         _programs("equal"),
     ),
 ]

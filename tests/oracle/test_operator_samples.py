@@ -111,10 +111,14 @@ WITHOUT_VALUES = {
 
 
 class Difference(NamedTuple):
-    """Samples of an operator that differ by design: those for which `which` holds."""
+    """Samples of an operator that differ by design: those for which `which` holds.
+
+    everywhere  else PyTorch computes otherwise only on some processors
+    """
 
     which: Callable[[Any], bool]
     reason: str
+    everywhere: bool = True
 
 
 def _of_half(sample: Any) -> bool:
@@ -132,10 +136,14 @@ _UNREAD = Difference(
     lambda sample: sample.input.dtype in (torch.float32, torch.complex64),
     "the triangle that is not read has no gradient; PyTorch's has one")
 _HALF_SUMS = Difference(_of_half, "PyTorch adds half precision products in half precision here")
+_HALF_SUMS_OF_SOME = _HALF_SUMS._replace(everywhere=False)
 BY_DESIGN: dict[str, Difference] = {
     "nn.functional.triplet_margin_with_distance_loss": Difference(
         lambda sample: True, "its samples bring PyTorch's own distance along"),
-    **{f"nn.functional.conv_transpose{n}d": _HALF_SUMS for n in (1, 2, 3)},
+    **{f"nn.functional.conv_transpose{n}d": _HALF_SUMS_OF_SOME for n in (1, 2, 3)},
+    "linalg.householder_product": Difference(
+        lambda sample: sample.input.dtype is torch.complex64,
+        "PyTorch's gradient has lost four digits in complex64; here it loses none", False),
     "addbmm": _HALF_SUMS,
     "addr": Difference(_of_half, "computed in float32 and rounded once, not in float16"),
     "argsort": _TIES,
@@ -379,7 +387,7 @@ def wrong_samples(number: int, mode: str) -> list[str]:
             as_designed += different is not None
         elif different is not None:
             wrong.append(f"{dtype} {brief(sample)}: {different}")
-    if known is not None and mode == "eager" and not as_designed:
+    if known is not None and known.everywhere and mode == "eager" and not as_designed:
         wrong.append(f"agrees: take it from BY_DESIGN ({known.reason})")
     return wrong
 
