@@ -15,6 +15,7 @@ from typing import Any
 
 from tracejit.autodiff.absent import is_affine
 from tracejit.autodiff.closed_code import ClosedWatch
+from tracejit.autodiff.gradient_views import GradientView, gradient_views
 from tracejit.autodiff.partition import computed_again, residuals
 from tracejit.autodiff.pull_back import must_be_dense
 from tracejit.autodiff.reach import Place, ends_at, kept, retaining
@@ -40,6 +41,7 @@ class Joint:
     tangents  graph inputs standing for the gradients of `outputs`, then for those of places where
               the history is cut that are no result
     grads     gradient values: of `inputs`, then of the `cuts`; None where nothing arrives
+    views     for each gradient what it is a view of
     saved     forward values the backward graph starts from
     written   graph inputs the call writes: what they were is gone after it
     backward  graph: saved + tangents -> the grads that are not None
@@ -54,6 +56,7 @@ class Joint:
     inputs: list[Tensor]
     tangents: list[Value]
     grads: list[Value | None]
+    views: list[GradientView | None]
     saved: list[Value]
     written: set[Value]
     backward: Graph
@@ -168,6 +171,7 @@ class _Differentiation:
         found = [sure(task.targets[edge_of(x)]) for x in inputs]
         found += [self.arrived.get(place) for place in self.cuts]
         tangents = [recorder.traced(t).read() for t in self.tangents.values()]
+        views = gradient_views(recorder, found, list(self.tangents.values()))
         values = [None if g is None else recorder.traced(g).read() for g in found]
         real = [v for v in values if v is not None]
         saved = residuals(graph, tangents, real, _readable(recorder, self.outputs))
@@ -187,8 +191,8 @@ class _Differentiation:
             elif affine and len(stages) > 1:
                 raise _Uncut
         coded = recorder.runs_code or runs_code(self.outputs, recorder.first_node)
-        return Joint(graph, list(self.outputs), inputs, tangents, values, saved, written, backward,
-                     stages, places, ends, tops, tape, self.forward,
+        return Joint(graph, list(self.outputs), inputs, tangents, values, views, saved, written,
+                     backward, stages, places, ends, tops, tape, self.forward,
                      computed_again(given, real, self.forward), tape is None and coded)
 
 

@@ -94,7 +94,7 @@ def kept(outputs: Sequence[Tensor], results: bool = False, first_node: int = 0) 
     nodes = {node for node, _ in places_behind(outputs) if node.sequence >= first_node}
     stack: list[Any] = list(nodes)
     while stack:
-        for x in gc.get_referents(stack.pop()):
+        for x in _held_by(stack.pop()):
             if type(x) is KeptOutside:
                 yield from (saved.tensor for saved in x.saved(always=not results))
             elif type(x) is Saved:
@@ -111,13 +111,19 @@ def records(node: Node) -> Iterator[Saved | SavedOutput]:
     """What a node has noted of tensors that must not change before a backward."""
     stack: list[Any] = [node]
     while stack:
-        for x in gc.get_referents(stack.pop()):
+        for x in _held_by(stack.pop()):
             if type(x) is KeptOutside:
                 yield from x.saved(always=True)
             elif type(x) in (Saved, SavedOutput):
                 yield x
             elif type(x) in (tuple, list) or hasattr(type(x), "holds_tensors"):
                 stack.append(x)
+
+
+def _held_by(x: Any) -> list[Any]:
+    """What an object holds: the attributes of custom Functions' nodes too, wherever they are."""
+    attributes = list(vars(x).values()) if isinstance(x, FunctionNode) else []
+    return [*gc.get_referents(x), *attributes]
 
 
 def memory_kept(region: RegionRecorder, outputs: Sequence[Tensor]) -> dict[Memory, set[int]]:

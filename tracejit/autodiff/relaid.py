@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracejit.autodiff.freed import WHOLE, Freed, Part, laid_class
+from tracejit.autodiff.gradient_views import Step, chain, look
 from tracejit.autodiff.partition import computed_again
 from tracejit.autodiff.pull_back import ControlBackward
 from tracejit.autodiff.reach import Place, connected, places_behind, places_from
@@ -26,6 +28,7 @@ from tracejit.eager.saved import PACKED, Saved, SavedOutput, Unsaved, alias
 from tracejit.eager.state import of_array
 from tracejit.eager.tape import CustomNode, OpNode, refresh
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.views import family_of
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.interpret import at_size, interpret
@@ -38,6 +41,23 @@ Recipe = Callable[["_Laid"], Any]
 
 class NotRelaid(Exception):
     """A tape holds what cannot be made again for another call."""
+
+
+class Was(NamedTuple):
+    """A call, as the tape that is laid for it sees it.
+
+    inputs    of the call, as they are now; as they were `before` it
+    saved     what it kept for its backward
+    versions  of inputs, by number, at its time
+    freed     what of its history is
+    """
+
+    inputs: Sequence[Any]
+    before: Sequence[Any]
+    saved: Sequence[Any]
+    versions: Mapping[int, int]
+    sizes: Mapping[str, int]
+    freed: Freed
 
 
 class NodeRecipe(NamedTuple):
@@ -59,6 +79,8 @@ class RelaidTape:
     outputs  (node, output) of each place where gradients arrive
     choosy   for each node of several outputs that runs code of the user's the results that lead
              to each of these; the code was recorded with gradients from all
+    seen     for values that are views of inputs which the call does not write: input and steps
+    regions  whether branches or loops are run again
     affine   whether code of the user's adds what depends on no gradient
     gates    for each place where gradients end the number of its gate
     graph    from the call's inputs and, of what it saved, `made` to `values`
@@ -70,24 +92,38 @@ class RelaidTape:
         self.tensors, self.nodes = reader.tensors, reader.nodes
         self.order = sorted(range(len(self.nodes)), key=lambda k: reader.ages[k])
         self.outputs, self.choosy, self.gates = outputs, choosy, reader.ends
-        self.affine = False
+        self.affine, self.regions = False, reader.regions
+        self.seen: dict[int, tuple[int, list[Step]]] = {}
+        self.recorded = reader.found
         self.graph: Graph | None = None
         self.numbers: list[int] = []
         self.made: list[int] = []
 
     def end(self, graph: Graph, number: Mapping[Value, int], saved: Sequence[Value],
-            forward: Collection[Any]) -> tuple[set[Value], set[Value]]:
+            forward: Collection[Any], unwritten: Collection[Value]
+            ) -> tuple[set[Value], set[Value]]:
         """The recording is over: make `graph`, from the call's inputs (with their numbers) and what
-        it saved; say what inputs it reads, and of which it computes what `forward` nodes did."""
+        it saved; say what inputs it reads, and of which it computes what `forward` nodes did.
+        `unwritten`: tensors among the inputs."""
         self.made = [k for k, v in enumerate(saved) if v.node is not None]
         given = [*number, *(saved[k] for k in self.made)]
         made = extract(graph, f"{graph.name}_again", given, self.values)
         read = {v for node in made.nodes for v in node.operand_values()} | set(made.outputs)
         used = {v for v, again in zip(given, made.inputs) if again in read and v.node is None}
+        used.update(self.inputs)
         self.graph, self.numbers = made, [number[v] for v in self.inputs]
+        for k, value in enumerate(self.values):
+            base, steps = chain(value)
+            if base in number and base in unwritten:
+                self.seen[k] = number[base], steps
         again = computed_again(given, self.values, forward)
-        self.values, self.inputs = [], []
+        self.values, self.inputs, self.recorded = [], [], {}
         return used, again
+
+    def part(self, part: Any) -> Part:
+        """What stands for a part of the recording's tape that is freed by itself."""
+        node, result = part if type(part) is tuple else (part, WHOLE)
+        return self.recorded[node], result
 
     def differs(self, arrived: Collection[int]) -> bool:
         """Whether code of the user's would notice that nothing arrives at other results."""
@@ -96,19 +132,20 @@ class RelaidTape:
         return any(len({results.isdisjoint(arrived) for results in ways}) > 1
                    for ways in self.choosy)
 
-    def lay(self, tangents: Mapping[int, Tensor], inputs: Sequence[Any], before: Sequence[Any],
-            saved: Sequence[Any], behind: Sequence[Edge], sizes: Mapping[str, int]
+    def lay(self, tangents: Mapping[int, Tensor], was: Was, behind: Sequence[Edge]
             ) -> tuple[list[Tensor], list[Place]]:
         """What is at the places that `tangents` are of, and the gates.
 
-        inputs  of the call, as they are now and as they were `before` it
         behind  for each gate where its gradient went at the time of the call
         """
         assert self.graph is not None
-        found = _values(self.graph, [*before, *(saved[k] for k in self.made)], sizes)
-        laid = _Laid(self.tensors, [inputs[k] for k in self.numbers], found, sizes)
+        found = _values(self.graph, [*was.before, *(was.saved[k] for k in self.made)], was.sizes)
+        for k, (number, steps) in self.seen.items():
+            found[k] = alias(look(was.inputs[number], steps, was.sizes))
+        laid = _Laid(self.tensors, [was.inputs[k] for k in self.numbers], found, was)
         gates = laid.gates = {k: Gate((behind[k],)) for k in dict.fromkeys(self.gates)}
-        laid.nodes = [recipe.kind.__new__(recipe.kind) for recipe in self.nodes]
+        kinds = [laid_class(recipe.kind) for recipe in self.nodes]
+        laid.nodes = [kind.__new__(kind) for kind in kinds]
         for k in self.order:
             edges = [None if e is None else (gates[-1 - e[0]], 0) if e[0] < 0
                      else (laid.nodes[e[0]], e[1]) for e in self.nodes[k].edges]
@@ -117,6 +154,8 @@ class RelaidTape:
         for recipe, node in zip(self.nodes, laid.nodes):
             for name, made in recipe.fields.items():
                 setattr(node, name, made(laid))
+        for number, node in enumerate(laid.nodes):
+            was.freed.add(node, number)
         places = [self.outputs[k] for k in tangents]
         results = [at(like, laid.nodes[node], number)
                    for like, (node, number) in zip(tangents.values(), places)]
@@ -127,11 +166,20 @@ class _Laid:
     """The tape of one call, while it is laid."""
 
     def __init__(self, recipes: Sequence[Recipe], inputs: Sequence[Any], values: Sequence[Any],
-                 sizes: Mapping[str, int]):
-        self.recipes, self.inputs, self.values, self.sizes = recipes, inputs, values, sizes
+                 was: Was):
+        self.recipes, self.inputs, self.values, self.sizes = recipes, inputs, values, was.sizes
+        self.versions = {was.inputs[k]._storage: version for k, version in was.versions.items()}
         self.nodes: list[Any] = []
         self.gates: dict[int, Gate] = {}
         self.made: dict[int, Any] = {}
+
+    def saved(self, number: int) -> Saved:
+        """What keeps a tensor, with the version that it had in the call."""
+        made = Saved(self.tensor(number))
+        view = made.tensor._view
+        if view is None or family_of(made.tensor).version is None:
+            made.version = self.versions.get(made.tensor._storage, made.version)
+        return made
 
     def tensor(self, number: int) -> Any:
         """The tensor with this number: the same one for all that keep it."""
@@ -180,6 +228,7 @@ class _Reader:
         self.held: dict[int, tuple[Any, int]] = {}  # tensors, by id
         self.found: dict[Node, int] = {}
         self.left: list[Node] = []
+        self.regions = False
         self.gates: dict[Place, int] = {}
         for k, end in enumerate(ends):
             self.gates.setdefault(end, k)
@@ -239,6 +288,7 @@ class _Reader:
 
     def control(self, node: Node, backward: ControlBackward) -> Recipe:
         """The backward of a branch or a loop runs it again."""
+        self.regions = True
         again, number = backward.again, self.found[node]
         if again is None:
             raise NotRelaid
@@ -279,7 +329,7 @@ class _Reader:
             raise NotRelaid
         if type(x) is Saved:
             number = self.tensor(x.tensor)
-            return lambda laid: Saved(laid.tensor(number))
+            return lambda laid: laid.saved(number)
         made = x.node()
         if made is None:
             raise NotRelaid

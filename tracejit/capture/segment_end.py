@@ -18,7 +18,7 @@ from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Value
-from tracejit.memory.storage import unseen
+from tracejit.memory.readers import about_to_write
 from tracejit.ops.record import REGISTRY
 from tracejit.ops.shapes import hint
 
@@ -69,13 +69,13 @@ def finish(
         [(m.input, m.value) for m in written if m.input is not None],
     )
     run = recorder.run_segment(wanted, values_of(sources))
+    for memory in written:
+        about_to_write(memory.owner._storage)
     with HeldInterrupts():
         roots = run()
         _settle(recorder, results, fresh, roots)
         for memory in written:
             memory.owner._storage.version = memory.version
-            if memory.silent:
-                unseen.note(memory.owner._storage)
     _show(recorder)
     return roots
 

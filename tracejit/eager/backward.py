@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from tracejit.eager.engine import Place, Root, Task, accumulate
+from tracejit.eager.engine import Place, Root, Task
+from tracejit.eager.hooks import retain_grad
 from tracejit.eager.nodes import AccumulateGrad, GradientEdge, Node, edge_of
 from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.tape import refresh
@@ -24,9 +25,10 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     """Add the gradients of `tensors` to `.grad` of the leaves they were made from.
 
     grad_tensors gives the gradient of each tensor, needed for those of more than one element;
-    create_graph records the backward pass itself. With `inputs`, only these get gradients. Raises
-    RuntimeError where a tensor does not require grad, or the graph was freed by an earlier
-    backward. `autograd.graph.GradientEdge`s stand for tensors.
+    create_graph records the backward pass itself. With `inputs`, only these get gradients; results
+    among them retain theirs from then on. Raises RuntimeError where a tensor does not require grad,
+    or the graph was freed by an earlier backward.
+    `autograd.graph.GradientEdge`s stand for tensors.
 
     >>> import tracejit
     >>> x = tracejit.tensor([1.0, 2.0], requires_grad=True)
@@ -44,12 +46,13 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     if not wanted:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     places = [_place(x) for x in wanted]
-    sinks = frozenset(n for n, _ in places if isinstance(n, AccumulateGrad))
-    targets: dict[Place, Any] = {place: None for place in places if place[0] not in sinks}
+    for x in wanted:
+        if isinstance(x, TensorState):
+            retain_grad(x)
+    targets: dict[Place, Any] = {p: None for p in places if not isinstance(p[0], AccumulateGrad)}
+    # As PyTorch: the nodes themselves run, and are freed.
+    sinks = frozenset(node for node, _ in places)
     Task(roots, retain, create_graph, targets, sinks).run()
-    for x, place in zip(wanted, places):
-        if targets.get(place) is not None and isinstance(x, TensorState):
-            accumulate(x, targets[place])
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,

@@ -16,6 +16,7 @@ from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState, of_array, of_result
 from tracejit.memory import CPU, as_device
 from tracejit.memory.devices import default, makes_tensors
+from tracejit.memory.readers import show
 from tracejit.ops import creation
 from tracejit.ops.joining import stack
 from tracejit.ops.types import (
@@ -334,6 +335,7 @@ def from_array(array: np.ndarray) -> Any:
     calls.
     """
     made = of_array(array)
+    show(made._storage)
     return made if active.recorder is None else active.recorder.constant(made)
 
 
@@ -364,7 +366,7 @@ def from_dlpack(source: Any) -> Any:
         return of_array(np.from_dlpack(_Capsule(source)))
     where = source.__dlpack_device__()
     if int(where[0]) == 1:
-        return of_array(np.from_dlpack(source))
+        return from_array(np.from_dlpack(source))
     from tracejit.memory import array_module, device
 
     place = device("cuda", int(where[1]))

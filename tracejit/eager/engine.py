@@ -22,6 +22,7 @@ from tracejit.eager.uncertain import Uncertain, added, resolved, sure
 from tracejit.eager.views import View
 from tracejit.eager.writing import assign
 
+_LEAVES = 1 << 62  # before all other nodes
 Root = tuple[Node, int, Any]
 Place = tuple[Node, int]
 
@@ -30,7 +31,8 @@ class Task:
     """One run of the engine.
 
     targets   places whose gradients are asked for -> results; None: everything reachable runs
-    sinks     AccumulateGrad nodes that may add to `.grad` although there are targets
+    sinks     nodes that run although nothing behind them is a target: AccumulateGrad nodes, which
+              may add to `.grad`, and those of results that keep their gradients
     ends      nodes at which gradients arrive and stop: neither they nor their hooks run
     cuts      places -> what is told the gradient there (or None), and gives the one to go on with
     order     the targets in the order in which their gradients came
@@ -50,6 +52,7 @@ class Task:
         self.buffers: dict[Node, list] = {}
         self.waiting: dict[Node, int] = {}
         self.ready: list[tuple[int, Node]] = []
+        self.pushed = 0
         self.reached = nodes = self._discover([node for node, _, _ in roots])
         if targets is not None:
             self._find_needed(nodes)
@@ -60,7 +63,7 @@ class Task:
             self._add(node, number, grad)
         for node in dict.fromkeys(node for node, _, _ in roots):
             if not self.waiting.get(node):
-                heapq.heappush(self.ready, (-node.sequence, node))
+                self._push(node)
 
     def _discover(self, roots: list[Node]) -> list[Node]:
         """All nodes behind the roots, of those known to run; counts for each how many consumers
@@ -106,6 +109,12 @@ class Task:
         """Whether a gradient of a result of a node is to be computed in this run."""
         return place[0] in self.reached if self.running is None else self._leads(place)
 
+    def _push(self, node: Node) -> None:
+        """The newest nodes come first; leaves before all others, as they became ready."""
+        self.pushed += 1
+        leaf = type(node) is AccumulateGrad
+        heapq.heappush(self.ready, (self.pushed - _LEAVES if leaf else -node.sequence, node))
+
     def _add(self, node: Node, number: int, grad: Any) -> None:
         buffer = self.buffers.get(node)
         if buffer is None:
@@ -120,6 +129,9 @@ class Task:
         before = active.grad_enabled, active.partial, active.task
         active.grad_enabled, active.partial = self.create_graph, self.targets is not None
         active.task = self
+        outermost = active.freeing is None
+        if outermost:
+            active.freeing = []
         try:
             while self.ready:
                 node = heapq.heappop(self.ready)[1]
@@ -129,6 +141,10 @@ class Task:
                 self._visit(node, grads)
         finally:
             active.grad_enabled, active.partial, active.task = before
+            if outermost:
+                freeing, active.freeing = active.freeing, None
+                for free in freeing:  # type: ignore[union-attr]
+                    free()
 
     def _visit(self, node: Node, grads: list) -> None:
         if self.cuts is not None:
@@ -152,12 +168,21 @@ class Task:
             self._capture(node, grads)
             return
         if node.call is not None:
+            own = self._stops(node, grads) if node in self.sinks else 0
             self._run_parts(node, grads)
+            if own and not self.retain_graph:
+                node.release(own)  # type: ignore[call-arg]
             return
         results = self._apply(node, grads)
         if not self.retain_graph:
             node.release()
         self._pass_on(node.edges, results)
+
+    def _stops(self, node: Any, grads: list) -> int:
+        """A part of a captured call of which some results keep their gradients."""
+        found: int = node.stops([k for k, grad in enumerate(grads)
+                                 if grad is not None and (node, k) in self.targets])  # type: ignore[operator]
+        return found
 
     def _settled(self, node: Node, grads: list) -> list:
         """Gradients that may stay uncertain, as nobody can tell at this node; else the flags are
@@ -237,10 +262,11 @@ class Task:
     def _made(self, first: Any, parts: dict[Node, list]) -> list[Sequence[Any]]:
         """The gradients that parts of a captured call give, if only where they are needed."""
         wanted = [self._wanted(node.edges) for node in parts]
+        shown = [self._shown(node.edges) for node in parts] if first.call and first.asks else ()
         if active.anomaly and not (first.call and first.watched):
-            run = functools.partial(first.apply_all, parts, wanted)
+            run = functools.partial(first.apply_all, parts, wanted, shown)
             return [anomaly.watched(first, lambda: run()[0])]
-        return first.apply_all(parts, wanted)
+        return first.apply_all(parts, wanted, shown)
 
     def _wanted(self, edges: Sequence[Any]) -> int:
         """The edges along which gradients shall go, as bits; -1: all."""
@@ -250,6 +276,18 @@ class Task:
         if all(e is None or yes for e, yes in zip(edges, mask)):
             return -1
         return sum(1 << k for k, yes in enumerate(mask) if yes)
+
+    def _shown(self, edges: Sequence[Any]) -> int:
+        """The edges at which somebody looks at gradients, as bits: all but leaves that add them
+        up."""
+        found = 0
+        for k, edge in enumerate(edges):
+            if edge is not None:
+                node = edge[0]
+                plain = type(node) is AccumulateGrad and node.extras is None
+                if not plain or node in self.asked or node.variable._hooks is not None:
+                    found |= 1 << k
+        return found
 
     def _pass_on(self, edges: Sequence[Any], results: Sequence[Any],
                  in_order: bool = False) -> None:
@@ -269,6 +307,8 @@ class Task:
                 continue
             if in_order and type(node) is AccumulateGrad:
                 self._visit(node, self.buffers.pop(node, []) or [None])
+            elif type(node) is AccumulateGrad:
+                self._push(node)
             else:
                 heapq.heappush(self.ready, (-node.sequence, node))
 

@@ -20,7 +20,7 @@ from tracejit.eager.saved import Saved, SavedOutput, Unsaved, alias, settle_shap
 from tracejit.eager.state import TensorState
 from tracejit.eager.tape import refresh
 from tracejit.eager.views import View, family_of
-from tracejit.eager.writing import LEAF, bump_version, check_writable
+from tracejit.eager.writing import LEAF, bump_version, check_writable, write_memory
 from tracejit.ops import creation
 from tracejit.ops.cotangents import fit
 from tracejit.ops.shapes import broadcast_dims, known_same_shape, shape_text
@@ -249,6 +249,8 @@ def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
             _check_dirty(x)
         if active.recorder is None:
             bump_version(x)  # forward may have written past the tensor, through its array
+        else:
+            write_memory(x, x)  # counts as one more write
     results = [_own(x, args, dirty) if isinstance(x, TensorState) else x for x in outputs]
     node._outputs = tuple(Unsaved(x, active.recorder) if isinstance(x, TensorState)
                           else x for x in results)

@@ -7,14 +7,13 @@ and custom Functions.
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 from tracejit.eager.nodes import Edge, Node, edge_of, grad_fn_of
 from tracejit.eager.recording import settled
 from tracejit.eager.saved import Saved, SavedOutput, alias
 from tracejit.eager.state import TensorState
-from tracejit.eager.tape import OpNode, refresh, type_of
+from tracejit.eager.tape import OpNode, move_retained, refresh, type_of
 from tracejit.eager.views import View, chain_of
 from tracejit.ops import creation
 from tracejit.ops.movement import VIEW_INVERSE
@@ -137,13 +136,9 @@ def _keep_written(node: OpNode, number: int, self: TensorState, result: Any) -> 
 
 def set_history(x: TensorState, node: Node, number: int) -> None:
     """x is from now on output `number` of `node`; a retained gradient moves along."""
-    before = grad_fn_of(x)
-    if before is not None and before.extras is not None:
-        held = before.extras.retained.get(x._output_nr)
-        if held is not None and held() is x:
-            del before.extras.retained[x._output_nr]
-            node.extra().retained[number] = weakref.ref(x)
+    before, output = grad_fn_of(x), x._output_nr
     x._node, x._output_nr, x._requires_grad = node, number, True
+    move_retained(x, before, output)
 
 
 class Overwrite(Node):

@@ -18,6 +18,7 @@ from tracejit.eager.recording import active
 from tracejit.eager.saved import alias
 from tracejit.eager.state import TensorState, make, shape_of
 from tracejit.memory import Storage, allocate, device
+from tracejit.memory.readers import copied, show
 from tracejit.ops import joining
 from tracejit.ops.shapes import numel
 from tracejit.ops.types import bfloat16, dtype
@@ -56,6 +57,8 @@ def _given(x: TensorState, array: np.ndarray) -> np.ndarray:
     """The array over a tensor's memory, for the user to keep."""
     if active.recorder is not None:
         active.recorder.exposes(x)
+    if x._storage is not None:
+        show(x._storage)
     return array
 
 
@@ -128,6 +131,7 @@ class Interchange(TensorState):
             active.recorder.need(self, "the tensor was exported by DLPack")
             active.recorder.exposes(self)
         array = self.array
+        show(self._storage)  # type: ignore[arg-type]
         if self._device.type == "cpu":
             return array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
         return array.__dlpack__(stream=stream)
@@ -198,7 +202,7 @@ class Interchange(TensorState):
         self.array  # noqa: B018 - names the leak of a deferred tensor
         storage = memo.get(id(self._storage))
         if storage is None:
-            storage = memo[id(self._storage)] = _copy_storage(self._storage)
+            storage = memo[id(self._storage)] = copied(self._storage)  # type: ignore[arg-type]
         made = rebuild(type(self), storage, self._offset, self._shape, self._strides, self._dtype,
                        self._device,
                        self._requires_grad, {})
@@ -216,12 +220,6 @@ def rebuild(cls: type, storage: Storage, offset: int, shape: tuple, strides: tup
     made.__class__ = cls
     made._requires_grad = requires_grad
     made.__dict__.update(attributes)
-    return made
-
-
-def _copy_storage(storage: Any) -> Storage:
-    made = allocate(storage.nbytes, storage.device)
-    made.block[: storage.nbytes] = storage.block[: storage.nbytes]
     return made
 
 

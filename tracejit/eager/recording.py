@@ -86,6 +86,7 @@ class Active(threading.local):
     partial: bool = False  # a backward that was asked for some gradients only
     level: Any = None  # the level of forward mode that is open (`func/duals.py`)
     task: Any = None  # the run of the engine that is under way
+    freeing: list[Callable[[], None]] | None = None  # for when the backward that runs is over
     op_by_op: bool = False  # each op is to have a node of its own: captured functions run plainly
     packer: Callable[[Any], Any] | None = None  # what nodes keep instead of a tensor
 

@@ -15,7 +15,7 @@ from tracejit.eager.recording import active
 from tracejit.eager.saved import Saved
 from tracejit.eager.state import TensorState
 from tracejit.eager.views import View
-from tracejit.memory.storage import unseen
+from tracejit.memory.readers import about_to_write
 
 POISONED = (
     "Trying to execute AccumulateGrad node that was poisoned by swap_tensors: this can happen when "
@@ -52,6 +52,8 @@ def swap_tensors(t1: Any, t2: Any) -> None:
         active.recorder.need(t2, "swap_tensors was called")
     holders = [*_holders(t1, t2), *_holders(t2, t1)]
     for x in (t1, t2):
+        if x._storage is not None:
+            about_to_write(x._storage)
         _poison(x)
     t1.__class__, t2.__class__ = t2.__class__, t1.__class__
     for name in _FIELDS:
@@ -61,9 +63,6 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
     for holder, name, x in holders:
         setattr(holder, name, x)
-    for x in (t1, t2):
-        if x._storage is not None:
-            unseen.note(x._storage)
 
 
 def _holders(x: Any, other: Any) -> list[tuple[Any, str, Any]]:

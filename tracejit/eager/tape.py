@@ -246,11 +246,23 @@ def refresh(x: TensorState) -> None:
         view = v._view
         if not view.untracked:
             before = v._node, v._output_nr, v._requires_grad
+            node = grad_fn_of(v)
             v._node, v._output_nr, v._requires_grad = None, 0, False
             operands, view.attributes = settled(view.operands), settled(view.attributes)
             try:
                 attach(view.op, (view.parent, *operands), (v,), view.attributes)
+                move_retained(v, node, before[1])
             except BaseException:  # a recorder may refuse: then nothing has happened
                 v._node, v._output_nr, v._requires_grad = before
                 raise
         view.generation = view.family.generation
+
+
+def move_retained(x: TensorState, before: Node | None, number: int) -> None:
+    """x was result `number` of a node, and has another history now: a gradient that is retained is
+    that of x as it is now."""
+    extras, node = None if before is None else before.extras, grad_fn_of(x)
+    held = None if extras is None else extras.retained.get(number)
+    if held is not None and held() is x and node is not None:
+        del extras.retained[number]  # type: ignore[union-attr]
+        node.extra().retained[x._output_nr] = held

@@ -19,7 +19,7 @@ from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.tape import refresh
 from tracejit.eager.type_names import scalar_name
 from tracejit.eager.views import Family, View, chain_of, family_of
-from tracejit.memory.storage import unseen
+from tracejit.memory.readers import about_to_write
 from tracejit.ops import creation, pointwise
 from tracejit.ops.shapes import shape_text
 from tracejit.ops.types import FLOATING, can_cast
@@ -133,6 +133,7 @@ def write_memory(self: TensorState, result: Any) -> None:
     if self._storage.readonly:
         raise ValueError("assignment destination is read-only: the memory belongs to an array that "
                          "may not be written")
+    about_to_write(self._storage)
     if self._device.type == "cpu":
         np.copyto(writable_array(self), result.array)
     else:
@@ -151,8 +152,6 @@ def bump_version(self: TensorState) -> None:
     """Say that the memory behind a concrete tensor was written."""
     if counts_itself(self):
         family_of(self).version += 1  # type: ignore[operator]
-        if self._storage is not None:
-            unseen.note(self._storage)
     else:
         self._storage.version += 1  # type: ignore[union-attr]
 
@@ -183,8 +182,8 @@ def set_data(self: TensorState, value: Any) -> None:
         if recorder.same_place(self, value):
             return
         recorder.need(self, "tensor.data was replaced", "write into it: tensor.data.copy_(...)")
+    about_to_write(self._storage)  # type: ignore[arg-type]
     take_memory(self, value)
-    unseen.note(self._storage)  # type: ignore[arg-type]
 
 
 def take_memory(self: TensorState, other: TensorState) -> None:

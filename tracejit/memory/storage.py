@@ -9,7 +9,6 @@ Storage is gone and nobody else refers to it.
 from __future__ import annotations
 
 import sys
-import weakref
 from typing import Any
 
 import numpy as np
@@ -24,26 +23,6 @@ class _Readonly:
 
 
 readonly = _Readonly()
-
-
-class _Unseen:
-    """Writes that no version counts, those through `.data`: how many there were, and for each
-    Storage which was its last."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.last: weakref.WeakKeyDictionary[Storage, int] = weakref.WeakKeyDictionary()
-
-    def note(self, storage: Storage) -> None:
-        self.count += 1
-        self.last[storage] = self.count
-
-    def since(self, count: int, storage: Storage) -> bool:
-        """Whether there was one after the first `count`."""
-        return self.count > count and self.last.get(storage, 0) > count
-
-
-unseen = _Unseen()
 
 
 class Storage:

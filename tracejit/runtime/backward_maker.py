@@ -10,15 +10,18 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.autodiff.differentiate import Joint
+from tracejit.autodiff.freed import Part
 from tracejit.autodiff.reach import records
+from tracejit.autodiff.relaid import RelaidTape
 from tracejit.autodiff.stages import Stage
 from tracejit.capture.aliasing import Memory
-from tracejit.eager.nodes import edge_of, grad_fn_of
+from tracejit.eager.nodes import Node, edge_of, grad_fn_of
 from tracejit.eager.saved import Saved, SavedOutput
+from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
 from tracejit.ops.record import REGISTRY
-from tracejit.runtime.backward_plan import Backward, BackwardStage, Masks
+from tracejit.runtime.backward_plan import Backward, BackwardStage, Masks, is_sum
 from tracejit.runtime.segment import Segment
 
 
@@ -43,14 +46,18 @@ def backward_plan(
     cuts = [at[place] for place in joint.ends[len(joint.inputs):]]
     whole, tape, once_more = None, joint.tape, joint.again
     inner: list[int] = []
+    parts = [_parts(stage, tape) for stage in joint.stages]
+    tensors = [item.value for item in recorder.lifted_tensors()]
+    sources = recorder.input_sources()
+    unwritten = [v for v in tensors if v not in joint.written and isinstance(sources[v], Tensor)]
     if tape is None:
         whole, inner = _whole(recorder, joint)
         read = {v for node in whole.nodes for v in node.operand_values()}
         used = {v for v, again in zip(joint.graph.inputs, whole.inputs) if again in read}
     else:
-        used, once_more = tape.end(joint.graph, primal, joint.saved, joint.forward)
+        used, once_more = tape.end(joint.graph, primal, joint.saved, joint.forward,
+                                    set(unwritten))
     before = [v for v in joint.graph.inputs if v in joint.written and v in used]
-    tensors = [item.value for item in recorder.lifted_tensors()]
     kept = list(dict.fromkeys([*joint.saved, *before]))
     extra, places = _saved(kept, primal, len(roots), joint.written)
     place = dict(zip(kept, places))
@@ -61,12 +68,16 @@ def backward_plan(
             [result_of.get(p, -1) for p in stage.places],
             [end_of[e] for e in stage.edges],
             stage.reached,
-            list(dict.fromkeys(stage.freed.values())),
+            list(freed),
+            list(freed.values()),
+            _own(stage, list(freed)),
+            [noted.by(node) for node, _ in stage.places],
             noted.of(stage),
         )
-        for stage in joint.stages
+        for stage, freed in zip(joint.stages, parts)
     ]
     saved = [place[v] for v in joint.saved]
+    both = [[primal[v] for v in unwritten if v in found] for found in (joint.again, once_more)]
     number = {v: k for k, v in enumerate(joint.graph.inputs)}
     plan = Backward(
         whole,
@@ -74,16 +85,19 @@ def backward_plan(
         joint.final,
         [number[t] for t in joint.tangents],
         grads,
+        joint.views,
+        any(view is not None for view in joint.views)
+        or len(joint.tangents) > 1 and any(map(is_sum, joint.backward.outputs)),
         [primal[recorder.lifted[id(x)].value] for x in joint.inputs],
         cuts,
         saved,
         [(primal[v], place[v][1]) for v in before],
         [primal[v] for v in tensors if v in used],
-        [[primal[v] for v in tensors if v in again and v not in joint.written]
-         for again in (joint.again, once_more)],
+        both,
+        sorted({k for numbers in both for k in numbers}),
         noted.items,
         {position: noted.held(k) for position, (kind, k) in enumerate(saved)
-         if kind == "input" and k in again},
+         if kind == "input" and k in again and (tape is None or tape.regions)},
         stages,
         [at[edge_of(x)] for x in joint.outputs],
         [at[place] for place in joint.tops],
@@ -93,6 +107,23 @@ def backward_plan(
         compile,
     )
     return extra, plan
+
+
+def _parts(stage: Stage, tape: RelaidTape | None) -> dict[Masks, list[Part]]:
+    """What is freed by itself: the ways through it, and the parts of the tape."""
+    found: dict[Masks, list[Part]] = {}
+    for part, way in stage.freed.items():
+        found.setdefault(way, []).extend([] if tape is None else [tape.part(part)])
+    return found
+
+
+def _own(stage: Stage, ways: list[Masks]) -> list[int]:
+    """For each result what is freed with the node that made it."""
+    found: dict[Any, int] = {}
+    for part, way in stage.freed.items():
+        node = part[0] if type(part) is tuple else part
+        found[node] = found.get(node, 0) | 1 << ways.index(way)
+    return [found.get(node, 0) for node, _ in stage.places]
 
 
 def _whole(recorder: Any, joint: Joint) -> tuple[Graph, list[int]]:
@@ -136,11 +167,14 @@ class _Noted:
         """What the tape keeps of a stage, with the ways through it."""
         found: dict[int, list[Masks]] = {}
         for node, way in stage.nodes.items():
-            for record in records(node):
-                number = self._number(record)
-                if number is not None:
-                    found.setdefault(number, []).append(way)
+            for number in self.by(node):
+                found.setdefault(number, []).append(way)
         return [(number, list(dict.fromkeys(ways))) for number, ways in found.items()]
+
+    def by(self, node: Node) -> list[int]:
+        """What a node of the tape keeps."""
+        numbers = [self._number(record) for record in records(node)]
+        return [number for number in numbers if number is not None]
 
     def _number(self, record: Saved | SavedOutput) -> int | None:
         item = self.recorder.lifted.get(id(record.tensor))

@@ -14,6 +14,8 @@ from operator import itemgetter
 from typing import Any
 
 from tracejit.autodiff.absent import without
+from tracejit.autodiff.freed import Part
+from tracejit.autodiff.gradient_views import GradientView, Step, chain, seen_from
 from tracejit.autodiff.joining import joined
 from tracejit.autodiff.relaid import RelaidTape
 from tracejit.ir.clone import copy_graph
@@ -23,6 +25,7 @@ from tracejit.runtime.segment import Segment
 
 Masks = tuple[int, int]  # bits: results of a stage that lead through something, edges it leads to
 Key = tuple[tuple[int, int, int], ...]  # stages, each with the results and the edges asked for
+Shown = tuple[int, ...]  # for each stage of a key the edges at which somebody looks, as bits
 EVERYTHING = -1
 
 
@@ -33,7 +36,9 @@ class BackwardStage:
     results  the numbers of the tangents that stand for its gradients
     edges    the numbers of the gradients it gives
     reached  for each edge the results that lead to it, as bits
-    freed    the ways through each part that is freed by itself
+    freed    the ways through what is freed by itself; for each the `parts` of the tape
+    own      for each result what of these is freed with the node that made it, as bits; what that
+             node keeps: `own_kept`, numbers among what is noted
     kept     (number among what is noted, the ways through what keeps it)
     """
 
@@ -41,7 +46,17 @@ class BackwardStage:
     edges: list[int]
     reached: list[int]
     freed: list[Masks]
+    parts: list[list[Part]]
+    own: list[int]
+    own_kept: list[list[int]]
     kept: list[tuple[int, list[Masks]]]
+
+    def leads_on(self) -> bool:
+        """Whether gradients go through it where all that is freed by itself is freed."""
+        return any(
+            mask >> r & 1 and not any(above >> r & 1 and below >> k & 1
+                                      for above, below in self.freed)
+            for k, mask in enumerate(self.reached) for r in range(len(self.results)))
 
 
 @dataclass
@@ -52,6 +67,8 @@ class Way:
     frees     for each stage what it frees, as bits
     tangents  (stage in the key, result): where the program's gradients arrive
     places    for each stage, for each edge: which of the program's outputs goes there
+    looks     (stage in the key, edge): the view that goes there instead, of an output, or of what
+              arrived as tangent -1 - number; and what is one tensor has one number
     """
 
     graph: Graph
@@ -59,6 +76,7 @@ class Way:
     frees: list[int]
     tangents: list[tuple[int, int]]
     places: list[list[int | None]]
+    looks: dict[tuple[int, int], tuple[int, list[Step], Any]] = field(default_factory=dict)
     segment: Segment | None = None
 
 
@@ -81,6 +99,8 @@ class Backward:
     final: bool  # its gradients cannot be differentiated
     tangents: list[int]  # positions of tangents in its inputs
     grads: list[int | None]  # for each gradient: position in its and in the backward's outputs
+    views: list[GradientView | None]  # for each gradient
+    viewed: bool  # whether there may be any
     wrt: list[int]  # graph inputs that receive gradients: the first of these
     cuts: list[tuple[int, int]]  # (stage, result) that the others go to
     saved: list[tuple[str, int]]  # ("input", number) or ("output", number of the forward segment)
@@ -88,6 +108,7 @@ class Backward:
     read: list[int]  # the tensors among its inputs that it reads
     # those of which `backward`, or what is run instead, computes what the plain function kept
     again: list[list[int]]
+    remembers: list[int]  # all of these
     # what must not be written: an input, or an output and what made it
     noted: list[tuple[int, int, str, int]]
     held: dict[int, int]  # saved values that are tensors of the caller -> number in `noted`
@@ -98,7 +119,7 @@ class Backward:
     backward: Graph  # saved values and tangents -> gradients
     dtypes: list[dtype]  # of the tangents
     compile: Callable[[Graph], Segment]
-    ways: dict[Key, Way] = field(default_factory=dict)
+    ways: dict[Key | tuple[Key, Shown], Way] = field(default_factory=dict)
 
     last: tuple[Callable[[], Any], Any] = (_nothing, None)  # the last call if alive; its snapshot
 
@@ -115,11 +136,15 @@ class Backward:
         self.versions = {n: at[k] for n, (k, *_) in enumerate(self.noted) if k in at}
         self.apart = [n for n in range(len(self.noted)) if n not in self.versions]
 
-    def way(self, key: Key) -> Way:
-        """What a backward runs: the stages of the key, the first of them first."""
-        found = self.ways.get(key)
+    def way(self, key: Key, shown: Shown = ()) -> Way:
+        """What a backward runs: the stages of the key, the first of them first; at the edges
+        `shown` gradients that are views are given as such."""
+        at = (key, shown) if shown else key
+        found = self.ways.get(at)
         if found is None:
-            found = self.ways[key] = self._way(key)
+            found = self.ways[at] = self._way(key)
+            if shown:
+                self._look(found, key, shown)
         return found
 
     def _way(self, key: Key) -> Way:
@@ -146,10 +171,67 @@ class Backward:
         places = [[None if k is None else left[k] for k in row] for row in places]
         checked = {number for s, _, _ in key for number, ways in self.stages[s].kept
                    if any(_goes(way, arrived[s], wanted[s]) for way in ways)}
-        checked |= {self.held[k] for k in _read(graph) if k in self.held}
+        checked |= {self.held[k] for k in read_inputs(graph) if k in self.held}
         frees = [sum(1 << k for k, way in enumerate(self.stages[s].freed)
                      if _goes(way, arrived[s], wanted[s])) for s, _, _ in key]
         return Way(graph, sorted(checked), frees, [tangents[k] for k in order], places)
+
+    def _look(self, way: Way, key: Key, shown: Shown) -> None:
+        """Let a way give views at these edges."""
+        arrived = self._arrived(key)
+        given = {g for s in arrived for g in self.stages[s].edges}
+        fed = {self.stages[s].results[k]: g
+               for g, (s, k) in enumerate(self.cuts, len(self.wrt)) if s in arrived and g in given}
+        came = [self.stages[key[n][0]].results[k] for n, k in way.tangents]
+        graph, _ = copy_graph(way.graph)
+        number: dict[Any, int] = {}
+        outputs: list[Value] = []
+        for n, row in enumerate(way.places):
+            for k, place in enumerate(row):
+                if place is None:
+                    continue
+                value = graph.outputs[place]
+                g = self.stages[key[n][0]].edges[k]
+                view = None
+                if shown[n] >> k & 1:
+                    view = self._resolved(g, fed, came) or self._left(g, value, came)
+                base = None if view is None else seen_from(value, view.steps)
+                if view is None or base is None or view.tangent < 0 and base.node is None:
+                    row[k] = number.setdefault(g, len(outputs))
+                    outputs += [value] * (len(number) - len(outputs))
+                    continue
+                at = -1 - (came.index(view.tangent) if view.tangent >= 0 else 0)
+                if view.tangent < 0:
+                    at = number.setdefault((view.memory, base), len(outputs))
+                    outputs += [base] * (len(number) - len(outputs))
+                row[k] = None
+                way.looks[n, k] = at, view.steps, view.first
+        graph.outputs = outputs
+        way.graph = graph
+
+    def _left(self, g: int, value: Value, came: list[int]) -> GradientView | None:
+        """Of a sum the only term that is left."""
+        if not is_sum(self.backward.outputs[self.grads[g]]) or is_sum(value):  # type: ignore[index]
+            return None
+        base, steps = chain(value)
+        tangents = value.graph.inputs[len(value.graph.inputs) - len(came):]
+        number = next((n for n, t in zip(came, tangents) if t is base), -1)
+        return GradientView(number, None, steps, value)
+
+    def _resolved(self, g: int, fed: dict[int, int], came: list[int]) -> GradientView | None:
+        """What a gradient is a view of, where stages run together."""
+        view = self.views[g]
+        if view is None or view.tangent < 0:
+            return view
+        if view.tangent not in fed:
+            return view if view.tangent in came else None
+        if view.tangent in came:  # a sum
+            return view._replace(tangent=-1, memory=("sum", view.tangent))
+        above = self._resolved(fed[view.tangent], fed, came)
+        if above is None:
+            return view._replace(tangent=-1, memory=("above", view.tangent))
+        first = view.first if view.steps else above.first
+        return above._replace(steps=[*above.steps, *view.steps], first=first)
 
     def _target(self, gradient: int, inside: set[int]) -> tuple[int, int] | None:
         """The stage, of those that run, to which a gradient goes, and its result."""
@@ -210,13 +292,18 @@ class Backward:
         return graph, [None if k is None else next(place) for k in left]
 
 
+def is_sum(value: Value) -> bool:
+    """Whether a gradient is added up, of terms of which some may not arrive."""
+    return value.node is not None and value.node.op.name == "add"
+
+
 def _goes(way: Masks, arrived: int, wanted: int) -> bool:
     """Whether a backward runs what has these ways through it; one for everything, also what leads
     nowhere."""
     return bool(way[0] & arrived and (way[1] & wanted or wanted < 0))
 
 
-def _read(graph: Graph) -> set[int]:
+def read_inputs(graph: Graph) -> set[int]:
     """The numbers of the inputs that the outputs are computed from."""
     number = {v: k for k, v in enumerate(graph.inputs)}
     found: set[int] = set()

@@ -20,6 +20,7 @@ from tracejit.config import flags
 from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import evaluate
+from tracejit.memory.readers import about_to_write, live
 from tracejit.memory.storage import readonly
 from tracejit.runtime import native_guard  # noqa: F401  installs the comparer
 from tracejit.runtime.apart import Apart
@@ -171,6 +172,8 @@ class Entry:
         try:
             if self.draws:
                 values = self._drawn(inputs, bound)
+            if live:
+                self._tell(inputs)
             roots = self.segment.run(values, bound, snapshot)
             for number, count in writes:
                 inputs[number]._storage.version += count
@@ -219,6 +222,8 @@ class Entry:
         numbers = () if self.numbers is None else self.numbers(arguments)
         before = self._before(inputs, arguments) if self.only < 0 else ()
         launch, needed = plan
+        if live:
+            self._tell(inputs)
         try:
             roots = launch(inputs, needed)
         except BaseException as error:
@@ -239,6 +244,11 @@ class Entry:
         replay = Replay(arguments, [], bound.sizes, numbers, before)
         self._fill(replay, inputs, roots, bound, snapshot)
         return self.returned(replay)
+
+    def _tell(self, inputs: Sequence[Any]) -> None:
+        """Those who read memory as it was are told before the program writes it."""
+        for number, _ in self.written:
+            about_to_write(inputs[number]._storage)
 
     def _before(self, inputs: Sequence[Any], arguments: tuple) -> list[Any]:
         """What recipes look at, before effects put other things there."""

@@ -12,14 +12,16 @@ from __future__ import annotations
 import functools
 import operator
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 
 import numpy as np
 
 from tracejit.autodiff.absent import without
-from tracejit.autodiff.relaid import RelaidTape
+from tracejit.autodiff.freed import Freed
+from tracejit.autodiff.gradient_views import look
+from tracejit.autodiff.relaid import RelaidTape, Was
 from tracejit.autodiff.run_again import without_derivatives
 from tracejit.capture.snapshot import Snapshot
 from tracejit.eager.backward import task_between
@@ -33,19 +35,21 @@ from tracejit.eager.saved import (
     packing,
     versions_of,
 )
-from tracejit.eager.state import of_array
+from tracejit.eager.state import make, of_array
 from tracejit.eager.tape import CustomNode
 from tracejit.eager.tensor import Tensor
+from tracejit.ir.graph import Graph
 from tracejit.ir.interpret import interpret
-from tracejit.memory.storage import unseen
+from tracejit.memory import Storage
+from tracejit.memory.readers import Before, reads, shown
 from tracejit.ops.types import FLOATING, dtype
-from tracejit.runtime.backward_plan import EVERYTHING, Backward
+from tracejit.runtime.backward_plan import EVERYTHING, Backward, Shown, Way, read_inputs
 from tracejit.runtime.segment import Bound
 
 UNSEEN = (
-    "tracejit: a tensor was written through .data between a captured call and its backward, which "
-    "computes again from it what the plain function would have kept; run the function plainly, or "
-    "write the tensor after the backward"
+    "tracejit: a tensor was written between a captured call and its backward, which runs a branch "
+    "or a loop again from it, of which the plain function would have kept what it needs; run the "
+    "function plainly, or write the tensor after the backward"
 )
 
 
@@ -67,15 +71,30 @@ class CompiledBackward(CustomNode):
         return self.backward
 
     def apply(self, grads: list) -> Sequence[Any]:
-        return self.apply_all({self: grads}, [EVERYTHING])[0]
+        return self.apply_all({self: grads}, [EVERYTHING], ())[0]
 
-    def apply_all(self, parts: Mapping[Node, list], wanted: Sequence[int]) -> list[list[Any]]:
+    def apply_all(self, parts: Mapping[Node, list], wanted: Sequence[int], shown: Sequence[int]
+                  ) -> list[list[Any]]:
         """The gradients that nodes of this call give, which follow each other: this one first.
-        `wanted`: of each the edges, as bits."""
+        `wanted`: of each the edges, as bits; `shown`: those at which somebody looks, if asked."""
         call: Any = self.backward
         if call is None:
             raise RuntimeError(FREED)
-        return call.run(parts, wanted)
+        return call.run(parts, wanted, tuple(shown))
+
+    def stops(self, results: Sequence[int]) -> int:
+        """A backward ends at these results, whose gradients it keeps: what made them runs. What
+        that frees, as bits."""
+        call = self.call
+        if call is None:
+            raise RuntimeError(FREED)
+        stage = call.plan.stages[self.stage]
+        own = functools.reduce(operator.or_, [stage.own[k] for k in results], 0)
+        if own & self.freed:
+            raise RuntimeError(FREED)
+        if not call.over:
+            call.check({n for k in results for n in stage.own_kept[k]})
+        return own
 
     def leading(self, wanted: int) -> int:
         """The results that lead to edges, both as bits."""
@@ -85,6 +104,11 @@ class CompiledBackward(CustomNode):
             operator.or_, [mask for k, mask in enumerate(self.reached) if wanted >> k & 1], 0)
 
     @property
+    def asks(self) -> bool:
+        """Whether it matters where somebody looks: a gradient is a view."""
+        return self.call.plan.viewed
+
+    @property
     def watched(self) -> bool:
         """Whether anomaly mode sees to the nodes of the recording's own tape."""
         return self.call.plan.tape is not None and not self.call.plan.final
@@ -92,14 +116,24 @@ class CompiledBackward(CustomNode):
     @property
     def joins(self) -> bool:
         """Whether those that follow each other are one program: where no code of the user's could
-        tell, and nobody maps over them."""
-        tape, recorder = self.call.plan.tape, active.recorder
-        return not (tape is not None and tape.choosy or recorder is not None and recorder.mapped)
+        tell, nobody maps over them, and inputs are what they were."""
+        call, recorder = self.call, active.recorder
+        tape = call.plan.tape
+        return not (tape is not None and tape.choosy or recorder is not None and recorder.mapped
+                    or call.old and call.moved(False))
 
-    def release(self) -> None:
-        self.freed |= self.runs
-        if self.everything and self.freed == self.everything:
-            self.backward = None
+    def release(self, own: int = 0) -> None:
+        """Let go of what the last backward ran, and of its `own`."""
+        call: Any = self.backward
+        if call is not None and call.freed is not None:
+            call.freed.by_stage(self.stage, self.runs | own)
+        self.free(self.runs | own)
+
+    def free(self, bits: int) -> None:
+        """These parts are freed."""
+        self.freed |= bits
+        if self.everything and self.freed == self.everything and self.backward is not None:
+            self.backward = self.call.spent(self.stage)
 
 
 class FreedBackward(Node):
@@ -183,20 +217,62 @@ class Call:
 
     ends: tuple[Edge, ...]  # where gradients of the inputs went at its time
     nodes: list[weakref.ref | None]  # of the stages
+    freed: Freed | None = None  # where the tape was laid again
+    over = False  # all that it kept is freed
 
     def __init__(self, plan: Backward, inputs: Sequence[Any], roots: Sequence[Tensor],
                  outputs: Sequence[Any], bound: Bound):
-        self.plan, self.bound, self.moment = plan, bound, unseen.count
+        self.plan, self.bound = plan, bound
         self.kept = plan.kept((*inputs, *reversed(roots)))
         self.given, self.inputs = inputs, list(inputs)
         for number, output in plan.before:
             self.inputs[number] = roots[output]
         self.inner = [alias(outputs[k]) for k in plan.inner]
-        self.versions = versions_of(self._read())
+        self.versions = versions_of(self._read() if plan.tape is None else plan.reading(inputs))
         self.noted: dict[int, Any] = {}  # but for those whose version is among these
         for n in plan.apart:
             k, root, made, number = plan.noted[n]
             self.noted[n] = Saved(inputs[k]) if k >= 0 else SavedResult(roots[root], made, number)
+        self.old: dict[int, Tensor] = {}  # inputs as they were, before somebody wrote them
+        if plan.remembers:
+            reads(self)
+            if shown:
+                for k in plan.remembers:
+                    if inputs[k]._storage in shown:
+                        self.about_to_write(inputs[k]._storage, Before(inputs[k]._storage))
+
+    def spent(self, stage: int) -> Call | None:
+        """What is left of the call for a stage of which everything is freed: gradients that need
+        nothing of it; None where there are none."""
+        plan = self.plan
+        if plan.tape is None or plan.tape.choosy or not plan.stages[stage].leads_on():
+            return None
+        left = Call.__new__(Call)
+        left.plan, left.bound, left.ends, left.nodes = plan, self.bound, self.ends, self.nodes
+        left.kept, left.old, left.freed, left.over = [], {}, self.freed, True
+        return left
+
+    def about_to_write(self, storage: Storage, before: Before) -> None:
+        """Memory will be written: what the plain function keeps of it is kept now."""
+        for k in self.plan.remembers:
+            x = self.given[k]
+            if x._storage is storage and k not in self.old:
+                self.old[k] = make(before.copy(), x._offset, x._shape, x._strides, x._dtype,
+                                   x._device)
+
+    def check(self, noted: Iterable[int]) -> None:
+        """RuntimeError where what is noted under these numbers was written."""
+        for k in noted:
+            if k in self.noted:
+                self.noted[k].unpack()
+            else:
+                x, version = self.given[self.plan.noted[k][0]], self.versions[self.plan.versions[k]]
+                check_version(x, version, grad_fn_of(x), x._output_nr)
+
+    def moved(self, over_tensors: bool) -> bool:
+        """Whether inputs that something is computed again from are no more what they were."""
+        return any(not _same(self.old[k], self.given[k]) for k in self.plan.again[over_tensors]
+                   if k in self.old)
 
     def wrt(self) -> Sequence[Any]:
         """The inputs that gradients go to."""
@@ -206,57 +282,79 @@ class Call:
         """The tensors that second derivatives start from."""
         return [*self.plan.reading(self.inputs), *self.inner]
 
-    def run(self, parts: Mapping[Any, list], wanted: Sequence[int]) -> list[list[Any]]:
+    def run(self, parts: Mapping[Any, list], wanted: Sequence[int], shown: Shown
+            ) -> list[list[Any]]:
         """Gradients along the edges of nodes, which follow each other."""
         key = tuple([(node.stage, _bits(grads), mask)
                      for (node, grads), mask in zip(parts.items(), wanted)])
-        way = self.plan.way(key)
+        way = self.plan.way(key, shown if shown and any(shown) else ())
         for node, frees in zip(parts, way.frees):
             if node.freed & frees:
                 raise RuntimeError(FREED)
             node.runs = frees
-        for k in way.checked:
-            if k in self.noted:
-                self.noted[k].unpack()
-            else:
-                x, version = self.given[self.plan.noted[k][0]], self.versions[self.plan.versions[k]]
-                check_version(x, version, grad_fn_of(x), x._output_nr)
+        if self.over and way.checked:
+            raise RuntimeError(FREED)
+        self.check(way.checked)
         plan, given = self.plan, list(parts.values())
         recorder: Any = active.recorder
         numbers = [plan.stages[key[n][0]].results[k] for n, k in way.tangents]
         tangents = [_cast(given[n][k], plan.dtypes[t]) for (n, k), t in zip(way.tangents, numbers)]
+        if self.over:
+            return self._looked(way, self._without_saved(way.graph, tangents), given, tangents)
         mapped = recorder is not None and recorder.mapped
         choosy = plan.tape is not None and plan.tape.differs(numbers)
         seen = active.anomaly and plan.tape is not None  # each node's gradients
         over_tensors = (active.grad_enabled or mapped or choosy or seen) and not plan.final
-        self._check_unseen(over_tensors)
+        if self.old and self.moved(over_tensors):
+            if plan.tape is None or plan.tape.regions:
+                raise RuntimeError(UNSEEN)
+            over_tensors = True
         if over_tensors:
             (stage, _, edges), = key
-            for x, version in zip(self._read(), self.versions):
-                check_version(x, version, None, 0)
             if plan.tape is None:
                 return [self._interpreted(stage, numbers, tangents, way.places[0])]
             return [self._laid(plan.tape, stage, edges, dict(zip(numbers, tangents)))]
-        if not way.graph.outputs:
+        if not way.graph.outputs and not way.looks:
             return [[None] * len(row) for row in way.places]
-        if way.segment is None:
+        if way.segment is None and way.graph.outputs:
             way.segment = plan.compile(way.graph)
             way.segment.given_away = True
         if recorder is not None:  # its own program: it runs between segments
             recorder.flush()
+        made: list[Any] = []
         with nullcontext() if recorder is None else recorder.paused():
             values = [*self.kept, *tangents]
-            made = way.segment.run(values, way.segment.bind_given(values, self.bound.sizes))
+            if way.segment is not None:
+                made = way.segment.run(values, way.segment.bind_given(values, self.bound.sizes))
+            if way.looks:
+                return self._looked(way, made, given, tangents)
         if active.grad_enabled:
             known = [edge_of(x) for x in tangents if x._requires_grad]
             without_derivatives(made, [*(e for node in parts for e in node.edges), *known])
         return [[None if k is None else made[k] for k in row] for row in way.places]
 
-    def _check_unseen(self, over_tensors: bool) -> None:
-        if unseen.count != self.moment:
-            for k in self.plan.again[over_tensors]:
-                if unseen.since(self.moment, self.given[k]._storage):
-                    raise RuntimeError(UNSEEN)
+    def _without_saved(self, graph: Graph, tangents: list[Any]) -> list[Any]:
+        """The program's results where it reads nothing of the call, as eager ops on the tape."""
+        if any(k < len(graph.inputs) - len(tangents) for k in read_inputs(graph)):
+            raise RuntimeError(FREED)
+        missing = [None] * (len(graph.inputs) - len(tangents))
+        return interpret(graph, [*missing, *tangents], symbols=self.bound.sizes).outputs
+
+    def _looked(self, way: Way, made: list[Any], given: list[list], tangents: list[Any]
+                ) -> list[list[Any]]:
+        """The program's results, and views of them and of what arrived."""
+        found = [[None if k is None else made[k] for k in row] for row in way.places]
+        known: dict[int, Any] = {}
+        for (n, k), (at, steps, number) in way.looks.items():
+            if number not in known:
+                base = made[at] if at >= 0 else tangents[-1 - at]
+                if at < 0:
+                    stage, result = way.tangents[-1 - at]
+                    arrived = given[stage][result]
+                    base = arrived if arrived._dtype is base._dtype else base
+                known[number] = look(base, steps, self.bound.sizes)
+            found[n][k] = known[number]
+        return found
 
     def _laid(self, tape: RelaidTape, stage: int, wanted: int, tangents: Mapping[int, Tensor]
               ) -> list[Any]:
@@ -267,9 +365,12 @@ class Call:
         nodes: list[Any] = [None if at is None else at() for at in self.nodes]
         behind = [_below(plan, nodes, self.ends, k) for k in range(len(plan.grads))]
         behind += [None if nodes[s] is None else (nodes[s], k) for s, k in plan.tops]
+        if self.freed is None:
+            self.freed = Freed([stage.parts for stage in plan.stages], self.nodes)
+        was = Was(self.given, [self.old.get(k, x) for k, x in enumerate(self.inputs)], self.kept,
+                  dict(zip(plan.read, self.versions)), self.bound.sizes, self.freed)
         with _nobody_recording():
-            results, gates = tape.lay(tangents, self.given, self.inputs, self.kept, behind,
-                                      self.bound.sizes)
+            results, gates = tape.lay(tangents, was, behind)
         goes = [gates[g] if wanted >> k & 1 else None
                 for k, g in enumerate(plan.stages[stage].edges)]
         found = task_between(results, gates, list(tangents.values()),
@@ -281,6 +382,8 @@ class Call:
         """Gradients as eager ops on the tape: the joint graph, op by op."""
         plan, graph = self.plan, self.plan.graph
         assert graph is not None
+        for x, version in zip(self._read(), self.versions):
+            check_version(x, version, None, 0)
         positions = range(len(graph.inputs))
         numbers: Sequence[int | None] = range(len(graph.outputs))
         absent = {graph.inputs[k] for t, k in enumerate(plan.tangents) if t not in arrived}
@@ -310,6 +413,13 @@ class Call:
                 again._node, again._output_nr, again._requires_grad = node, number, True
             found.append(again)
         return found
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same elements, as far as one can look at them."""
+    if one._device.type != "cpu" or one._shape != other._shape or one._dtype is not other._dtype:
+        return False
+    return one.array.tobytes() == other.array.tobytes()
 
 
 def _cast(grad: Any, dtype: dtype) -> Any:

@@ -1,0 +1,57 @@
+"""Who still reads memory as it is, and is told before it is written.
+
+In: readers, which are told of each write to come, and memory that NumPy or others may write when
+they like. Out: what memory held before. Captured calls read so: their backwards compute again what
+the plain function keeps.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from tracejit.memory.allocator import allocate
+from tracejit.memory.storage import Storage
+
+live: set[weakref.ref] = set()
+shown: weakref.WeakSet[Storage] = weakref.WeakSet()  # memory that others may write
+
+
+class Before:
+    """What memory holds now: a copy, made for the first who wants it."""
+
+    def __init__(self, storage: Storage):
+        self.storage = storage
+        self.made: Storage | None = None
+
+    def copy(self) -> Storage:
+        if self.made is None:
+            self.made = copied(self.storage)
+        return self.made
+
+
+def reads(reader: Any) -> None:
+    """`reader.about_to_write(storage, before)` is called before writes, as long as it lives."""
+    live.add(weakref.ref(reader, live.discard))
+
+
+def about_to_write(storage: Storage) -> None:
+    """Tell all readers."""
+    if live:
+        before = Before(storage)
+        for reader in [at() for at in list(live)]:
+            if reader is not None:
+                reader.about_to_write(storage, before)
+
+
+def show(storage: Storage) -> None:
+    """Others can write this memory from now on, and tell nobody."""
+    about_to_write(storage)
+    shown.add(storage)
+
+
+def copied(storage: Storage) -> Storage:
+    """A Storage of its own with the same bytes."""
+    made = allocate(storage.nbytes, storage.device)
+    made.block[: storage.nbytes] = storage.block[: storage.nbytes]
+    return made
