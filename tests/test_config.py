@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import tracejit
 from tracejit import config, logs
 from tracejit.config import Flags
 
@@ -164,3 +165,17 @@ heavy = {{"numpy", "numba", "scipy", "llvmlite"}} & set(sys.modules)
 assert not heavy, heavy
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_numerics_are_a_setting_where_nothing_else_is_asked_for():
+    def gelu(x):
+        return tracejit.nn.functional.gelu(x)
+
+    x = tracejit.linspace(-4.0, 4.0, 999)
+    exactly, fast = gelu(x).numpy(), tracejit.script(gelu, numerics="fast")
+    f = tracejit.script(gelu)
+    assert (f(x).numpy() != exactly).any(), "else this shows nothing"
+    with config.override(numerics="eager"):
+        assert (f(x).numpy() == exactly).all()
+        assert (fast(x).numpy() != exactly).any(), "the argument comes first"
+    assert (f(x).numpy() != exactly).any() and f.report().compiles == 2

@@ -78,6 +78,9 @@ class RecompileError(RuntimeError):
     """A recompilation happened inside `no_recompile()`; the message names its cause."""
 
 
+Way = tuple[str, str]  # mode, numerics
+
+
 class CompiledFunction:
     """A captured function. Calling it gives what the plain function would give.
 
@@ -103,13 +106,13 @@ class CompiledFunction:
         *,
         dynamic: bool | None = None,
         fullgraph: bool = False,
-        numerics: str = "fast",
+        numerics: str | None = None,
         mode: str | None = None,
         read_source: bool = True,
     ):
         if mode is not None and mode not in _MODES:
             raise ValueError(f"mode: expected one of {', '.join(_MODES)}; got {mode!r}")
-        if numerics not in ("fast", "eager"):
+        if numerics not in (None, "fast", "eager"):
             raise ValueError(f"numerics: expected 'fast' or 'eager', got {numerics!r}")
         functools.update_wrapper(self, function)
         self.__name__: str = getattr(function, "__name__", type(function).__name__)
@@ -120,18 +123,18 @@ class CompiledFunction:
 
     def _reset(self) -> None:
         self.signature = Signature(self.function)
-        self.entries: list[tuple[str, Entry]] = []
+        self.entries: list[tuple[Way, Entry]] = []
         self.statistics = Statistics()
         self.lock = threading.RLock()
         self.varying: frozenset[Path] = frozenset()  # places whose number was seen to change
         self.places: Sequence[Place] = ()  # what the last capture found that the code can reach
-        self.misfires: dict[str, int] = {}  # mode -> captures that could not be replayed
+        self.misfires: dict[Way, int] = {}  # captures that could not be replayed
 
     # -- a call -----------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        mode = self.mode or flags.mode
+        way = (self.mode or flags.mode, self.numerics or flags.numerics)
         # Captured inside captured is part of the outer one; anomaly mode wants each op's own node.
-        if mode == "eager" or active.recorder is not None or active.op_by_op:
+        if way[0] == "eager" or active.recorder is not None or active.op_by_op:
             return self.function(*args, **kwargs)
         signature, arguments = self.signature, args
         if kwargs or len(args) != signature.plain:
@@ -140,15 +143,15 @@ class CompiledFunction:
             arguments = signature.normalise(args, kwargs)  # type: ignore[assignment]
             if arguments is None:
                 return self.function(*args, **kwargs)  # raises Python's own error
-        found = self._find(mode, arguments)
+        found = self._find(way, arguments)
         if found is None:
             with self.lock:  # another thread may have compiled meanwhile
-                found = self._find(mode, arguments)
+                found = self._find(way, arguments)
                 if found is None:
                     if signature.outdated():  # the function has other code
                         self.signature = Signature(self.function)
                         return self(*args, **kwargs)
-                    return self._capture(mode, arguments)
+                    return self._capture(way, arguments)
         self.statistics.cache_hits += 1
         entry, (inputs, bound, snapshot) = found
         try:
@@ -157,10 +160,10 @@ class CompiledFunction:
             reason = failed.__cause__
         return self._instead(entry, arguments, reason)
 
-    def _find(self, mode: str, arguments: tuple) -> tuple | None:
+    def _find(self, way: Way, arguments: tuple) -> tuple | None:
         """The entry that serves these arguments, and what its `find` returned."""
         for kind, entry in self.entries:
-            if kind == mode:
+            if kind == way:
                 found = entry.find(arguments)
                 if found is not None:
                     return entry, found
@@ -183,14 +186,14 @@ class CompiledFunction:
         function = rewritten(self.function) if self.read_source else self.function
         return self.signature.call(function, arguments)
 
-    def _capture(self, mode: str, arguments: tuple) -> Any:
+    def _capture(self, way: Way, arguments: tuple) -> Any:
         self.statistics.cache_misses += 1
-        known = [e for kind, e in self.entries if kind == mode]
-        watch = self.misfires.get(mode, 0) < _PATIENCE
+        known = [e for kind, e in self.entries if kind == way]
+        watch = self.misfires.get(way, 0) < _PATIENCE
         if known and watch:
             self._record_miss(known, arguments)
             if len(known) >= flags.max_entries:
-                self.misfires[mode] = _PATIENCE
+                self.misfires[way] = _PATIENCE
                 self._note_breaks(
                     [
                         Break(
@@ -208,23 +211,23 @@ class CompiledFunction:
             self.function,
             self._adapted,
             arguments,
-            lambda graph: self._compile(graph, mode),
+            lambda graph: self._compile(graph, *way),
             self.fullgraph,
             self.dynamic is False,
             watch,
             self.varying,
             self.places,
             rewritten if self.read_source else None,
-            self.numerics == "eager",
+            way[1] == "eager",
         )
         with packing(None):  # what is kept of a replay cannot be packed either
             result = call.run()
         self.places = call.places
         if call.entry is not None:
-            self.entries.insert(0, (mode, call.entry))
+            self.entries.insert(0, (way, call.entry))
             self.statistics.compiles += 1
         elif watch:
-            self.misfires[mode] = self.misfires.get(mode, 0) + 1
+            self.misfires[way] = self.misfires.get(way, 0) + 1
         self._note_breaks(call.breaks)
         return result
 
@@ -242,16 +245,16 @@ class CompiledFunction:
         if getattr(_forbidden, "depth", 0):
             raise RecompileError(f"{self.__name__} would be recompiled: {found}")
 
-    def _compile(self, graph: Graph, mode: str) -> Segment:
+    def _compile(self, graph: Graph, mode: str, numerics: str) -> Segment:
         """The compiled form of a graph, shared by everything with the same structure."""
         assumed = tuple(map(str, graph.scope.guards))
-        key = (digest(graph), assumed, mode, self.numerics, config.cache_key())
+        key = (digest(graph), assumed, mode, numerics, config.cache_key())
         with _segments_lock:
             segment = _segments.get(key)
             if segment is not None:
                 _segments.move_to_end(key)
         if segment is None:
-            segment = Segment(graph, mode, self.numerics)
+            segment = Segment(graph, mode, numerics)
             self.statistics.add_compile(segment)
             with _segments_lock:
                 _segments[key] = segment
@@ -280,15 +283,15 @@ class CompiledFunction:
         """The graph that serves these arguments and its inputs (captured on copies if there is
         none yet)."""
         mode = self.mode or flags.mode
-        mode = "compiled" if mode == "eager" else mode
+        way = ("compiled" if mode == "eager" else mode, self.numerics or flags.numerics)
         arguments = self.signature.normalise(args, kwargs)
         if arguments is None:
             raise TypeError(f"{self.__name__}{self.signature.signature} cannot be called like this")
-        found = self._find(mode, arguments)
+        found = self._find(way, arguments)
         if found is None:
             arguments = copy.deepcopy(arguments)
-            self._capture(mode, arguments)
-            found = self._find(mode, arguments)
+            self._capture(way, arguments)
+            found = self._find(way, arguments)
         if found is None:
             reasons = "\n".join(map(str, self.statistics.breaks))
             raise CaptureError(f"{self.__name__} has no single graph:\n{reasons}")
@@ -342,14 +345,14 @@ def script(
     *,
     dynamic: bool | None = None,
     fullgraph: bool = False,
-    numerics: str = "fast",
+    numerics: str | None = None,
     mode: str | None = None,
 ) -> Any:
     """Compile a function, method or module; usable as a decorator with or without arguments.
 
     dynamic    None: one program for all sizes it does not depend on; False: one per shape
     fullgraph  True: what cannot be replayed as one program is an error naming the line
-    numerics   "fast", or "eager": bit for bit eager's results
+    numerics   "fast", or "eager": bit for bit eager's results; None: TRACEJIT_NUMERICS
     mode       "eager", "graph", "python" or "compiled"; None: TRACEJIT_MODE
 
     >>> import tracejit
@@ -396,7 +399,7 @@ def trace(
     *,
     dynamic: bool | None = None,
     fullgraph: bool = False,
-    numerics: str = "fast",
+    numerics: str | None = None,
     mode: str | None = None,
 ) -> Any:
     """Like `script`, by execution only: the source is never read, a branch on a tensor's value
