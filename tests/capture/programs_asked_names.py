@@ -59,8 +59,10 @@ def modules_in_containers(jit):
 def modules_that_calls_return(jit):
     one, names = module("asked_one", gain=2.0), ["gain"]
 
+    table = {"asked_one": one}
+
     def find(name):
-        return sys.modules[name]
+        return table[name]
 
     f = jit(lambda x: x * getattr(find("asked_one"), names[0]))
     g = jit(lambda x: x * getattr(importlib.import_module("asked_one"), names[0]))
@@ -69,7 +71,7 @@ def modules_that_calls_return(jit):
     out += many(f, g)
     one.late, names[0] = 5.0, "late"
     out += many(f, g)
-    module("asked_one", late=100.0)
+    table["asked_one"] = module("asked_one", late=100.0)
     return out + many(f, g)
 
 

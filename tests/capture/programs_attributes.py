@@ -246,8 +246,9 @@ def modules_in_variables_and_tables(jit):
     def read(module, name):
         return getattr(module, name)
 
+    table = {"this": sys.modules[__name__]}
     f = jit(lambda x: x * read(config, which[0]))
-    g = jit(lambda x: x * getattr(sys.modules[__name__], "".join(("NUM", "BER"))))
+    g = jit(lambda x: x * getattr(table["this"], "".join(("NUM", "BER"))))
     NUMBER = 2.0
     out = many(f, g)
     config.rate = NUMBER = 20.0

@@ -3,6 +3,9 @@ program."""
 
 from __future__ import annotations
 
+import sys
+import types
+
 import pytest
 
 import tracejit as tj
@@ -137,3 +140,19 @@ def test_code_without_a_file_is_watched_like_any_other():
         space["n"] = n
         assert space["f"](tj.ones(1)).item() == n
     assert space["f"].report().cache_hits == 2
+
+
+def test_modules_found_in_the_table_of_all(monkeypatch):
+    """How many programs that takes depends on what else is imported; what it gives does not."""
+    names = ["rate"]
+    f = tj.script(lambda x: x * getattr(sys.modules["module_of_a_test"], names[0]), mode="graph")
+    for rate in (2.0, 3.0):
+        module = types.ModuleType("module_of_a_test")
+        module.rate, module.other = rate, 10 * rate
+        monkeypatch.setitem(sys.modules, "module_of_a_test", module)
+        for name in ("rate", "other", "rate"):
+            names[0] = name
+            for _ in range(3):
+                assert f(tj.ones(2)).tolist() == [getattr(module, name)] * 2
+        module.rate = 7.0
+        assert f(tj.ones(2)).tolist() == [7.0] * 2
