@@ -260,8 +260,10 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
         raise RuntimeError(f"torch.linalg.lstsq: input.size(-2) should match {other}")
     product_batch(A, right)
     X, rank, values = lstsq_record(A, right, rcond, full=driver == "gels")
-    no_values, no_rank = A.new_zeros((0,)), A.new_zeros((0,), dtype=int64)
-    residuals = X.reshape((-1,)).narrow(0, 0, 0).clone()
+    no_rank = A.new_zeros((0,), dtype=int64)
+    nothing = X.reshape((-1,)).narrow(0, 0, 0)
+    residuals = (nothing.real if A.is_complex() else nothing).clone()
+    no_values = residuals.detach().clone()
     tall = driver in ("gels", "gelsd", "gelss") and not same_structure(m, n) and m > n
     if tall and (driver == "gels" or bool((rank == n).all())):
         away = matmul(A, X) - right

@@ -28,14 +28,15 @@ def native_layer_norm(input: Any, normalized_shape: Sequence[Any], weight: Any, 
     """`layer_norm`, the mean and 1 / deviation that it divides by, which have no gradient."""
     out = normalization.layer_norm(input, normalized_shape, weight, bias, eps)
     dims = tuple(range(len(input.shape) - len(normalized_shape), len(input.shape)))
-    return (out, *_statistics(input.detach(), dims, eps, True))
+    return (out, *_statistics(input.detach(), weight, dims, eps, True))
 
 
 def native_group_norm(input: Any, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: int,
                       eps: float) -> tuple[Any, Any, Any]:
     """`group_norm`, the means (N, group) and 1 / deviations that it divides by."""
     out = normalization.group_norm(input, group, weight, bias, eps)
-    return (out, *_statistics(input.reshape((N, group, -1)), (2,), eps, False))
+    grouped = input.reshape((N, group, C // group * HxW))
+    return (out, *_statistics(grouped, weight, (2,), eps, False))
 
 
 def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any,
@@ -47,14 +48,18 @@ def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, run
         nothing = input.new_zeros((0,))
         return out, nothing, nothing.clone()
     dims = (0, *range(2, len(input.shape)))
-    return (out, *_statistics(input.detach(), dims, eps, False))
+    return (out, *_statistics(input.detach(), weight, dims, eps, False))
 
 
-def _statistics(input: Any, dims: tuple[int, ...], eps: float, keepdim: bool) -> tuple[Any, Any]:
+def _statistics(input: Any, weight: Any, dims: tuple[int, ...], eps: float,
+                keepdim: bool) -> tuple[Any, Any]:
+    """Computed in float32 at least; of halves they are halves, unless the weights are not."""
     wide = widened(input)
     center = wide.mean(dims, True)
     variance = ((wide - center) * (wide - center)).mean(dims, keepdim)
-    return (center if keepdim else wide.mean(dims)), rsqrt(variance + eps)
+    found = center if keepdim else wide.mean(dims), rsqrt(variance + eps)
+    mixed = weight is not None and weight.dtype is not input.dtype
+    return found if mixed else (found[0].to(input.dtype), found[1].to(input.dtype))
 
 
 def native_dropout(input: Any, p: float, train: bool | None) -> tuple[Any, Any]:
