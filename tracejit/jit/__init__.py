@@ -78,7 +78,7 @@ class RecompileError(RuntimeError):
     """A recompilation happened inside `no_recompile()`; the message names its cause."""
 
 
-Way = tuple[str, str]  # mode, numerics
+Way = str  # a mode, and " eager" for exact numerics: compared at each call
 
 
 class CompiledFunction:
@@ -132,10 +132,12 @@ class CompiledFunction:
 
     # -- a call -----------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        way = (self.mode or flags.mode, self.numerics or flags.numerics)
+        way = self.mode or flags.mode
         # Captured inside captured is part of the outer one; anomaly mode wants each op's own node.
-        if way[0] == "eager" or active.recorder is not None or active.op_by_op:
+        if way == "eager" or active.recorder is not None or active.op_by_op:
             return self.function(*args, **kwargs)
+        if (self.numerics or flags.numerics) == "eager":
+            way += " eager"
         signature, arguments = self.signature, args
         if kwargs or len(args) != signature.plain:
             if signature.outdated():
@@ -211,14 +213,14 @@ class CompiledFunction:
             self.function,
             self._adapted,
             arguments,
-            lambda graph: self._compile(graph, *way),
+            lambda graph: self._compile(graph, way),
             self.fullgraph,
             self.dynamic is False,
             watch,
             self.varying,
             self.places,
             rewritten if self.read_source else None,
-            way[1] == "eager",
+            way.endswith(" eager"),
         )
         with packing(None):  # what is kept of a replay cannot be packed either
             result = call.run()
@@ -245,8 +247,10 @@ class CompiledFunction:
         if getattr(_forbidden, "depth", 0):
             raise RecompileError(f"{self.__name__} would be recompiled: {found}")
 
-    def _compile(self, graph: Graph, mode: str, numerics: str) -> Segment:
+    def _compile(self, graph: Graph, way: Way) -> Segment:
         """The compiled form of a graph, shared by everything with the same structure."""
+        mode, _, exact = way.partition(" ")
+        numerics = exact or "fast"
         assumed = tuple(map(str, graph.scope.guards))
         key = (digest(graph), assumed, mode, numerics, config.cache_key())
         with _segments_lock:
@@ -283,7 +287,8 @@ class CompiledFunction:
         """The graph that serves these arguments and its inputs (captured on copies if there is
         none yet)."""
         mode = self.mode or flags.mode
-        way = ("compiled" if mode == "eager" else mode, self.numerics or flags.numerics)
+        way = "compiled" if mode == "eager" else mode
+        way += " eager" if (self.numerics or flags.numerics) == "eager" else ""
         arguments = self.signature.normalise(args, kwargs)
         if arguments is None:
             raise TypeError(f"{self.__name__}{self.signature.signature} cannot be called like this")
