@@ -60,3 +60,19 @@ def shown(f, state=None, inputs=(OTHER, TAKEN, OTHER, TAKEN)):
 
 def leaf(*values):
     return tj.tensor(values, requires_grad=True)
+
+
+class Box:
+    """Anything."""
+
+    def __init__(self, **held):
+        self.__dict__.update(held)
+
+
+def two():
+    return tj.tensor([1.0, -2.0])
+
+
+def many(*functions):
+    """Each called often enough to be replayed by a snapshot."""
+    return [f(two()) for f in functions for _ in range(3)]

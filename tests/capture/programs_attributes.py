@@ -16,23 +16,8 @@ import types
 import weakref
 
 import tracejit as tj
+from tests.capture.program_inputs import Box, many, two
 from tests.capture.program_list import programs_in
-
-
-class Box:
-    """Anything."""
-
-    def __init__(self, **held):
-        self.__dict__.update(held)
-
-
-def two():
-    return tj.tensor([1.0, -2.0])
-
-
-def many(*functions):
-    """Each called often enough to be replayed by a snapshot."""
-    return [f(two()) for f in functions for _ in range(3)]
 
 
 def attributes_of_computed_names_appear_and_go(jit):

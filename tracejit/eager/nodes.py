@@ -143,7 +143,7 @@ class LeafSink:
     __slots__ = ("found",)
 
     def __init__(self) -> None:
-        self.found: Callable[[], AccumulateGrad | None] = _nothing
+        self.found: Callable[[], AccumulateGrad | None] = nobody
 
     def of(self, leaf: TensorState) -> AccumulateGrad:
         """The sink of the leaf, made where no graph holds one."""
@@ -154,8 +154,8 @@ class LeafSink:
         return node
 
 
-def _nothing() -> None:
-    """No sink was made yet."""
+def nobody() -> None:
+    """What a weak reference to nothing gives."""
 
 
 def edge_of(x: TensorState) -> tuple[Node, int]:

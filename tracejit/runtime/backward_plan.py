@@ -18,6 +18,7 @@ from tracejit.autodiff.freed import Part
 from tracejit.autodiff.gradient_views import GradientView, Step, chain, seen_from
 from tracejit.autodiff.joining import joined
 from tracejit.autodiff.relaid import RelaidTape
+from tracejit.eager.nodes import nobody
 from tracejit.ir.clone import copy_graph
 from tracejit.ir.graph import Graph, Value
 from tracejit.ops.types import dtype
@@ -80,10 +81,6 @@ class Way:
     segment: Segment | None = None
 
 
-def _nothing() -> None:
-    """There was no call yet."""
-
-
 def _picker(numbers: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """A function that takes these elements of a sequence."""
     return itemgetter(*numbers) if len(numbers) > 1 else lambda given: [given[k] for k in numbers]
@@ -121,7 +118,7 @@ class Backward:
     compile: Callable[[Graph], Segment]
     ways: dict[Key | tuple[Key, Shown], Way] = field(default_factory=dict)
 
-    last: tuple[Callable[[], Any], Any] = (_nothing, None)  # the last call if alive; its snapshot
+    last: tuple[Callable[[], Any], Any] = (nobody, None)  # the last call if alive; its snapshot
 
     def __post_init__(self) -> None:
         self.ends = {number: k for k, number in enumerate(self.wrt)}
