@@ -70,13 +70,12 @@ def _in_one_order(xp: Any, a: Any, b: Any) -> Any:
     if np.may_share_memory(a, b):
         b = b.copy()
     rows, columns = a.shape[-2], b.shape[-1]
-    if max(rows, 2) * a.shape[-1] * max(columns, 2) <= _SMALL_PRODUCT:
+    small = max(rows, 2) * a.shape[-1] * max(columns, 2) <= _SMALL_PRODUCT
+    if small or rows == columns == 1:
         a, b = _contiguous(a), _contiguous(b)
-    if rows == 1 and columns == 1:
-        return np.matmul(_contiguous(a), _contiguous(b))
-    if rows == 1:
+    if rows == 1 != columns:
         return np.matmul(_doubled(a, -2), b)[..., :1, :].copy()
-    if columns == 1:
+    if columns == 1 != rows:
         return np.matmul(a, _doubled(b, -1))[..., :1].copy()
     return np.matmul(a, b)
 
