@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+import tracejit.nn.functional as F
 from tracejit import config
 
 
@@ -115,3 +116,22 @@ def test_what_only_a_branch_computes_is_not_kept_for_later_loops():
     with config.override(verify_passes=True):  # what cannot be compiled raises
         got = tj.script(f, mode="compiled")(x)
     assert all(tj.allclose(a, b) for a, b in zip(got, f(x)))
+
+
+def test_parts_put_into_parts_many_times_are_not_one_kernel():
+    """Each line doubles what one kernel's text would hold: 20 lines took minutes."""
+
+    def f(x, c):
+        for k in range(20):
+            part = x.clone()
+            part[k] = x.sum() if k == 7 else k
+            x = tj.where(c, part, x)
+        for _ in range(20):
+            x = F.pad(x[1:], (0, 1)) - F.pad(x[:-1], (1, 0))
+        return x
+
+    g, x = tj.script(f, mode="compiled"), tj.randn(37)
+    with config.override(verify_passes=True):
+        for c in (tj.tensor(True), tj.tensor(False)):
+            assert tj.allclose(g(x, c), f(x, c))
+    assert max(kernel.source.count("\n") for kernel in g.report().kernels) < 2000

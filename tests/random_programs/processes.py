@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import signal
 import time
 import traceback
 from dataclasses import dataclass, field
@@ -24,7 +25,8 @@ from tests.random_programs.observe import observe
 from tests.random_programs.program import Program
 from tests.random_programs.runner import Mismatch, Way, check, tolerance_of
 
-HANGS_AFTER = 150  # seconds for one program, made small if it fails
+HANGS_AFTER = 150  # seconds of the processor for one program, made small if it fails
+WAITING = 10  # times as long by the clock, where the machine does other work too
 BATCH = 20
 
 
@@ -111,6 +113,7 @@ def _work(seeds: list[int], shares: Shares, current: Any, results: Any) -> None:
     found = Found()
     for number, seed in enumerate(seeds):
         current.value = seed
+        signal.setitimer(signal.ITIMER_PROF, HANGS_AFTER)  # ends the process
         if number in (0, BATCH):  # looking for the holders of a number costs by the objects alive
             gc.collect()
             gc.freeze()
@@ -149,14 +152,14 @@ class Worker:
         if seed != self.seen:
             self.seen, self.since = seed, time.monotonic()
         alive = self.process.is_alive()
-        if alive and (seed < 0 or time.monotonic() - self.since < HANGS_AFTER):
+        if alive and (seed < 0 or time.monotonic() - self.since < HANGS_AFTER * WAITING):
             return None
         if not alive and (seed == -1 or not self.seeds or self.process.exitcode == 0):
             self.seeds = []
             return None
         what = (
             f"hangs for {HANGS_AFTER} s"
-            if alive
+            if alive or self.process.exitcode == -signal.SIGPROF
             else f"crashes with exit status {self.process.exitcode}"
         )
         self.process.kill()

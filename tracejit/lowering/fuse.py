@@ -37,6 +37,7 @@ from tracejit.ops.shapes import hint
 CHEAP = 4  # operations worth repeating rather than storing a value
 SCATTERED = ("float32", "float64", "int32", "int64")
 WORTH_REPEATING = 32  # the same where only one tensor is read anyway
+REPEATED = 32  # times that a kernel's text may hold one value, in branches of branches
 _FUNCTION = re.compile(r"[a-z]\w*(?=\()")
 _LIGHT = {"abs", "min", "max", "sqrt", "floor", "ceil", "trunc", "rint", "bool", "int"}
 
@@ -98,13 +99,14 @@ class Fuser:
         apart: set[Value],
     ):
         self.nodes, self.numerics, self.results = nodes, numerics, set(results | apart)
-        self.apart = apart
+        self.apart = set(apart)
         self.operands = operands  # of products, views folded in
         self.groups: list[Group] = []
         self.readers: dict[Value, list[Group]] = {}
         self.kinds = {node: kind_of(node, numerics) for node in nodes}
         self.cost: dict[Value, int] = {}
         self.leaves: dict[Value, frozenset[Value]] = {}
+        self.written: dict[Value, int] = {}
         for node in nodes:
             self._estimate(node)
 
@@ -128,6 +130,22 @@ class Fuser:
             single = is_one(count(v))
             self.cost[v] = (0 if single else 1) if leaf else min(cost, 1000)
             self.leaves[v] = frozenset() if single else frozenset([v]) if leaf else leaves
+        if not leaf:
+            self.written[node.outputs[0]] = self._times_written(node)
+
+    def _times_written(self, node: Node) -> int:
+        """About how often an operand's text may occur in that of the node's output. A branch
+        computes what it needs for itself: parts put into a whole that parts of it were put into
+        double the text each time: they are stored, by another kernel, before it grows long."""
+        branches = node.op.kind == "movement" and not node.op.views
+        times = 1 + branches
+        for x in node.operand_values():
+            if branches and self.written.get(x, 1) > REPEATED:
+                self.results.add(x)
+                self.apart.add(x)
+                self.written[x] = 1
+            times += self.written.get(x, 1) - 1
+        return times
 
     def _worth_repeating(self, v: Value) -> bool:
         if is_one(count(v)) or self.cost[v] <= CHEAP:
