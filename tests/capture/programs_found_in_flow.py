@@ -231,4 +231,32 @@ def variable_that_is_the_last_element_of_a_list(jit):
     return [tried(f, data(n)) for n in (20, 3, 1, 0, 17)]
 
 
+def refused_write_to_what_a_branch_may_have_left_alone(jit):
+    """The error is that of the caller's own tensor, of which only a value says that it is it."""
+    def divided(x):
+        if x.sum() > 100:
+            x = x.sin()
+        x.div_(3)
+
+    def filled(x):
+        if x.sum() > 100:
+            x = x.sin()
+        x.fill_(3)
+
+    def row_of_it(x):
+        if x.sum() > 100:
+            x = x.sin()
+        x[0].mul_(2)
+
+    leaf = tj.ones(3, 2, requires_grad=True)
+    out = [leaf]
+    for body in (divided, filled, row_of_it):
+        f = jit(body)
+        for x in (leaf[:, :1].expand(3, 2), leaf.t(), tj.nn.Parameter(tj.ones(3, 2).t()),
+                  tj.ones(3, 1).expand(3, 2), tj.nn.Parameter(tj.ones(3, 1).expand(3, 2)),
+                  leaf.mul(2).t()):
+            out += [tried(f, x), x]
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -186,6 +186,10 @@ class Recorder:
             return []
         return [n for n, s in zip(traced.shape, traced.layout().strides) if s == 0]
 
+    def actual(self, tensor: Tensor) -> Tensor:
+        """The tensor, or the caller's that it was found to be when a segment ended."""
+        return same_tensor(tensor, self.root.found_same)
+
     def is_contiguous(self, tensor: Tensor) -> bool:
         return is_contiguous(self.laid_out(tensor))
 
@@ -234,8 +238,9 @@ class Recorder:
                 self.flush()
             else:
                 self.need(tensor, "memory is written that overlaps another tensor's, or itself")
-            tensor = same_tensor(tensor, self.found_same)
+            tensor = self.actual(tensor)
             with self.paused():
+                check_writable(tensor, overlap=True)
                 write_memory(tensor, value)
             counted = self.writes.get(id(tensor._storage))
             if counted is not None:
@@ -245,7 +250,7 @@ class Recorder:
         if tracked and self.sharing.partners(traced.memory):
             self.need(tensor, "a tensor is written that may be another one, depending on a value")
             with self.paused():
-                check_writable(same_tensor(tensor, self.found_same))
+                check_writable(self.actual(tensor), overlap=True)
                 write_memory(tensor, value)
             return
         self.graph.location, self.graph.detached = user_location(), True

@@ -56,6 +56,9 @@ def assign(self: TensorState, result: Any, overwrites: bool = False) -> Any:
 
 def check_writable(self: TensorState, overlap: bool = False) -> None:
     """The checks of an in-place op that need no result; `overlap`: elements may share memory."""
+    repeats = not overlap and _repeats(self)  # first: it may find that this is another tensor
+    if active.recorder is not None:
+        self = active.recorder.actual(self)
     view = self._view
     if view is not None:
         refresh(self)
@@ -67,7 +70,7 @@ def check_writable(self: TensorState, overlap: bool = False) -> None:
         leaf = leaf_error(self)
         if leaf is not None:
             raise RuntimeError(leaf)
-    if not overlap and _repeats(self):
+    if repeats:
         raise RuntimeError(OVERLAP)
 
 

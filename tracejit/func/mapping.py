@@ -232,6 +232,9 @@ class Mapping:
     def repeated(self, tensor: Any) -> list:
         return [n for n, s in zip(self.shape(tensor), self.strides(tensor)) if s == 0]
 
+    def actual(self, tensor: Any) -> Any:
+        return tensor if self.below is None else self.outside(self.below.actual, tensor)
+
     def is_contiguous(self, tensor: Any) -> bool:
         if not self.has(tensor):
             return self.outside(tensor.is_contiguous)
