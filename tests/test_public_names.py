@@ -77,7 +77,8 @@ def test_importing_takes_less_than_a_third_of_a_second(tmp_path, monkeypatch):
 
 def test_one_version():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert tracejit.__version__ == project["version"]
+    assert tracejit.version.tracejit == project["version"]
+    assert tracejit.__version__.endswith(f"+tracejit.{project['version']}")
 
 
 def test_builtin_names_are_dtypes():

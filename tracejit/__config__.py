@@ -5,8 +5,8 @@ Out: a text, for programs that print it or look for a name in it.
 
 from __future__ import annotations
 
+from tracejit import version
 from tracejit.backends.cpu import blas
-from tracejit.version import __version__
 
 
 def show() -> str:
@@ -15,4 +15,4 @@ def show() -> str:
     >>> show().startswith("tracejit ")
     True
     """
-    return f"tracejit {__version__}, BLAS: {blas()}"
+    return f"tracejit {version.tracejit}, BLAS: {blas()}"

@@ -24,7 +24,7 @@ def packs(tmp_path):
 def test_doctor_prints_a_line_for_each_question(capsys):
     command_line.main(["doctor"])
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split()[:3] == ["tracejit", "ok", tracejit.__version__ + ","]
+    assert lines[0].split()[:3] == ["tracejit", "ok", tracejit.version.tracejit + ","]
     assert any(line.startswith("kernels") and " ok " in line for line in lines)
 
 

@@ -59,9 +59,9 @@ def _version(package: str) -> str:
 
 
 def _tracejit() -> Finding:
-    import tracejit
+    from tracejit import version
 
-    return Finding("tracejit", "ok", f"{tracejit.__version__}, Python {platform.python_version()}, "
+    return Finding("tracejit", "ok", f"{version.tracejit}, Python {platform.python_version()}, "
                                      f"{platform.system()} {platform.machine()}")
 
 

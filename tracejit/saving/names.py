@@ -45,6 +45,7 @@ STORAGE_NAMES = {dtype_named(k): TorchName("torch", name) for k, name in _STORAG
 DTYPE_NAMES = {dtype_named(k): TorchName("torch", k) for k in _STORAGES}
 DEVICE = TorchName("torch", "device")
 SIZE = TorchName("torch", "Size")
+VERSION = TorchName("torch.torch_version", "TorchVersion")
 TENSOR = TorchName("torch._utils", "_rebuild_tensor_v2")
 PARAMETER = TorchName("torch._utils", "_rebuild_parameter")
 PARAMETER_WITH_STATE = TorchName("torch._utils", "_rebuild_parameter_with_state")

@@ -23,6 +23,7 @@ from tracejit.ops.types import dtype
 from tracejit.runtime.scripted_module import ScriptedModule
 from tracejit.saving import names
 from tracejit.saving.names import TorchName
+from tracejit.torch_version import TorchVersion
 
 MIXED = (
     "Cannot save multiple tensors or storages that view the same data as different types"
@@ -77,6 +78,8 @@ class Pickler(_PythonPickler):
             return names.DEVICE, (obj.type,) if obj.index is None else (obj.type, obj.index)
         if kind is Size:
             return names.SIZE, (tuple(obj),)
+        if kind is TorchVersion:
+            return names.VERSION, (str(obj),)
         if kind is bytes and not obj and self.proto < 3:
             return codecs.encode, ("", "latin1")  # Python's `bytes()` is not allowed by PyTorch
         if kind is layout:

@@ -19,6 +19,7 @@ from tracejit.memory import Storage, device
 from tracejit.nn.parameter import Parameter
 from tracejit.ops.types import FLOATING, dtype
 from tracejit.saving.names import VALUES
+from tracejit.torch_version import TorchVersion
 
 _MOST_DIMENSIONS = 64  # as many as NumPy's arrays have
 _MOST_BYTES = 1 << 63
@@ -190,6 +191,11 @@ def checked_key(key: Any, depth: int = 0) -> Any:
     return key
 
 
+def _version(text: Any = "") -> TorchVersion:
+    refuse(type(text) is not str, "a version that is no text")
+    return TorchVersion(text)
+
+
 _TENSORS = (rebuild_tensor, rebuild_tensor_v2, rebuild_tensor_v3)
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor": rebuild_tensor,
@@ -205,6 +211,7 @@ KNOWN: dict[str, Any] = {
     **VALUES,
     **_FUNCTIONS,
     "torch.Size": Size,
+    "torch.torch_version.TorchVersion": TorchVersion,
     "torch.device": device,
     "torch.Tensor": Tensor,
     "torch.nn.parameter.Parameter": Parameter,
@@ -219,5 +226,6 @@ CALLS: dict[int, Callable[..., Any]] = {
     id(bytes): _bytes,
     id(complex): _complex,
     id(Size): _size,
+    id(TorchVersion): _version,
     id(device): device,
 }

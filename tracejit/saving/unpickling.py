@@ -130,9 +130,10 @@ class Unpickler:
 
     def new(self) -> None:
         arguments, cls = self.pop(), self.pop()
-        refuse(id(cls) not in self.trusted or not isinstance(arguments, tuple),
+        known = CALLS.get(id(cls)) if isinstance(cls, type) else None
+        refuse(known is None and id(cls) not in self.trusted or not isinstance(arguments, tuple),
                f"Trying to create an instance of {cls!r:.80}, which was not allowed")
-        self.push(cls.__new__(cls, *arguments))
+        self.push(known(*arguments) if known else cls.__new__(cls, *arguments))
 
     def build(self) -> None:
         state, made = self.pop(), self.top()
