@@ -114,7 +114,8 @@ def _work(seeds: list[int], shares: Shares, current: Any, results: Any) -> None:
     for number, seed in enumerate(seeds):
         current.value = seed
         signal.setitimer(signal.ITIMER_PROF, HANGS_AFTER)  # ends the process
-        if number in (0, BATCH):  # looking for the holders of a number costs by the objects alive
+        if number % (2 * BATCH) == 0:  # looking for a number's holders costs by the objects alive
+            gc.unfreeze()
             gc.collect()
             gc.freeze()
         try:
