@@ -259,4 +259,27 @@ def refused_write_to_what_a_branch_may_have_left_alone(jit):
     return out
 
 
+def failure_before_an_exception_of_a_branch(jit):
+    """What fails first is told, also where the exception would come whatever the values are."""
+    def chosen(x, table, places):
+        if x > 0:
+            y = x
+        else:
+            y = table[places]
+            raise ValueError(len(y))
+        return y
+
+    def reshaped(x, table, places):
+        if x > 0:
+            return x
+        return tj.embedding(table, places).view(7)
+
+    out = []
+    for body in (chosen, reshaped):
+        f = jit(body)
+        for sign, places in ((-1.0, (0, 5)), (-1.0, (0, 1)), (1.0, (0, 5)), (-1.0, (0, 5))):
+            out.append(tried(f, tj.tensor(sign), tj.ones(3, 2), tj.tensor(places)))
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -226,4 +226,42 @@ def results_of_a_leaf_made_inside_beside_other_histories(jit):
     return out
 
 
+def positions_out_of_range_that_nobody_reads(jit):
+    """Every position is looked at, also where no element of the result depends on it."""
+    def parts(x, i):
+        return x[i][:2] + 1, x[i][0] * 2, tj.nn.functional.pad(x[i], (0, -1))
+
+    def parts_of_more(x, i):
+        return (x[i] * 2)[:2].sum(0), tj.embedding(x, i).index_select(0, tj.tensor([0, 0]))
+
+    def lower_triangle(x, i):
+        return x[:, 0][i].expand(4, 4).tril(-3)[:, :1]
+
+    def all_alike(x, i):
+        return x[0, 0].expand(3)[i], tj.zeros(3)[i] + 1
+
+    def alike_gathered(x, i):
+        return x[0].expand(3, 2).gather(0, i.view(4, 1))
+
+    def without_dimensions(x, i):
+        return tj.index_select(x[0, 0], 0, i[3]), x[0, 0].gather(0, i[3])
+
+    def summed(x, i):
+        return x[:1].expand(3, 2).index_select(0, i).sum()
+
+    out = []
+    for body in (parts, parts_of_more, lower_triangle, all_alike, alike_gathered,
+                 without_dimensions, summed):
+        f = jit(body)
+        for last in (0, 0, 5, 0, -7):
+            out.append(tried(f, tj.ones(3, 2), tj.tensor([0, 0, 0, last])))
+    return out
+
+
+def positions_in_a_tensor_without_dimensions(jit):
+    f = jit(lambda x, i: tj.index_select(x, 0, i))
+    return [tried(f, tj.tensor(3.0), tj.tensor(i, dtype=tj.int64))
+            for i in (0, [0], [0, 1], [], [[0]], 5, [-1])]
+
+
 PROGRAMS = programs_in(globals())

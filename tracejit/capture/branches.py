@@ -108,9 +108,10 @@ def _raising(flag: Tensor, one: Side, other: Side, then: Callable, otherwise: Ca
     """A side that raises: the program fails there, and what remains is the other side."""
     if one.error is not None and other.error is not None:
         raise Refused("both sides raise")
-    if (one if one.error is not None else other).region.written_outside():
+    side = one if one.error is not None else other
+    if side.region.written_outside():
         raise Refused("memory made outside is written before an exception")
-    error: Any = one.error if one.error is not None else other.error
+    error: Any = side.error
     try:
         described = ErrorOf.of(error)
     except TypeError as reason:
@@ -124,6 +125,8 @@ def _raising(flag: Tensor, one: Side, other: Side, then: Callable, otherwise: Ca
         if not fails:
             raise
     if fails:
+        if side.region.may_fail():
+            raise Refused("something may fail before an exception")
         raise error  # the very object, which may have been made before
     return otherwise() if one.error is not None else then()
 

@@ -172,7 +172,7 @@ class Merge:
         keys = list(dict.fromkeys([*one.captured, *other.captured]))
         gradient = self._gradient(rest, [self.alone.get(k) for k in places], keys)
         made: Sequence[Tensor] = ()
-        if outs[0] or _may_fail(one) or _may_fail(other):
+        if outs[0] or one.may_fail() or other.may_fail():
             regions = tuple(region.region([region.capture(k) for k in keys], values)
                             for region, values in zip(self.sides, outs))
             made = parent.control(REGISTRY["cond"], (parent.traced(self.flag).read(), *keys), {},
@@ -233,10 +233,6 @@ class Merge:
         value = put_together(structure, iter([self.results[k] for k in numbers]), own)
         self.parent.owned(own)
         return value, own
-
-
-def _may_fail(region: RegionRecorder) -> bool:
-    return any(node.may_fail for node in region.graph.nodes)
 
 
 class Ending:

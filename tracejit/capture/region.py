@@ -275,6 +275,10 @@ class RegionRecorder(Recorder):
         """Memory of the parent that was written here: the parent's -> what it became."""
         return {outer: m for m, outer in self.copies.items() if m.generation}
 
+    def may_fail(self) -> bool:
+        """Whether something fails for some values."""
+        return any(node.may_fail for node in self.graph.nodes)
+
     def reads(self, outer: Memory) -> bool:
         """Whether memory of the parent is read here."""
         memory = self.memories.get(outer)

@@ -141,7 +141,8 @@ class Emission:
             if node.op.element is not None:
                 emitter = NodeEmitter(self, node, value)
                 places = [as_index(i) for i in index]  # to compare them asks no size
-                return node.op.element(emitter, places, **node.attributes)
+                found = node.op.element(emitter, places, **node.attributes)
+                return self.scalars.after(found, emitter.checks)
             return self._pointwise(node, value, index)
         finally:
             self.scalars.location = saved
@@ -380,6 +381,7 @@ class NodeEmitter:
 
     def __init__(self, emission: Emission, node: Node, value: Value):
         self.emission, self.node, self.value = emission, node, value
+        self.checks: list[Scalar] = []
 
     def operand(self, k: int, index: Sequence[Any]) -> Scalar:
         x = self.node.inputs[k]
@@ -421,4 +423,5 @@ class NodeEmitter:
             self.emission.messages.append(message)
         scalar = self.emission.from_index(as_index(index), "int64")
         scalars = self.emission.scalars
-        return as_index(Read(scalars.checked(scalar, resolved(size), message, wrap), size))
+        self.checks.append(scalars.checked(scalar, resolved(size), message, wrap))
+        return as_index(Read(self.checks[-1], size))

@@ -30,7 +30,7 @@ from tracejit.lowering.groups import (
     reaches,
     take_rows,
 )
-from tracejit.lowering.index import is_one, product, resolved, same_size
+from tracejit.lowering.index import is_one, is_zero, product, resolved, same_size
 from tracejit.lowering.library import library_of
 from tracejit.ops.shapes import hint
 
@@ -65,6 +65,8 @@ def kind_of(node: Node, numerics: str) -> str:
     if op.extern == "matmul":
         known = numerics == "fast" and node.outputs[0].dtype.name in ("float32", "float64")
         return "product" if known else "host"
+    if node.may_fail and is_zero(count(node.outputs[0])):
+        return "host"  # no loop would look at what may be wrong
     if op.element is not None or op.kind == "pointwise" and op.scalar is not None:
         return "element" if op.scalar is None or numerics == "fast" or is_ieee(op) else "host"
     if op.scatter is not None and numerics == "fast":

@@ -15,6 +15,7 @@ from tracejit.ir.clone import copy_graph
 from tracejit.ir.graph import Graph, Node, Value
 from tracejit.ir.sizes import Size
 from tracejit.lowering.emit import Partial
+from tracejit.lowering.failures import overlooked
 from tracejit.lowering.fuse import Fuser, kind_of
 from tracejit.lowering.groups import Group
 from tracejit.lowering.host_views import with_views
@@ -56,7 +57,7 @@ def _lowered(graph: Graph, numerics: str) -> Program:
     writes = _own_values(graph, folded)
     outputs = _outputs(graph)
     results = set(outputs) | {v for _, v in writes}
-    results |= _unread_failures(folded.nodes)
+    results |= overlooked(folded.nodes, numerics, results)
     groups, nests, partials = _fused(graph, folded, results, numerics)
     memory = assign_memory(graph, outputs, writes, groups, nests)
     program = schedule(graph, memory, nests, partials, folded, numerics)
@@ -91,13 +92,6 @@ def _outputs(graph: Graph) -> list[Value]:
         found.append(value if source in taken else source)
         taken.add(source)
     return found
-
-
-def _unread_failures(nodes: Sequence[Node]) -> set[Value]:
-    """Results that nobody reads, of nodes that may fail: they are computed for the failure."""
-    read = {v for node in nodes for v in node.operand_values()}
-    failing = [node for node in nodes if node.may_fail]
-    return {v for node in failing for v in node.outputs[:1] if v not in read}
 
 
 def _with_contiguous_operands(nodes: Sequence[Node], numerics: str) -> list[Node]:

@@ -429,6 +429,11 @@ class Printer(ColumnPrinting):
         ]
         return name
 
+    def _write_after(self, scalar: Scalar) -> str:
+        for check in scalar.args[1:]:
+            self.place(check)
+        return self.place(scalar.args[0])
+
     # -- indices -------------------------------------------------------------------------------
     def index(self, index: Index) -> str:
         """An index as an integer expression."""

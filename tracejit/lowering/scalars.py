@@ -7,7 +7,7 @@ loops by `loops.py`, written as text by `printing.py`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from tracejit.ir.graph import Location
@@ -30,7 +30,8 @@ class Scalar:
     kind   load (data: leaf, Index) | number (value) | call (template of {0} {1} ...) |
            index (Index) | condition (Condition) | fold (args: body; data: Fold) |
            choice (args: condition, yes, no; only the one taken is computed) |
-           checked (args: index; data: size, message, wrap)
+           checked (args: index; data: size, message, wrap) |
+           after (args: what it is, what is computed before because it may fail)
     """
 
     __slots__ = ("kind", "dtype", "args", "data", "number", "variables", "location")
@@ -165,6 +166,15 @@ class Scalars:
             (size_key(size), message, wrap),
             index.variables,
         )
+
+    def after(self, scalar: Scalar, checks: Sequence[Scalar]) -> Scalar:
+        """A scalar that does not depend on all these checks, computed when they were made."""
+        known = {s.number for s in walk([scalar])} if checks else set()
+        args = (scalar, *(check for check in checks if check.number not in known))
+        if len(args) == 1:
+            return scalar
+        variables = frozenset().union(*(a.variables for a in args))
+        return self._make("after", scalar.dtype, args, None, None, variables)
 
     def fold(self, fold: Fold, body: Scalar, dtype: str) -> Scalar:
         bound = {v.name for v in fold.loops}

@@ -197,11 +197,14 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     >>> x.index_select(1, tracejit.tensor([2, 0])).tolist()
     [[2, 0], [5, 3]]
     """
+    k = normalize_dim(dim, len(input.shape))
     if len(index.shape) > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
-    k = normalize_dim(dim, len(input.shape))
     places = as_index(index).reshape(-1)
     if not input.shape:
+        if not equal(places.shape[0], 1):
+            raise RuntimeError("index_select(): Index to scalar can have only 1 value, got "
+                               f"{hint(places.shape[0])} value(s)")
         return index_record(input.reshape(1), places, dims=(0,), wrap=False).reshape(())
     return index_record(input, places, dims=(k,), wrap=False)
 
