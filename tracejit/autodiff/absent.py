@@ -42,14 +42,6 @@ def without(
     return copy, [None if v in pruning.gone else next(place) for v in left]
 
 
-def is_affine(graph: Graph, tangents: Sequence[Value]) -> bool:
-    """Whether gradients have terms that depend on no tangent: nobody knows whose they are."""
-    late = dependent(graph, tangents)
-    sums = [node for node in graph.nodes if node.op.name == "add" and node.outputs[0] in late]
-    return any(v not in late for node in sums for v in node.operand_values()) or any(
-        v not in late for v in graph.outputs)
-
-
 def missing(graph: Graph, tangents: Sequence[Value], absent: Collection[int]) -> Graph:
     """The graph without some of its tangents, with zeros for the outputs of which nothing is left.
     """

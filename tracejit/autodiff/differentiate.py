@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tracejit.autodiff.absent import is_affine
+from tracejit.autodiff.arrivals import Arrivals
 from tracejit.autodiff.closed_code import ClosedWatch
 from tracejit.autodiff.gradient_views import GradientView, gradient_views
 from tracejit.autodiff.partition import computed_again, residuals
@@ -113,7 +113,7 @@ class _Differentiation:
         quiet = [(x, x._hooks) for x in self.inputs]
         for x in self.inputs:
             x._hooks = None  # hooks of inputs run when the gradient arrives there, on each replay
-        recorder.differentiating = True
+        recorder.differentiating, recorder.arrivals = True, Arrivals(recorder)
         try:
             # The tape is kept: where this fails, the caller's own backward must fail in its own
             # way.
@@ -129,7 +129,7 @@ class _Differentiation:
             why = f"its backward {'' if isinstance(error, Refused) else fails}{error}"
             raise Unmodelled(why) from error
         finally:
-            recorder.differentiating = False
+            recorder.differentiating, recorder.arrivals = False, None
             for x, hooks in quiet:
                 x._hooks = hooks
         return self._joint(task)
@@ -145,7 +145,7 @@ class _Differentiation:
         cuts = self.cutting.cuts
         for x in self.outputs:
             if edge_of(x) not in self.tangents:
-                self.tangents[edge_of(x)] = self.recorder.tangent(x)
+                self.tangents[edge_of(x)] = self._tangent(x)
         tops = {edge_of(x): x for x in self.outputs if edge_of(x) not in cuts}
         task = task_between(
             list(tops.values()), self.ends, [self.tangents[place] for place in tops],
@@ -161,8 +161,12 @@ class _Differentiation:
             raise _Uncut
         self.arrived[place] = grad
         if place not in self.tangents and grad is not None:
-            self.tangents[place] = self.recorder.tangent(grad)
+            self.tangents[place] = self._tangent(grad)
         return self.tangents.get(place)
+
+    def _tangent(self, like: Tensor) -> Tensor:
+        tangent: Tensor = self.recorder.arrivals.starts(self.recorder.tangent(like))
+        return tangent
 
     def _joint(self, task: Any) -> Joint:
         recorder, graph = self.recorder, self.recorder.graph
@@ -184,12 +188,6 @@ class _Differentiation:
         places = list(self.tangents)
         tops = [place for place in places if self.cut and place not in self.cutting.cuts]
         tape = relaid(recorder, places, [*ends, *tops])
-        if tape is None or tape.choosy:
-            affine = is_affine(backward, backward.inputs[len(saved):])
-            if tape is not None:
-                tape.affine = affine
-            elif affine and len(stages) > 1:
-                raise _Uncut
         coded = recorder.runs_code or runs_code(self.outputs, recorder.first_node)
         return Joint(graph, list(self.outputs), inputs, tangents, values, views, saved, written,
                      backward, stages, places, ends, tops, tape, self.forward,

@@ -81,7 +81,6 @@ class RelaidTape:
              to each of these; the code was recorded with gradients from all
     seen     for values that are views of inputs which the call does not write: input and steps
     regions  whether branches or loops are run again
-    affine   whether code of the user's adds what depends on no gradient
     gates    for each place where gradients end the number of its gate
     graph    from the call's inputs and, of what it saved, `made` to `values`
     """
@@ -92,7 +91,7 @@ class RelaidTape:
         self.tensors, self.nodes = reader.tensors, reader.nodes
         self.order = sorted(range(len(self.nodes)), key=lambda k: reader.ages[k])
         self.outputs, self.choosy, self.gates = outputs, choosy, reader.ends
-        self.affine, self.regions = False, reader.regions
+        self.regions = reader.regions
         self.seen: dict[int, tuple[int, list[Step]]] = {}
         self.recorded = reader.found
         self.graph: Graph | None = None
@@ -101,24 +100,24 @@ class RelaidTape:
 
     def end(self, graph: Graph, number: Mapping[Value, int], saved: Sequence[Value],
             forward: Collection[Any], unwritten: Collection[Value]
-            ) -> tuple[set[Value], set[Value]]:
+            ) -> tuple[set[Value], set[Value], set[Value]]:
         """The recording is over: make `graph`, from the call's inputs (with their numbers) and what
-        it saved; say what inputs it reads, and of which it computes what `forward` nodes did.
-        `unwritten`: tensors among the inputs."""
+        it saved; say what inputs the tape reads, which `graph` starts from, and of which that
+        computes what `forward` nodes did. `unwritten`: tensors among the inputs."""
         self.made = [k for k, v in enumerate(saved) if v.node is not None]
         given = [*number, *(saved[k] for k in self.made)]
         made = extract(graph, f"{graph.name}_again", given, self.values)
         read = {v for node in made.nodes for v in node.operand_values()} | set(made.outputs)
-        used = {v for v, again in zip(given, made.inputs) if again in read and v.node is None}
-        used.update(self.inputs)
+        started = {v for v, again in zip(given, made.inputs) if again in read and v.node is None}
         self.graph, self.numbers = made, [number[v] for v in self.inputs]
         for k, value in enumerate(self.values):
             base, steps = chain(value)
             if base in number and base in unwritten:
                 self.seen[k] = number[base], steps
         again = computed_again(given, self.values, forward)
+        used = started.union(self.inputs)
         self.values, self.inputs, self.recorded = [], [], {}
-        return used, again
+        return used, started, again
 
     def part(self, part: Any) -> Part:
         """What stands for a part of the recording's tape that is freed by itself."""
@@ -127,8 +126,6 @@ class RelaidTape:
 
     def differs(self, arrived: Collection[int]) -> bool:
         """Whether code of the user's would notice that nothing arrives at other results."""
-        if self.affine:
-            return len(arrived) < len(self.outputs)
         return any(len({results.isdisjoint(arrived) for results in ways}) > 1
                    for ways in self.choosy)
 

@@ -97,6 +97,7 @@ class Recorder:
         self.differentiating = (
             False  # nodes of a backward pass over the recording can be differentiated again
         )
+        self.arrivals: Any = None  # what gradients depend on, in such a pass
         self.runs_code = False  # the tape calls custom Functions, or hooks in regions
         self.numbers = Numbers(self, runtime_number)
         self.pending: list[weakref.ref] = []  # values that only the program knows
@@ -478,6 +479,10 @@ class Recorder:
                 "backward() runs through history that was made outside the call",
                 "detach the input, or compute what it comes from inside",
             )
+
+    def gave(self, given: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
+        """What a backward pass made of gradients."""
+        return results if self.arrivals is None else self.arrivals.linked(given, results)
 
     def undecided(self) -> None:
         """Whether a gradient arrives matters, and a value decides that."""

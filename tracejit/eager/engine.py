@@ -213,7 +213,7 @@ class Task:
             results = node.apply(grads)
         if node.extras is not None and node.extras.hooks:
             results = run_hooks(node, results, grads)
-        return results
+        return results if active.recorder is None else active.recorder.gave(grads, results)
 
     def _run_parts(self, first: Any, grads: list) -> None:
         """Run a part of a captured call, and at once those behind it at which nobody looks."""
@@ -446,7 +446,7 @@ def _replaced(grad: Any, hook: Callable[[Any], Any]) -> Any:
     if new.dtype is not grad.dtype or new.is_sparse is not grad.is_sparse:
         raise RuntimeError(f"hook '{_name(hook)}' has changed the type of value (was {grad.type()} "
                            f"got {new.type()})")
-    return new
+    return new if active.recorder is None else active.recorder.gave((grad,), (new,))[0]
 
 
 def _name(hook: Any) -> str:
@@ -472,7 +472,9 @@ def run_prehooks(node: Node, grads: list) -> list:
     for hook in tuple(node.extras.prehooks.values()):
         new = hook(tuple(grads))
         if new is not None:
-            grads = list(_as_tuple(new, len(grads)))
+            given, grads = grads, list(_as_tuple(new, len(grads)))
+            if active.recorder is not None:
+                grads = list(active.recorder.gave(given, grads))
     return grads
 
 

@@ -47,6 +47,12 @@ def must_float(name: str, d: dtype) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for '{SCALAR_NAMES[d.name]}'")
 
 
+# A gradient that nothing was computed of, as it is where `grad` arrives: graphs tell by it whose
+# it is.
+follow = composite("follow", ("input", "grad"), lambda input, grad: input.clone(),
+                   input=lambda grad: grad)
+
+
 @autocasts(cpu="lower", cuda="lower")
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None,
                                  dropout_p: float = 0.0, is_causal: bool = False,

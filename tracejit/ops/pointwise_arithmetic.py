@@ -194,9 +194,17 @@ _FLOOR_DIVIDE = (f"({{input}} / {{other}} if {{other}} == {{dtype}}(0) else "
                  f"else {_QUOTIENT}))")
 _REMAINDER = f"({_REST} + {{other}} if {_SIGNS_DIFFER} else {_REST})"
 
+
+def _no_derivative(grad: Any) -> Any:
+    raise RuntimeError("derivative for aten::floor_divide is not implemented")
+
+
 floor_divide_float = pointwise("floor_divide", "floor_divide", _FLOOR_DIVIDE, methods=(),
-                               operands=("input", "other"), node_name="DivBackward2",
-                               input=_zeros, other=_zeros)
+                               operands=("input", "other"), node_name="NotImplemented",
+                               input=_no_derivative, other=_no_derivative)
+div_floor = pointwise("div_floor", "floor_divide", _FLOOR_DIVIDE, methods=(),
+                      operands=("input", "other"), node_name="DivBackward2",
+                      input=_zeros, other=_zeros)
 
 
 def _remainder_array(xp: Any, input: Any, other: Any) -> Any:
@@ -208,7 +216,7 @@ def _remainder_array(xp: Any, input: Any, other: Any) -> Any:
 remainder_float = pointwise(
     "remainder", _remainder_array, _REMAINDER, methods=(), operands=("input", "other"),
     input=lambda grad: grad,
-    other=lambda grad, input, other: -grad * floor_divide(input, other))
+    other=lambda grad, input, other: -grad * div(input, other, rounding_mode="floor"))
 
 fmod_float = pointwise(
     "fmod", "fmod", "fmod({input}, {other})", methods=(),
@@ -237,13 +245,13 @@ remainder_checked = _checked("remainder_checked", "remainder")
 
 def _divided(input: Any, other: Any, floating: Op, integer: Op, checked: Op) -> Any:
     # Numbers beside halves are rounded to them, but for what floor_divide divides by, as in torch.
-    exact = floating is floor_divide_float and is_tensor(input) and not getattr(
-        input, "is_weak", False)
+    floored = floating in (floor_divide_float, div_floor)
+    exact = floored and is_tensor(input) and not getattr(input, "is_weak", False)
     input, other = (promote if exact else representable)((input, other))
     common = dtype_among(input, other)
+    kernel = "div_floor_cpu" if floored else f"{floating.name}_cpu"
     if common is bool_:
-        raise NotImplementedError(f"\"{floating.name}_cpu\" not implemented for 'Bool'")
-    kernel = "div_floor_cpu" if floating is floor_divide_float else f"{floating.name}_cpu"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
     must_be_real(f"\"{kernel}\" not implemented for '{{}}'", (input, other))
     if common.category >= FLOATING:
         return apply(floating, (input, other), {})
@@ -255,15 +263,21 @@ def _divided(input: Any, other: Any, floating: Op, integer: Op, checked: Op) -> 
 def floor_divide(input: Any, other: Any) -> Any:
     """The quotient rounded towards minus infinity. Integers: RuntimeError where `other` is 0.
 
+    Its backward raises RuntimeError; `div` with `rounding_mode="floor"` gives zeros.
+
     >>> import tracejit
     >>> tracejit.floor_divide(tracejit.tensor([-7, 7]), 2)
     tensor([-4,  3])
     """
+    return _floored(input, other, floor_divide_float)
+
+
+def _floored(input: Any, other: Any, floating: Op) -> Any:
     if is_number(other) and is_number(input):
         input = _as_tensor(input)
     if is_number(other) and type(other) is int and other == -1 and _integral(input):
         return neg(input)  # the smallest integer divided by -1 traps on the processor
-    return _divided(input, other, floor_divide_float, floor_divide_integer, floor_divide_checked)
+    return _divided(input, other, floating, floor_divide_integer, floor_divide_checked)
 
 
 def remainder(input: Any, other: Any) -> Any:
@@ -302,7 +316,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     if rounding_mode is None:
         return _div(input, other)
     if rounding_mode == "floor":
-        return floor_divide(input, other)
+        return _floored(input, other, div_floor)
     if rounding_mode != "trunc":
         raise RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but "
                            f"found '{rounding_mode}'")

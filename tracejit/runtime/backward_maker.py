@@ -54,10 +54,11 @@ def backward_plan(
         whole, inner = _whole(recorder, joint)
         read = {v for node in whole.nodes for v in node.operand_values()}
         used = {v for v, again in zip(joint.graph.inputs, whole.inputs) if again in read}
+        started = used
     else:
-        used, once_more = tape.end(joint.graph, primal, joint.saved, joint.forward,
-                                    set(unwritten))
-    before = [v for v in joint.graph.inputs if v in joint.written and v in used]
+        used, started, once_more = tape.end(joint.graph, primal, joint.saved, joint.forward,
+                                            set(unwritten))
+    before = [v for v in joint.graph.inputs if v in joint.written and v in started]
     kept = list(dict.fromkeys([*joint.saved, *before]))
     extra, places = _saved(kept, primal, len(roots), joint.written)
     place = dict(zip(kept, places))

@@ -22,7 +22,7 @@ from tracejit.autodiff.absent import without
 from tracejit.autodiff.freed import Freed
 from tracejit.autodiff.gradient_views import look
 from tracejit.autodiff.relaid import RelaidTape, Was
-from tracejit.autodiff.run_again import without_derivatives
+from tracejit.autodiff.run_again import at, without_derivatives
 from tracejit.capture.snapshot import Snapshot
 from tracejit.eager.backward import task_between
 from tracejit.eager.nodes import FREED, Edge, Node, edge_of, grad_fn_of, next_number
@@ -226,7 +226,7 @@ class Call:
         self.kept = plan.kept((*inputs, *reversed(roots)))
         self.given, self.inputs = inputs, list(inputs)
         for number, output in plan.before:
-            self.inputs[number] = roots[output]
+            self.inputs[number] = _as_it_was(roots[output], inputs[number])
         self.inner = [alias(outputs[k]) for k in plan.inner]
         self.versions = versions_of(self._read() if plan.tape is None else plan.reading(inputs))
         self.noted: dict[int, Any] = {}  # but for those whose version is among these
@@ -345,11 +345,11 @@ class Call:
         """The program's results, and views of them and of what arrived."""
         found = [[None if k is None else made[k] for k in row] for row in way.places]
         known: dict[int, Any] = {}
-        for (n, k), (at, steps, number) in way.looks.items():
+        for (n, k), (source, steps, number) in way.looks.items():
             if number not in known:
-                base = made[at] if at >= 0 else tangents[-1 - at]
-                if at < 0:
-                    stage, result = way.tangents[-1 - at]
+                base = made[source] if source >= 0 else tangents[-1 - source]
+                if source < 0:
+                    stage, result = way.tangents[-1 - source]
                     arrived = given[stage][result]
                     base = arrived if arrived._dtype is base._dtype else base
                 known[number] = look(base, steps, self.bound.sizes)
@@ -413,6 +413,11 @@ class Call:
                 again._node, again._output_nr, again._requires_grad = node, number, True
             found.append(again)
         return found
+
+
+def _as_it_was(content: Tensor, x: Tensor) -> Tensor:
+    """What an input was before the call wrote it: gradients go where the input's own go."""
+    return at(content, *edge_of(x)) if x._requires_grad else content
 
 
 def _same(one: Tensor, other: Tensor) -> bool:

@@ -1,0 +1,205 @@
+"""Programs on gradients of which nothing was computed, of results that others hide, and of tensors
+that the call wrote without a history."""
+
+from __future__ import annotations
+
+import tracejit as tj
+from tests.capture.program_list import programs_in
+
+
+def each_result(f, leaves, given=()):
+    """Gradients of the leaves after a backward of each result alone, and of all."""
+    out = []
+    for chosen in ((0,), (1,), (0, 1)):
+        results = f(*given, *leaves)
+        for x in leaves:
+            x.grad = None
+        sum((1 + k) * results[k].sum() for k in chosen).backward()
+        out.append([None if x.grad is None else x.grad.clone() for x in leaves])
+    return out
+
+
+def edges():
+    return tj.tensor([0.0, 1.0, 2.5, 4.0], requires_grad=True)
+
+
+def quotient_beside_a_copy(jit):
+    f = jit(lambda x: (x.clone(), tj.div(x, 2, rounding_mode="floor")))
+    return [each_result(f, [edges()]) for _ in range(2)]
+
+
+def rounded_where_slopes_are_infinite(jit):
+    f = jit(lambda x: (x * 1, x.log().floor()))
+    g = jit(lambda x: (x.sqrt().round(), x * 2))
+    return [each_result(h, [edges()]) for _ in range(2) for h in (f, g)]
+
+
+def rounded_between_results(jit):
+    @jit
+    def f(x):
+        h = (x * 2).floor()
+        return h, h.sign() * x.sqrt()
+
+    return [each_result(f, [edges()]) for _ in range(2)]
+
+
+def overwritten_beside_what_it_was_made_of(jit):
+    @jit
+    def f(x):
+        y = x.sqrt()
+        z = y * 3
+        z.zero_()
+        return z * z, x * 1
+
+    return [each_result(f, [edges()]) for _ in range(2)]
+
+
+def hook_that_gives_a_constant(jit):
+    @jit
+    def f(x):
+        h = x.sqrt()
+        h.register_hook(lambda g: tj.ones(4))
+        return x * 3, h * 2
+
+    return [each_result(f, [edges()]) for _ in range(2)]
+
+
+def hook_that_adds_a_constant(jit):
+    @jit
+    def f(x):
+        h = x * 2
+        h.register_hook(lambda g: g + 1)
+        return h, h * 3
+
+    return [each_result(f, [edges()]) for _ in range(2)]
+
+
+class Ones(tj.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return tj.ones(4)
+
+
+def function_that_ignores_its_gradient(jit):
+    @jit
+    def f(x):
+        return x * 5, Ones.apply(x.sqrt())
+
+    @jit
+    def g(x):
+        y = Ones.apply(x)
+        return y, Ones.apply(y) * x
+
+    return [each_result(h, [edges()]) for _ in range(2) for h in (f, g)]
+
+
+def rounded_on_one_side(jit):
+    @jit
+    def f(c, x):
+        if c.sum() > 0:
+            y = x.sqrt().floor()
+        else:
+            y = x * 2
+        return y, x * 3
+
+    return [each_result(f, [edges()], (tj.tensor(c),)) for c in (1.0, -1.0)]
+
+
+def without_a_derivative(jit):
+    @jit
+    def f(x):
+        return x * 2, tj.floor_divide(x, 2)
+
+    out = []
+    for k in range(3):
+        x = edges()
+        doubled, quotient = f(x)
+        out += [quotient.requires_grad, quotient.detach()]
+        try:
+            (quotient.sum() if k else doubled.sum() + quotient.sum()).backward()
+        except RuntimeError as error:
+            out.append(str(error))
+        doubled.sum().backward()
+        out.append(x.grad)
+    return out
+
+
+def weight_shrunk_before_its_use(jit):
+    w = tj.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+
+    @jit
+    def f(x):
+        with tj.no_grad():
+            w.mul_(0.5)
+        return ((x @ w).tanh() * w).sum()
+
+    out = []
+    for k in range(3):
+        f(tj.ones(2, 2) + k).backward()
+        out += [w.grad.clone(), w.detach().clone(), w._version]
+    return out
+
+
+def written_through_detach_and_data(jit):
+    def by_detach(x):
+        x.detach().mul_(3)
+        return x * x
+
+    def by_data(x):
+        x.data.mul_(3)
+        return x.exp()
+
+    def by_a_piece(x):
+        x.detach()[0].zero_()
+        first, second = x.split(1)
+        return first * second * second
+
+    out = []
+    for program in (by_detach, by_data, by_a_piece):
+        f = jit(program)
+        leaf = tj.tensor([[0.1, 0.2], [0.3, 0.4]], requires_grad=True)
+        for k in range(3):
+            x = leaf * 1 if k else leaf
+            f(x).sum().backward()
+            out += [leaf.grad.clone(), x.detach().clone(), x._version]
+    return out
+
+
+def second_derivative_of_what_was_written(jit):
+    @jit
+    def f(x):
+        before = x.detach() * 2
+        x.detach().add_(1)
+        return (x * x * x * before).sum()
+
+    out = []
+    for k in range(3):
+        x = tj.tensor([1.0, 2.0], requires_grad=True) * (k + 1)
+        (first,) = tj.autograd.grad(f(x), x, create_graph=True)
+        out += [first, *tj.autograd.grad(first.sum(), x)]
+    return out
+
+
+def chain_behind_what_was_written(jit):
+    @jit
+    def f(x):
+        x.detach().mul_(3)
+        last = x.split(2, 0)[-1]
+        product = last @ last
+        return product, product * product + last
+
+    out = []
+    for _ in range(3):
+        leaf = tj.ones(4, 2, requires_grad=True)
+        product, total = f(leaf * 1)
+        product.register_hook(lambda g: g * 2)
+        total.sum().backward()
+        out.append(leaf.grad)
+    return out
+
+
+PROGRAMS = programs_in(globals())
