@@ -341,6 +341,29 @@ def test_memory_of_many_parameters_is_looked_up_again() -> None:
         same(plain, compiled)
 
 
+@pytest.mark.parametrize("way", ["data", "set_"])
+def test_memory_that_two_buffers_come_to_share_is_seen(way) -> None:
+    """Results of one program have one shape, as an object: only their memory tells them apart."""
+    made = tj.script(lambda x: x * 1)
+    for _ in range(3):
+        made(tj.ones(4))
+    count, scale = made(tj.zeros(4)), made(tj.ones(4))
+    assert count._shape is scale._shape and count._strides is scale._strides
+
+    def step(x):
+        count.add_(1)
+        return scale * 2 + x
+
+    compiled, x = tj.script(step), tj.ones(4)
+    for _ in range(6):
+        assert compiled(x).tolist() == [3.0] * 4
+    if way == "data":
+        scale.data = count
+    else:
+        scale.set_(count)
+    assert compiled(x).tolist() == [15.0] * 4 and scale.tolist() == [7.0] * 4
+
+
 def test_changes_at_every_call_find_their_way_to_python() -> None:
     model = Scaled()
     plain, compiled = warmed(model)

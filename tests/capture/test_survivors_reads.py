@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 
 import pytest
 
@@ -66,3 +67,20 @@ def test_tuples_hold_plain_numbers_after_every_call(kind):
         step(tj.ones(3) + k)
         expected = make(3.0 + 3 * k)
         assert types(holder.kept) == types(expected) and holder.kept == expected
+
+
+def test_partials_hold_plain_numbers_after_every_call():
+    """No list of places has what is in their arguments."""
+    made = []
+
+    @tj.script(mode="graph")
+    def step(x):
+        n = x.sum().item()
+        made.append(functools.partial(max, n, (n, 1), Box(x.max().item()), key=x.shape[0]))
+        return x * 2
+
+    for k in range(3):
+        step(tj.ones(3) + k)
+        expected = (3.0 + 3 * k, (3.0 + 3 * k, 1), Box(1.0 + k))
+        assert types(made[k].args) == types(expected) and made[k].args == expected
+        assert types(made[k].keywords) == {"key": int} and made[k].keywords == {"key": 3}

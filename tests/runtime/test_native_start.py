@@ -16,6 +16,7 @@ KEEPERS = {
     "array": lambda y: y.numpy(),
     "array of a view": lambda y: y[1:].numpy(),
     "slice of its array": lambda y: y.numpy()[1:],
+    "its own array": lambda y: y.array,  # which tells nobody that it looks
     "memory": lambda y: memoryview(y.numpy()),
     "exchanged": lambda y: np.from_dlpack(y),
     "history": lambda y: y.clone().requires_grad_().exp().sum().grad_fn,

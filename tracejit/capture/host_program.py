@@ -7,6 +7,7 @@ pending ones. Called when an entry is made, and when a recorded call ends.
 
 from __future__ import annotations
 
+import functools
 import gc
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -15,6 +16,7 @@ from typing import Any
 
 from tracejit.capture.behaviour import own_dict
 from tracejit.capture.host_reads import PENDING, UNKNOWN, Pending, computed, in_order, is_computed
+from tracejit.capture.plain import refill
 from tracejit.eager.recording import active
 
 Step = Callable[[Any], Any]  # of a Replay
@@ -143,5 +145,7 @@ def _replace_in(holder: Any, values: dict[int, Any]) -> None:
             holder.add(values[id(x)])
     elif type(holder) is CellType:
         holder.cell_contents = values[id(holder.cell_contents)]
+    elif type(holder) is functools.partial:
+        refill(holder, args=values.get(id(holder.args), holder.args))
     elif type(holder) not in PENDING and type(own_dict(holder)) is dict:
         _replace_in(holder.__dict__, values)

@@ -25,7 +25,7 @@ from tracejit.capture.contents import put
 from tracejit.capture.guards import current, found_at
 from tracejit.capture.location import is_own
 from tracejit.capture.place import ABSENT, PRIMITIVE, Place
-from tracejit.capture.plain import is_object, plain, plain_objects, sweep
+from tracejit.capture.plain import is_object, plain, plain_objects, refill, sweep
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.state import State
 from tracejit.capture.watch import Names, names_of
@@ -355,6 +355,8 @@ def _set(place: Place, owner: Any, value: Any) -> bool:
 def _set_slot(owner: Any, key: str, value: Any) -> bool:
     if value is ABSENT:
         return False
+    if isinstance(owner, functools.partial):
+        return refill(owner, **{key: value})
     for cls in type(owner).__mro__:
         if key in vars(cls):
             vars(cls)[key].__set__(owner, value)

@@ -168,12 +168,18 @@ def _tidy(holder: Any) -> None:
     elif kind is FunctionType:
         holder.__defaults__ = plain(holder.__defaults__)
     elif kind is functools.partial:
-        held = holder.func, plain(holder.args), holder.keywords, holder.__dict__
-        holder.__setstate__(held)
+        refill(holder, args=plain(holder.args))
     elif type(own_dict(holder)) is dict:
         plain(holder.__dict__)
     elif kind is not slice and not kind.__module__.startswith("tracejit."):
         _tidy_slots(holder, plain)
+
+
+def refill(owner: functools.partial, **new: Any) -> bool:
+    """Put something else in a partial's `func`, `args` or `keywords`, which read alone."""
+    held = {name: getattr(owner, name) for name in ("func", "args", "keywords")} | new
+    owner.__setstate__((*held.values(), owner.__dict__))  # type: ignore[attr-defined]
+    return True
 
 
 def _tidy_slots(holder: Any, fresh: Leaf) -> None:
