@@ -169,4 +169,24 @@ def product_of_sizes_that_is_a_number(jit):
     return out
 
 
+def moved_by_what_a_tensor_says(jit):
+    w = (tj.arange(12.0).view(3, 4) / 12).requires_grad_()
+
+    @jit
+    def step(x):
+        rows = x @ w
+        best = rows.mean(0).topk(2)[1]
+        for i in range(2):
+            rows = tj.roll(rows, -int(best[i]), -1) + rows.tril(int(best[0])) * best[i]
+        loss = rows.square().sum()
+        loss.backward()
+        return loss, rows.detach().roll((int(best[1]), 1), (1, 0))
+
+    out = []
+    for k in range(3):
+        w.grad = None
+        out += [step(tj.arange(6.0).view(2, 3).sin().roll(k, 1)), w.grad]
+    return out
+
+
 PROGRAMS = programs_in(globals())

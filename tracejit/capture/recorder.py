@@ -132,9 +132,10 @@ class Recorder:
             return self._run_now(op, operands, attributes)
         if len(self.graph.nodes) >= flags.max_segment_nodes:
             self.need(None, f"{flags.max_segment_nodes} nodes were recorded")
+        attributes = asked(op.name, attributes)  # may end the segment, and operands are read then
         if op.name == "reshape":
             self.laid_out(operands[0])
-        values, attributes = self.operands(operands), asked(op.name, attributes)
+        values = self.operands(operands)
         if op.may_fail and self.root is self and not self.differentiating:
             values = value_checks.checked(self, op, operands, values, attributes)
         graph = self.graph
