@@ -202,4 +202,69 @@ def chain_behind_what_was_written(jit):
     return out
 
 
+def data_written_after_a_call_that_wrote_it(jit):
+    def kept_alone(x):
+        x.detach().mul_(2)
+        return x * x
+
+    def kept_in_pieces(x):
+        x.detach()[0].mul_(2)
+        return x[0] * x[1]
+
+    def kept_twice(x):
+        y = x.exp()
+        x.data.copy_(y)
+        return y * 2, x * x
+
+    def kept_as_a_result_of_its_own(x):
+        x.data.add_(1)
+        y = x * 1
+        return y * y, x.exp()
+
+    out = []
+    for program in (kept_alone, kept_in_pieces, kept_twice, kept_as_a_result_of_its_own):
+        f = jit(program)
+        for k in range(3):
+            leaf = tj.tensor([[0.1, 0.4], [0.2, 0.3]], requires_grad=True)
+            x = leaf.t() if k else leaf
+            made = f(x)
+            x.data.mul_(3)
+            sum(y.sum() for y in ([made] if isinstance(made, tj.Tensor) else made)).backward()
+            out += [leaf.grad, x.detach()]
+    return out
+
+
+def calls_that_write_before_one_backward(jit):
+    w = tj.tensor([[0.1, 0.2], [0.3, 0.4]], requires_grad=True)
+
+    @jit
+    def f(x):
+        w.data.mul_(2)
+        return x @ w * w.sum()
+
+    out = []
+    for k in range(2):
+        x = tj.ones(2, 2, requires_grad=True)
+        sum(f(x) + f(x * (k + 2)) for _ in range(2)).sum().backward()
+        out += [x.grad, w.grad.clone(), w._version]
+    return out
+
+
+def result_written_before_the_backward(jit):
+    w = tj.tensor([[3.0, 4.0]], requires_grad=True)
+    f = jit(lambda x: ((x * 2).sum(), w.norm()))
+    out = []
+    for k in range(3):
+        x = tj.ones(2, requires_grad=True)
+        total, norm = f(x)
+        if k:
+            norm.detach().add_(1)
+        try:
+            (total + norm).backward()
+        except RuntimeError as error:
+            out.append("modified by an inplace operation" in str(error))
+        out += [x.grad, w.grad]
+    return out
+
+
 PROGRAMS = programs_in(globals())

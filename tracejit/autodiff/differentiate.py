@@ -44,6 +44,7 @@ class Joint:
     views     for each gradient what it is a view of
     saved     forward values the backward graph starts from
     written   graph inputs the call writes: what they were is gone after it
+    live      what the call leaves in these, of those that the tape keeps -> the input
     backward  graph: saved + tangents -> the grads that are not None
     stages    of the history, lowest first; their places and edges are `places` and `ends`
     places    those of the tangents
@@ -59,6 +60,7 @@ class Joint:
     views: list[GradientView | None]
     saved: list[Value]
     written: set[Value]
+    live: dict[Value, Value]
     backward: Graph
     stages: list[Stage]
     places: list[Place]
@@ -178,11 +180,12 @@ class _Differentiation:
         views = gradient_views(recorder, found, list(self.tangents.values()))
         values = [None if g is None else recorder.traced(g).read() for g in found]
         real = [v for v in values if v is not None]
-        saved = residuals(graph, tangents, real, _readable(recorder, self.outputs))
         written = {memory.input for memory in recorder.written()}
+        readable, live = _readable(recorder, self.outputs)
+        saved = residuals(graph, tangents, real, readable, live)
         name = f"{graph.name}_backward"
         given = [*saved, *tangents]
-        backward = extract(graph, name, given, real, copied=written)
+        backward = extract(graph, name, given, real, copied=written, lying=live)
         ends = [*(edge_of(x) for x in inputs), *self.cuts]
         stages = self.cutting.stages({place: k for k, place in enumerate(ends)})
         places = list(self.tangents)
@@ -190,20 +193,32 @@ class _Differentiation:
         tape = relaid(recorder, places, [*ends, *tops])
         coded = recorder.runs_code or runs_code(self.outputs, recorder.first_node)
         return Joint(graph, list(self.outputs), inputs, tangents, values, views, saved, written,
-                     backward, stages, places, ends, tops, tape, self.forward,
+                     live, backward, stages, places, ends, tops, tape, self.forward,
                      computed_again(given, real, self.forward), tape is None and coded)
 
 
-def _readable(recorder: Any, outputs: Sequence[Tensor]) -> set[Value]:
+def _readable(recorder: Any, outputs: Sequence[Tensor]) -> tuple[set[Value], dict[Value, Value]]:
     """The inputs that a backward may read: numbers, and memory whose tensors the tape itself keeps.
+    What the call has left in such memory, where it wrote it -> the input that it is.
 
     Other memory the caller may change before the backward, as with the plain function.
     """
     memories = {item.traced.memory.input for item in recorder.lifted_tensors()}
     found = {v for v in recorder.graph.inputs if v not in memories}
-    for tensor in kept(outputs):
+    live: dict[Value, Value] = {}
+    others: set[Value] = set()  # what the tape keeps elsewhere
+    for tensor in kept(outputs, results=True):
         item = recorder.lifted.get(id(tensor))
         traced = tensor._traced if item is None else item.traced
-        if traced is not None and traced.memory.owner is not None:
-            found.add(traced.memory.input)
-    return found
+        if traced is None:
+            continue
+        memory = traced.memory
+        if memory.owner is None:
+            others.add(memory.value)
+        elif not memory.generation:
+            found.add(memory.input)
+        elif memory.value.node is None or recorder.sharing.partners(memory):
+            others.add(memory.value)
+        elif live.setdefault(memory.value, memory.input) is not memory.input:
+            others.add(memory.value)
+    return found, {value: place for value, place in live.items() if value not in others}

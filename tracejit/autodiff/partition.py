@@ -18,11 +18,13 @@ def residuals(
     tangents: Sequence[Value],
     grads: Sequence[Value],
     readable: Collection[Value] | None = None,
+    live: Collection[Value] = (),
 ) -> list[Value]:
     """Forward values the backward part reads: inputs and results of expensive nodes; cheap chains
-    are recomputed, if they start at `readable` inputs (None: all): others may have changed."""
+    are recomputed, if they start at `readable` inputs (None: all): others may have changed. Of
+    `live` values, which lie in the caller's memory, it makes views only."""
     late, given = dependent(graph, tangents), set(tangents)
-    again = _computable(graph, graph.inputs if readable is None else readable)
+    again = _computable(graph, graph.inputs if readable is None else readable, live)
     saved: dict[Value, None] = {}
     seen: set[Value] = set()
     stack = [g for g in grads if isinstance(g, Value)]
@@ -32,7 +34,7 @@ def residuals(
             continue
         seen.add(value)
         node = value.node
-        if node is None or value not in late and value not in again:
+        if node is None or value in live or value not in late and value not in again:
             saved[value] = None
         else:
             stack.extend(node.operand_values())
@@ -65,12 +67,15 @@ def computed_again(
     return found
 
 
-def _computable(graph: Graph, readable: Collection[Value]) -> set[Value]:
+def _computable(graph: Graph, readable: Collection[Value], live: Collection[Value]) -> set[Value]:
     """Results of cheap nodes, of what is saved or computed again itself."""
-    known = set(readable)
+    known, seen = set(readable), set(live)
     again: set[Value] = set()
     for node in graph.nodes:
-        if node.op.kind not in _CHEAP:
+        if node.op.views and node.inputs[0] in seen:
+            seen.update(node.outputs)
+            again.update(node.outputs)
+        elif node.op.kind not in _CHEAP:
             known.update(node.outputs)
         elif all(v in known for v in node.operand_values()):
             known.update(node.outputs)

@@ -35,6 +35,10 @@ class Stage:
     nodes: dict[Node, Way] = field(default_factory=dict)
     freed: dict[Any, Way] = field(default_factory=dict)
 
+    def age(self) -> int:
+        """That of its newest node: newer ones go first in a backward."""
+        return max(node.sequence for node in self.nodes)
+
 
 class Cutting:
     """The tape behind results, and where it is cut. Without `cut` results that share history share
@@ -96,7 +100,7 @@ class Cutting:
         for stage in made.values():
             stage.edges.sort(key=order.__getitem__)
             self._follow(stage, [p for p in self.places if stage_of[p[0]] is stage])
-        return sorted(made.values(), key=lambda stage: stage.level)
+        return sorted(made.values(), key=lambda stage: (stage.level, stage.age()))
 
     def _connected(self) -> dict[Node, Stage]:
         """The stage of each node: those that hang together, but for the cuts."""

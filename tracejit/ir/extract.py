@@ -7,24 +7,27 @@ joint graph for higher orders).
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from tracejit.ir.graph import Graph, Node, Value
 
 
 def extract(graph: Graph, name: str, inputs: Sequence[Value], outputs: Sequence[Value],
-            writes: Sequence[tuple[Value, Value]] = (), copied: Container[Value] = ()) -> Graph:
+            writes: Sequence[tuple[Value, Value]] = (), copied: Container[Value] = (),
+            lying: Mapping[Value, Value] | None = None) -> Graph:
     """A new graph that computes `outputs` (and writes) from `inputs`; sizes are shared with
     `graph`.
 
     copied  inputs of `graph` that the new one is given as copies: contiguous, whatever they were
+    lying   values that the new one is given in the memory of inputs of `graph`
     """
+    places = [(lying or {}).get(value, value) for value in inputs]
     part = Graph(name, scope=graph.scope)
     now: dict[Value, Value] = {}
-    for value in inputs:
-        strides = () if value in copied else graph.strides.get(value, ())
-        contiguous = value.contiguous or value in copied
+    for value, place in zip(inputs, places):
+        strides = () if value in copied else graph.strides.get(place, ())
+        contiguous = place.contiguous or value in copied
         fresh = part.input(value.type, value.source, contiguous, strides)
         fresh.is_weak = value.is_weak
         now[value] = fresh
@@ -36,10 +39,10 @@ def extract(graph: Graph, name: str, inputs: Sequence[Value], outputs: Sequence[
     part.outputs = [now[v] for v in outputs]
     part.writes = [(now[i], now[v]) for i, v in writes]
     number = {value: k for k, value in enumerate(graph.inputs)}
-    moved = {number[v]: k for k, v in enumerate(inputs) if v in number}
+    moved = {number[v]: k for k, v in enumerate(places) if v in number}
     part.symbol_sources = {s: (kind, moved[k], d)
                            for s, (kind, k, d) in graph.symbol_sources.items()
-                           if k in moved and (kind != "stride" or graph.inputs[k] not in copied)}
+                           if k in moved and (kind != "stride" or inputs[moved[k]] not in copied)}
     return part
 
 

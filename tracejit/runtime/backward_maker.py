@@ -60,7 +60,7 @@ def backward_plan(
                                             set(unwritten))
     before = [v for v in joint.graph.inputs if v in joint.written and v in started]
     kept = list(dict.fromkeys([*joint.saved, *before]))
-    extra, places = _saved(kept, primal, len(roots), joint.written)
+    extra, places = _saved(kept, primal, len(roots), joint)
     place = dict(zip(kept, places))
     again = {primal[v] for v in tensors if v in joint.again}
     noted = _Noted(recorder, primal, roots)
@@ -138,14 +138,14 @@ def _whole(recorder: Any, joint: Joint) -> tuple[Graph, list[int]]:
 
 
 def _saved(
-    saved: list[Value], primal: dict[Value, int], first: int, written: set[Value]
+    saved: list[Value], primal: dict[Value, int], first: int, joint: Joint
 ) -> tuple[list[Value], list[tuple[str, int]]]:
     """Which saved values become further outputs, and where each is found after the run."""
     extra: list[Value] = []
     found: list[tuple[str, int]] = []
     for value in saved:
-        if value in primal and value not in written:
-            found.append(("input", primal[value]))
+        if value in primal and value not in joint.written or value in joint.live:
+            found.append(("input", primal[joint.live.get(value, value)]))
         else:
             found.append(("output", first + len(extra)))
             extra.append(
