@@ -38,6 +38,9 @@ isinstance(m.nn.Parameter(m.ones(1)), m.FloatTensor)
 isinstance(m.ones(1) > 0, m.BoolTensor)
 isinstance(m.ones(1), m.cuda.FloatTensor)
 m.ones(2).type(m.LongTensor).dtype
+m.arange(2).type(m.Tensor)
+m.arange(2).type('torch.Tensor').dtype
+m.ones(2).type(m.nn.Parameter)
 m.ones(2).type(m.DoubleTensor).tolist()
 m.finfo(m.float32)
 m.finfo(m.float16)

@@ -56,7 +56,6 @@ def test_groups_take_defaults_and_options():
             "can only optimize Tensors, but one of the params is float",
         ),
         (lambda p: optim.SGD([p * 2], lr=1), ValueError, "can't optimize a non-leaf Tensor"),
-        (lambda p: optim.SGD([p, p], lr=1), ValueError, "duplicate parameters"),
         (
             lambda p: optim.SGD([{"params": p}, {"params": p}], lr=1),
             ValueError,

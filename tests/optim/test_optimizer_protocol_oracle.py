@@ -239,3 +239,22 @@ def test_updates_on_the_tape(name):
 
     mine, theirs = both(run)
     assert mine == pytest.approx(theirs, rel=1e-4)  # PyTorch's steps count in float32
+
+
+@pytest.mark.parametrize("name, options", [
+    ("SGD", {}), ("Adam", {}), ("AdamW", {}), ("RMSprop", {"momentum": 0.5}), ("Adagrad", {}),
+    ("NAdam", {}), ("Adadelta", {}),
+])
+def test_a_parameter_that_is_twice_in_a_group_is_warned_of_and_moves_twice(name, options):
+    def moved(lib):
+        x, y = (lib.tensor(v, dtype=lib.float64, requires_grad=True) for v in ([1.0, -2.0], [0.5]))
+        with pytest.warns(UserWarning, match="group with duplicate parameters"):
+            optimizer = getattr(lib.optim, name)([x, y, x], lr=0.1, **options)
+        for k in range(3):
+            optimizer.zero_grad()
+            ((x * x).sum() * (k + 1) + (x * y).sum()).backward()
+            optimizer.step()
+        return x.tolist() + y.tolist(), optimizer.state_dict()["param_groups"][0]["params"]
+
+    (ours, our_numbers), (theirs, their_numbers) = moved(tracejit), moved(torch)
+    assert ours == pytest.approx(theirs, rel=1e-12) and our_numbers == their_numbers

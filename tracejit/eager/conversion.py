@@ -58,6 +58,8 @@ class Conversion(TensorState):
         """
         if dtype is None:
             return tensor_type_name(self._dtype, self._device)
+        if isinstance(dtype, type) and issubclass(dtype, TensorState):
+            dtype = "torch.Tensor" if dtype.__name__ == "Tensor" else dtype.__name__
         if isinstance(dtype, str):
             kind, place = dtype_of_type_name(dtype)
             return self.to(place, kind)

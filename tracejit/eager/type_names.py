@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.ops.types import SCALAR_NAMES, dtype
+from tracejit.ops.types import SCALAR_NAMES, dtype, get_default_dtype
 
 
 def scalar_name(d: dtype) -> str:
@@ -22,13 +22,16 @@ def tensor_type_name(d: dtype, device: Any = None) -> str:
 
 
 def dtype_of_type_name(name: str) -> tuple[dtype, str]:
-    """(dtype, device type) of "tracejit.FloatTensor" or "torch.cuda.LongTensor".
+    """(dtype, device type) of "tracejit.FloatTensor" or "torch.cuda.LongTensor"; "torch.Tensor" is
+    the default dtype.
 
     >>> dtype_of_type_name("tracejit.LongTensor")
     (tracejit.int64, 'cpu')
     """
     parts = name.split(".")
     scalar = parts[-1].removesuffix("Tensor")
+    if parts[0] in ("tracejit", "torch") and parts[1:] == ["Tensor"]:
+        return get_default_dtype(), "cpu"
     for dtype_name, known in SCALAR_NAMES.items():
         if known == scalar and parts[0] in ("tracejit", "torch"):
             return dtype._by_name[dtype_name], "cuda" if "cuda" in parts[1:] else "cpu"

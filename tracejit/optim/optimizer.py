@@ -12,6 +12,7 @@ program.
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
@@ -128,7 +129,9 @@ class Optimizer(Hooks):
                                  f"parameter {name}")
             param_group.setdefault(name, value)
         if len(set(entries)) != len(entries):
-            raise ValueError("optimizer contains a parameter group with duplicate parameters")
+            warnings.warn("optimizer contains a parameter group with duplicate parameters; in "
+                          "future, this will cause an error; see github.com/pytorch/pytorch/issues/"
+                          "40967 for more information", stacklevel=3)
         if not set(entries).isdisjoint(chain(*(group["params"] for group in self.param_groups))):
             raise ValueError("some parameters appear in more than one parameter group")
         self.param_groups.append(param_group)
