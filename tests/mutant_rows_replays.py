@@ -217,11 +217,11 @@ SEGMENTS = [
     ),
     Mutant(
         "partition",
-        "backward reads inputs again that may have changed",
-        "tracejit/autodiff/partition.py",
-        "again = _computable(graph, graph.inputs if readable is None else readable)",
-        "again = _computable(graph, graph.inputs)",
-        _programs("between_call_and_backward"),
+        "what a backward computes again from is not kept before it is written",
+        "tracejit/runtime/later_backward.py",
+        "if x._storage is storage and k not in self.old:",
+        "if False:",
+        ("tests/capture/test_unseen_writes.py",),
     ),
     Mutant(
         "memory",

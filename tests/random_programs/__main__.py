@@ -8,6 +8,7 @@ In: how many, from which seed, in which modes. Out: mismatches, made small, as s
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from pathlib import Path
@@ -39,6 +40,7 @@ def main() -> int:
     parser.add_argument("--table", action="store_true", help=f"write {COVERAGE.name}")
     options = parser.parse_args()
     shares = Shares(options.compiled, only=tuple(filter(None, options.modes.split(","))))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # workers end too
     started = time.monotonic()
     seeds = _seeds(options.seed, options.count, options.only)
     total = run_all(seeds, options.jobs, shares, options.minutes)
