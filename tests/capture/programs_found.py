@@ -369,7 +369,7 @@ class Logged(tj.autograd.Function):
 
 def code_that_runs_in_a_later_backward(jit):
     """Hooks, Functions: at each backward that somebody calls, with what is there then."""
-    log = Logged.log
+    log, note = Logged.log, Logged.log.append
     entered, left = tj.nn.Linear(2, 2), tj.nn.Linear(2, 2)
     for layer in (entered, left):
         with tj.no_grad():
@@ -393,6 +393,7 @@ def code_that_runs_in_a_later_backward(jit):
     ways = [
         Logged.apply, entered, left, retained, node, lambda y: hooked(y, lambda g: g * SLOPE),
         lambda y: hooked(y, lambda g: log.append("hook")), lambda y: hooked(y, lambda g: g * 2),
+        lambda y: hooked(y, lambda g: note("hook")),
     ]  # fmt: skip
 
     def program(way):
