@@ -189,4 +189,32 @@ def moved_by_what_a_tensor_says(jit):
     return out
 
 
+def numbers_in_lists_that_are_keys(jit):
+    def of_an_argument(x, n):
+        return x[[0, n]], x[[n]].sum()
+
+    def of_sizes(x, n):
+        backwards = list(range(x.shape[0]))[::-1]
+        return x[backwards], x[[x.shape[0] - 1, -1]], x[:, [1, 0]], x[[]]
+
+    def written(x, n):
+        x[[0, n]] += 1
+        x[:, [1, 0]] = x * 2
+        return x[range(2)]
+
+    def in_a_branch(x, n):
+        y = x[[0, 1]] if x.sum() > 20 else x[:2] * 1
+        for k in range(20):
+            y = y + y[[1, 0]] * 0.1 + x[[k % 2, n]]
+        return y
+
+    out = []
+    for body in (of_an_argument, of_sizes, written, in_a_branch):
+        f = jit(body)
+        for rows, n in ((3, 0), (3, 1), (4, 2), (5, -1), (3, 7), (3, 1)):
+            x = tj.arange(2.0 * rows).view(rows, 2)
+            out += [tried(f, x, n), x]
+    return out
+
+
 PROGRAMS = programs_in(globals())

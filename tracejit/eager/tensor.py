@@ -84,6 +84,11 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
         return of_array(array, device)
 
     @staticmethod
+    def of_data(data: Any) -> Any:
+        """A tensor of nested Python numbers, which a recorder may know as its own."""
+        return new_tensor(data)
+
+    @staticmethod
     def deferred(traced: Any, dtype: Any, device: Any) -> Any:
         """A tensor whose elements a recorder will compute; `traced` is the recorder's state for
         it.

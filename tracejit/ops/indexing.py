@@ -103,7 +103,7 @@ def _as_tensor(input: Any, item: Any) -> Any:
     if is_tensor(item):
         return item
     if isinstance(item, (list, tuple, range)):
-        item = _array_of(input, item)
+        return _of_sequence(input, item)
     if isinstance(item, np.ndarray):
         return type(input).of_array(item).to(input.device)
     if hasattr(item, "__index__"):
@@ -116,9 +116,10 @@ def _no_index(item: Any) -> IndexError:
                       f"Variables are valid indices (got {type(item).__name__})")
 
 
-def _array_of(input: Any, items: Sequence[Any]) -> np.ndarray:
-    array = np.asarray([x.tolist() if is_tensor(x) else x for x in items])
-    return array.astype(np.int64) if not array.size else array
+def _of_sequence(input: Any, items: Sequence[Any]) -> Any:
+    """An index tensor of numbers, of which a program may have to find out some."""
+    made = type(input).of_data(list(items))
+    return (convert(made, int64) if 0 in made.shape else made).to(input.device)
 
 
 def _apply_item(found: Plan, item: Any, dim: int, source: int) -> int:
