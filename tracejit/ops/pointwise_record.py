@@ -199,7 +199,7 @@ def representable(operands: Sequence[Any]) -> tuple:
         return promote_to(operands, _common(operands))
     operands = promote(operands)
     if any(type(x) is float for x in operands):
-        common = next(x.dtype for x in operands if is_tensor(x))
+        common = dtype_among(*operands)
         if common is float16 or common is bfloat16:
             return tuple(float(element(x, common.numpy)) if type(x) is float else x
                          for x in operands)
