@@ -458,4 +458,36 @@ def ways_that_need_nothing_of_what_was_freed(jit):
     return out
 
 
+def part_of_a_call_after_the_rest_is_freed(jit):
+    @jit
+    def f(x):
+        c = tj.view_as_complex(x * 1)
+        c.mul_(2)
+        return c.real, c.imag, c.abs()
+
+    out = []
+    for _ in range(2):
+        x = tj.ones(3, 2, requires_grad=True)
+        for y in reversed(f(x)):
+            out += [tried(y.sum().backward), x.grad.clone()]
+    return out
+
+
+def detached_beside_what_is_computed_again(jit):
+    @jit
+    def f(x):
+        return F.mse_loss(x, x.detach()), F.smooth_l1_loss(x, x * 2)
+
+    out = []
+    for _ in range(2):
+        x = tj.arange(1.0, 5.0).requires_grad_()
+        first, second = f(x)
+        x.data.mul_(2)
+        first.backward()
+        out.append(x.grad.clone())
+        second.backward()
+        out.append(x.grad)
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -415,6 +415,18 @@ def detach_in_place_of_view(m):
     return errors_of(lambda: (x * 1)[0].detach_())[0][0]
 
 
+@program
+def write_through_strides_of_a_gradient_that_is_repeated(m):
+    found = []
+    for transposed in (False, True):
+        x = m.ones(3, 2, requires_grad=True)
+        y = x * 1
+        y.as_strided((2, 2), (2, 1)).mul_(2)
+        (y.t() * m.ones(2, 3) if transposed else y).sum().backward()
+        found.append(x.grad)
+    return found
+
+
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_as_in_torch(program):
     check(program)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from tracejit.capture.aliasing import concrete
 from tracejit.eager.modes import no_grad
 from tracejit.ir.graph import Value
+from tracejit.ops.pointwise import stop_gradient
 from tracejit.ops.record import Op
 
 Step = tuple[Op, dict]
@@ -58,10 +59,11 @@ def gradient_views(recorder: Any, grads: Sequence[Any], tangents: Sequence[Any]
 
 
 def chain(value: Value) -> tuple[Value, list[Step]]:
-    """What a value is a view of, and the steps from there."""
+    """What a value is a view of, and the steps from there; `detach()` is none."""
     steps: list[Step] = []
-    while value.node is not None and value.node.op.views:
-        steps.append((value.node.op, value.node.attributes))
+    while value.node is not None and (value.node.op.views or value.node.op is stop_gradient):
+        if value.node.op.views:
+            steps.append((value.node.op, value.node.attributes))
         value = value.node.inputs[0]
     return value, steps[::-1]
 

@@ -374,7 +374,8 @@ VIEW_INVERSE.update({
 
 def _as_strided_eager(xp: Any, x: Any, size: tuple, stride: tuple, offset: int) -> Any:
     steps = tuple(s * x.itemsize for s in stride)
-    return xp.lib.stride_tricks.as_strided(x.reshape(-1)[offset:], size, steps)
+    flat = xp.ascontiguousarray(x).reshape(-1)
+    return xp.lib.stride_tricks.as_strided(flat[offset:], size, steps)
 
 
 def _as_strided_element(emit: Any, index: Sequence[Any], size: tuple, stride: tuple,

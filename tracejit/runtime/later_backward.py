@@ -38,6 +38,7 @@ from tracejit.eager.saved import (
 from tracejit.eager.state import make, of_array
 from tracejit.eager.tape import CustomNode
 from tracejit.eager.tensor import Tensor
+from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph
 from tracejit.ir.interpret import interpret
 from tracejit.memory import Storage
@@ -335,10 +336,11 @@ class Call:
 
     def _without_saved(self, graph: Graph, tangents: list[Any]) -> list[Any]:
         """The program's results where it reads nothing of the call, as eager ops on the tape."""
-        if any(k < len(graph.inputs) - len(tangents) for k in read_inputs(graph)):
+        first = len(graph.inputs) - len(tangents)
+        if any(k < first for k in read_inputs(graph)):
             raise RuntimeError(FREED)
-        missing = [None] * (len(graph.inputs) - len(tangents))
-        return interpret(graph, [*missing, *tangents], symbols=self.bound.sizes).outputs
+        part = extract(graph, graph.name, graph.inputs[first:], graph.outputs)
+        return interpret(part, tangents, symbols=self.bound.sizes).outputs
 
     def _looked(self, way: Way, made: list[Any], given: list[list], tangents: list[Any]
                 ) -> list[list[Any]]:
