@@ -217,4 +217,28 @@ def numbers_in_lists_that_are_keys(jit):
     return out
 
 
+def texts_of_numbers_that_decide(jit):
+    def keys(x, n):
+        return {f"layer{n}": x * 2, f"of {x.shape[0]}": n}
+
+    def numbers_again(x, n):
+        return int(str(n)), x * float(f"{n}.5"), x[: int(f"{n:d}")], int(f"{x.shape[0]}{n}")
+
+    def compared(x, n):
+        return str(n) == "2", x + 1 if f"{x.shape[0]}" in ("3",) else x - 1, str(n) < "2"
+
+    def taken_apart(x, n):
+        return [*f"{n}{n}"], str(n * 0.5)[0], len(str(n) * 2), str((n, x.shape)).count("3")
+
+    def attribute(x, n):
+        return getattr(x, "sum" if str(n).isdigit() else "mean")(), hash(str(n)) == hash("3")
+
+    out = []
+    for body in (keys, numbers_again, compared, taken_apart, attribute):
+        f = jit(body)
+        for rows, n in ((3, 1), (3, 2), (4, 2), (3, 3), (3, -1), (3, 2)):
+            out.append(tried(f, tj.ones(rows), n))
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -62,7 +62,9 @@ class Pending:
         if self.known is UNKNOWN:
             if active.recorder is not None and any(map(_is_deferred, leaves(self))):
                 active.recorder.need(None, f"item() was called and its number is {why}")
-            fill_in(self)
+            recorder: Any = active.recorder
+            asks = recorder is not None and recorder.root is self.call.root
+            fill_in(self, asks)
         return self.known
 
     @property
@@ -227,17 +229,20 @@ def in_order(pending: Pending, done: set[int]) -> Iterator[Pending]:
             yield stack.pop()
 
 
-def fill_in(pending: Pending) -> None:
-    """Learn `known`, here and in everything it is made of; the tensors are concrete."""
+def fill_in(pending: Pending, asks: bool) -> None:
+    """Learn `known`, here and in everything it is made of; the tensors are concrete. `asks`: the
+    program depends on the numbers and sizes it is made of."""
     for x in in_order(pending, set()):
-        x.known = computed(x, [_known(y) for y in x.operands])
+        x.known = computed(x, [_known(y, asks) for y in x.operands])
         x.operands, x.value = (), None
 
 
-def _known(x: Any) -> Any:
+def _known(x: Any, asks: bool) -> Any:
     if type(x) in PENDING:
         return x.known
-    return x.hint if isinstance(x, RuntimeNumber) or type(x) is Size else x
+    if isinstance(x, RuntimeNumber) or type(x) is Size:
+        return x.concrete() if asks else x.hint
+    return x
 
 
 def computed(pending: Pending, values: list[Any]) -> Any:
