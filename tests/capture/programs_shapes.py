@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 import tracejit as tj
 from tests.capture.program_list import programs_in
 
@@ -120,6 +122,33 @@ def offsets_of_slices_without_elements(jit):
 
     x = tj.arange(10.0)
     return [f(x[:8], 8), f(x[:8], 2), f(x[2:], 3), f(x[:8], 0), f(x[2:], 1)]
+
+
+def sizes_and_numbers_in_functions_of_numpy(jit):
+    class Box:
+        k, half = 3, 0.5
+
+    def types(*values):
+        return [str(getattr(v, "dtype", type(v))) for v in values]
+
+    @jit
+    def f(x):
+        n, k = x.shape[0], Box.k
+        scaled = x / np.sqrt(x.size(-1)) * float(np.log(n)) + np.power(Box.half, 2)
+        first = min(2 * np.ceil(np.log(n)).astype("int").item(), n)
+        return scaled[:first], first, np.float32(2) * n * x, types(
+            np.float32(2) * n, n * np.float32(2), np.float32(2) * k, Box.half * np.float32(2),
+            np.int8(3) + k, np.add(n, k), np.maximum(n, np.float32(1)), np.int32(4) // n)
+
+    @jit
+    def g(x):
+        ones, n = np.ones(2, dtype="float32"), x.shape[0]
+        total = int(np.array([n, 2]).sum())
+        return (x[np.arange(n), np.zeros(n, dtype=int)] * np.prod(x.shape), total,
+                types(ones * n, n * ones, ones * Box.half, np.array([n, Box.k])))
+
+    xs = [tj.arange(5.0 * n).view(n, 5) for n in (4, 4, 2, 7)]
+    return [(f(x), g(x)) for x in xs]
 
 
 PROGRAMS = programs_in(globals())

@@ -175,6 +175,11 @@ class RuntimeNumber:
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.asarray(self.concrete(), dtype)
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """NumPy's functions compute with the plain number, whose type gives way to others'."""
+        plain = [x.concrete() if isinstance(x, RuntimeNumber) else x for x in inputs]
+        return getattr(ufunc, method)(*plain, **options)
+
     def __reduce__(self):
         return (self.kind, (self.concrete(),))
 

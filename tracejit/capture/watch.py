@@ -133,6 +133,7 @@ _PURE_MODULES = {
     "_typing",
     "_json",
 }
+_OF_NUMBERS = {"astype", "item", "round", "tolist"}
 _COMPARES = {"IS_OP", "CONTAINS_OP"}
 _HASHES = {"BUILD_SET", "SET_ADD", "BUILD_MAP", "MAP_ADD"}
 _LOOKUPS = {"BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR"}
@@ -344,6 +345,8 @@ def is_pure(function: Any) -> bool:
         pure = home is object or home in _PURE_TYPES or issubclass(home, BaseException)
         return pure and function.__name__ != "__subclasses__" or home.__module__ in _PURE_MODULES
     if owner is not None and not isinstance(owner, ModuleType):
+        if isinstance(owner, numpy.generic):  # a number of NumPy's, which nothing changes
+            return function.__name__ in _OF_NUMBERS
         kind = kind_of_container(type(owner))  # a method of C's may be called by `super()`
         return kind in _PURE_TYPES or isinstance(owner, BaseException)
     if isinstance(function, MethodDescriptorType):

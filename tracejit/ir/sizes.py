@@ -15,6 +15,8 @@ from functools import cached_property
 from numbers import Number
 from typing import Any
 
+import numpy as np
+
 from tracejit.ir.size_facts import factors_of_one, known_sign, quotient, solvable
 from tracejit.ir.size_functions import SizeFunction, atoms_in, size_function
 from tracejit.ir.size_text import size_text
@@ -270,6 +272,14 @@ class Size:
 
     def __bool__(self) -> bool:
         return self.scope.decide("!=", self, 0)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self.concrete(), dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """NumPy's functions compute with the plain int, whose type gives way to their others'."""
+        plain = [x.concrete() if type(x) is Size else x for x in inputs]
+        return getattr(ufunc, method)(*plain, **options)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(int, name):
