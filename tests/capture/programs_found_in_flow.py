@@ -282,4 +282,59 @@ def failure_before_an_exception_of_a_branch(jit):
     return out
 
 
+def results_that_history_within_keeps_and_that_may_have_been_written(jit):
+    def branches(x, t, c):
+        x = t * x
+        x.exp_()
+        for k in range(2):
+            if c[k] < 0:
+                x = t * x
+                x.tanh_()
+        return x.sum()
+
+    def open_loop(x, t, c):
+        x = t * x
+        x.exp_()
+        while c.sum() < 3:
+            c = c + 1
+            x = t * x
+            x.tanh_()
+        return x.sum()
+
+    def left_loop(x, t, c):
+        x = t * x
+        x.exp_()
+        for _ in range(20):
+            if x.sum() < c[0]:
+                break
+            x = x * t
+            x.sigmoid_()
+        return x.sum()
+
+    out = []
+    for body in (branches, open_loop, left_loop):
+        f = jit(body)
+        for c in ((-1, -1), (-1, 1), (1, -1), (2, 2)):
+            t = tj.arange(3.0).sin().requires_grad_()
+            y = f(tj.arange(3.0).cos(), t, tj.tensor(c))
+            out += [y, tried(lambda y: y.backward(), y), t.grad]
+    return out
+
+
+def gradient_of_a_mask_of_what_has_no_dimensions(jit):
+    @jit
+    def f(x, t):
+        x = x - t
+        while x.reshape(-1)[0] > 1:
+            x = x * 0.5
+        x[x > 0] = 2
+        ((t * t).sum() + x.mean()).backward()
+
+    out = []
+    for value in (0.5, 7.0, 1.5):
+        t = tj.tensor(1.0, requires_grad=True)
+        out += [tried(f, tj.tensor(value), t), t.grad]
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -75,6 +75,11 @@ class LoopSharing:
         """Whether flags tell what a slot is, also after no iteration."""
         return bool(self.held) and slot in self.changing
 
+    def outside(self, slot: Slot) -> list[Tensor]:
+        """Tensors made before the loop that a slot may hold when it is over."""
+        return [held.other for held in self.held.values()
+                if held.slot is slot and held.remains and not isinstance(held.other, Slot)]
+
     def remember(self, values: dict[int, Any], flags: Sequence[Tensor]) -> None:
         """The node is made, `values` are what the slots are now (by their ids)."""
         parent = self.parent
@@ -82,8 +87,6 @@ class LoopSharing:
             result = values[id(held.slot)]
             other = values[id(held.other)] if isinstance(held.other, Slot) else held.other
             memory, known = parent.traced(result).memory, parent.traced(other).memory
-            if other is held.other:
-                memory.writes.count = known.version
             parent.may_share(memory, known, flag)
             parent.may_be(result, other, flag)
 

@@ -250,6 +250,7 @@ class LoopNode:
         made = self._append(operands, inputs, outputs)
         for c, result in zip(self.carried, made):
             c.result = result
+        self._count_writes()
         stacked = made[len(self.carried):len(self.carried) + len(self.stacked)]
         if gradient is not None:
             gradient.attach(self, stacked, made[len(self.carried) + len(self.stacked):])
@@ -271,6 +272,22 @@ class LoopNode:
                               (region,))
         self.count = made[0]
         return list(made[1:])
+
+    def _count_writes(self) -> None:
+        """A result counts the writes to what it may be, already when history keeps it."""
+        known: dict[int, list[Tensor]] = {}  # by what an iteration ends with
+        changing = [(c.slot, c.result) for c in self.carried
+                    if c.slot is not None and c.slot.is_tensor and c.slot.end is not c.slot.start]
+        for slot, _ in changing:
+            found = known.setdefault(id(slot.end), [])
+            found += self.sharing.outside(slot)
+            if self.body.trip is None and not slot.filled and not self.sharing.tells(slot):
+                found.append(slot.outer)
+            if slot.first_of is not None:
+                found.append(slot.first_of.outer)
+        for slot, result in changing:
+            counts = [self.parent.traced(x).memory.version for x in known[id(slot.end)]]
+            self.parent.traced(result).memory.writes.count = max(counts, default=0)
 
     def _gradient(self) -> Any:
         return region_gradients().of_loop(self) if is_grad_enabled() else None
@@ -340,7 +357,6 @@ class LoopNode:
         """After so many iterations a variable is what it, or another, was, memory and all."""
         parent = self.parent
         memory, known = parent.traced(result).memory, parent.traced(other).memory
-        memory.writes.count = max(memory.version, known.version)
         parent.may_share(memory, known, flag)
         parent.may_be(result, other, flag)
 

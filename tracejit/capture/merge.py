@@ -184,10 +184,10 @@ class Merge:
             inner = [region.memories[memory] for region in self.sides if memory in region.memories]
             counted = any(m.version > memory.version for m in inner)
             memory.write(parent.traced(next(others)).read(), counted)
-        if gradient is not None:
-            gradient.attach(results)
         with no_grad():
             choices.remember(parent, self.flag, results, [*others])
+        if gradient is not None:
+            gradient.attach(results)  # keeps results: it must be known how often they were written
         fresh = dict(zip(places, results))
         self.results = [self._result(k, fresh.get(k, pair[0]))
                         for k, pair in enumerate(self.pairs)]

@@ -385,9 +385,15 @@ def _squeeze_element(emit: Any, index: Sequence[Any], dims: tuple[int, ...]) -> 
     return emit.operand(0, [0 if d in dims else next(rest) for d in range(len(emit.shape(0)))])
 
 
+def _squeeze_type(input: Any, dims: tuple[int, ...]) -> TensorType:
+    if not all(equal(input.shape[d], 1) for d in dims):
+        raise RuntimeError(f"shape {shape_text(input.shape)} cannot be squeezed in {dims}")
+    return typed(input, _without(input.shape, dims))
+
+
 squeeze_record: Op = Op(
     "squeeze", "movement", ("input",), views=True,
-    infer=lambda input, dims: typed(input, _without(input.shape, dims)),
+    infer=_squeeze_type,
     eager=lambda xp, x, dims: x.squeeze(dims),
     element=_squeeze_element,
     rules={"input": lambda grad, dims: _unsqueeze_all(grad, dims)},
