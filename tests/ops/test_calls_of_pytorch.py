@@ -176,7 +176,7 @@ torch.exp_(x), torch.clamp_(x, 0, 2), torch.zero_(x), torch.fill_(x, 3), torch.s
 def outcome(library, expression):
     """What an expression gives, or raises, with numbers in place of tensors."""
     names = {"torch": library, "T": library.tensor, "x": library.from_numpy(X.copy()),
-             "nan": nan, "inf": inf}  # fmt: skip
+             "nan": nan, "inf": inf, "np": np}  # fmt: skip
     try:
         return plain(eval(expression, names))
     except Exception as error:
@@ -192,7 +192,26 @@ def plain(value):
     return str(value.dtype).partition(".")[2], tuple(value.shape), repr(numbers)
 
 
-EXPRESSIONS = "".join((SEARCHED, COUNTED, ELEMENTWISE, ARRANGED, WRITTEN)).split("\n")
+NUMBERS_OF_NUMPY = """
+torch.full((2,), np.float64(1.5))
+torch.full((2,), np.float32(1.5), dtype=torch.int64)
+torch.full((), np.int64(2))
+torch.full((2,), np.uint8(2))
+torch.full((2,), np.bool_(True))
+torch.full_like(x, np.float16(0.5))
+x.new_full((2,), np.int32(3))
+torch.arange(np.int64(3))
+torch.arange(np.int32(1), np.int64(7), np.int8(2))
+torch.arange(np.float64(3))
+torch.arange(0, np.int64(4), dtype=torch.float64)
+x.__setitem__((..., 0), np.log(np.exp(1.5) - 1)) or x
+x.__setitem__(0, np.int64(7)) or x
+x.__setitem__(x > 2, np.float64(0.5)) or x
+x.__setitem__(T([1, 0]), np.float64(0.5)) or x
+x.long().__setitem__((slice(None), 1), np.float64(2.5)) or x
+"""
+EXPRESSIONS = "".join(
+    (SEARCHED, COUNTED, ELEMENTWISE, ARRANGED, WRITTEN, NUMBERS_OF_NUMPY)).split("\n")
 
 
 @pytest.mark.filterwarnings("ignore")

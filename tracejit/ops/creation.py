@@ -15,6 +15,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tracejit.memory.devices import as_device, makes_dense, makes_tensors
 from tracejit.ops import pointwise
 from tracejit.ops.operators import method
@@ -165,6 +167,8 @@ def filled(sizes: tuple, value: Any, d: dtype | None, device: Any, like: Any) ->
         value = fitting(value, kind) if is_int(value) else value
         made = value if kind is value.dtype else pointwise.convert(value, kind)
         return pointwise.copy(made).expand(sizes).clone()
+    if isinstance(value, np.generic):  # NumPy's bools are floats to PyTorch
+        value = float(value) if isinstance(value, np.bool_) else value.item()
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return pointwise.convert(value, d or value.dtype).expand(sizes).clone()
     return full_of(like, sizes, value, d or dtype_of_number(value), device)
@@ -296,6 +300,7 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: dtype | 
         raise TypeError("arange() missing 1 required positional arguments: \"end\"")
     if start is None or end is None:
         start, end = 0, end if start is None else start
+    start, end, step = [x.item() if isinstance(x, np.number) else x for x in (start, end, step)]
     dtype = asked_dtype(dtype)
     if dtype is not None and dtype.category == COMPLEX:
         raise NotImplementedError("\"arange_cpu\" not implemented for "
