@@ -241,4 +241,33 @@ def texts_of_numbers_that_decide(jit):
     return out
 
 
+def numbers_of_tensors_that_are_known_by_now(jit):
+    """What asked for them first ended the segment."""
+    def places(x, t):
+        n = int(t)
+        x[:n, 0] = n
+        return x, n // n, 7 % n
+
+    def masked(x, t):
+        n = int(t)
+        x[x > n] = n
+        return x.fill_(n) if n > 2 else x
+
+    def counted(x, t):
+        n = int(t)
+        return tj.arange(1, n * 2, n), tj.full((2,), n), tj.full((n,), n, dtype=tj.float64)
+
+    def floating(x, t):
+        n = float(t)
+        return x[: int(n)].masked_fill(x[: int(n)] > 1, n), tj.full((2,), n), x.clamp(max=n)
+
+    out = []
+    for body in (places, masked, counted, floating):
+        f = jit(body)
+        for n in (2, 3, 1):
+            x = tj.arange(6.0).view(3, 2)
+            out += [tried(f, x, tj.tensor(n)), x]
+    return out
+
+
 PROGRAMS = programs_in(globals())

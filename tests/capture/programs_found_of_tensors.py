@@ -264,4 +264,12 @@ def positions_in_a_tensor_without_dimensions(jit):
             for i in (0, [0], [0, 1], [], [[0]], 5, [-1])]
 
 
+def rolled_without_dimensions(jit):
+    out = []
+    for arguments in ((1, 0), (1, -1), (1,), ((1,), (0,)), ((), ()), ((1, 2), (0, 0))):
+        f = jit(lambda x, given=arguments: tj.roll(x, *given))
+        out += [tried(f, tj.tensor(2.0)), tried(f, tj.arange(3.0))]
+    return out
+
+
 PROGRAMS = programs_in(globals())

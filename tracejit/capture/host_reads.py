@@ -299,6 +299,8 @@ def longest(numbers: Iterable[Any]) -> int:
 
 
 def _never_zero(x: Any) -> bool:
+    if type(x) in NUMBERS and x.known is not UNKNOWN:
+        return bool(x.known != 0)
     if type(x) is PendingInt and x.op is None and type(x.operands[0]) is Size:
         return bool(x.operands[0] != 0)  # the program is guarded by the answer
     return type(x) in (int, float) and x != 0

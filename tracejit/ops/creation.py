@@ -166,6 +166,8 @@ def filled(sizes: tuple, value: Any, d: dtype | None, device: Any, like: Any) ->
         kind = d or (get_default_dtype() if value.dtype is float64 else value.dtype)
         value = fitting(value, kind) if is_int(value) else value
         made = value if kind is value.dtype else pointwise.convert(value, kind)
+        if not pointwise.is_tensor(made):  # it was known by now
+            return full_of(like, sizes, made, kind, device)
         return pointwise.copy(made).expand(sizes).clone()
     if isinstance(value, np.generic):  # NumPy's bools are floats to PyTorch
         value = float(value) if isinstance(value, np.bool_) else value.item()

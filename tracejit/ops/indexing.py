@@ -267,6 +267,8 @@ def _constant(view: Any, value: Any, shape: Any = None) -> Any:
 def _fitted(value: Any, view: Any) -> Any:
     """`value` in the view's dtype and shape; leading dimensions of size 1 are dropped."""
     value = convert(value, view.dtype)
+    if not is_tensor(value):  # a number of the running program that was known by now
+        return _constant(view, value)
     while len(value.shape) > len(view.shape) and equal(value.shape[0], 1):
         value = value.squeeze(0)
     return value.expand(*view.shape)

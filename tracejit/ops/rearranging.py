@@ -123,6 +123,8 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     """
     steps = tuple(map(as_size, shifts if isinstance(shifts, (tuple, list)) else (shifts,)))
     places = dims if isinstance(dims, (tuple, list)) else () if dims is None else (dims,)
+    if not steps:
+        raise RuntimeError("`shifts` required")
     if not places:
         if len(steps) != 1:
             raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:0")
@@ -130,6 +132,8 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     if len(steps) != len(places):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, "
                            f"dims:{len(places)}")
+    if not input.shape:
+        raise IndexError(f"Dimension specified as {places[0]} but tensor has no dimensions")
     total: dict[int, Any] = {}
     for step, dim in zip(steps, places):
         k = normalize_dim(dim, len(input.shape))
