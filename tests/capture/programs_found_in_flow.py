@@ -337,4 +337,31 @@ def gradient_of_a_mask_of_what_has_no_dimensions(jit):
     return out
 
 
+def rows_of_one_tensor_are_no_one_tensor(jit):
+    def zipped(x, y):
+        total, same = x.sum() * 0, 0
+        for a, b in zip(x, y):
+            if a is b:
+                same += 1
+            total = total + (a * b).sum()
+        return total, same
+
+    def asked_twice(x, y):
+        total, same = x.sum() * 0, 0
+        for i in range(x.shape[0]):
+            same += (x[i] is x[i]) + (x[i] is y[i]) * 10
+            total = total + (x[i] * x[i] * y[i]).sum()
+        return total, same
+
+    out = []
+    for body in (zipped, asked_twice):
+        f = jit(body)
+        for rows in (20, 3, 1):
+            x = data(rows).requires_grad_()
+            y = f(x, x)
+            y[0].backward()
+            out += [y, x.grad, f(x, x * 2)]
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -256,7 +256,7 @@ class Body:
             return part_at(source, dim, as_tensor(self.index(start, step).value).reshape((1,)))
         for known in self.scans:
             if known.source is source and known.key == (dim, start, step):  # type: ignore[attr-defined]
-                return known.item
+                return self.region.twin(known.item)
         recorder, active.recorder = active.recorder, self.parent
         try:
             whole = _sliced(source, dim, start, step, self.trip)

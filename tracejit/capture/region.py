@@ -134,6 +134,13 @@ class RegionRecorder(Recorder):
             tensor._requires_grad, tensor._node = True, Start()
         return tensor
 
+    def twin(self, tensor: Tensor) -> Tensor:
+        """Another tensor over the same memory with the same history, as each subscript gives."""
+        made = self.alias(tensor)
+        made._requires_grad = tensor._requires_grad
+        made._node, made._output_nr = tensor._node, tensor._output_nr
+        return made
+
     def _operand(self, x: Any) -> Any:
         if getattr(x, "graph_value", None) is None:
             return super()._operand(x)
