@@ -159,6 +159,14 @@ its('nn.parallel.distributed').DistributedDataParallel.__name__
 its('distributed.nn').all_reduce is not None
 its('jit.annotations').Dict[str, int]
 its('_dynamo').is_compiling()
+[m._C._jit_set_profiling_executor(on) for on in (False, True, True)]
+[m._C._jit_set_profiling_mode(on) for on in (False, True, True)]
+[m._C._jit_set_autocast_mode(on) for on in (False, True, True)]
+m._C._jit_override_can_fuse_on_gpu(True)
+m._C._jit_override_can_fuse_on_cpu(False)
+m._C._jit_set_texpr_fuser_enabled(False)
+m._C._LinAlgError is m.linalg.LinAlgError
+its('_C').Value.__name__
 its('_dynamo').config.suppress_errors
 its('_dynamo').allow_in_graph(f) is f
 its('utils.model_zoo').load_url is its('hub').load_state_dict_from_url

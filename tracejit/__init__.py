@@ -208,9 +208,9 @@ _SAVING = dict.fromkeys(("load", "save"), "tracejit.serialization")
 _MAPPING = {"vmap": "tracejit.func"}
 _LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING}
 _SUBMODULES = (
-    "__config__", "_dynamo", "_utils", "amp", "compiler", "config", "cpu", "datasets", "debug",
-    "distributed", "distributions", "fft", "func", "functional", "fx", "hub", "jit", "linalg",
-    "logs", "masked", "multiprocessing", "nn", "onnx", "optim", "profiler", "safetensors",
+    "_C", "__config__", "_dynamo", "_utils", "amp", "compiler", "config", "cpu", "datasets",
+    "debug", "distributed", "distributions", "fft", "func", "functional", "fx", "hub", "jit",
+    "linalg", "logs", "masked", "multiprocessing", "nn", "onnx", "optim", "profiler", "safetensors",
     "serialization", "signal", "special", "testing", "utils",
 )  # fmt: skip
 
