@@ -267,4 +267,42 @@ def result_written_before_the_backward(jit):
     return out
 
 
+def results_and_their_data_written_before_a_backward(jit):
+    def both(x, w):
+        h = x @ w
+        return h, h.exp(), h.relu() * h
+
+    def detached(x, w):
+        h = x * 2
+        return h, h.detach() * x, h.view(-1) * w.sum()
+
+    def by_data_of_its_own(x, w):
+        h = x * 2
+        d = h.data
+        d.mul_(3)
+        return h * h, d, h
+
+    def norms(x, w):
+        y = x * w.sum()
+        y.detach().mul_(2)
+        return y.norm(), w.norm(), y
+
+    out = []
+    for program in (both, detached, by_data_of_its_own, norms):
+        f = jit(program)
+        for k in range(4):
+            x = (tj.ones(2, 2) + k).requires_grad_()
+            w = tj.tensor([[0.5, -0.2], [0.3, 0.4]], requires_grad=True)
+            results = f(x, w)
+            for r in results:
+                (r.data if k % 2 else r.detach()).mul_(2)
+            total = sum(r.sum() for r in results if r.requires_grad)
+            try:
+                total.backward()
+            except RuntimeError as error:
+                out.append("modified by an inplace operation" in str(error))
+            out += [x.grad, w.grad, [[r.detach().clone(), r._version] for r in results]]
+    return out
+
+
 PROGRAMS = programs_in(globals())

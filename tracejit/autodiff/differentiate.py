@@ -8,7 +8,7 @@ one of each.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from tracejit.autodiff.pull_back import must_be_dense
 from tracejit.autodiff.reach import Place, ends_at, kept, retaining
 from tracejit.autodiff.relaid import RelaidTape, relaid, runs_code
 from tracejit.autodiff.stages import Cutting, Stage
+from tracejit.capture.aliasing import Memory
 from tracejit.capture.breaks import Refused
 from tracejit.capture.results import Unmodelled
 from tracejit.eager.backward import task_between
@@ -44,7 +45,7 @@ class Joint:
     views     for each gradient what it is a view of
     saved     forward values the backward graph starts from
     written   graph inputs the call writes: what they were is gone after it
-    live      what the call leaves in these, of those that the tape keeps -> the input
+    live      what the tape keeps of memory that others see: the caller's, if written, and results'
     backward  graph: saved + tangents -> the grads that are not None
     stages    of the history, lowest first; their places and edges are `places` and `ends`
     places    those of the tangents
@@ -60,7 +61,7 @@ class Joint:
     views: list[GradientView | None]
     saved: list[Value]
     written: set[Value]
-    live: dict[Value, Value]
+    live: dict[Value, Memory]
     backward: Graph
     stages: list[Stage]
     places: list[Place]
@@ -77,29 +78,31 @@ class _Uncut(Exception):
 
 
 def differentiate(
-    recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor]
+    recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
+    results: Collection[Memory] = (),
 ) -> Joint | None:
     """The joint graph of a recording; None where its tape was already freed by a backward
-    inside."""
+    inside. `results`: memory that the call made and gives away."""
     if retaining(outputs, recorder.first_node):
         raise Unmodelled("retain_grad() of what the call made, for a later backward")
     if any(ends_at(edge_of(x)[0], recorder.first_node) for x in outputs):
         raise Unmodelled("a result has history that was made outside the call")
     deferred, forward = list(recorder.deferred), set(recorder.graph.nodes)
-    run = _Differentiation(recorder, outputs, inputs, forward, True)
+    run = _Differentiation(recorder, outputs, inputs, results, forward, True)
     try:
         return run.joint()
     except _Uncut:
         run.forget(deferred)
-    return _Differentiation(recorder, outputs, inputs, forward, False).joint()
+    return _Differentiation(recorder, outputs, inputs, results, forward, False).joint()
 
 
 class _Differentiation:
     """One run of the engine over the tape of a recording."""
 
     def __init__(self, recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
-                 forward: set[Node], cut: bool):
+                 results: Collection[Memory], forward: set[Node], cut: bool):
         self.recorder, self.outputs, self.inputs = recorder, outputs, inputs
+        self.results = results
         self.forward, self.cut = forward, cut
         self.ends = [edge_of(x) for x in inputs]
         results, ends = [edge_of(x) for x in outputs], set(self.ends)
@@ -181,11 +184,12 @@ class _Differentiation:
         values = [None if g is None else recorder.traced(g).read() for g in found]
         real = [v for v in values if v is not None]
         written = {memory.input for memory in recorder.written()}
-        readable, live = _readable(recorder, self.outputs)
-        saved = residuals(graph, tangents, real, readable, live)
+        readable, live = _readable(recorder, self.outputs, self.results)
+        saved = residuals(graph, tangents, real, readable, live, self.forward)
         name = f"{graph.name}_backward"
         given = [*saved, *tangents]
-        backward = extract(graph, name, given, real, copied=written, lying=live)
+        backward = extract(graph, name, given, real, copied=written,
+                           lying={v: m.input for v, m in live.items() if m.owner is not None})
         ends = [*(edge_of(x) for x in inputs), *self.cuts]
         stages = self.cutting.stages({place: k for k, place in enumerate(ends)})
         places = list(self.tangents)
@@ -197,15 +201,16 @@ class _Differentiation:
                      computed_again(given, real, self.forward), tape is None and coded)
 
 
-def _readable(recorder: Any, outputs: Sequence[Tensor]) -> tuple[set[Value], dict[Value, Value]]:
+def _readable(recorder: Any, outputs: Sequence[Tensor], results: Collection[Memory]
+              ) -> tuple[set[Value], dict[Value, Memory]]:
     """The inputs that a backward may read: numbers, and memory whose tensors the tape itself keeps.
-    What the call has left in such memory, where it wrote it -> the input that it is.
+    What the call has left in such memory, where it wrote or made it -> the memory.
 
     Other memory the caller may change before the backward, as with the plain function.
     """
     memories = {item.traced.memory.input for item in recorder.lifted_tensors()}
     found = {v for v in recorder.graph.inputs if v not in memories}
-    live: dict[Value, Value] = {}
+    live: dict[Value, Memory] = {}
     others: set[Value] = set()  # what the tape keeps elsewhere
     for tensor in kept(outputs, results=True):
         item = recorder.lifted.get(id(tensor))
@@ -213,12 +218,10 @@ def _readable(recorder: Any, outputs: Sequence[Tensor]) -> tuple[set[Value], dic
         if traced is None:
             continue
         memory = traced.memory
-        if memory.owner is None:
-            others.add(memory.value)
-        elif not memory.generation:
+        if memory.owner is not None and not memory.generation:
             found.add(memory.input)
-        elif memory.value.node is None or recorder.sharing.partners(memory):
+        elif (memory.value.node is None or recorder.sharing.partners(memory)
+              or memory.owner is None and (memory not in results or memory.strides is not None)
+              or live.setdefault(memory.value, memory) is not memory):
             others.add(memory.value)
-        elif live.setdefault(memory.value, memory.input) is not memory.input:
-            others.add(memory.value)
-    return found, {value: place for value, place in live.items() if value not in others}
+    return found, {value: memory for value, memory in live.items() if value not in others}

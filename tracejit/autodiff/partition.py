@@ -19,12 +19,14 @@ def residuals(
     grads: Sequence[Value],
     readable: Collection[Value] | None = None,
     live: Collection[Value] = (),
+    forward: Collection[Node] = (),
 ) -> list[Value]:
     """Forward values the backward part reads: inputs and results of expensive nodes; cheap chains
-    are recomputed, if they start at `readable` inputs (None: all): others may have changed. Of
-    `live` values, which lie in the caller's memory, it makes views only."""
+    are recomputed, if they start at `readable` inputs (None: all): others may have changed. So may
+    `live` values, which lie where others write: of those only what the backward pass makes of them
+    is computed then, not what `forward` nodes do."""
     late, given = dependent(graph, tangents), set(tangents)
-    again = _computable(graph, graph.inputs if readable is None else readable, live)
+    again = _computable(graph, forward, graph.inputs if readable is None else readable, set(live))
     saved: dict[Value, None] = {}
     seen: set[Value] = set()
     stack = [g for g in grads if isinstance(g, Value)]
@@ -61,26 +63,32 @@ def computed_again(
             if again and node is None:
                 found.add(value)
             continue
-        seen_live = node.op.views or node.op.name == "stop_gradient"
-        made = bool(node.regions) or node in forward and not seen_live
+        made = bool(node.regions) or node in forward and not _looks_on(node)
         stack += [(v, again or made) for v in node.operand_values()]
     return found
 
 
-def _computable(graph: Graph, readable: Collection[Value], live: Collection[Value]) -> set[Value]:
+def _computable(graph: Graph, forward: Collection[Node], readable: Collection[Value],
+                live: set[Value]) -> set[Value]:
     """Results of cheap nodes, of what is saved or computed again itself."""
     known, seen = set(readable), set(live)
     again: set[Value] = set()
     for node in graph.nodes:
-        if node.op.views and node.inputs[0] in seen:
+        operands = set(node.operand_values())
+        if node.op.kind not in _CHEAP or operands <= known:
+            known.update(v for v in node.outputs if v not in live)
+        elif operands <= known | seen and (node not in forward or _looks_on(node)):
             seen.update(node.outputs)
-            again.update(node.outputs)
-        elif node.op.kind not in _CHEAP:
-            known.update(node.outputs)
-        elif all(v in known for v in node.operand_values()):
-            known.update(node.outputs)
+        else:
+            continue
+        if node.op.kind in _CHEAP:
             again.update(node.outputs)
     return again
+
+
+def _looks_on(node: Node) -> bool:
+    """Whether the result is memory of the operand: a view, or what `detach()` gives."""
+    return node.op.views or node.op.name == "stop_gradient"
 
 
 def dependent(graph: Graph, sources: Iterable[Value]) -> set[Value]:

@@ -77,7 +77,8 @@ class SavedResult:
     __slots__ = ("tensor", "version", "made", "number")
 
     def __init__(self, tensor: TensorState, made: str, number: int):
-        self.tensor, self.version = alias(tensor), version_of(tensor)
+        self.tensor = over_same_memory(tensor)
+        self.version = version_of(self.tensor)
         self.made, self.number = made, number
 
     def unpack(self) -> None:

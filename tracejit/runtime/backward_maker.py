@@ -60,7 +60,7 @@ def backward_plan(
                                             set(unwritten))
     before = [v for v in joint.graph.inputs if v in joint.written and v in started]
     kept = list(dict.fromkeys([*joint.saved, *before]))
-    extra, places = _saved(kept, primal, len(roots), joint)
+    extra, places = _saved(kept, primal, roots, joint)
     place = dict(zip(kept, places))
     again = {primal[v] for v in tensors if v in joint.again}
     noted = _Noted(recorder, primal, roots)
@@ -92,6 +92,7 @@ def backward_plan(
         [primal[recorder.lifted[id(x)].value] for x in joint.inputs],
         cuts,
         saved,
+        {k for k, (kind, number) in enumerate(saved) if kind == "output" and number < len(roots)},
         [(primal[v], place[v][1]) for v in before],
         [primal[v] for v in tensors if v in used],
         both,
@@ -138,16 +139,19 @@ def _whole(recorder: Any, joint: Joint) -> tuple[Graph, list[int]]:
 
 
 def _saved(
-    saved: list[Value], primal: dict[Value, int], first: int, joint: Joint
+    saved: list[Value], primal: dict[Value, int], roots: dict[Memory, int], joint: Joint
 ) -> tuple[list[Value], list[tuple[str, int]]]:
     """Which saved values become further outputs, and where each is found after the run."""
     extra: list[Value] = []
     found: list[tuple[str, int]] = []
     for value in saved:
-        if value in primal and value not in joint.written or value in joint.live:
-            found.append(("input", primal[joint.live.get(value, value)]))
+        memory = joint.live.get(value)
+        if memory is not None and memory.owner is None:
+            found.append(("output", roots[memory]))
+        elif memory is not None or value in primal and value not in joint.written:
+            found.append(("input", primal[value if memory is None else memory.input]))
         else:
-            found.append(("output", first + len(extra)))
+            found.append(("output", len(roots) + len(extra)))
             extra.append(
                 value.graph.append(REGISTRY["clone"], (value,), {})
                 if value in primal

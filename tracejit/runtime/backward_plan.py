@@ -101,6 +101,7 @@ class Backward:
     wrt: list[int]  # graph inputs that receive gradients: the first of these
     cuts: list[tuple[int, int]]  # (stage, result) that the others go to
     saved: list[tuple[str, int]]  # ("input", number) or ("output", number of the forward segment)
+    shared: set[int]  # those of these that are results' memory, by position
     before: list[tuple[int, int]]  # (input the program writes, output that holds what it was)
     read: list[int]  # the tensors among its inputs that it reads
     # those of which `backward`, or what is run instead, computes what the plain function kept

@@ -285,7 +285,7 @@ class EntryMaker:
             raise Unmodelled("a result leads to a leaf that the call made, for a later backward")
         if not tracked or not wrt:
             return None
-        return differentiate(self.recorder, tracked, wrt)
+        return differentiate(self.recorder, tracked, wrt, memories(results))
 
     def _run(
         self,

@@ -32,6 +32,7 @@ from tracejit.eager.saved import (
     SavedResult,
     alias,
     check_version,
+    over_same_memory,
     packing,
     versions_of,
 )
@@ -225,6 +226,9 @@ class Call:
                  outputs: Sequence[Any], bound: Bound):
         self.plan, self.bound = plan, bound
         self.kept = plan.kept((*inputs, *reversed(roots)))
+        if plan.shared:  # a call that held its results would hold itself
+            self.kept = [over_same_memory(x) if k in plan.shared else x
+                         for k, x in enumerate(self.kept)]
         self.given, self.inputs = inputs, list(inputs)
         for number, output in plan.before:
             self.inputs[number] = _as_it_was(roots[output], inputs[number])

@@ -16,7 +16,7 @@ from tracejit.capture.results import Replay
 from tracejit.eager.dispatch import INFERENCE
 from tracejit.eager.modes import no_grad
 from tracejit.eager.nodes import edge_of
-from tracejit.eager.saved import alias
+from tracejit.eager.saved import alias, over_same_memory
 from tracejit.eager.tape import OpNode, grad_fn_of, refresh
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.views import Family, View, family_of
@@ -78,6 +78,7 @@ class ResultTensor:
             tensor._view = INFERENCE
         if self.counted is not None:
             other, writes = self.counted
+            tensor = over_same_memory(tensor)  # other results over it do not count in it
             tensor._view = Family(writes) if other < 0 else family_of(tensors[other])
         return tensor
 
