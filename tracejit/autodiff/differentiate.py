@@ -105,8 +105,8 @@ class _Differentiation:
         self.results = results
         self.forward, self.cut = forward, cut
         self.ends = [edge_of(x) for x in inputs]
-        results, ends = [edge_of(x) for x in outputs], set(self.ends)
-        self.cutting = Cutting(results, ends, recorder.first_node, cut)
+        tops, ends = [edge_of(x) for x in outputs], set(self.ends)
+        self.cutting = Cutting(tops, ends, recorder.first_node, cut)
         self.cuts = list(self.cutting.cuts)
         self.tangents: dict[Place, Tensor] = {}
         self.arrived: dict[Place, Any] = {}
