@@ -672,6 +672,26 @@ def history_after_a_break(jit):
     return out
 
 
+def what_rows_replace_before_a_break(jit):
+    """There are rows: what the variable was before them gets no gradient."""
+
+    @jit
+    def f(rows, found):
+        for row, other in zip(rows, rows * 2):
+            found = tj.log(row) * other
+            if row.sum() > 3.5:
+                break
+        return found
+
+    out = []
+    for first in (1.0, 0.5, 0.25):
+        rows = (tj.arange(1.0, 18.0).view(17, 1) * first).requires_grad_()
+        found = tj.ones(1, requires_grad=True)
+        f(rows, found).sum().backward()
+        out += [rows.grad, found.grad]
+    return out
+
+
 def rows_of_what_may_be_expanded(jit):
     @jit
     def f(x, y):

@@ -60,6 +60,12 @@ class LoopGradient:
             self._masks(outputs, wrt, invariant, outer)
             self._plan(outputs, wrt, [*(s.outer for s in invariant), *outer])
 
+    @property
+    def surely_runs(self) -> bool:
+        """Whether there is an iteration in each call."""
+        body = self.body
+        return body.trip is not None or body.counted and body.before is None
+
     def _plan(self, outputs: list[Any], wrt: list[Any], summed: list[Tensor]) -> None:
         """Gradients arrive in all iterations alike, or flags tell in each which do."""
         places = len(self.slots), len(self.scans)
@@ -74,13 +80,11 @@ class LoopGradient:
 
     def _alike(self, plan: Plan) -> bool:
         """Whether in each iteration the same gradients arrive, if those of all results do."""
-        body = self.body
-        least = 1 if body.trip is not None or body.counted and body.before is None else 0
         rest = [c for c in (*plan.scan_conditions, *(c for _, _, c in plan.summed))
                 if c is not False]
         tracked = [c.slot.end._requires_grad for c in self.slots]
-        return (all(c is True for c in rest) and not (rest and not least)
-                and all(c is True if goes else c is False or bool(least)
+        return (all(c is True for c in rest) and not (rest and not self.surely_runs)
+                and all(c is True if goes else c is False or self.surely_runs
                         for c, goes in zip(plan.carried_conditions, tracked)))
 
     def _check_written(self, outputs: list[Any]) -> None:
@@ -109,7 +113,7 @@ class LoopGradient:
                         found |= arrives[k]
         count = len(self.slots)
         for k, c in enumerate(self.slots):  # after no iteration a variable is its own result
-            if self.body.trip is None and id(c) in numbers:
+            if not self.surely_runs and id(c) in numbers:
                 arrives[k].add(numbers[id(c)])
         self.arrives = [frozenset(a) for a in arrives]
         self._check_histories(outputs, direct, [
@@ -168,9 +172,8 @@ class LoopGradient:
 
     def _check_settled(self, reached: list[list[set]]) -> None:
         body = self.body
-        least = 1 if body.trip is not None or body.counted and body.before is None else 0
         names = body.variables.live | body.variables.loose
-        needed = least
+        least = needed = int(self.surely_runs)
         for k, c in enumerate(self.slots):
             seen = [x[k] for x in reached]
             if c.slot.name not in names and c.slot.name != RETURNED:
