@@ -427,6 +427,24 @@ def write_through_strides_of_a_gradient_that_is_repeated(m):
     return found
 
 
+@program
+def write_of_what_was_computed_of_the_tensor(m):
+    """Only what the op that writes keeps itself is kept as it was."""
+
+    def tried(compute, write):
+        x = leaf(m, 1.0, 2.0, 0.5)
+        y = x * 1
+        return errors_of(lambda: write(y, compute(y)), lambda: y.sum().backward()), x.grad
+
+    found = []
+    for compute in (m.square, m.sin, m.exp, lambda y: y * y, lambda y: y.pow(3), lambda y: y + 1):
+        for write in (m.Tensor.copy_, m.Tensor.add_, m.Tensor.mul_, m.Tensor.__iadd__,
+                      lambda y, z: y.__setitem__(slice(None), z), lambda y, z: y[1:].copy_(z[1:]),
+                      lambda y, z: y.add_(z).mul_(z)):
+            found.append(tried(compute, write))
+    return found
+
+
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_as_in_torch(program):
     check(program)

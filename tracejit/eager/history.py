@@ -73,15 +73,15 @@ def check_rebase(self: TensorState) -> None:
 _DEPTH_OF_AN_OP = 3
 
 
-def keep_original(self: TensorState, node: Node) -> None:
+def keep_original(self: TensorState, node: Node, since: int) -> None:
     """Where the op that writes `self` saved it, save a copy instead: its old value is needed, by
-    right.
+    right. Nodes from before `since` are of other ops, whose backward has to raise.
     """
     original = None
     level = [node]
     for _ in range(_DEPTH_OF_AN_OP):
         for n in level:
-            if not isinstance(n, OpNode) or n.operands is None:
+            if not isinstance(n, OpNode) or n.operands is None or n.sequence < since:
                 continue
             if any(type(x) is Saved and x.tensor is self for x in n.operands):
                 original = _original(self) if original is None else original

@@ -18,6 +18,7 @@ from tracejit.eager.differentiable import Differentiable
 from tracejit.eager.dispatch import dispatch
 from tracejit.eager.interchange import Interchange
 from tracejit.eager.metadata import Metadata
+from tracejit.eager.nodes import next_number
 from tracejit.eager.printing import text
 from tracejit.eager.recording import active
 from tracejit.eager.saved import alias
@@ -46,6 +47,7 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
 
     dispatch = staticmethod(dispatch)
     _assign = writing.assign
+    _next_number = staticmethod(next_number)  # of the tape's nodes
     __array_ufunc__ = array_ufunc
     __array_function__ = array_function
     copy_ = writing.copy_

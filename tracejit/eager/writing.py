@@ -38,10 +38,11 @@ INFERENCE_WRITE = (
 )
 
 
-def assign(self: TensorState, result: Any, overwrites: bool = False) -> Any:
+def assign(self: TensorState, result: Any, overwrites: bool = False, since: int = 0) -> Any:
     """Store `result` in the memory of `self`; what every in-place op ends with.
 
     overwrites  the result is no op of `self`: what was there before gets zeros
+    since       the number of the op's first node
 
     Raises RuntimeError for leaves that require grad (in grad mode), for results that are larger
     than `self` or of a dtype of a higher kind, and for tensors whose elements share memory.
@@ -51,7 +52,7 @@ def assign(self: TensorState, result: Any, overwrites: bool = False) -> Any:
         raise RuntimeError(f"result type {scalar_name(result._dtype)} can't be cast to the desired "
                            "output type "
                            f"{scalar_name(self._dtype)}")
-    return store(self, result, overwrites)
+    return store(self, result, overwrites, since)
 
 
 def check_writable(self: TensorState, overlap: bool = False) -> None:
@@ -95,10 +96,11 @@ def _repeats(self: TensorState) -> bool:
     return any(n > 1 for n in repeated) and not any(n == 0 for n in shape_of(self))
 
 
-def store(self: TensorState, result: Any, overwrites: bool = False) -> Any:
+def store(self: TensorState, result: Any, overwrites: bool = False, since: int = 0) -> Any:
     """Write a result that passed the checks: cast, broadcast, memory, version, history.
 
     overwrites  the result is no op of `self`
+    since       the number of the op's first node
     """
     if result._dtype is not self._dtype:
         result = pointwise.convert(result, self._dtype)
@@ -107,8 +109,8 @@ def store(self: TensorState, result: Any, overwrites: bool = False) -> Any:
         result = _broadcast_to(result, shape)
     if active.grad_enabled and (self._requires_grad or result._requires_grad):
         check_rebase(self)
-        if result._requires_grad:
-            keep_original(self, edge_of(result)[0])
+        if result._requires_grad and not overwrites:
+            keep_original(self, edge_of(result)[0], since)
         write_memory(self, result)
         rebase(self, result, overwrites)
     else:

@@ -108,8 +108,9 @@ def twin(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     @not_cast
     def call(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        since = self._next_number()
         read = self.clone() if copied and self.requires_grad else self
-        self._assign(function(read, *arguments, **keywords))
+        self._assign(function(read, *arguments, **keywords), since=since)
         return self
 
     call.__name__ = f"{name}_"
@@ -123,7 +124,8 @@ def _assignment(function: Callable[..., Any]) -> Callable[..., Any]:
         known = isinstance(other, Operators) or is_number(other)
         if not known or not hasattr(self, "_assign"):
             return NotImplemented
-        self._assign(function(self, other))
+        since = self._next_number()
+        self._assign(function(self, other), since=since)
         return self
 
     return call
