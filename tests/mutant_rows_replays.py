@@ -209,10 +209,10 @@ SEGMENTS = [
     ),
     Mutant(
         "partition",
-        "functions are not run again where not all of their results are used",
-        "tracejit/autodiff/relaid.py",
-        "            return len(arrived) < len(self.outputs)\n",
-        "            return False\n",
+        "gradients that nothing was computed of arrive with whatever does",
+        "tracejit/autodiff/arrivals.py",
+        "return [g if source is None else self._linked(source, g) for g in results]",
+        "return list(results)",
         _programs("functions_of_which_some_results_are_used"),
     ),
     Mutant(
