@@ -128,6 +128,27 @@ def without_a_derivative(jit):
     return out
 
 
+def leaf_of_which_a_loop_asks_places_alone(jit):
+    """Nothing flows to it through the loop: what it gets elsewhere does not wait for that."""
+
+    @jit
+    def f(x, ranked):
+        for row in ranked:
+            x = x + row.argmin()
+        return tj.floor_divide(x, 2)
+
+    out = []
+    for k in range(3):
+        x, ranked = edges(), (tj.arange(20.0).view(4, 5) % (k + 3)).requires_grad_()
+        y = f(x, ranked)
+        try:
+            ((ranked * 2).sum() + y.sum()).backward()
+        except RuntimeError as error:
+            out.append(str(error))
+        out += [y.detach(), x.grad, ranked.grad]
+    return out
+
+
 def weight_shrunk_before_its_use(jit):
     w = tj.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
 

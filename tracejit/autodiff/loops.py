@@ -209,6 +209,8 @@ class LoopGradient:
         inputs = [*(c.slot.outer for c in self.slots),
                   *(x for x, g, _ in self.plans[0].summed if g is not None),
                   *(s.whole for s in self.scans if self.body.trip is not None)]
+        reached = [*self.arrives[:len(self.slots)], *self.sum_arrives, *self.scan_arrives]
+        inputs = [x if goes else alias(x) for x, goes in zip(inputs, reached)]  # nobody waits
         results = [c.result for c in self.slots if c.slot.end._requires_grad]
         results += [stacked[k] for k in self.stacked]
         types = [node.parent.traced(x).read().type for x in results]
