@@ -142,7 +142,7 @@ def leaf_of_which_a_loop_asks_places_alone(jit):
         x, ranked = edges(), (tj.arange(20.0).view(4, 5) % (k + 3)).requires_grad_()
         y = f(x, ranked)
         try:
-            ((ranked * 2).sum() + y.sum()).backward()
+            (y.sum() + (ranked * 2).sum()).backward()
         except RuntimeError as error:
             out.append(str(error))
         out += [y.detach(), x.grad, ranked.grad]
