@@ -4,6 +4,7 @@ that the call wrote without a history."""
 from __future__ import annotations
 
 import tracejit as tj
+from tests.capture.program_inputs import leaf
 from tests.capture.program_list import programs_in
 
 
@@ -146,6 +147,25 @@ def leaf_of_which_a_loop_asks_places_alone(jit):
         except RuntimeError as error:
             out.append(str(error))
         out += [y.detach(), x.grad, ranked.grad]
+    return out
+
+
+def chosen_leaf_where_a_segment_ends_without_grad(jit):
+    @jit
+    def f(x, y, limit):
+        chosen = x if y.sum() > limit else y
+        with tj.no_grad():
+            k = 0
+            while k < 3 and y.sum() < 1:
+                k += 1
+                y, x = x, y
+        return (chosen * chosen).sum() + y.sum()
+
+    out = []
+    for limit in (-5.0, 100.0, -100.0):
+        x, y = leaf(1.0, 2.0), leaf(0.5, -3.0)
+        f(x, y, limit).backward()
+        out += [x.grad, y.grad]
     return out
 
 

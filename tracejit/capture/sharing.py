@@ -14,7 +14,7 @@ from typing import Any
 
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.breaks import Refused
-from tracejit.eager.modes import no_grad
+from tracejit.eager.modes import enable_grad, no_grad
 from tracejit.eager.nodes import grad_fn_of
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.views import View, chain_of
@@ -191,7 +191,8 @@ def become_view(tensor: Tensor, of: Tensor, alive: Collection[Tensor]) -> None:
     """A concrete tensor that turned out to be another one shares its history from now on, and so
     do the views of it among those `alive`."""
     old = tensor._view
-    shown = of.view(of.shape)
+    with enable_grad():  # wherever the segment ends
+        shown = of.view(of.shape)
     tensor._node, tensor._output_nr = shown._node, shown._output_nr
     tensor._requires_grad, tensor._view = shown._requires_grad, shown._view
     if old is not None:
