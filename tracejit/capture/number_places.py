@@ -356,7 +356,8 @@ def _set_slot(owner: Any, key: str, value: Any) -> bool:
     if value is ABSENT:
         return False
     if isinstance(owner, functools.partial):
-        return refill(owner, **{key: value})
+        refill(owner, **{key: value})
+        return True
     for cls in type(owner).__mro__:
         if key in vars(cls):
             vars(cls)[key].__set__(owner, value)

@@ -175,11 +175,10 @@ def _tidy(holder: Any) -> None:
         _tidy_slots(holder, plain)
 
 
-def refill(owner: functools.partial, **new: Any) -> bool:
+def refill(owner: functools.partial, **new: Any) -> None:
     """Put something else in a partial's `func`, `args` or `keywords`, which read alone."""
     held = {name: getattr(owner, name) for name in ("func", "args", "keywords")} | new
     owner.__setstate__((*held.values(), owner.__dict__))  # type: ignore[attr-defined]
-    return True
 
 
 def _tidy_slots(holder: Any, fresh: Leaf) -> None:

@@ -133,12 +133,14 @@ class Fuser:
             self.cost[v] = (0 if single else 1) if leaf else min(cost, 1000)
             self.leaves[v] = frozenset() if single else frozenset([v]) if leaf else leaves
         if not leaf:
-            self.written[node.outputs[0]] = self._times_written(node)
+            self.written[node.outputs[0]] = self._bounded_text(node)
 
-    def _times_written(self, node: Node) -> int:
-        """About how often an operand's text may occur in that of the node's output. A branch
-        computes what it needs for itself: parts put into a whole that parts of it were put into
-        double the text each time: they are stored, by another kernel, before it grows long."""
+    def _bounded_text(self, node: Node) -> int:
+        """About how often an operand's text occurs in that of the node's output.
+
+        A branch computes what it needs for itself, so parts put into a whole again and again double
+        the text each time: another kernel stores an operand before that grows long.
+        """
         branches = node.op.kind == "movement" and not node.op.views
         times = 1 + branches
         for x in node.operand_values():
