@@ -364,4 +364,20 @@ def rows_of_one_tensor_are_no_one_tensor(jit):
     return out
 
 
+def rows_over_the_same_memory_are_written(jit):
+    @jit
+    def f(x, y):
+        for i, row in enumerate(y, 1):
+            x[i] = row
+        return x + 1
+
+    out = []
+    for rows in (3, 16, 1):
+        one, pairs = tj.zeros(1, 2), tj.zeros(rows + 2, 2)
+        overlapping = pairs.view(-1).as_strided((rows + 2, 2), (1, 1))
+        for x in (one.expand(rows + 2, 2), overlapping):
+            out += [f(x, data(rows, 2)), one, pairs, x._version]
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -482,4 +482,25 @@ def detached_beside_what_is_computed_again(jit):
     return out
 
 
+def a_state_that_keeps_nothing_is_carried_past_a_freed_loop(jit):
+    class State:
+        pass
+
+    def f(x, n, o):
+        o.t = o.t + o.t.sum()
+        a = o.t if n < 3 or o.t.sum() < x.sum() else o.t
+        b = a.expand_as(o.t)
+        for _ in range(16):
+            a = a.clone()
+            b = tj.where(b > 0, b, o.t)
+        return b
+
+    f, o, out = jit(f), State(), []
+    w = o.t = leaf(1.0, 2.0, -3.0)
+    for _ in range(4):
+        y = f(tj.ones(3), 5, o)
+        out += [tried(y.sum().backward), w.grad.clone(), tried(y.sum().backward)]
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -47,7 +47,7 @@ REFUSALS = (
     ArithmeticError,
     AssertionError,
     AttributeError,
-    UnboundLocalError,
+    NameError,
     KeyError,
 )
 SIZES = (3, 4, 2, 5, 8, 17, 37)

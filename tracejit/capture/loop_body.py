@@ -277,6 +277,8 @@ class Body:
             raise Refused("a tensor is written at a place that only the program knows")
         if any(s.target is target for s in self.stores) or self.grad_mode != is_grad_enabled():
             raise Refused("a tensor is written twice in an iteration, or in another grad mode")
+        if self.parent.overlaps(self.parent.traced(target)):
+            raise Refused("rows of memory that overlaps other memory, or itself, are written")
         kind = self.parent.traced(target).read().type
         size = kind.shape[dim]
         start, last = index.start, index.start + index.step * (self.trip - 1)

@@ -235,7 +235,7 @@ class Recorder:
             with self.paused():
                 write_memory(tensor, value)  # raises
         exposed = bool(self.root.exposed) and self._is_exposed(tensor)
-        if exposed or self._overlaps(traced):
+        if exposed or self.overlaps(traced):
             if exposed:
                 self.flush()
             else:
@@ -297,7 +297,7 @@ class Recorder:
         one then."""
         self.sharing.add(memory, other, flag, whole)
 
-    def _overlaps(self, traced: Traced) -> bool:
+    def overlaps(self, traced: Traced) -> bool:
         """Whether a write reaches other elements of this memory, or of what may be the same."""
         memories = [traced.memory, *(other for other, _ in self.sharing.partners(traced.memory))]
         return any(may_overlap(op.name, attributes) for op, _, attributes in traced.views) or any(

@@ -250,7 +250,7 @@ class Call:
         """What is left of the call for a stage of which everything is freed: gradients that need
         nothing of it; None where there are none."""
         plan = self.plan
-        if plan.tape is None or plan.tape.choosy or not plan.stages[stage].leads_on():
+        if plan.tape is not None and plan.tape.choosy or not plan.stages[stage].leads_on():
             return None
         left = Call.__new__(Call)
         left.plan, left.bound, left.ends, left.nodes = plan, self.bound, self.ends, self.nodes
