@@ -24,8 +24,8 @@ from tracejit.memory.readers import about_to_write, live
 from tracejit.memory.storage import readonly
 from tracejit.runtime import native_guard  # noqa: F401  installs the comparer
 from tracejit.runtime.apart import Apart
+from tracejit.runtime.attach_backward import attach_backward
 from tracejit.runtime.backward_plan import Backward
-from tracejit.runtime.later_backward import attach_backward
 from tracejit.runtime.launch import outputs_after, plan_of
 from tracejit.runtime.nan_check import NanFound
 from tracejit.runtime.native_start import NOTHING, Tail

@@ -39,9 +39,9 @@ from tracejit.eager.tape import grad_fn_of, refresh
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.views import Family, View, family_of
 from tracejit.ir.graph import Value
+from tracejit.runtime.attach_backward import attach_backward
 from tracejit.runtime.backward_maker import backward_plan
 from tracejit.runtime.entry import Entry
-from tracejit.runtime.later_backward import attach_backward
 from tracejit.runtime.result_views import Lines, ResultTensor
 
 if TYPE_CHECKING:

@@ -1,16 +1,11 @@
-"""How gradients flow through a replay: its results get nodes on the tape, whose backward runs a
-compiled program (C4).
+"""What a captured call keeps for its backward, and what that runs: compiled programs (C4).
 
-In: the plan of a recorded call's gradients, and the tensors of one call. Out: `attach_backward`,
-which gives a replay's results their history. Called by `entry` after each run, and by
-`entry_maker` for the recorded call itself. The engine runs the nodes of a call that follow each
-other together, where nobody looks in between.
+In: the plan of a recorded call's gradients, and the tensors of one call. Out: `Call`, which nodes
+of the call share (`call_nodes.py`). Made by `attach_backward`.
 """
 
 from __future__ import annotations
 
-import functools
-import operator
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -23,9 +18,8 @@ from tracejit.autodiff.freed import Freed
 from tracejit.autodiff.gradient_views import look
 from tracejit.autodiff.relaid import RelaidTape, Was
 from tracejit.autodiff.run_again import at, without_derivatives
-from tracejit.capture.snapshot import Snapshot
 from tracejit.eager.backward import task_between
-from tracejit.eager.nodes import FREED, Edge, Node, edge_of, grad_fn_of, next_number
+from tracejit.eager.nodes import FREED, Edge, edge_of, grad_fn_of
 from tracejit.eager.recording import active
 from tracejit.eager.saved import (
     Saved,
@@ -33,19 +27,17 @@ from tracejit.eager.saved import (
     alias,
     check_version,
     over_same_memory,
-    packing,
     versions_of,
 )
 from tracejit.eager.state import make, of_array
-from tracejit.eager.tape import CustomNode
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph
 from tracejit.ir.interpret import interpret
 from tracejit.memory import Storage
 from tracejit.memory.readers import Before, reads, shown
-from tracejit.ops.types import FLOATING, dtype
-from tracejit.runtime.backward_plan import EVERYTHING, Backward, Shown, Way, read_inputs
+from tracejit.ops.types import dtype
+from tracejit.runtime.backward_plan import Backward, Shown, Way, read_inputs
 from tracejit.runtime.segment import Bound
 
 UNSEEN = (
@@ -53,165 +45,6 @@ UNSEEN = (
     "or a loop again from it, of which the plain function would have kept what it needs; run the "
     "function plainly, or write the tensor after the backward"
 )
-
-
-class CompiledBackward(CustomNode):
-    """The history of some of a captured call's results: one of its stages."""
-
-    __slots__ = ("stage", "runs", "everything", "freed", "reached")
-
-    def __init__(self, edges: tuple[Edge, ...], call: Any, stage: int, count: int):
-        super().__init__(edges, call, (), count)
-        self.stage = stage
-        self.runs = self.freed = 0  # bits: what this backward frees, what earlier ones did
-        self.everything = 0
-        self.reached: Sequence[int] = ()  # for each edge the results that lead to it, as bits
-
-    @property
-    def call(self) -> Any:
-        """What the nodes of one call share; None where all is freed."""
-        return self.backward
-
-    def apply(self, grads: list) -> Sequence[Any]:
-        return self.apply_all({self: grads}, [EVERYTHING], ())[0]
-
-    def apply_all(self, parts: Mapping[Node, list], wanted: Sequence[int], shown: Sequence[int]
-                  ) -> list[list[Any]]:
-        """The gradients that nodes of this call give, which follow each other: this one first.
-        `wanted`: of each the edges, as bits; `shown`: those at which somebody looks, if asked."""
-        call: Any = self.backward
-        if call is None:
-            raise RuntimeError(FREED)
-        return call.run(parts, wanted, tuple(shown))
-
-    def stops(self, results: Sequence[int]) -> int:
-        """A backward ends at these results, whose gradients it keeps: what made them runs. What
-        that frees, as bits."""
-        call = self.call
-        if call is None:
-            raise RuntimeError(FREED)
-        stage = call.plan.stages[self.stage]
-        own = functools.reduce(operator.or_, [stage.own[k] for k in results], 0)
-        if own & self.freed:
-            raise RuntimeError(FREED)
-        if not call.over:
-            call.check({n for k in results for n in stage.own_kept[k]})
-        return own
-
-    def leading(self, wanted: int) -> int:
-        """The results that lead to edges, both as bits."""
-        if not self.reached:
-            return EVERYTHING
-        return functools.reduce(
-            operator.or_, [mask for k, mask in enumerate(self.reached) if wanted >> k & 1], 0)
-
-    @property
-    def asks(self) -> bool:
-        """Whether it matters where somebody looks: a gradient is a view."""
-        return self.call.plan.viewed
-
-    @property
-    def watched(self) -> bool:
-        """Whether anomaly mode sees to the nodes of the recording's own tape."""
-        return self.call.plan.tape is not None and not self.call.plan.final
-
-    @property
-    def joins(self) -> bool:
-        """Whether those that follow each other are one program: where no code of the user's could
-        tell, nobody maps over them, and inputs are what they were."""
-        call, recorder = self.call, active.recorder
-        tape = call.plan.tape
-        return not (tape is not None and tape.choosy or recorder is not None and recorder.mapped
-                    or call.old and call.moved(False))
-
-    def release(self, own: int = 0) -> None:
-        """Let go of what the last backward ran, and of its `own`."""
-        call: Any = self.backward
-        if call is not None and call.freed is not None:
-            call.freed.by_stage(self.stage, self.runs | own)
-        self.free(self.runs | own)
-
-    def free(self, bits: int) -> None:
-        """These parts are freed."""
-        self.freed |= bits
-        if self.everything and self.freed == self.everything and self.backward is not None:
-            self.backward = self.call.spent(self.stage)
-
-
-class FreedBackward(Node):
-    """The history of a loss whose graph a backward inside the call has freed."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        self.edges, self.sequence, self.extras = (), next_number(), None
-
-    def apply(self, grads: list) -> Sequence[Any]:
-        raise RuntimeError(FREED)
-
-    def name(self) -> str:
-        return "CompiledBackward"
-
-
-def record_freed(tensor: Tensor) -> None:
-    """Give a tensor such a history: a further backward raises, as in eager mode."""
-    tensor._node, tensor._output_nr, tensor._requires_grad = FreedBackward(), 0, True
-
-
-def attach_backward(
-    plan: Backward,
-    inputs: Sequence[Any],
-    roots: Sequence[Tensor],
-    outputs: Sequence[Any],
-    bound: Bound,
-    snapshot: Snapshot | None = None,
-) -> None:
-    """Make `outputs` the results of nodes whose backward runs compiled programs.
-
-    snapshot  what vouches for the inputs but its `loose` ones: they are what they were
-    """
-    with nullcontext() if active.packer is None else packing(None):
-        call = Call(plan, inputs, roots, outputs, bound)
-    ends = _ends(plan, call, snapshot)
-    nodes: list[CompiledBackward | None] = []
-    for number, stage in enumerate(plan.stages):
-        edges = ends if plan.straight else tuple(
-            [_below(plan, nodes, ends, k) for k in stage.edges])
-        if not any(edges):
-            nodes.append(None)
-            continue
-        node = CompiledBackward(edges, call, number, len(stage.results))
-        node.everything, node.reached = (1 << len(stage.freed)) - 1, stage.reached
-        nodes.append(node)
-    for (number, k), x in zip(plan.places, outputs):
-        if nodes[number] is not None and x._dtype.category >= FLOATING:
-            x._node, x._output_nr, x._requires_grad = nodes[number], k, True
-    call.ends, call.nodes = ends, [None if node is None else weakref.ref(node) for node in nodes]
-    plan.last = weakref.ref(call), snapshot
-
-
-def _ends(plan: Backward, call: Call, snapshot: Snapshot | None) -> tuple[Edge, ...]:
-    """Where the gradients of inputs go: as in the last call, where nothing changed since."""
-    last, before = plan.last
-    known = None if snapshot is None or before is not snapshot else last()
-    if snapshot is None or known is None:
-        return tuple([edge_of(x) if x._requires_grad else None for x in call.wrt()])
-    loose = [n for n in snapshot.loose if n in plan.ends]
-    if not loose:
-        return known.ends
-    ends = list(known.ends)
-    for n in loose:
-        x = call.inputs[n]
-        ends[plan.ends[n]] = edge_of(x) if x._requires_grad else None
-    return tuple(ends)
-
-
-def _below(plan: Backward, nodes: Sequence[Any], ends: Sequence[Edge], gradient: int) -> Edge:
-    """Where a gradient goes: to what the caller gave, or to a stage below."""
-    if gradient < len(ends):
-        return ends[gradient]
-    stage, result = plan.cuts[gradient - len(ends)]
-    return None if nodes[stage] is None else (nodes[stage], result)
 
 
 class Call:
@@ -369,7 +202,7 @@ class Call:
         if recorder is not None and not recorder.mapped:
             recorder.flush()
         nodes: list[Any] = [None if at is None else at() for at in self.nodes]
-        behind = [_below(plan, nodes, self.ends, k) for k in range(len(plan.grads))]
+        behind = [below(plan, nodes, self.ends, k) for k in range(len(plan.grads))]
         behind += [None if nodes[s] is None else (nodes[s], k) for s, k in plan.tops]
         if self.freed is None:
             self.freed = Freed([stage.parts for stage in plan.stages], self.nodes)
@@ -449,3 +282,11 @@ def _nobody_recording() -> Iterator[None]:
 
 def _bits(grads: Sequence[Any]) -> int:
     return sum([1 << k for k, grad in enumerate(grads) if grad is not None])
+
+
+def below(plan: Backward, nodes: Sequence[Any], ends: Sequence[Edge], gradient: int) -> Edge:
+    """Where a gradient goes: to what the caller gave, or to a stage below."""
+    if gradient < len(ends):
+        return ends[gradient]
+    stage, result = plan.cuts[gradient - len(ends)]
+    return None if nodes[stage] is None else (nodes[stage], result)

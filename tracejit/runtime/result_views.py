@@ -21,7 +21,7 @@ from tracejit.eager.tape import OpNode, grad_fn_of, refresh
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.views import Family, View, family_of
 from tracejit.ops.record import Op
-from tracejit.runtime.later_backward import record_freed
+from tracejit.runtime.call_nodes import record_freed
 
 # (op, attributes, made in no_grad mode, View.output)
 Step = tuple[Op, dict, bool, tuple[str, int] | None]

@@ -1,0 +1,123 @@
+"""The nodes that stand for a captured call on the tape.
+
+In: what a replay keeps for its backward (`later_backward.Call`). Out: `CompiledBackward`, one for
+each stage of the call, which the engine runs together where they follow each other and nobody looks
+in between; `record_freed`, for results whose history is freed already. Made by `attach_backward`
+and `result_views`.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tracejit.eager.nodes import FREED, Edge, Node, next_number
+from tracejit.eager.recording import active
+from tracejit.eager.tape import CustomNode
+from tracejit.eager.tensor import Tensor
+from tracejit.runtime.backward_plan import EVERYTHING
+
+
+class CompiledBackward(CustomNode):
+    """The history of some of a captured call's results: one of its stages."""
+
+    __slots__ = ("stage", "runs", "everything", "freed", "reached")
+
+    def __init__(self, edges: tuple[Edge, ...], call: Any, stage: int, count: int):
+        super().__init__(edges, call, (), count)
+        self.stage = stage
+        self.runs = self.freed = 0  # bits: what this backward frees, what earlier ones did
+        self.everything = 0
+        self.reached: Sequence[int] = ()  # for each edge the results that lead to it, as bits
+
+    @property
+    def call(self) -> Any:
+        """What the nodes of one call share; None where all is freed."""
+        return self.backward
+
+    def apply(self, grads: list) -> Sequence[Any]:
+        return self.apply_all({self: grads}, [EVERYTHING], ())[0]
+
+    def apply_all(self, parts: Mapping[Node, list], wanted: Sequence[int], shown: Sequence[int]
+                  ) -> list[list[Any]]:
+        """The gradients that nodes of this call give, which follow each other: this one first.
+        `wanted`: of each the edges, as bits; `shown`: those at which somebody looks, if asked."""
+        call: Any = self.backward
+        if call is None:
+            raise RuntimeError(FREED)
+        return call.run(parts, wanted, tuple(shown))
+
+    def stops(self, results: Sequence[int]) -> int:
+        """A backward ends at these results, whose gradients it keeps: what made them runs. What
+        that frees, as bits."""
+        call = self.call
+        if call is None:
+            raise RuntimeError(FREED)
+        stage = call.plan.stages[self.stage]
+        own = functools.reduce(operator.or_, [stage.own[k] for k in results], 0)
+        if own & self.freed:
+            raise RuntimeError(FREED)
+        if not call.over:
+            call.check({n for k in results for n in stage.own_kept[k]})
+        return own
+
+    def leading(self, wanted: int) -> int:
+        """The results that lead to edges, both as bits."""
+        if not self.reached:
+            return EVERYTHING
+        return functools.reduce(
+            operator.or_, [mask for k, mask in enumerate(self.reached) if wanted >> k & 1], 0)
+
+    @property
+    def asks(self) -> bool:
+        """Whether it matters where somebody looks: a gradient is a view."""
+        return self.call.plan.viewed
+
+    @property
+    def watched(self) -> bool:
+        """Whether anomaly mode sees to the nodes of the recording's own tape."""
+        return self.call.plan.tape is not None and not self.call.plan.final
+
+    @property
+    def joins(self) -> bool:
+        """Whether those that follow each other are one program: where no code of the user's could
+        tell, nobody maps over them, and inputs are what they were."""
+        call, recorder = self.call, active.recorder
+        tape = call.plan.tape
+        return not (tape is not None and tape.choosy or recorder is not None and recorder.mapped
+                    or call.old and call.moved(False))
+
+    def release(self, own: int = 0) -> None:
+        """Let go of what the last backward ran, and of its `own`."""
+        call: Any = self.backward
+        if call is not None and call.freed is not None:
+            call.freed.by_stage(self.stage, self.runs | own)
+        self.free(self.runs | own)
+
+    def free(self, bits: int) -> None:
+        """These parts are freed."""
+        self.freed |= bits
+        if self.everything and self.freed == self.everything and self.backward is not None:
+            self.backward = self.call.spent(self.stage)
+
+
+class FreedBackward(Node):
+    """The history of a loss whose graph a backward inside the call has freed."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.edges, self.sequence, self.extras = (), next_number(), None
+
+    def apply(self, grads: list) -> Sequence[Any]:
+        raise RuntimeError(FREED)
+
+    def name(self) -> str:
+        return "CompiledBackward"
+
+
+def record_freed(tensor: Tensor) -> None:
+    """Give a tensor such a history: a further backward raises, as in eager mode."""
+    tensor._node, tensor._output_nr, tensor._requires_grad = FreedBackward(), 0, True
