@@ -21,7 +21,7 @@ import numpy as np
 from tracejit.capture.breaks import Refused
 from tracejit.capture.location import is_own
 from tracejit.capture.source import is_converted
-from tracejit.capture.unwatched import WATCHING
+from tracejit.capture.unwatched import WATCHING, give_back
 
 _EFFECTS = (
     "STORE_ATTR", "STORE_SUBSCR", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF", "STORE_SLICE",
@@ -52,7 +52,7 @@ class TrialWatch:
         sys.setprofile(self._event)
 
     def __exit__(self, kind: Any, *exc: object) -> None:
-        sys.setprofile(self.before)
+        give_back(self.before)
         if self.collects:
             gc.enable()
         if kind is None and self.refused is not None:  # raised in a `__del__`, which swallowed it

@@ -2,6 +2,7 @@
 
 In: a function that runs no code of the user's. Out: what it gives, without a profile event for each
 of its thousands of calls. Called where ops are recorded, segments end and source is rewritten.
+Watchers give back here to who listened before them.
 """
 
 from __future__ import annotations
@@ -23,3 +24,13 @@ def unwatched(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
     finally:
         sys.setprofile(watching)
+
+
+def give_back(before: Any) -> None:
+    """What `sys.getprofile()` gave listens again."""
+    if before is None or callable(before):
+        sys.setprofile(before)
+        return
+    sys.setprofile(None)
+    if hasattr(before, "enable"):  # cProfile's, which is no function
+        before.enable()

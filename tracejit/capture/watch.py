@@ -47,7 +47,7 @@ from tracejit.capture.computed_names import (
 from tracejit.capture.contents import kind_of_container
 from tracejit.capture.location import PACKAGE, is_own
 from tracejit.capture.source import original_code
-from tracejit.capture.unwatched import WATCHING
+from tracejit.capture.unwatched import WATCHING, give_back
 
 _INSTALLED = (
     os.path.dirname(os.__file__) + os.sep,
@@ -411,11 +411,7 @@ class Watcher:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        sys.setprofile(None)
-        if callable(self.previous):
-            sys.setprofile(self.previous)
-        elif hasattr(self.previous, "enable"):  # cProfile, which we displaced
-            self.previous.enable()
+        give_back(self.previous)
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:
         if (
