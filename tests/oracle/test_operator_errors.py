@@ -29,7 +29,6 @@ ALLOWED = {
     **dict.fromkeys(("__radd__", "__rand__", "__rmul__", "__ror__", "__rxor__"),
                     "a number may come first"),
     "arange": "a step that `out` rounds to 0 is a RuntimeError, as a step of 0 is",
-    "multinomial": "positions are stored as the dtype of `out` where it holds them",
     "narrow_copy": "a dimension out of range is an IndexError, as it is for narrow",
     "trace": "tracejit.trace compiles, as torch.jit.trace does",
 }  # fmt: skip

@@ -236,19 +236,25 @@ def multinomial(input: Any, num_samples: Any, replacement: bool = False, *,
     >>> tracejit.multinomial(tracejit.tensor([0.0, 3.0, 0.0]), 2, replacement=True).tolist()
     [1, 1]
 
-    RuntimeError for weights that are no distribution, and for more samples than categories.
+    RuntimeError for weights that are no distribution, for more samples than categories, for more
+    than 2**24 categories, and for an `out` that is not int64.
     """
     if len(input.shape) not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if input.dtype.category != FLOATING:
         raise RuntimeError("multinomial only supports floating-point dtypes for input, got: "
                            f"{SCALAR_NAMES[input.dtype.name]}")
+    if out is not None and out.dtype is not int64:
+        raise RuntimeError("multinomial expects Long tensor out, got: "
+                           f"{SCALAR_NAMES[out.dtype.name]}")
     samples = as_size(num_samples)
     if samples <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and samples > input.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without "
                            "replacement")
+    if input.shape[-1] > 2**24:
+        raise RuntimeError("number of categories cannot exceed 2^24")
     state, offset = state_of(generator)
     return delivered(multinomial_record(state, input, offset=offset, samples=samples,
                                         replacement=bool(replacement)), out)
