@@ -33,6 +33,9 @@ from tracejit.eager.modes import (
 )  # fmt: skip
 from tracejit.eager.printing import set_printoptions
 from tracejit.eager.size import Size, broadcast_shapes
+from tracejit.eager import set_storage as _set_storage
+from tracejit.eager.typed_storage import CLASSES as _STORAGE_TYPES, TypedStorage, is_storage
+from tracejit.eager.untyped_storage import UntypedStorage
 from tracejit.eager.tensor_types import CPU_TYPES as _CPU_TYPES, set_default_tensor_type
 from tracejit.ops.activations import relu, relu_, selu
 from tracejit.ops.activations_in_place import celu_, rrelu_, selu_, threshold_
@@ -186,6 +189,7 @@ newaxis = None
 _watch_for_einops()
 detach = Tensor.detach
 globals().update(_CPU_TYPES)
+globals().update(_STORAGE_TYPES)
 globals().update(_native.FUNCTIONS)
 globals().update({name: getattr(Tensor, name) for name in _inplace.TOP_LEVEL})
 globals().update(_foreach.functions())
@@ -211,7 +215,7 @@ _SUBMODULES = (
     "_C", "__config__", "_dynamo", "_utils", "amp", "compiler", "config", "cpu", "datasets",
     "debug", "distributed", "distributions", "fft", "func", "functional", "fx", "hub", "jit",
     "linalg", "logs", "masked", "multiprocessing", "nn", "onnx", "optim", "profiler", "safetensors",
-    "serialization", "signal", "special", "testing", "utils",
+    "serialization", "signal", "special", "storage", "testing", "utils",
 )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from tracejit.eager.recording import active
+from tracejit.eager.untyped_storage import storage_object
 from tracejit.memory import (
     DeviceUnavailable,
     Storage,
@@ -144,7 +145,8 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *,
 
     f             a path, or a file-like object that can be read and sought
     map_location  where tensors go: a device, a dict from places in the file to places here, or a
-                  function (storage on the CPU, place) -> storage or None; default: where they were
+                  function (storage on the CPU, place) -> storage or None, `UntypedStorage`s; default:
+                  where they were
     mmap          the elements stay in the file, which must be a path, until they are used
     Nothing in a file is executed, whatever `weights_only` says: tensors, parameters, numbers, texts
     and plain containers of them are loaded, and classes that `safe_globals` allows.
@@ -256,8 +258,8 @@ def _placing(map_location: Any) -> Callable[[Storage, str], Storage]:
                         f"{type(map_location).__name__}")
 
     def chosen(storage: Storage, place: str) -> Storage:
-        found = map_location(storage, place)
-        return _moved(storage, place) if found is None else found
+        found = map_location(storage_object(storage), place)
+        return _moved(storage, place) if found is None else found.untyped()._storage
 
     return chosen
 

@@ -307,7 +307,7 @@ def test_where_tensors_go():
     seen = []
     for where in ("cpu", tracejit.device("cpu"), {"cuda:3": "cpu"}, lambda s, place: s):
         assert load(where).device.type == "cpu"
-    load(lambda s, place: seen.append((s.nbytes, place)) or s)
+    load(lambda s, place: seen.append((s.nbytes(), place)) or s)
     assert seen == [(24, "cuda:3")]
     with pytest.raises(TypeError, match="map_location"):
         load(3)

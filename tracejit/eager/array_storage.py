@@ -30,3 +30,7 @@ class ArrayStorage(Storage):
         if self._flat is None:
             self._flat = self._array.reshape(-1).view("uint8")
         return self._flat
+
+    @block.setter
+    def block(self, block: Any) -> None:
+        self._array = self._flat = block

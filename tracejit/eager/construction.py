@@ -383,6 +383,8 @@ def legacy(cls: type, *args: Any) -> Any:
             return data.detach()
         if type(data).__name__ == "Size":
             return creation.zeros(*data)
+        if hasattr(data, "untyped"):  # a storage
+            return creation.zeros(0).set_(data)
         return new_tensor(data, get_default_dtype())
     return creation.zeros(*args)
 

@@ -9,20 +9,17 @@ While a call is recorded this ends the segment: who shares memory how is known p
 from __future__ import annotations
 
 import gc
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from tracejit.eager.array_storage import ArrayStorage
 from tracejit.eager.history import set_history
 from tracejit.eager.nodes import grad_fn_of
 from tracejit.eager.recording import active
 from tracejit.eager.saved import alias
-from tracejit.eager.state import TensorState, make, of_result, shape_of
-from tracejit.eager.views import View
+from tracejit.eager.state import TensorState, make, shape_of
+from tracejit.eager.storage_size import resize as resize_storage
+from tracejit.eager.views import Family, View, family_of
 from tracejit.eager.writing import bump_version, check_writable, take_memory
 from tracejit.ops import movement, slicing
 from tracejit.ops.creation import sizes_given
@@ -115,6 +112,16 @@ def as_strided_(self: Any, size: Sequence[int], stride: Sequence[int],
     return _become(self, lambda x: slicing.as_strided(x, size, stride, storage_offset))
 
 
+def detached_from_views(x: Any) -> None:
+    """The tensor is about to look at other memory: views of it go on with what they look at, and it
+    is a view no more."""
+    views = _views_of(x)
+    if views:
+        _stand_in(x, views)
+    inference = x._view is not None and family_of(x).inference
+    x._view = Family(inference=True) if inference else None
+
+
 # -- other sizes -----------------------------------------------------------------------------------
 @method()
 def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None) -> Any:
@@ -125,8 +132,8 @@ def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None)
     >>> tracejit.arange(6).resize_(2, 2).tolist()
     [[0, 1], [2, 3]]
 
-    RuntimeError for tensors that require grad, views, and memory that others use and that is too
-    small.
+    RuntimeError for tensors that require grad, views, and memory that is too small and that arrays
+    look at.
     """
     shape = sizes_given(sizes, size)
     if self._requires_grad:
@@ -138,38 +145,15 @@ def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None)
     if type(self._view) is View or _views_of(self):
         raise RuntimeError("resize_: the tensor is a view or has views; resize a clone of it")
     count = numel(shape)
-    if count > self._storage.nbytes // self._dtype.itemsize - self._offset:
-        _grow(self, count)
+    needed = (self._offset + count) * self._dtype.itemsize
+    if count and needed > self._storage.nbytes:
+        if self._device.type != "cpu":
+            raise RuntimeError("resize_: memory on a CUDA device does not grow; resize a clone of "
+                               "it")
+        resize_storage(self._storage, needed)
     self._shape, self._strides, self._array, self._traced = shape, None, None, None
     bump_version(self)
     return self
-
-
-def _grow(self: Any, count: int) -> None:
-    """Memory for `count` elements, with what was there."""
-    self._array, storage = None, self._storage
-    if storage.nbytes and not _alone(storage):
-        raise RuntimeError("resize_: the tensor shares its memory; resize a clone of it")
-    if storage.device.type != "cpu":
-        raise RuntimeError("resize_: memory on a CUDA device does not grow; resize a clone of it")
-    there = storage.nbytes // self._dtype.itemsize - self._offset
-    array = np.zeros(count, self._dtype.numpy)
-    array[:there] = np.ndarray(there, self._dtype.numpy, storage.block,
-                               self._offset * self._dtype.itemsize)
-    grown = of_result(array, self._dtype, self._device)
-    grown._storage.version = storage.version
-    self._storage, self._offset = grown._storage, 0
-
-
-def _alone(storage: Any) -> bool:
-    """Whether one tensor refers to the storage, and nothing but the storage to its array."""
-    if sys.getrefcount(storage) > 4:  # the tensor, two names, the argument
-        return False
-    block = storage.block
-    if type(storage) is ArrayStorage:
-        owner = storage._array
-        return owner.base is None and sys.getrefcount(owner) <= 4  # the block, too
-    return sys.getrefcount(block) <= 3
 
 
 @method()

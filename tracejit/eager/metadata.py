@@ -168,7 +168,9 @@ class Metadata(TensorState):
         """The address of the first element."""
         self._needed("data_ptr() was read")
         storage: Any = self._storage
-        return storage.ptr + self._offset * self._dtype.itemsize if self.numel() else 0
+        if not storage.nbytes or not self.numel():
+            return 0
+        return storage.ptr + self._offset * self._dtype.itemsize
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Whether elements lie in row-major order without gaps."""
@@ -192,11 +194,6 @@ class Metadata(TensorState):
 
     def is_same_size(self, other: Any) -> bool:
         return shape_of(self) == shape_of(other)
-
-    def untyped_storage(self) -> Any:
-        """The Storage that holds the elements."""
-        self._needed("the storage was read")
-        return self._storage
 
     def _needed(self, reason: str) -> None:
         """Elements are about to be read: a recorder must run what it holds."""

@@ -38,8 +38,7 @@ class SharedMemory(TensorState):
         if self._view is not None or sys.getrefcount(self._storage) > 2:
             raise NotImplementedError("share_memory_(): other tensors or arrays look at the memory "
                                       "of this one; share it before they are made, or a clone")
-        block = mmap.mmap(-1, max(self.array.nbytes, 1))
-        shared: Any = np.frombuffer(block, self.array.dtype, self.array.size)
+        shared: Any = shared_array(self.array.nbytes).view(self.array.dtype)
         shared = shared.reshape(self.array.shape)
         shared[...] = self.array
         take_memory(self, of_array(shared))
@@ -51,10 +50,7 @@ class SharedMemory(TensorState):
             return True
         if active.recorder is not None:
             active.recorder.need(self, "is_shared() was called")
-        base: Any = self.array
-        while isinstance(base, np.ndarray):
-            base = base.base
-        return isinstance(base, (mmap.mmap, memoryview)) and _is_mapped(base)
+        return is_shared_array(self.array)
 
     def pin_memory(self, device: Any = None) -> Any:
         """A copy; nothing is pinned."""
@@ -65,5 +61,14 @@ class SharedMemory(TensorState):
         return False
 
 
-def _is_mapped(base: Any) -> bool:
-    return isinstance(base.obj if isinstance(base, memoryview) else base, mmap.mmap)
+def shared_array(nbytes: int) -> np.ndarray:
+    """Bytes that processes forked later share."""
+    return np.frombuffer(mmap.mmap(-1, max(nbytes, 1)), np.uint8, nbytes)
+
+
+def is_shared_array(array: Any) -> bool:
+    """Whether processes forked later share an array's memory."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    # the pool's own mapped blocks are private; their base is the mapping itself
+    return isinstance(array, memoryview) and isinstance(array.obj, mmap.mmap)

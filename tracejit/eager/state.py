@@ -15,6 +15,7 @@ from tracejit.eager.array_storage import ArrayStorage
 from tracejit.eager.recording import active
 from tracejit.eager.size import Size
 from tracejit.memory import CPU, Storage, array_module, storage_of_array
+from tracejit.memory.storage import RELEASED
 from tracejit.ops.operators import Operators
 from tracejit.ops.types import dtype, dtype_of_numpy, require_cpu
 
@@ -170,6 +171,8 @@ def is_contiguous(x: TensorState) -> bool:
 def _array_over(x: TensorState) -> Any:
     storage, itemsize, kind = x._storage, x._dtype.itemsize, x._dtype.numpy
     assert storage is not None
+    if not storage.nbytes and 0 not in x._shape:
+        raise RuntimeError(RELEASED.text)
     strides = None if x._strides is None else tuple(s * itemsize for s in x._strides)
     if x._device.type != "cpu":
         cupy = array_module(x._device)

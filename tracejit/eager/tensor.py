@@ -113,11 +113,6 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
         return (self._offset, self.shape, self.stride()) == (tensor._offset, tensor.shape,
                                                              tensor.stride())
 
-    def set_(self, source: Any) -> Any:
-        """Look at the memory of another tensor."""
-        writing.set_data(self, source)
-        return self
-
     def __hash__(self) -> int:
         return id(self)
 

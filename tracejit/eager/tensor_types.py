@@ -14,6 +14,8 @@ import numpy as np
 from tracejit.eager.construction import tensor
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.type_names import dtype_of_type_name
+from tracejit.eager.typed_storage import TypedStorage
+from tracejit.eager.untyped_storage import UntypedStorage
 from tracejit.memory import set_default_device
 from tracejit.ops.creation import empty
 from tracejit.ops.operators import method
@@ -51,6 +53,8 @@ class TensorType(type):
             return data.detach()
         if type(data).__name__ == "Size":
             return empty(*data, **kind)
+        if isinstance(data, (UntypedStorage, TypedStorage)):
+            return empty(0, **kind).set_(data)
         if isinstance(data, str):
             raise TypeError("new(): invalid data type 'str'")
         if not hasattr(data, "__len__"):

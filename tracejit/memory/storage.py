@@ -25,6 +25,24 @@ class _Readonly:
 readonly = _Readonly()
 
 
+class Released:
+    """The block of a Storage whose memory was given back, while tensors still look at it."""
+
+    text = ("the tensor has elements, but its storage has no memory: resize_() of the storage gave "
+            "it back, and has to be called again")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise RuntimeError(self.text)
+
+    def __getitem__(self, key: Any) -> Any:
+        raise RuntimeError(self.text)
+
+
+RELEASED = Released()
+
+
 class Storage:
     """`nbytes` bytes at address `ptr`; `block` is a one-dimensional uint8 array over them.
 
@@ -55,7 +73,20 @@ class Storage:
     def readonly(self) -> bool:
         return self.device.type == "cpu" and not self.block.flags.writeable
 
+    def take(self, other: Storage | None) -> None:
+        """Be the memory of `other`, a Storage that nobody else has; None: have no memory, and
+        raise RuntimeError where it is asked for."""
+        self.__del__()  # what was there goes back to its pool, if nobody else refers to it
+        self.home = None
+        if other is None:
+            self.block, self.nbytes, self._ptr = RELEASED, 0, None
+            return
+        self.block, self.nbytes, self._ptr = other.block, other.nbytes, other._ptr
+        self.home, other.home = other.home, None
+
     def __repr__(self) -> str:
+        if self.block is RELEASED:
+            return f"Storage(released, version {self.version}, {self.device})"
         where = f"{self.nbytes} bytes at {self.ptr:#x}"
         return f"Storage({where}, version {self.version}, {self.device})"
 
