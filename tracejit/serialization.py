@@ -145,8 +145,8 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *,
 
     f             a path, or a file-like object that can be read and sought
     map_location  where tensors go: a device, a dict from places in the file to places here, or a
-                  function (storage on the CPU, place) -> storage or None, `UntypedStorage`s; default:
-                  where they were
+                  function (storage on the CPU, place) -> storage or None, these `UntypedStorage`s;
+                  default: where they were
     mmap          the elements stay in the file, which must be a path, until they are used
     Nothing in a file is executed, whatever `weights_only` says: tensors, parameters, numbers, texts
     and plain containers of them are loaded, and classes that `safe_globals` allows.
