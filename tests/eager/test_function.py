@@ -309,6 +309,21 @@ def gradcheck_of_several(m):
 
 
 @program
+def gradcheck_of_results_without_history(m):
+    x = m.tensor([0.3, 0.7], dtype=m.float64, requires_grad=True)
+    check = m.autograd.gradcheck
+    functions = (
+        lambda a: (a.detach() * 3, a * 2),
+        lambda a: (a * 2, a.detach() * 3),
+        lambda a: (a.detach() * 0, a.sin(), a.detach(), a.exp()),
+        lambda a: a.detach() * 3,
+        lambda a: (a.detach() * 0, a.detach()),
+        lambda a: a.detach() * 0,
+    )
+    return [check(f, (x,), raise_exception=False) for f in functions]
+
+
+@program
 def gradcheck_needs_inputs(m):
     return m.autograd.gradcheck(lambda a: a * 2, (m.ones(2, dtype=m.float64),))
 

@@ -57,8 +57,8 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
 def _check_tangents(func: Callable[..., Any], inputs: tuple, eps: float, atol: float,
                     rtol: float) -> None:
     for i, x in enumerate(backward_mode.checked_inputs(inputs)):
-        for j, analytical in enumerate(_jacobians(func, inputs, x)):
-            numerical = backward_mode.numerical(func, inputs, x, j, eps)
+        pairs = zip(_jacobians(func, inputs, x), backward_mode.numerical(func, inputs, x, eps))
+        for j, (analytical, numerical) in enumerate(pairs):
             if not np.allclose(analytical, numerical, rtol, atol, equal_nan=True):
                 raise GradcheckError(f"Jacobian computed with forward mode mismatch for output {j} "
                                      f"with respect to input {i},\nnumerical:{numerical}\n"
