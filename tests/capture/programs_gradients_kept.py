@@ -503,4 +503,53 @@ def a_state_that_keeps_nothing_is_carried_past_a_freed_loop(jit):
     return out
 
 
+def results_that_writes_to_views_keep(jit):
+    def twice(y):
+        v = y.view(-1)
+        v.tanh_()
+        y.tanh_()
+
+    def other_elements(y):
+        y[:2].tanh_()
+        y[2:].tanh_()
+
+    def scaled(y):
+        v = y[:2]
+        v.exp_()
+        v.mul_(2)
+
+    def unseen(y):
+        y[:2].sigmoid_()
+        y.data.mul_(2)
+
+    def chosen(y):
+        v = y * 2 if y[0] > 3 else y
+        v.tanh_()
+        v = y * 2 if y[1] > 3 else y
+        v.tanh_()
+
+    def in_a_loop(y):
+        for row in y:
+            v = y * 2 if row > 1 else y
+            v.tanh_()
+
+    def unread(y):
+        y[:2].tanh_()
+        y.add(1)
+
+    out = []
+    for body in (twice, other_elements, scaled, unseen, chosen, in_a_loop, unread):
+        f = jit(lambda x, body=body: (y := x * 1, body(y), y)[-1])
+        for values in ((1.0, 1.0, 2.0), (5.0, 0.5, 2.0), (5.0, 5.0, 5.0), (1.0, 5.0, 2.0)):
+            x = leaf(*values)
+            y = f(x)
+            out += [y.detach().clone(), tried(lambda y=y, x=x: grads_to_second_order(y, x))]
+    return out
+
+
+def grads_to_second_order(y, x):
+    (g,) = tj.autograd.grad(y.sum(), x, create_graph=True)
+    return g.detach(), tj.autograd.grad(g.sum(), x, allow_unused=True) if g.requires_grad else None
+
+
 PROGRAMS = programs_in(globals())

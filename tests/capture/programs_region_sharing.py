@@ -504,4 +504,27 @@ def elements_that_may_be_another_tensor(jit):
     return over(jit, [f])
 
 
+def elements_of_a_list_a_loop_filled_are_tensors_of_their_own(jit):
+    def f(x, w):
+        out, h = [], x[0]
+        for row in x:
+            h = h * w + row
+            out.append(h)
+        return tj.stack(out), out, h
+
+    f, seen = jit(f), []
+    for rows in (10, 10, 3):
+        w = tj.ones(3).mul_(0.5).requires_grad_()
+        whole, parts, last = f(tj.arange(rows * 3.0).reshape(rows, 3), w)
+        with tj.no_grad():
+            whole[0].zero_()
+            parts[1].zero_()
+        parts[-1].mul_(2)
+        seen += [whole, parts, last is parts[-1]]
+        seen += [[p._version, p._base is None, p.storage_offset()] for p in (whole, *parts)]
+        parts[0].sum().backward()
+        seen.append(w.grad)
+    return seen
+
+
 PROGRAMS = programs_in(globals())

@@ -1,52 +1,157 @@
 """What history within branches and loops keeps of tensors outside: none of it may be written before
 a backward.
 
-In: for each of two ways the program may take, memory and the results whose history keeps it. Out:
-the error that eager mode raises where some was written and that way was taken; where a value
-decides that, the value is needed. Made by `regions.py` and `loops.py` for their nodes.
+In: for each of two ways the program may take, memory and the results whose history keeps it; what a
+branch within a branch keeps depends on values of the outer one, which are computed again where
+somebody wrote such memory. Out: the error that eager mode raises where some was written and that
+way was taken; where a value decides that, the value is needed. Made by `regions.py` and `loops.py`
+for their nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 from tracejit.capture.aliasing import Memory
+from tracejit.eager.modes import no_grad
 from tracejit.eager.recording import active
 from tracejit.eager.saved import Saved
 from tracejit.eager.tensor import Tensor
+from tracejit.ir.extract import extract
+from tracejit.ir.graph import Graph, Value
+from tracejit.ir.interpret import interpret
 
-Way = Mapping[Memory, tuple[set[int], Tensor]]  # memory -> numbers of results, a tensor over it
+
+class Test(NamedTuple):
+    """What decides, within a region, whether something is kept: its values, and a test of them.
+    `iteration`: where the region is a loop's body the iteration it must hold in; None: any."""
+
+    values: tuple[Value, ...]
+    holds: Callable[[Sequence[Tensor]], bool]
+    iteration: int | None = None
+
+
+When = Mapping[int, list[Test] | None]  # numbers of results -> one test must hold; None: always
+Decide = Callable[[Sequence[Tensor], Sequence[Test]], list[bool]]
+
+
+class Way(NamedTuple):
+    """One way through a node.
+
+    kept    memory, the results whose history keeps it and when, a tensor over it
+    decide  for what the node holds: which tests hold
+    """
+
+    kept: Sequence[tuple[Memory, When, Tensor]]
+    decide: Decide | None = None
+
+
+class Entry:
+    """What is kept if its way is taken; `always`: also if not."""
+
+    __slots__ = ("saved", "when", "always")
+    holds_tensors = True
+
+    def __init__(self, tensor: Tensor, when: When, always: bool):
+        self.saved, self.when, self.always = Saved(tensor), when, always
 
 
 class KeptOutside:
-    """Both ways, each with what is kept if it is taken."""
+    """The ways, each with what is kept if it is taken: of two the first one where `first` holds.
+
+    held  what the node holds of values outside: what tests are computed from
+    """
 
     holds_tensors = True
 
-    def __init__(self, one: Way, other: Way):
-        self.ways = [[(numbers, Saved(tensor), memory in one and memory in other)
-                      for memory, (numbers, tensor) in way.items()] for way in (one, other)]
+    def __init__(self, ways: Sequence[Way], first: Tensor | None = None,
+                 held: Sequence[Tensor] = ()):
+        self.decide, self.first, self.held = [way.decide for way in ways], first, held
+        always = set.intersection(*({memory for memory, when, _ in way.kept
+                                     if None in when.values()} for way in ways))
+        self.ways = [[Entry(tensor, when, memory in always)
+                      for memory, when, tensor in way.kept] for way in ways]
 
     def saved(self, always: bool) -> Iterator[Saved]:
         """What is kept, or what is so in any case."""
         for way in self.ways:
-            yield from (saved for _, saved, both in way if both or not always)
+            yield from (entry.saved for entry in way if entry.always or not always)
+
+    def tested(self, read: Callable[[Tensor], Value]) -> Iterator[tuple[Tensor, list[Test] | None]]:
+        """What is kept, and when, as a region says it in which the node is: with its values."""
+        given = [] if self.first is None else [self.first]
+        for number, way in enumerate(self.ways):
+            for entry in way:
+                tests = None
+                if not entry.always:
+                    values = tuple([read(x) for x in (*given, *self.held)])
+                    sense = None if self.first is None else number == 0
+                    tests = [Test(values, partial(_took, sense, entry.when, self.decide[number]))]
+                yield entry.saved.tensor, tests
 
     def intact(self) -> bool:
         return all(saved.intact() for saved in self.saved(False))
 
-    def check(self, arriving: Collection[int], first: Tensor) -> None:
+    def check(self, arriving: Collection[int]) -> None:
         """RuntimeError where what a backward from the results `arriving` needs was written, given
-        whether the first way was taken."""
-        written = [[saved for numbers, saved, _ in way
-                    if not numbers.isdisjoint(arriving) and not saved.intact()]
+        which way was taken."""
+        written = [[entry for entry in way
+                    if not entry.when.keys().isdisjoint(arriving) and not entry.saved.intact()]
                    for way in self.ways]
         if not any(written):
             return
-        if not all(written) and first._storage is None:
+        certain = [[entry for entry in way if _certain(entry.when, arriving)] for way in written]
+        if all(certain):
+            certain[0][0].saved.unpack()
+        if any(x._storage is None for x in (self.first, *self.held) if x is not None):
             recorder: Any = active.recorder
             recorder.undecided()
-        way = written[0] if all(written) or bool(first) else written[1]
-        for saved in way:
-            saved.unpack()
+        number = 0 if self.first is None or bool(self.first) else 1
+        for entry in written[number]:
+            if _needed(entry.when, self.decide[number], arriving, self.held):
+                entry.saved.unpack()
+
+
+def _took(sense: bool | None, when: When, decide: Decide | None, given: Sequence[Tensor]) -> bool:
+    """Whether a way was taken, and keeps this, for what the node was given; `sense`: what its first
+    operand must be."""
+    if sense is not None:
+        first, *given = given
+        if bool(first) is not sense:
+            return False
+    return _needed(when, decide, when, given)
+
+
+def _needed(when: When, decide: Decide | None, arriving: Collection[int],
+            held: Sequence[Tensor]) -> bool:
+    """Whether the way, which was taken, keeps this for a backward from these results."""
+    if _certain(when, arriving):
+        return True
+    assert decide is not None
+    with no_grad():
+        return any(decide(held, [test for k in when.keys() & arriving for test in when[k] or ()]))
+
+
+def _certain(when: When, arriving: Collection[int]) -> bool:
+    """Whether it does whatever the values are."""
+    return any(when[k] is None for k in when.keys() & arriving)
+
+
+def sizes_of(graph: Graph) -> dict[str, int]:
+    """The sizes of the call that was recorded."""
+    return graph.scope.complete(dict(graph.scope.hints))
+
+
+def in_region(graph: Graph, inputs: Sequence[Value], held: Sequence[Tensor],
+              tests: Sequence[Test]) -> list[bool]:
+    """Which tests hold in a region that runs once; `inputs`: the values of it that are held."""
+    part = extract(graph, graph.name, inputs, [v for test in tests for v in test.values])
+    return outcomes(tests, interpret(part, held, symbols=sizes_of(graph)).outputs)
+
+
+def outcomes(tests: Sequence[Test], values: Sequence[Tensor]) -> list[bool]:
+    """Which tests hold, for all their values in order."""
+    rest = iter(values)
+    return [test.holds([next(rest) for _ in test.values]) for test in tests]

@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.autodiff.kept_outside import KeptOutside
+from tracejit.autodiff.iterations import Iterations
+from tracejit.autodiff.kept_outside import Decide, KeptOutside, Test, Way, When
 from tracejit.autodiff.partition import residuals
 from tracejit.autodiff.pull_back import ControlBackward, Given, pull_back
 from tracejit.autodiff.reach import freeing, kept, leaves, memory_kept, reaching
+from tracejit.capture.aliasing import Memory
 from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_body import Peel
 from tracejit.capture.loop_exit import RETURNED
+from tracejit.capture.sources import Lifted
 from tracejit.eager.saved import alias
 from tracejit.eager.tape import record_custom
 from tracejit.eager.tensor import Tensor
@@ -225,20 +228,46 @@ class LoopGradient:
 
     def _kept(self, results: list[Tensor]) -> KeptOutside:
         """What iterations keep of what is outside."""
-        body, region = self.body, self.region
-        pairs = [*((x, alias(r)) for x, r in zip(self.outputs, results)),
-                 *((c.slot.start, c.slot.outer) for c in self.slots),
-                 *((s.start, s.outer) for s in self.invariant),
-                 *((s.item, s.source) for s in body.scans)]
-        outside = {region.traced(x).memory: other for x, other in pairs}
-        outside |= {item.traced.memory: item.tensor for item in region.lifted.values()}
+        node, body, region, parent = self.node, self.body, self.region, self.node.parent
+        places: list[tuple[Any, Tensor, int | None]] = [
+            (x, alias(r), -1) for x, r in zip(self.outputs, results)]
+        for c in self.slots:  # what a variable was an iteration ago another one may be now
+            places += [(c.slot.start, alias(r), -1) for x, r in zip(self.outputs, results)
+                       if x is c.slot.start]
+            places += [(c.slot.end, alias(r), -2) for x, r in zip(self.outputs, results)
+                       if x is c.slot.start]
+            places.append((c.slot.start, c.slot.outer, None if c.slot.end is c.slot.start else 0))
+        places += [(s.start, s.outer, None) for s in self.invariant]
+        places += [(s.item, s.source, None) for s in body.scans]
+        places += [(item, item.tensor, None) for item in region.lifted.values()]
+        found = []
+        for x, other, iteration in places:
+            traced: Any = x.traced if type(x) is Lifted else region.traced(x)
+            memory = traced.memory
+            if memory in self.memories:
+                found.append((memory, self._when(memory, iteration), other))
+        first = node.count if body.trip is None and region.may_not_run else None
+        tests = [t for _, when, _ in found for some in when.values() if some for t in some]
+        decide: Decide | None = None
+        held: list[Any] = []
+        if tests:
+            op, given, attributes, graph = node.parts([v for t in tests for v in t.values])
+            decide = Iterations(op, attributes, graph, tests)
+            held = [parent.holding(v) if isinstance(v, Value) else v for v in given]
+        return KeptOutside([Way(found, decide), *([Way([])] if first is not None else [])], first,
+                           held)
+
+    def _when(self, memory: Memory, iteration: int | None) -> When:
+        """The results whose history keeps memory, now or in a later iteration."""
         tracked = [k for k, c in enumerate(self.slots) if c.slot.end._requires_grad]
-        found = {}
-        for memory in self.memories.keys() & outside.keys():
-            numbers = self.memories[memory]
-            later = (self.arrives[tracked[k]] for k in numbers if k < len(tracked))
-            found[memory] = numbers.union(*later), outside[memory]
-        return KeptOutside(found, {} if region.may_not_run else found)
+        when: dict[int, list[Test] | None] = {}
+        for number, tests in self.memories[memory].items():
+            later = self.arrives[tracked[number]] if number < len(tracked) else frozenset()
+            for k in {number, *later}:
+                before = when.get(k, [])
+                when[k] = None if before is None or tests is None else [
+                    *before, *(test._replace(iteration=iteration) for test in tests)]
+        return when
 
     def _backward(self, plan: Plan, kept: Sequence[Tensor], types: list[TensorType], count: int,
                   exact: ControlBackward | None) -> ControlBackward:

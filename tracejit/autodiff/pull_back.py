@@ -115,8 +115,7 @@ class ControlBackward:
     def __call__(self, uncertain: tuple, create_graph: bool) -> list[Any]:
         conditions, grads = [condition_of(g) for g in uncertain], filled(uncertain)
         if self.kept is not None:
-            self.kept.check([k for k, c in enumerate(conditions) if c is not False],
-                            self.operands[0])
+            self.kept.check([k for k, c in enumerate(conditions) if c is not False])
         if create_graph:
             return self._differentiable(conditions, grads)
         return self._run(uncertain, conditions, grads)

@@ -13,7 +13,7 @@ import gc
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from tracejit.autodiff.kept_outside import KeptOutside
+from tracejit.autodiff.kept_outside import KeptOutside, Test, When
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.region import RegionRecorder, Start
 from tracejit.eager.function import FunctionNode
@@ -91,17 +91,23 @@ def freed_with(node: Node, number: int) -> Iterator[Any]:
 def kept(outputs: Sequence[Tensor], results: bool = False, first_node: int = 0) -> Iterator[Any]:
     """The tensors that the history of outputs since `first_node` keeps: they must not change before
     a backward. `results`: its own as well, and what is kept only if the program goes one way."""
+    for x in _noted(outputs, first_node):
+        if type(x) is KeptOutside:
+            yield from (saved.tensor for saved in x.saved(always=not results))
+        elif isinstance(x, Tensor):
+            yield x
+        elif type(x) is Saved or results:
+            yield x.tensor
+
+
+def _noted(outputs: Sequence[Tensor], first_node: int) -> Iterator[Any]:
+    """What the nodes of the history of outputs since `first_node` hold: notes of tensors, and of
+    those that stand for a loop or a branch the tensors."""
     nodes = {node for node, _ in places_behind(outputs) if node.sequence >= first_node}
     stack: list[Any] = list(nodes)
     while stack:
         for x in _held_by(stack.pop()):
-            if type(x) is KeptOutside:
-                yield from (saved.tensor for saved in x.saved(always=not results))
-            elif type(x) is Saved:
-                yield x.tensor
-            elif type(x) is SavedOutput and results:
-                yield x.tensor
-            elif isinstance(x, Tensor):  # of a node that stands for a loop or a branch
+            if type(x) in (KeptOutside, Saved, SavedOutput) or isinstance(x, Tensor):
                 yield x
             elif type(x) in (tuple, list) or hasattr(type(x), "holds_tensors"):
                 stack.append(x)
@@ -126,16 +132,26 @@ def _held_by(x: Any) -> list[Any]:
     return [*gc.get_referents(x), *attributes]
 
 
-def memory_kept(region: RegionRecorder, outputs: Sequence[Tensor]) -> dict[Memory, set[int]]:
-    """The memory that history within a region keeps -> the numbers of the outputs that need it."""
-    found: dict[Memory, set[int]] = {}
+def memory_kept(region: RegionRecorder, outputs: Sequence[Tensor]
+                ) -> dict[Memory, When]:
+    """The memory that history within a region keeps -> the numbers of the outputs that need it,
+    and when they do."""
+    found: dict[Memory, dict[int, list[Test] | None]] = {}
     for number, output in enumerate(outputs):
-        for x in kept([output], True, region.first_node):
-            item = region.lifted.get(id(x))
-            traced = x._traced if item is None else item.traced
-            if traced is not None:
-                found.setdefault(traced.memory, set()).add(number)
-    return found
+        for x in _noted([output], region.first_node):
+            if type(x) is KeptOutside:
+                every = [*x.tested(lambda t: region.traced(t).read())]
+            else:
+                every = [(x if isinstance(x, Tensor) else x.tensor, None)]
+            for tensor, tests in every:
+                item = region.lifted.get(id(tensor))
+                traced = tensor._traced if item is None else item.traced
+                if traced is not None:
+                    known = found.setdefault(traced.memory, {})
+                    before = known.get(number, [])
+                    known[number] = (None if before is None or tests is None
+                                     else [*before, *tests])
+    return dict(found)
 
 
 def _own(outputs: Sequence[Tensor], first_node: int) -> set[Node]:

@@ -8,10 +8,11 @@ of it is kept. Installed into `capture.region`, as is the gradient of loops (`lo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any
 
-from tracejit.autodiff.kept_outside import KeptOutside, Way
+from tracejit.autodiff.kept_outside import KeptOutside, Way, When, in_region
 from tracejit.autodiff.loops import gradient_of
 from tracejit.autodiff.pull_back import ControlBackward, Given, pull_back
 from tracejit.autodiff.reach import freeing, leaves, memory_kept, reaching
@@ -98,15 +99,15 @@ class CondGradient:
             operands = [self.flag, *numbers, *(Given(k) for k in numbers if flagged), *held]
             backward = ControlBackward(REGISTRY["cond"], {}, regions, operands, self.types, places,
                                        self.masks, arrival, covers, backward)
-        ways = map(self._kept, self.sides, self.memories, repeat(results))
-        backward.kept = KeptOutside(*ways)  # type: ignore[union-attr]
+        ways = [*map(self._kept, self.sides, self.memories, repeat(results))]
+        backward.kept = KeptOutside(ways, self.flag, held)  # type: ignore[union-attr]
         tracked = [results[k] for k in self.tracked]
         closed = not any(region.runs_code for region, _ in self.sides)
         backward.leads_to(self.parent, self.wrt, tracked, closed)  # type: ignore[union-attr]
         record_custom("CondBackward", self.wrt, tracked,
                       backward, freeing=self.freeing)  # type: ignore[arg-type]
 
-    def _kept(self, side: tuple[RegionRecorder, list[Tensor]], memories: dict[Memory, set[int]],
+    def _kept(self, side: tuple[RegionRecorder, list[Tensor]], memories: dict[Memory, When],
               results: list[Tensor]) -> Way:
         """What a side keeps of what is outside."""
         region, outputs = side
@@ -114,8 +115,10 @@ class CondGradient:
                    for k, x in zip(self.tracked, outputs)}
         outside |= {item.traced.memory: item.tensor  # type: ignore[union-attr]
                     for item in region.lifted.values()}
-        return {memory: (numbers, outside[memory]) for memory, numbers in memories.items()
-                if memory in outside}
+        found = [(memory, when, outside[memory]) for memory, when in memories.items()
+                 if memory in outside]
+        inputs = [region.capture(key) for key in self.keys]
+        return Way(found, partial(in_region, region.graph, inputs))
 
 
 class SideGradient:

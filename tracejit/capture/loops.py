@@ -30,9 +30,9 @@ from tracejit.capture.variables import Variables
 from tracejit.eager.modes import is_grad_enabled, no_grad
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.writing import store
-from tracejit.ir.graph import Value
+from tracejit.ir.graph import Graph, Value
 from tracejit.ops.creation import full_of, iota
-from tracejit.ops.record import REGISTRY
+from tracejit.ops.record import REGISTRY, Op
 from tracejit.ops.shapes import known_same_shape
 from tracejit.ops.types import bool_, int64
 
@@ -246,8 +246,11 @@ class LoopNode:
             outputs += [region.traced(t).read() for t in self.stacked]
         operands += [*captured, *(parent.traced(s.outer).read() for s in self.invariant)]
         inputs += [*captured.values(), *(s.input for s in self.invariant)]
-        outputs += residuals
-        made = self._append(operands, inputs, outputs)
+        self.given = operands, inputs, outputs
+        op, operands, attributes, graph = self.parts(residuals)
+        made = list(parent.control(op, operands, attributes, (graph,)))
+        if body.trip is None:
+            self.count = made.pop(0)
         for c, result in zip(self.carried, made):
             c.result = result
         self._count_writes()
@@ -256,22 +259,20 @@ class LoopNode:
             gradient.attach(self, stacked, made[len(self.carried) + len(self.stacked):])
         return self._leave(stacked)
 
-    def _append(self, operands: list[Value], inputs: list[Value], outputs: list[Value]) -> list:
+    def parts(self, more: list[Value]) -> tuple[Op, list[Value], dict[str, Any], Graph]:
+        """What the node is made of; `more`: what its body gives besides."""
         parent, body = self.parent, self.body
-        carried = len(self.carried)
+        operands, inputs, outputs = self.given
+        attributes: dict[str, Any] = {"carried": len(self.carried)}
         if body.trip is not None:
-            region = self.region.region(inputs, outputs)
-            attributes = {"trip": body.trip, "carried": carried, "scanned": len(body.scans),
-                          "reverse": False}
-            return list(parent.control(REGISTRY["for_loop"], operands, attributes, (region,)))
+            attributes |= {"trip": body.trip, "scanned": len(body.scans), "reverse": False}
+            graph = self.region.region(inputs, [*outputs, *more])
+            return REGISTRY["for_loop"], operands, attributes, graph
         decides: Any = body.decision
         decision = self.region.traced(decides).read()
-        region = self.region.region(inputs, [decision, *outputs])
+        graph = self.region.region(inputs, [decision, *outputs, *more])
         go = parent.traced(self.go).read()
-        made = parent.control(REGISTRY["while_loop"], [go, *operands], {"carried": carried},
-                              (region,))
-        self.count = made[0]
-        return list(made[1:])
+        return REGISTRY["while_loop"], [go, *operands], attributes, graph
 
     def _count_writes(self) -> None:
         """A result counts the writes to what it may be, already when history keeps it."""
@@ -344,7 +345,7 @@ class LoopNode:
     def _tensor(self, c: Carried, slot: Slot, stacked: list[Tensor]) -> Tensor:
         for element, whole in zip(self.stacked, stacked):
             if element is slot.end:  # the last element of the list is this very tensor
-                last = self.lasts[id(element)] = whole[self.body.trip - 1]
+                last = self.lasts[id(element)] = whole[self.body.trip - 1].clone()
                 return last
         self.parent.traced(c.result).memory.strides = slot.strides
         if self.body.trip is None and not slot.filled and not self.sharing.tells(slot):

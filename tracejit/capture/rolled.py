@@ -22,15 +22,34 @@ from tracejit.ops.joining import cat, stack
 
 class Slices:
     """`count` elements: the slices of `whole` along its first dimension. `last`: the last of them,
-    where a variable has it."""
+    where a variable has it; what it holds is `value` if nobody has written it."""
 
     def __init__(self, whole: Tensor, count: Any, last: Tensor | None):
         self.whole, self.count, self.last = whole, count, last
+        self.value = None if last is None else _recorder().traced(last).read()
 
     def taken(self) -> list[Tensor]:
-        """The elements; then their number is guarded."""
-        made = [self.whole[k] for k in range(int(self.count) - (self.last is not None))]
+        """The elements, each over memory of its own; then their number is guarded."""
+        made = [self.whole[k].clone() for k in range(int(self.count) - (self.last is not None))]
         return made if self.last is None else [*made, self.last]
+
+    def are_rows(self) -> bool:
+        """Whether the elements still hold what `whole` does."""
+        if self.last is None or _recorder() is None:
+            return self.last is None
+        shown = _recorder().traced(self.last).read()
+        return shown is _as_met(_recorder(), self.value)
+
+
+def _recorder() -> Any:
+    return active.recorder
+
+
+def _as_met(recorder: Any, value: Any) -> Any:
+    """A value of this graph or of one around it, as it is in this one; None where it is not."""
+    if value.graph is recorder.graph or recorder.root is recorder:
+        return value
+    return recorder.captured.get(_as_met(recorder.parent, value))
 
 
 class FollowedList(list):
@@ -100,16 +119,17 @@ def length(followed: FollowedList) -> Any:
 def joined(followed: FollowedList, together: Callable[..., Tensor], dim: int) -> Tensor | None:
     """`stack(followed, dim)` or `cat(followed, dim)`; None where that needs the elements."""
     _read(followed)
-    if not followed._tail:
+    parts = [part for part in followed._tail if isinstance(part, Slices)]
+    if not parts or not all(part.are_rows() for part in parts):
         return None
     first = list(list.__iter__(followed))
-    parts = [together(first, dim)] if first else []
+    found = [together(first, dim)] if first else []
     for part in followed._tail:
         if isinstance(part, Slices):
-            parts.append(_laid(part.whole, together, dim))
+            found.append(_laid(part.whole, together, dim))
         else:
-            parts.append(together([part], dim))
-    return parts[0] if len(parts) == 1 else cat(parts, dim)
+            found.append(together([part], dim))
+    return found[0] if len(found) == 1 else cat(found, dim)
 
 
 def _laid(whole: Tensor, together: Callable[..., Tensor], dim: int) -> Tensor:

@@ -105,6 +105,8 @@ def rebase(self: TensorState, result: Any, overwrites: bool = False) -> None:
     if type(self._view) is View:
         base, steps = chain_of(self)
         source = edge_of(result) if result._requires_grad else None
+        if source is not None:
+            _keep_written(*source, self, result)
         old = edge_of(base) if base._requires_grad else None
         set_history(base, CopySlices(old, source, steps, type_of(base), type_of(result)), 0)
         base._view.generation += 1
@@ -116,18 +118,19 @@ def rebase(self: TensorState, result: Any, overwrites: bool = False) -> None:
         node, number = Overwrite(edge_of(self), source, type_of(self)), 0
     else:
         node, number = edge_of(result)
-        if type(node) is OpNode or isinstance(node, OpNode):
-            _keep_written(node, number, self, result)
+        _keep_written(node, number, self, result)
     set_history(self, node, number)
     if self._view is not None:
         self._view.generation += 1
 
 
-def _keep_written(node: OpNode, number: int, self: TensorState, result: Any) -> None:
+def _keep_written(node: Node, number: int, self: TensorState, result: Any) -> None:
     """What the node saved of its result is now `self`: later writes to it are noticed, its copy is
     freed.
     """
-    kept = node.outputs[number] if node.outputs is not None else None
+    if not isinstance(node, OpNode) or node.outputs is None:
+        return
+    kept = node.outputs[number]
     if type(kept) is SavedOutput and result._view is None:
         outputs = list(node.outputs)
         outputs[number] = SavedOutput(self, node, number)
