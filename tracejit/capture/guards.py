@@ -28,6 +28,7 @@ from tracejit.capture.runtime_numbers import Question
 from tracejit.capture.shortcut import Lines, Shortcut, check_text
 from tracejit.capture.sources import hooks_of
 from tracejit.capture.state import State
+from tracejit.eager.global_hooks import everywhere
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.tape import grad_fn_of, refresh
@@ -83,6 +84,7 @@ class Guards:
             "asked": devices.asked,
             "copysign": math.copysign,
             "is_leaf": is_leaf,
+            "everywhere": everywhere,
             "hooks_of": hooks_of,
             "item": item,
             "length": length,
@@ -168,6 +170,8 @@ class Guards:
         self._fail(f"active.grad_enabled is not {grad}", None, f"grad mode is {grad}")
         inference = active.inference
         self._fail(f"active.inference is not {inference}", None, f"inference mode is {inference}")
+        if not everywhere:  # else the state walker looks at each of them
+            self._fail("everywhere", None, "no hooks of all modules")
         default = self._constant(get_default_dtype())
         self._fail(
             f"default_dtype() is not {default}", None, f"default dtype is {get_default_dtype()}"

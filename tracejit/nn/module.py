@@ -14,15 +14,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tracejit.eager.global_hooks import everywhere
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.nn.module_conversion import Conversion
+from tracejit.nn.module_global_hooks import (  # noqa: F401 - public in PyTorch's file
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+    registered,
+)
 from tracejit.nn.module_hooks import Hooks, call_with_hooks
 from tracejit.nn.module_listing import Listing
 from tracejit.nn.module_state import StateDict
 from tracejit.nn.parameter import Buffer, Parameter
 
 _TABLES = ("_parameters", "_buffers", "_modules")
+_KINDS = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -67,6 +80,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
             or own["_forward_pre_hooks"]
             or own["_backward_hooks"]
             or own["_backward_pre_hooks"]
+            or everywhere
         ):
             recorder = active.recorder
             if recorder is not None:
@@ -90,7 +104,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
         elif isinstance(value, Module):
             self._table("_modules")
             self._forget(name, "_modules")
-            own["_modules"][name] = value
+            own["_modules"][name] = registered("module", self, name, value)
         elif isinstance(value, Buffer) and self._table("_buffers").get(name) is not value:
             made: Any = value
             self._forget(name, "_buffers")
@@ -120,7 +134,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
                         f"cannot assign '{_type_name(value)}' as {noun} '{name}' "
                         f"({wanted} or None expected)"
                     )
-                own[table][name] = value
+                own[table][name] = registered(_KINDS[table], self, name, value)
                 return True
         return False
 
@@ -181,7 +195,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
                 "be created explicitly. To express '{name}' as a function of another Tensor, "
                 "compute the value in the forward() method."
             )
-        table[name] = param
+        table[name] = registered("parameter", self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is state but not trained; `persistent=False` keeps it out of the "
@@ -193,7 +207,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
                 f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' "
                 "(tracejit.Tensor or None required)"
             )
-        table[name] = tensor
+        table[name] = registered("buffer", self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -209,7 +223,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
             raise TypeError(f"{_type_name(module)} is not a Module subclass")
         table = self._table("_modules")
         self._check_name(name, "module", table)
-        table[name] = module
+        table[name] = registered("module", self, name, module)
 
     def _check_name(self, name: Any, kind: str, table: dict[str, Any]) -> None:
         if not isinstance(name, str):

@@ -7,18 +7,21 @@ identity functions on the tape, whose backward calls the hooks. Used by
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tracejit.autograd import Function
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.nn.module_hooks import tensors_among
 
+Hook = Callable[..., Any]
+
 
 class BackwardWatch:
     """One call: remembers the gradients of its outputs until those of its inputs are there."""
 
-    def __init__(self, module: Any) -> None:
-        self.module = module
+    def __init__(self, module: Any, hooks: list[Hook], pre_hooks: list[Hook]) -> None:
+        self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
         self.grad_outputs: tuple = ()
         self.input_count = 0
         self.input_places: list[int] = []
@@ -52,7 +55,7 @@ class BackwardWatch:
     def reached_outputs(self, grads: tuple, count: int, places: list[int]) -> tuple:
         """Backward arrives: pre-hooks may replace the gradients of the outputs."""
         full: tuple = _spread(grads, places, count)
-        for hook in list(self.module._backward_pre_hooks.values()):
+        for hook in self.pre_hooks:
             replaced = hook(self.module, full)
             if replaced is not None:
                 full = _as_tuple(replaced)
@@ -67,8 +70,7 @@ class BackwardWatch:
         return tuple(full[k] for k in self.input_places)
 
     def _call_hooks(self, grad_inputs: tuple) -> tuple:
-        hooks = self.module._backward_hooks.values()
-        for hook in list(hooks) if self.module._is_full_backward_hook else ():
+        for hook in self.hooks:
             replaced = hook(self.module, grad_inputs, self.grad_outputs)
             if replaced is None:
                 continue

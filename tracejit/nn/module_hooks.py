@@ -8,13 +8,16 @@ hooks. Backward hooks are tied to the tape by identity functions around the call
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from tracejit.eager.global_hooks import everywhere
 from tracejit.eager.recording import active
 from tracejit.eager.tape import RemovableHandle
 from tracejit.eager.tensor import Tensor
+from tracejit.nn.module_global_hooks import global_hooks, is_full
 
 
 class Hooks:
@@ -98,51 +101,76 @@ def _add(hooks: dict[int, Any], entry: Any, prepend: bool) -> RemovableHandle:
 
 
 def call_with_hooks(module: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Run a module between its hooks."""
+    """Run a module between its hooks; those of all modules come first."""
     args, kwargs = _before(module, args, kwargs)
+    full, older = _backward_hooks(module)
     watch = None
-    older = module._backward_hooks and module._is_full_backward_hook is False
-    if module._backward_hooks and not older or module._backward_pre_hooks:
+    if full or module._backward_pre_hooks or everywhere and global_hooks("backward_pre"):
         # Backward hooks need the tape's Function, which plain calls do without.
         from tracejit.nn.module_backward import BackwardWatch
 
-        watch = BackwardWatch(module)
+        before = [hook for _, hook, *_ in global_hooks("backward_pre")] if everywhere else []
+        watch = BackwardWatch(module, full, [*before, *module._backward_pre_hooks.values()])
         args = watch.inputs(args)
     called: set[int] = set()
+    output = None
     try:
         recorder, forward = active.recorder, module.forward
         if older:  # a compiled forward has one node for all its operations
             forward = getattr(forward, "__wrapped__", forward)
         forward = forward if recorder is None else recorder.adapted(forward)
         output = forward(*args, **kwargs)
-        for number, (hook, with_kwargs, _) in list(module._forward_hooks.items()):
+        for number, hook, with_kwargs, _ in _forward_hooks(module):
             called.add(number)
             given = (module, args, kwargs, output) if with_kwargs else (module, args, output)
             replaced = hook(*given)
             output = output if replaced is None else replaced
     except Exception:
-        for number, (hook, with_kwargs, always) in list(module._forward_hooks.items()):
+        for number, hook, with_kwargs, always in _forward_hooks(module):
             if always and number not in called:
-                hook(*((module, args, kwargs, None) if with_kwargs else (module, args, None)))
+                given = (module, args, kwargs, output) if with_kwargs else (module, args, output)
+                try:
+                    hook(*given)
+                except Exception as error:
+                    warnings.warn("module forward hook with ``always_call=True`` raised an "
+                                  "exception that was silenced as another error was raised in "
+                                  f"forward: {error}", stacklevel=2)
         raise
     if older:
-        _hook_last_operation(module, output)
+        _hook_last_operation(module, output, older)
     return output if watch is None else watch.outputs(output)
 
 
-def _hook_last_operation(module: Any, output: Any) -> None:
+def _forward_hooks(module: Any) -> list[tuple[int, Callable[..., Any], bool, bool]]:
+    own = [(number, *entry) for number, entry in module._forward_hooks.items()]
+    return [*global_hooks("forward"), *own] if everywhere else own
+
+
+def _backward_hooks(module: Any) -> tuple[list[Callable[..., Any]], list[Callable[..., Any]]]:
+    """The hooks of a module's backward: those of the newer form, and of the older one."""
+    full: list[Callable[..., Any]] = []
+    older: list[Callable[..., Any]] = []
+    if everywhere:
+        (full if is_full() else older).extend([hook for _, hook, *_ in global_hooks("backward")])
+    own = module._backward_hooks.values()
+    (older if module._is_full_backward_hook is False else full).extend(own)
+    return full, older
+
+
+def _hook_last_operation(module: Any, output: Any, hooks: list[Callable[..., Any]]) -> None:
     """The older backward hooks, on the node of the (first) result."""
     while not isinstance(output, Tensor):
         if not isinstance(output, (dict, list, tuple)) or not output:
             return
         output = next(iter(output.values() if isinstance(output, dict) else output))
     if output.grad_fn is not None:
-        for hook in list(module._backward_hooks.values()):
+        for hook in hooks:
             output.grad_fn.register_hook(partial(hook, module))
 
 
 def _before(module: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-    for hook, with_kwargs in list(module._forward_pre_hooks.values()):
+    hooks = [(hook, False) for _, hook, *_ in global_hooks("forward_pre")] if everywhere else []
+    for hook, with_kwargs in [*hooks, *module._forward_pre_hooks.values()]:
         if with_kwargs:
             replaced = hook(module, args, kwargs)
             if replaced is not None:

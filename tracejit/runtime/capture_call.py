@@ -47,6 +47,8 @@ from tracejit.capture.source import original_code
 from tracejit.capture.state import State
 from tracejit.capture.watch import Names, Watcher
 from tracejit.config import flags
+from tracejit.eager import global_hooks
+from tracejit.eager.global_hooks import everywhere
 from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
@@ -133,6 +135,9 @@ class CapturedCall:
         )
         if self.watch and owner is not None:  # a bound method, a callable object
             self.state.add_root("constant", owner, None, owner, "self")
+        if self.watch and everywhere:
+            self.state.add_root("global", vars(global_hooks), "everywhere", everywhere,
+                                "the hooks of all modules")
         target = getattr(self.function, "__func__", self.function)
         if self.watch and isinstance(target, FunctionType):
             self.state.runs(target)
