@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.ops import creation
+from tracejit.ops import creation, index_checks
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.movement import typed
 from tracejit.ops.operators import method
@@ -71,6 +71,7 @@ def element_index(emit: Any, index: Sequence[Any], dims: tuple[int, ...], wrap: 
 
 
 def _key(x: Any, indices: Sequence[Any], dims: tuple[int, ...], wrap: bool) -> tuple:
+    """The NumPy index; positions are within their dimensions, negative ones allowed by `wrap`."""
     key: list[Any] = [slice(None)] * x.ndim
     for d, index in zip(dims, indices):
         if index.size:
@@ -82,7 +83,15 @@ def _key(x: Any, indices: Sequence[Any], dims: tuple[int, ...], wrap: bool) -> t
     return tuple(key)
 
 
+def _reads_nothing(x: Any, indices: Sequence[Any], dims: tuple[int, ...], wrap: bool) -> bool:
+    """Whether no element is looked up, and so no position by `x[index]`, as in PyTorch and in
+    kernels; an index without dimensions selects, which looks at it."""
+    return wrap and indices[0].ndim > 0 and 0 in indexed_shape(x.shape, indices[0].shape, dims)
+
+
 def index_eager(xp: Any, x: Any, *indices: Any, dims: tuple[int, ...], wrap: bool) -> Any:
+    if _reads_nothing(x, indices, dims, wrap):
+        return xp.empty(indexed_shape(x.shape, indices[0].shape, dims), x.dtype)
     key = _key(x, indices, dims, wrap)
     if len(dims) == 1:
         return x.take(indices[0], dims[0]) if x.shape[dims[0]] else x[key]
@@ -112,14 +121,16 @@ def _put_type(input: Any, src: Any, *indices: Any, dims: tuple[int, ...],
 def _put_eager(xp: Any, x: Any, src: Any, *indices: Any, dims: tuple[int, ...],
                wrap: bool) -> Any:
     whole = xp.array(x, order="C")
-    whole[_key(x, indices, dims, wrap)] = src
+    if not _reads_nothing(x, indices, dims, wrap):
+        whole[_key(x, indices, dims, wrap)] = src
     return whole
 
 
 def _add_eager(xp: Any, x: Any, src: Any, *indices: Any, dims: tuple[int, ...],
                wrap: bool) -> Any:
     whole = xp.array(x, order="C")
-    xp.add.at(whole, _key(x, indices, dims, wrap), src)
+    if not _reads_nothing(x, indices, dims, wrap):
+        xp.add.at(whole, _key(x, indices, dims, wrap), src)
     return whole
 
 
@@ -211,42 +222,50 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
 
 @method()
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
-    """`input` with slices of `source` added at positions `index` of dimension `dim`, in order."""
-    k = normalize_dim(dim, len(input.shape))
-    if not input.shape:
-        return index_add(input.reshape(1), 0, index, source.reshape(-1), alpha=alpha).reshape(())
-    places = as_index(index).reshape(-1)
-    if not equal(places.shape[0], source.shape[k]):
-        raise RuntimeError(f"index_add_(): Number of indices ({hint(places.shape[0])}) should be "
-                           f"equal to source.size(dim): ({hint(source.shape[k])}), for dim: {k}")
-    if source.dtype is not input.dtype:
-        raise RuntimeError("index_add_(): self and source expected to have the same dtype, but got "
-                           f"(self) {input.dtype} and (source) {source.dtype}")
+    """`input` with slices of `source` added at positions `index` of dimension `dim`, in order.
+
+    RuntimeError for a source of another dtype or shape, IndexError for positions outside.
+    """
+    places, source = index_checks.of_index_add(input, dim, index, source)
     scaled = source if type(alpha) is int and alpha == 1 else source * alpha
+    if not input.shape:
+        return index_add_record(input.reshape(1), scaled, places, dims=(0,), wrap=False).reshape(())
+    k = normalize_dim(dim, len(input.shape))
     return index_add_record(input, scaled, places, dims=(k,), wrap=False)
 
 
 @method()
 @autocasts(cpu="widest")
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
-    """`input` with the slices of `source` written at positions `index` of dimension `dim`."""
-    k = normalize_dim(dim, len(input.shape))
+    """`input` with the slices of `source` written at positions `index` of dimension `dim`.
+
+    RuntimeError for a source of another dtype or with other slices, IndexError for positions
+    outside and for another number of slices than positions.
+    """
+    places, source = index_checks.of_index_copy(input, dim, index, source)
     if not input.shape:
-        return index_copy(input.reshape(1), 0, index, source.reshape(-1)).reshape(())
-    return index_put_record(input, source, as_index(index).reshape(-1), dims=(k,), wrap=False)
+        written = index_put_record(input.reshape(1), source, places, dims=(0,), wrap=False)
+        return written.reshape(())
+    k = normalize_dim(dim, len(input.shape))
+    return index_put_record(input, source, places, dims=(k,), wrap=False)
 
 
 @method()
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
-    """`input` with `value` written at positions `index` of dimension `dim`."""
-    k = normalize_dim(dim, len(input.shape))
+    """`input` with `value` written at positions `index` of dimension `dim`; negative ones count
+    from the end.
+
+    IndexError for positions outside, and for an index that is not of int64; RuntimeError for an
+    index that is no vector and for a value with dimensions.
+    """
+    k, places = index_checks.of_index_fill(input, dim, index, value)
     if not input.shape:
         return index_fill(input.reshape(1), 0, index, value).reshape(())
     # A mask, not a scatter of values: a value written twice gets one gradient.
-    size, places = input.shape[k], as_index(index).reshape(-1)
+    size = input.shape[k]
     yes, no = (creation.full_of(input, shape, truth, bool_)
                for shape, truth in ((tuple(places.shape), True), ((size,), False)))
-    filled = index_put_record(no, yes, places, dims=(0,), wrap=False)
+    filled = index_put_record(no, yes, places, dims=(0,), wrap=True)
     shape = tuple(size if d == k else 1 for d in range(len(input.shape)))
     value = convert(value, input.dtype) if is_tensor(value) else value
     return convert(where(filled.reshape(shape), value, input), input.dtype)

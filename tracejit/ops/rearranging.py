@@ -13,7 +13,7 @@ from tracejit.ops.movement import as_size, expand, given, movedim, typed
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import clone
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import is_one, normalize_dim, normalize_dims, symbolic
+from tracejit.ops.shapes import equal, is_one, normalize_dim, normalize_dims, symbolic
 from tracejit.ops.types import TensorType
 
 
@@ -136,7 +136,12 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
         raise IndexError(f"Dimension specified as {places[0]} but tensor has no dimensions")
     total: dict[int, Any] = {}
     for step, dim in zip(steps, places):
-        k = normalize_dim(dim, len(input.shape))
+        try:
+            k = normalize_dim(dim, len(input.shape))
+        except IndexError:
+            if any(equal(n, 0) for n in input.shape):  # PyTorch does not look at it then
+                return input.clone()
+            raise
         total[k] = total.get(k, 0) + step
     return roll_record(input, shifts=tuple(total.values()), dims=tuple(total))
 
