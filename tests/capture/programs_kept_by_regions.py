@@ -164,4 +164,71 @@ def one_iteration_behind_read(jit):
     return differentiated(jit, f)
 
 
+def writes_that_do_not_happen_in_each_call(jit):
+    def branch(x, w, n):
+        if x.sum() > n:
+            x.mul_(2)
+        return (x * w).sum()
+
+    def either(x, w, n):
+        if x.sum() > n:
+            x[0].mul_(2)
+        else:
+            w = w * 2
+            if w.sum() > 5:
+                x.mul_(3)
+        return (x * w).sum()
+
+    def some_iterations(x, w, n):
+        for row in range(20):
+            if x.sum() + row > 20 + n:
+                x.mul_(1.5)
+        return (x * w).sum()
+
+    def no_iteration(x, w, n):
+        while x.sum() > n:
+            x.sub_(1)
+        return (x * w).sum()
+
+    def nested(x, w, n):
+        if x.sum() > n:
+            for row in x:
+                if row > 2:
+                    x.sub_(1)
+        return (x * w).sum()
+
+    def of_a_choice(x, w, n):
+        y = x if x.sum() > n else x * 2
+        y.mul_(2)
+        return (x * w).sum()
+
+    def before_a_break(x, w, n):
+        if x.sum() > n:
+            x.mul_(2)
+        y = (x * w).sum()
+        x.tolist()
+        if w.sum() > 7:
+            x.mul_(2)
+        return y
+
+    out = []
+    for body in (branch, either, some_iterations, no_iteration, nested, of_a_choice,
+                 before_a_break):
+        f = jit(body)
+        for value, weight in ((1.0, 1.0), (-1.0, 1.0), (-1.0, 2.0), (3.0, 3.0)):
+            for number in (0, 2):
+                w, x = tj.full((3,), weight, requires_grad=True), tj.full((3,), value)
+                loss = f(x, w, number)
+                before = x._version
+                other = f(x, w, number)
+                out += [x.clone(), before > 0, x._version > before]
+                for y in (loss, other):
+                    try:
+                        y.backward()
+                    except RuntimeError:
+                        out.append("RuntimeError")
+                    out.append(w.grad)
+    return out
+
+
 PROGRAMS = programs_in(globals())

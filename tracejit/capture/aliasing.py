@@ -37,7 +37,7 @@ class Memory:
     """A piece of memory: its content as a graph value, and how often it was written."""
 
     __slots__ = ("value", "generation", "silent", "writes", "owner", "input", "strides",
-                 "entangled", "__weakref__")
+                 "entangled", "maybe", "__weakref__")
 
     def __init__(self, value: Value, writes: Writes | None = None, owner: Any = None):
         self.value = value
@@ -48,18 +48,22 @@ class Memory:
         self.input: Any = value if owner is not None else None
         self.strides: Any = None  # in elements; None where they lie in order
         self.entangled = False  # other memory of this graph overlaps it in another layout
+        self.maybe: list[tuple[int, Any]] = []  # counts of writes, flags that say they happened
 
     @property
     def version(self) -> int:
         """What Tensor._version shows."""
         return self.writes.count
 
-    def write(self, value: Value, counted: bool = True) -> None:
-        """The memory holds `value`; writes through `.data` are not counted."""
+    def write(self, value: Value, counted: bool = True, happened: Any = True) -> None:
+        """The memory holds `value`; writes through `.data` are not counted; `happened`: a flag, of
+        a write that may leave it as it is."""
         self.value = value
         self.generation += 1
         self.silent += not counted
         self.writes.count += counted
+        if counted and happened is not True:
+            self.maybe.append((self.writes.count, happened))
 
 
 class Traced:

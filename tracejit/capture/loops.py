@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from tracejit.capture.aliasing import Memory
 from tracejit.capture.branches import truth
 from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_attempts import Again, Lift, Promote, Strewn, Whole
@@ -20,6 +21,7 @@ from tracejit.capture.loop_exit import Exit
 from tracejit.capture.loop_items import Rolled
 from tracejit.capture.loop_numbers import as_tensor, number_result, number_tensor, tested
 from tracejit.capture.loop_sharing import LoopSharing
+from tracejit.capture.maybe_written import happened_in
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import own_work, region_gradients, trial, without_breaks
 from tracejit.capture.rolled import extend_by
@@ -176,6 +178,11 @@ class LoopNode:
             (m, Carried(m.value, inner.input, inner.value)) for m, inner in self.memories
         ]
         self.carried += [c for _, c in self.written]
+        self.happened = {memory: self._happened(inner, memory.version)
+                         for memory, inner in self.memories}
+        self.happened |= {memory: self._happened(memory, 0) for memory in map(self._memory, [
+            s.start for s in body.slots if s.end is s.start and s.is_tensor and self._written(s)])}
+        self.carried += [h for h in self.happened.values() if isinstance(h, Carried)]
         drawing = [d for d in self.region.generators.values() if d.any()]
         self.sharing = LoopSharing(body)
         self.flags = [Carried(*flag) for flag in self.sharing.flags]
@@ -194,8 +201,39 @@ class LoopNode:
                  *(s.outer for s in changing if self.region.may_not_run)]
         return any(x._requires_grad for x in given)
 
+    def _memory(self, x: Tensor) -> Memory:
+        return self.region.traced(x).memory
+
     def _written(self, slot: Slot) -> bool:
-        return bool(self.region.traced(slot.start).memory.generation)
+        return bool(self._memory(slot.start).generation)
+
+    def _happened(self, memory: Memory, before: int) -> bool | Carried:
+        """Whether each iteration writes memory, or what carries whether one did."""
+        parent, region = self.parent, self.region
+        happened = happened_in(region, memory, before)
+        if not isinstance(happened, Tensor):
+            return happened
+        init = parent.traced(full_of(None, (), False, bool_, happened.device)).read()
+        known = region.graph.input(init.type, source="written")
+        with trial(region), no_grad():
+            return Carried(init, known, region.traced(happened | region.holding(known)).read())
+
+    def _flag(self, memory: Memory) -> bool | Tensor:
+        """Whether memory was written in the loop, or the flag that says so."""
+        happened = self.happened[memory]
+        if isinstance(happened, Carried):
+            return happened.result
+        if not happened or not self.region.may_not_run:
+            return happened
+        with no_grad():
+            return self.count >= 1
+
+    def _may_be_written(self, slot: Slot) -> None:
+        """What a variable was before the loop was stored anew: perhaps nothing was written."""
+        memory = self.parent.traced(slot.outer).memory
+        happened = self.parent.if_asked(memory, self._flag(self._memory(slot.start)))
+        if happened is not True:
+            memory.maybe.append((memory.version, happened))
 
     def _carried(self, slot: Slot) -> Carried:
         parent, region = self.parent, self.region
@@ -297,8 +335,9 @@ class LoopNode:
     def _leave(self, stacked: list[Tensor]) -> Signal:
         parent, body = self.parent, self.body
         for memory, c in self.written:
-            counted = self.region.memories[memory].version > memory.version
-            memory.write(parent.traced(c.result).read(), counted)
+            happened = self._flag(memory)
+            memory.write(parent.traced(c.result).read(), happened is not False,
+                         parent.if_asked(memory, happened))
         for draws, c in self.draws:
             outer = parent.draws_of(draws.generator)
             state = parent.traced(c.result)
@@ -317,6 +356,7 @@ class LoopNode:
             if slot.end is slot.start and slot.is_tensor:  # written: so is what it stood for
                 with nullcontext() if slot.rebased else no_grad():
                     store(slot.outer, c.result)
+                self._may_be_written(slot)
                 values[id(slot)] = slot.outer
             elif not slot.is_tensor:
                 values[id(slot)] = number_result(self.parent, c.result, slot.start.kind)

@@ -8,9 +8,10 @@ zeros that nobody reads. Called by `branches.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from tracejit.capture.aliasing import Memory
 from tracejit.capture.breaks import Refused
 from tracejit.capture.choices import Choices
 from tracejit.capture.loop_numbers import (
@@ -19,6 +20,7 @@ from tracejit.capture.loop_numbers import (
     number_result,
     number_tensor,
 )
+from tracejit.capture.maybe_written import as_flag, happened_in
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import RegionRecorder, region_gradients, trial
 from tracejit.capture.signals import BREAK, CONTINUE, SKIP, Decided, Return, Signal
@@ -166,8 +168,10 @@ class Merge:
         choices = Choices(self.sides, rest, apart)
         rest = [(a, self._shaped(a, b)) for a, b in rest]
         written = dict.fromkeys([*one.written_outside(), *other.written_outside()])
+        happened, unsure = self._happened(written)
         outs = [[region.traced(pair[side]).read() for pair in rest]
                 + [region.inner_memory(memory).value for memory in written]
+                + [region.traced(flags[side]).read() for flags in unsure]
                 + choices.outputs(side) for side, region in enumerate(self.sides)]
         keys = list(dict.fromkeys([*one.captured, *other.captured]))
         gradient = self._gradient(rest, [self.alone.get(k) for k in places], keys)
@@ -180,10 +184,11 @@ class Merge:
         results, others = made[:len(rest)], iter(made[len(rest):])
         for k, result in zip(places, results):
             parent.traced(result).memory.strides = self.strides[k]
-        for memory in written:
-            inner = [region.memories[memory] for region in self.sides if memory in region.memories]
-            counted = any(m.version > memory.version for m in inner)
-            memory.write(parent.traced(next(others)).read(), counted)
+        values = [parent.traced(next(others)).read() for _ in written]
+        flags = [next(others) for _ in unsure]
+        for memory, value, said in zip(written, values, happened):
+            counted = said if type(said) is not int else flags[said]
+            memory.write(value, counted is not False, parent.if_asked(memory, counted))
         with no_grad():
             choices.remember(parent, self.flag, results, [*others])
         if gradient is not None:
@@ -191,6 +196,25 @@ class Merge:
         fresh = dict(zip(places, results))
         self.results = [self._result(k, fresh.get(k, pair[0]))
                         for k, pair in enumerate(self.pairs)]
+
+    def _happened(self, written: Iterable[Memory]) -> tuple[list[Any], list[list[Tensor]]]:
+        """For each piece of memory whether it is written, or the flag that says so, or which of
+        the pairs of flags of the sides, which come second, do."""
+        found: list[Any] = []
+        pairs: list[list[Tensor]] = []
+        for memory in written:
+            one, other = [happened_in(region, region.memories.get(memory), memory.version)
+                          for region in self.sides]
+            if isinstance(one, Tensor) or isinstance(other, Tensor):
+                found.append(len(pairs))
+                flags = as_flag(self.sides[0], one, other), as_flag(self.sides[1], other, one)
+                pairs.append([*flags])
+            elif one is other:
+                found.append(one)
+            else:
+                with no_grad():
+                    found.append(self.flag if one else ~self.flag)
+        return found, pairs
 
     def _shaped(self, like: Tensor, tensor: Tensor) -> Tensor:
         """What the other side gives, its sizes written as those of the first side's tensor."""

@@ -92,7 +92,8 @@ class Sharing:
         with no_grad():
             for other, flag in self.partners(memory):
                 new, old = recorder.holding(memory.value), recorder.holding(other.value)
-                other.write(recorder.traced(where(flag, new, old)).read())
+                value = recorder.traced(where(flag, new, old)).read()
+                other.write(value, True, recorder.if_asked(other, flag))
 
     def flags(self) -> list[Tensor]:
         """All flags in use; those of what is gone are let go."""

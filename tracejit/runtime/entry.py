@@ -54,6 +54,7 @@ class Entry:
     versions: list[tuple[int, int]] = field(default_factory=list)  # (output, writes to a result)
     united: Sequence[tuple[int, int | Recipe, Recipe]] = ()  # (output, what it is if so, flag)
     strewn: Sequence[tuple[int, tuple]] = ()  # (output, its strides)
+    maybe: Sequence[tuple[int, Recipe]] = ()  # (graph input, flag: the program wrote its memory)
     catches: bool = False  # the function may catch what the program fails with
     last: tuple[Any, Any, Bound] | None = None  # what the binding of the last call was chosen by
 
@@ -62,7 +63,7 @@ class Entry:
         self.made: list[int] = order_of(self.results)  # the other results
         self.shared = [(k, len(r.steps)) for k in self.made if (r := self.results[k]).shared]
         around = (self.written, self.draws, self.effects, self.backward, self.numbers,
-                  self.versions, self.united, self.strewn)
+                  self.versions, self.united, self.strewn, self.maybe)
         self.bare = -1 not in self.roots and not any(around)
         self.only = self.returned.number if type(self.returned) is ResultNumber else -1
         number = {id(place): n for n, (place, _) in enumerate(self.guards.shortcut.inputs)}
@@ -89,7 +90,8 @@ class Entry:
             and all(type(result.root) is int for result in self.results)
         )
         # All that is left then may be to return one result, which stands for itself.
-        after = self.backward or self.numbers or self.versions or self.united or self.strewn
+        after = (self.backward or self.numbers or self.versions or self.united or self.strewn
+                 or self.maybe)
         single = None if self.only < 0 or after else self.results[self.only]
         self.single = single if single is not None and single.stands_alone() else None
         self.plans: dict[Bound, tuple | None] = {}
@@ -266,6 +268,8 @@ class Entry:
                 roots[k] = laid_out(roots[k], concrete(strides, bound.sizes))
         for k, count in self.versions:
             roots[k]._storage.version = count  # type: ignore[union-attr]
+        if self.maybe:
+            self._count_maybe(replay, values, roots)
         if self.united:
             roots = self._unite(replay, roots)
         tensors += [roots[k] if k >= 0 else None for k in self.roots]
@@ -275,6 +279,13 @@ class Entry:
             self._attach(self.backward, values, roots, tensors, bound, snapshot)
         for k, steps in self.shared:
             follow(tensors[k], steps)
+
+    def _count_maybe(self, replay: Replay, values: Sequence[Any], roots: list[Tensor]) -> None:
+        """The versions of memory that the program wrote where a flag says so."""
+        replay.tensors[:] = [roots[k] if k >= 0 else None for k in self.roots]
+        for number, flag in self.maybe:
+            values[number]._storage.version += bool(flag(replay).array)
+        replay.tensors.clear()
 
     def _unite(self, replay: Replay, roots: list[Tensor]) -> list[Tensor]:
         """Memory that a flag says is the caller's, or another result's, in its place."""

@@ -58,6 +58,7 @@ class EntryMaker:
         self.given: set[Memory] = set()  # memory whose root tensor some result is
         self.united: list[tuple[Memory, Memory | Recipe, Recipe]] = []  # what is one if a flag says
         self.families: dict[int, int] = {}  # of `.data`, by id: the first result
+        self.maybe: list[tuple[Memory, Recipe]] = []  # memory that is written if a flag says so
 
     def make(self) -> Entry:
         recorder, arguments = self.recorder, self.call.arguments
@@ -71,6 +72,7 @@ class EntryMaker:
         changed += self._gradients(recipes) + self._own_gradients(recipes)
         changed = [*recipes.host.effects(recorder.output, recipes), *changed]
         changed = [*self._shared(recipes), *changed]
+        self.maybe = [(m, recipes.of(x)) for m in recorder.written() for _, x in m.maybe]
         results = recipes.tensors
         for tensor in results:
             refresh(tensor)  # its history may be that of a later write to what it is a view of
@@ -320,7 +322,8 @@ class EntryMaker:
         backward = None
         if joint is not None:
             extra, backward = backward_plan(recorder, joint, primal, roots_of, self.call.compile)
-        writes = [(primal[m.input], m.generation - m.silent) for m in written]
+        writes = [(primal[m.input], m.generation - m.silent - len(m.maybe)) for m in written]
+        maybe = [(primal[m.input], flag) for m, flag in self.maybe]
         placed = [*results, *self.lines.between()]
         roots = finish(recorder, inputs, concrete, placed, fresh, extra)
         segment = self.call.segments[-1]
@@ -331,6 +334,7 @@ class EntryMaker:
             [(k, memory.version) for k, memory in enumerate(fresh) if memory.version],
             united,
             strewn,
+            maybe,
         )
         with recorder.paused():
             if backward is not None and joint is not None:
