@@ -318,5 +318,42 @@ def iterable_is_gone_before_the_rest(jit):
         out += [f(tj.tensor(values), log), log]
     return out
 
+def views_of_arguments_in_loops_that_end_early(jit):
+    def broken(x, y):
+        v = x.unsqueeze(-1)
+        for _ in range(v.shape[0]):
+            v = v.tanh()
+            if (y <= 0).all():
+                break
+        v.pow_(2)
+        return v
+
+    def broken_before(x, y):
+        v = x.unsqueeze(-1)
+        for k in range(v.shape[0] + 3):
+            if y.sum() > k:
+                break
+            v = v.tanh()
+        v.pow_(2)
+        return v
+
+    def narrowed(x, y):
+        v = x[:2]
+        for row in x:
+            if row.sum() > 2:
+                break
+            v = v + 1
+        v.mul_(2)
+        return v
+
+    out = []
+    for body in (broken, broken_before, narrowed):
+        f = jit(body)
+        for rows in (3, 3, 20):
+            for fill in (1, 0, 3):
+                x = tj.ones(rows, 1, dtype=tj.float64)
+                out += [f(x, tj.full((2,), fill)), x]
+    return out
+
 
 PROGRAMS = programs_in(globals())

@@ -142,6 +142,11 @@ class Body:
         """Whether it is an open loop that knows how many iterations there can be."""
         return self.trip is None and self.most is not None
 
+    def of_views(self) -> bool:
+        """Whether a variable that changes was a view before the loop."""
+        return any(s.is_tensor and self.parent.traced(s.outer).views and s.end is not s.start
+                   for s in self.slots)
+
     def record(self, run: Callable[[Body], Signal]) -> None:
         """Run the body once. `run` gives how it ends."""
         self.region = LoopRegion(self.parent, self.name)

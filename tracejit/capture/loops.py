@@ -38,6 +38,7 @@ from tracejit.ops.record import REGISTRY, Op
 from tracejit.ops.shapes import known_same_shape
 from tracejit.ops.types import bool_, int64
 
+NO_ITERATION = "after no iteration a variable is a view, or another one"
 ATTEMPTS = 16  # numbers lifted and variables promoted, one in each
 
 
@@ -81,6 +82,8 @@ def _breaking_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signa
     recorded = _recorded(parent, f"{parent.name}_loop", variables, None, run, rolled.trip, before)
     if recorded.shifted:
         raise Refused("after one iteration a variable is what another one was before the loop")
+    if before is not None and recorded.of_views():
+        raise Refused(NO_ITERATION)
     if not isinstance(recorded.signal, Decided) and recorded.signal not in (None, CONTINUE):
         raise Refused("the body leaves the loop or the function")
     made = LoopNode(recorded, full_of(None, (), True, bool_) if before is None else ~before.ended)
@@ -118,9 +121,8 @@ def open_loop(parent: Recorder, decision: Tensor, test: Callable[[], Any],
         return signal
 
     recorded = _recorded(parent, f"{parent.name}_while", variables, None, run, None, before)
-    if recorded.shifted or any(s.is_tensor and parent.traced(s.outer).views and s.end is not s.start
-                               for s in recorded.slots):
-        raise Refused("after no iteration a variable is a view, or another one")
+    if recorded.shifted or recorded.of_views():
+        raise Refused(NO_ITERATION)
     signal = LoopNode(recorded, truth(decision)).add()
     if endless and isinstance(signal, Decided):  # nothing else ends it
         if signal.broke is False:
@@ -320,7 +322,7 @@ class LoopNode:
         for slot, _ in changing:
             found = known.setdefault(id(slot.end), [])
             found += self.sharing.outside(slot)
-            if self.body.trip is None and not slot.filled and not self.sharing.tells(slot):
+            if self.region.may_not_run and not slot.filled and not self.sharing.tells(slot):
                 found.append(slot.outer)
             if slot.first_of is not None:
                 found.append(slot.first_of.outer)
@@ -388,7 +390,7 @@ class LoopNode:
                 last = self.lasts[id(element)] = whole[self.body.trip - 1].clone()
                 return last
         self.parent.traced(c.result).memory.strides = slot.strides
-        if self.body.trip is None and not slot.filled and not self.sharing.tells(slot):
+        if self.region.may_not_run and not slot.filled and not self.sharing.tells(slot):
             self._may_be(c.result, slot.outer, self.count == 0)
         if slot.first_of is not None:
             self._may_be(c.result, slot.first_of.outer, self.count == 1)

@@ -19,6 +19,7 @@ from tracejit.eager.nodes import grad_fn_of
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.views import View, chain_of
 from tracejit.ops.pointwise import where
+from tracejit.ops.shapes import known_same_shape
 
 Pair = tuple[Any, Any, Tensor]  # the younger one, the older one, the flag under which they are one
 
@@ -72,6 +73,8 @@ class Sharing:
 
     def add(self, new: Memory, other: Memory, flag: Tensor, whole: bool) -> None:
         """Memory made just now is `other` if `flag` holds; `whole`: so are the tensors."""
+        if not known_same_shape(new.value.type.shape, other.value.type.shape):
+            raise Refused("memory may be another one, of which it is a part or a view")
         with no_grad():
             for known, same in [*self.partners(other), (other, None)]:
                 if known is not new:
