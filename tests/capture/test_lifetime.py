@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gc
 import os
@@ -17,6 +18,7 @@ import tracejit as tj
 from tracejit import config, jit
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.sharing import Sharing
+from tracejit.ops.stacks import live_stacks
 
 ROOT = Path(__file__).resolve().parents[2]
 F = tj.nn.functional
@@ -90,6 +92,7 @@ FUNCTIONS = """
 import gc, os
 import tracejit as tj
 from tracejit import config
+from tracejit.ops.stacks import live_stacks
 
 def resident():
     with open("/proc/self/statm") as file:
@@ -353,3 +356,22 @@ def test_flags_of_sharing_go_with_the_memory(whole):
     assert sharing.flags() and alive() is not None
     del new
     assert sharing.flags() == [] and alive() is None
+
+
+def test_the_way_back_through_a_branch_after_a_break_leaves_no_stack():
+    @tj.script
+    def f(x):
+        y = x * 1
+        if y.sum() > 0:
+            while y.sum() < 10:
+                y = y.exp()
+        y[0].neg_()
+        return y
+
+    for value in (5.0, 1.0, -1.0):
+        before = live_stacks()
+        x = tj.full((3,), value, requires_grad=True)
+        with contextlib.suppress(RuntimeError):  # where the loop's last iteration is written
+            f(x).sum().backward()
+        gc.collect()
+        assert live_stacks() == before

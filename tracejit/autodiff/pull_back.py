@@ -26,6 +26,7 @@ from tracejit.ir.interpret import at_size, regions_over_tensors
 from tracejit.ops.control import run_over_tensors
 from tracejit.ops.creation import full_of, zeros_of
 from tracejit.ops.record import Op
+from tracejit.ops.stacks import stack_run
 from tracejit.ops.types import TensorType, bool_
 
 
@@ -184,5 +185,5 @@ def run_node(op: Op, operands: Sequence[Tensor], attributes: dict, regions: tupl
     sizes = scope.complete(dict(scope.hints))
     ready = regions_over_tensors(regions, sizes)
     given = {name: at_size(x, sizes) for name, x in attributes.items()}
-    with no_grad():
+    with stack_run(), no_grad():
         return run_over_tensors(op, operands, regions=ready, **given)

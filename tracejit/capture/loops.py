@@ -218,7 +218,8 @@ class LoopNode:
         init = parent.traced(full_of(None, (), False, bool_, happened.device)).read()
         known = region.graph.input(init.type, source="written")
         with trial(region), no_grad():
-            return Carried(init, known, region.traced(happened | region.holding(known)).read())
+            either = region.holding(known) | happened  # type: ignore[operator]
+            return Carried(init, known, region.traced(either).read())
 
     def _flag(self, memory: Memory) -> bool | Tensor:
         """Whether memory was written in the loop, or the flag that says so."""
