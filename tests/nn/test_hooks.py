@@ -44,6 +44,41 @@ def test_removal():
     assert not module._forward_hooks
 
 
+def test_tables_hold_the_hooks_themselves():
+    """Programs look for their own hook among `_forward_pre_hooks.values()`, put some there, and
+    take them out by number."""
+    module, seen = Add(), []
+
+    def hook(module, args):
+        seen.append("pre")
+
+    def named(module, args, kwargs, out):
+        seen.append(kwargs)
+
+    module.register_forward_pre_hook(hook)
+    handle = module.register_forward_hook(named, with_kwargs=True, always_call=True)
+    assert list(module._forward_pre_hooks.values()) == [hook]
+    assert list(module._forward_hooks.values()) == [named]
+    module._forward_pre_hooks[-1] = hook
+    module(tracejit.tensor(1.0), z=2)
+    assert seen == ["pre", "pre", {"z": 2}]
+    for number, found in list(module._forward_pre_hooks.items()):
+        if found is hook:
+            del module._forward_pre_hooks[number]
+    handle.remove()
+    module(tracejit.tensor(1.0))
+    assert len(seen) == 3
+    assert not module._forward_hooks_with_kwargs and not module._forward_hooks_always_called
+
+
+def test_hook_put_in_by_the_holder_of_a_handle():
+    hooks, also = {}, {}
+    handle = tracejit.utils.hooks.RemovableHandle(hooks, extra_dict=also)
+    hooks[handle.id], also[handle.id] = "hook", True
+    handle.remove()
+    assert not hooks and not also
+
+
 def test_always_call():
     module, seen = Add(), []
     module.register_forward_hook(lambda m, args, out: seen.append(out), always_call=True)

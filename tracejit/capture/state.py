@@ -61,6 +61,9 @@ MODULE_TABLES = (
     "_forward_pre_hooks",
     "_backward_hooks",
     "_backward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
     "_scripted_original",
 )
 MAX_ELEMENTS = 4096

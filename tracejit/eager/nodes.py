@@ -107,16 +107,24 @@ class Node:
 
 
 class RemovableHandle:
-    """What registering a hook returns; `remove()` takes the hook out, also as a context manager."""
+    """What registering a hook returns; `remove()` takes the hook out, also as a context manager.
+
+    hooks_dict: where the hook is, under the handle's `id`; without `hook` the caller puts it there.
+    extra_dict: a further dictionary, or several, that may know the number.
+    """
 
     _next = itertools.count()
 
-    def __init__(self, hooks: dict, hook: Any):
-        self.hooks, self.id = hooks, next(RemovableHandle._next)
-        hooks[self.id] = hook
+    def __init__(self, hooks_dict: dict, hook: Any = None, *,
+                 extra_dict: dict | Sequence[dict] | None = None):
+        self.hooks, self.id = hooks_dict, next(RemovableHandle._next)
+        self.others = (extra_dict,) if isinstance(extra_dict, dict) else extra_dict
+        if hook is not None:
+            hooks_dict[self.id] = hook
 
     def remove(self) -> None:
-        self.hooks.pop(self.id, None)
+        for table in (self.hooks, *(self.others or ())):
+            table.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self

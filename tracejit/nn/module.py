@@ -36,7 +36,9 @@ from tracejit.nn.parameter import Buffer, Parameter
 
 _TABLES = ("_parameters", "_buffers", "_modules")
 _KINDS = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
-_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_pre_hooks")
+_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_pre_hooks",
+          "_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs",
+          "_forward_hooks_always_called")
 
 
 class Module(Listing, Conversion, StateDict, Hooks):

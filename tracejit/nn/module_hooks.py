@@ -23,8 +23,11 @@ from tracejit.nn.module_global_hooks import global_hooks, is_full
 class Hooks:
     """The part of Module that registers hooks."""
 
-    _forward_pre_hooks: dict[int, tuple[Callable[..., Any], bool]]
-    _forward_hooks: dict[int, tuple[Callable[..., Any], bool, bool]]
+    _forward_pre_hooks: dict[int, Callable[..., Any]]
+    _forward_hooks: dict[int, Callable[..., Any]]
+    _forward_pre_hooks_with_kwargs: dict[int, bool]  # numbers of those that get them
+    _forward_hooks_with_kwargs: dict[int, bool]
+    _forward_hooks_always_called: dict[int, bool]
     _backward_hooks: dict[int, Callable[..., Any]]
     _backward_pre_hooks: dict[int, Callable[..., Any]]
     _is_full_backward_hook: bool | None = None
@@ -36,7 +39,8 @@ class Hooks:
 
         with_kwargs: `hook(module, args, kwargs)`, which returns None or (args, kwargs).
         """
-        return _add(self._forward_pre_hooks, (hook, with_kwargs), prepend)
+        return _add(self._forward_pre_hooks, hook, prepend,
+                    (self._forward_pre_hooks_with_kwargs, with_kwargs))
 
     def register_forward_hook(
         self,
@@ -52,7 +56,9 @@ class Hooks:
         with_kwargs: `hook(module, args, kwargs, output)`; always_call: also when forward raised
         (output None).
         """
-        return _add(self._forward_hooks, (hook, with_kwargs, always_call), prepend)
+        return _add(self._forward_hooks, hook, prepend,
+                    (self._forward_hooks_with_kwargs, with_kwargs),
+                    (self._forward_hooks_always_called, always_call))
 
     def register_full_backward_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -91,11 +97,16 @@ class Hooks:
         return _add(self._backward_pre_hooks, hook, prepend)
 
 
-def _add(hooks: dict[int, Any], entry: Any, prepend: bool) -> RemovableHandle:
+def _add(hooks: dict[int, Any], hook: Callable[..., Any], prepend: bool,
+         *asked: tuple[dict[int, bool], bool]) -> RemovableHandle:
+    """Register a hook; its number goes into those tables that `asked` says."""
     before = list(hooks.items()) if prepend else []
     if prepend:
         hooks.clear()
-    handle = RemovableHandle(hooks, entry)
+    tables = [table for table, wanted in asked if wanted]
+    handle = RemovableHandle(hooks, hook, extra_dict=tables)
+    for table in tables:
+        table[handle.id] = True
     hooks.update(before)
     return handle
 
@@ -142,7 +153,9 @@ def call_with_hooks(module: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 def _forward_hooks(module: Any) -> list[tuple[int, Callable[..., Any], bool, bool]]:
-    own = [(number, *entry) for number, entry in module._forward_hooks.items()]
+    named, always = module._forward_hooks_with_kwargs, module._forward_hooks_always_called
+    own = [(number, hook, number in named, number in always)
+           for number, hook in module._forward_hooks.items()]
     return [*global_hooks("forward"), *own] if everywhere else own
 
 
@@ -170,7 +183,9 @@ def _hook_last_operation(module: Any, output: Any, hooks: list[Callable[..., Any
 
 def _before(module: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
     hooks = [(hook, False) for _, hook, *_ in global_hooks("forward_pre")] if everywhere else []
-    for hook, with_kwargs in [*hooks, *module._forward_pre_hooks.values()]:
+    named = module._forward_pre_hooks_with_kwargs
+    own = [(hook, number in named) for number, hook in module._forward_pre_hooks.items()]
+    for hook, with_kwargs in [*hooks, *own]:
         if with_kwargs:
             replaced = hook(module, args, kwargs)
             if replaced is not None:

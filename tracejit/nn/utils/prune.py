@@ -89,9 +89,9 @@ class BasePruningMethod(ABC):
 def _taken_off(module: Any, name: str) -> BasePruningMethod | None:
     """The hook that prunes a parameter, taken off the module."""
     hooks = module._forward_pre_hooks
-    found = [key for key, (hook, _) in hooks.items()
+    found = [key for key, hook in hooks.items()
              if isinstance(hook, BasePruningMethod) and hook._tensor_name == name]
-    return hooks.pop(found[0])[0] if found else None
+    return hooks.pop(found[0]) if found else None
 
 
 class PruningContainer(BasePruningMethod):
@@ -338,7 +338,7 @@ def is_pruned(module: Any) -> bool:
     False
     """
     return any(isinstance(hook, BasePruningMethod) for _, part in module.named_modules()
-               for hook, _ in part._forward_pre_hooks.values())
+               for hook in part._forward_pre_hooks.values())
 
 
 # -- how much --------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def spectral_norm(
     Raises RuntimeError where it is done already; ValueError where nothing is iterated. Newer:
     `parametrizations.spectral_norm`.
     """
-    for hook, _ in module._forward_pre_hooks.values():
+    for hook in module._forward_pre_hooks.values():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             raise RuntimeError(
                 f"Cannot register two spectral_norm hooks on the same parameter {name}"
@@ -104,7 +104,7 @@ def spectral_norm(
 
 def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
     """Make the tensor a parameter again. Raises ValueError where there is no norm of it."""
-    for key, (hook, _) in module._forward_pre_hooks.items():
+    for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             with tracejit.no_grad():
                 weight = hook.compute_weight(module, do_power_iteration=False)

@@ -50,7 +50,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
         FutureWarning,
         stacklevel=2,
     )
-    for hook, _ in module._forward_pre_hooks.values():
+    for hook in module._forward_pre_hooks.values():
         if isinstance(hook, WeightNorm) and hook.name == name:
             raise RuntimeError(
                 f"Cannot register two weight_norm hooks on the same parameter {name}"
@@ -67,7 +67,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 
 def remove_weight_norm(module: Any, name: str = "weight") -> Any:
     """Make the tensor a parameter again. Raises ValueError where there is no weight norm of it."""
-    for key, (hook, _) in module._forward_pre_hooks.items():
+    for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
             weight = hook.compute_weight(module)
             delattr(module, name)
