@@ -265,4 +265,29 @@ def attributes_of_classes_and_modules_set_under_computed_names(jit):
     return [*out, *many(f), Counter.k, Counter.late, one.late]
 
 
+def chosen(one, other):
+    return one if one.first else other
+
+
+def scaled(x, one, other, name):
+    if hasattr(chosen(one, other), "late"):
+        return x * getattr(chosen(one, other), name) + 1
+    return x * getattr(chosen(one, other), name)
+
+
+def attributes_of_what_a_call_of_as_many_arguments_returns(jit):
+    one, other = Box(k=2.0, gain=3.0, first=True), Box(k=5.0, gain=7.0)
+    held = Box(name="k")
+    f = jit(lambda x: scaled(x, one, other, held.name))
+    out = many(f)
+    one.k = 11.0
+    out += many(f)
+    held.name = "gain"
+    out += many(f)
+    one.first, other.late = False, True
+    out += many(f)
+    other.gain = 13.0
+    return out + many(f)
+
+
 PROGRAMS = programs_in(globals())

@@ -212,6 +212,18 @@ def node_names(m):
 
 
 @program
+def operands_of_reflected_operators(m):
+    b = leaf(m, 1.0, 2.0).sin()
+    return [[n and n.name() for n, _ in x.grad_fn.next_functions] for x in (2 * b, 2 + b)]
+
+
+@program
+def nodes_are_shown_by_their_names(m):
+    node = leaf(m, 1.0).exp().grad_fn
+    return [repr(n).partition(" at 0x")[0] for n in (node, node.next_functions[0][0])]
+
+
+@program
 def next_functions(m):
     x, y = leaf(m, 1.0), leaf(m, 2.0)
     z = x * y + 1

@@ -31,6 +31,22 @@ def shown(m):
     return sorted(told), [[round(float(g), 3) for g in t.grad.flatten()] for t in (w, x)]
 
 
+def histories(m):
+    """Hooks see operands as they are: leaves, and what was computed with its history."""
+    told = []
+
+    def seen(x):
+        told.append((x.is_leaf, x.requires_grad, x.grad_fn and x.grad_fn.name()))
+        return x
+
+    a = m.ones(2, requires_grad=True)
+    b = a * 2
+    with m.autograd.graph.saved_tensors_hooks(seen, lambda x: x):
+        y = a * b
+    kept = y.grad_fn._saved_self
+    return sorted(told, key=str), kept.is_leaf, kept.requires_grad, kept.grad_fn
+
+
 def double(m):
     x = m.arange(1.0, 4).requires_grad_()
     with m.autograd.graph.save_on_cpu():
@@ -41,7 +57,7 @@ def double(m):
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("program", [shown, double])
+@pytest.mark.parametrize("program", [shown, histories, double])
 def test_hooks_are_asked_what_those_of_pytorch_are(program):
     torch = pytest.importorskip("torch")
     assert program(tj) == program(torch)

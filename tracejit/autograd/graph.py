@@ -17,7 +17,7 @@ from tracejit.eager.hooks import register_hook
 from tracejit.eager.modes import no_grad
 from tracejit.eager.nodes import GradientEdge, Node, RemovableHandle, edge_of
 from tracejit.eager.recording import active
-from tracejit.eager.saved import KeptHistory, Unsaved, detached, packing
+from tracejit.eager.saved import KeptHistory, Unsaved, packing
 from tracejit.eager.writing import bump_version
 
 __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
@@ -33,7 +33,7 @@ class _Packed:
     def __init__(self, tensor: Any, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]):
         self.history, self.unpack_hook = KeptHistory(tensor), unpack
         with no_grad(), packing(None):
-            self.kept = pack(tensor if self.history.leaf else detached(tensor))
+            self.kept = pack(tensor)
 
     def unpack(self) -> Any:
         with no_grad(), packing(None):

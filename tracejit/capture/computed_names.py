@@ -42,6 +42,7 @@ _FUNCTIONS = (
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _USED = ("COMPARE", "CONTAINS", "IS_", "POP_JUMP", "FORMAT", "LOAD_METHOD", "LOAD_ATTR")
 _COMPARED = (["COMPARE_OP"], ["CONTAINS_OP"], ["IS_OP"])
+_CALL = "PRECALL" if "PRECALL" in dis.opmap else "CALL"  # what first takes a call's arguments
 _SILENT = ("CACHE", "EXTENDED_ARG", "NOP")
 _data: weakref.WeakKeyDictionary[type, tuple[int, tuple]] = weakref.WeakKeyDictionary()
 
@@ -149,7 +150,7 @@ def _arguments(run: Sequence[dis.Instruction]) -> list[Sequence[dis.Instruction]
     """The instructions of each argument of the call that follows; None where they branch."""
     depth, ends = 0, {0: 0}  # where the stack was last so deep
     for k, instruction in enumerate(run):
-        if instruction.opname in ("PRECALL", "CALL") and depth == instruction.arg:
+        if instruction.opname == _CALL and depth == instruction.arg:
             return [run[ends[n] : ends[n + 1]] for n in range(depth)]
         if instruction.opcode in _JUMPS:
             return None

@@ -82,6 +82,9 @@ class Node:
         """PyTorch's name of the node, e.g. "AddBackward0"."""
         return type(self).__name__
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
     @property
     def next_functions(self) -> tuple:
         """(node, output number) for each operand; (None, 0) for those without gradient."""

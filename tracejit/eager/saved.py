@@ -104,17 +104,19 @@ def packing(packer: Callable[[Any], Any] | None) -> Iterator[None]:
 class KeptHistory:
     """The history of a tensor that is kept in another form."""
 
-    __slots__ = ("edge", "leaf")
+    __slots__ = ("edge", "sink")
 
     def __init__(self, tensor: TensorState):
         self.edge = edge_of(tensor) if tensor._requires_grad else None
-        self.leaf = self.edge is not None and grad_fn_of(tensor) is None
+        # A leaf is none for its node: what has its elements finds the same sink as it does.
+        self.sink = tensor._node if grad_fn_of(tensor) is None else None
 
     def of(self, value: TensorState) -> Any:
         """A tensor with that history over the memory of `value`, which has its elements."""
         found = alias(value)
         if self.edge is not None:
             (found._node, found._output_nr), found._requires_grad = self.edge, True
+            found._node = self.sink or found._node
         return found
 
 

@@ -26,6 +26,7 @@ from tracejit.eager.shared_memory import SharedMemory
 from tracejit.eager.state import install_class, make, of_array
 from tracejit.eager.views import View
 from tracejit.memory import CPU
+from tracejit.ops.operators import Operators
 
 
 class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
@@ -53,6 +54,8 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
     copy_ = writing.copy_
     fill_ = writing.fill_
     apply_, map_, map2_ = element_calls.apply_, element_calls.map_, element_calls.map2_
+    # Of a sum and a product the tensor is the first operand, as its node's edges tell.
+    __radd__, __rmul__ = Operators.__add__, Operators.__mul__  # type: ignore[attr-defined]
 
     def _is_output_of(self, name: str, number: int) -> None:
         if type(self._view) is View:
