@@ -182,4 +182,4 @@ def load_state_dict_from_url(url: str, model_dir: str | None = None, map_locatio
         sys.stdout.write(f'Downloading: "{url}" to {kept}\n')
         match = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, kept, match.group(1) if match else None, progress)
-    return load_file(kept, map_location=map_location, weights_only=weights_only)
+    return load_file(kept, map_location=map_location)  # a state dict needs no code

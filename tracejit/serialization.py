@@ -29,6 +29,7 @@ from tracejit.saving import archive, legacy
 from tracejit.saving.names import StorageType
 from tracejit.saving.pickling import pickled
 from tracejit.saving.rebuilding import KNOWN, Elements, refuse
+from tracejit.saving.trusted import TrustingUnpickler
 from tracejit.saving.unpickling import Reader, Unpickler, globals_in
 
 __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals",
@@ -147,9 +148,12 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *,
     map_location  where tensors go: a device, a dict from places in the file to places here, or a
                   function (storage on the CPU, place) -> storage or None, these `UntypedStorage`s;
                   default: where they were
+    weights_only  False: whatever the file names is imported and called, as Python's `pickle` does:
+                  for files of your own that hold whole modules; `pickle_load_args` are its
     mmap          the elements stay in the file, which must be a path, until they are used
-    Nothing in a file is executed, whatever `weights_only` says: tensors, parameters, numbers, texts
-    and plain containers of them are loaded, and classes that `safe_globals` allows.
+    Otherwise nothing in a file is executed: tensors, parameters, numbers, texts and plain
+    containers of them are loaded, and classes that `safe_globals` allows; so it is, whatever
+    `weights_only` says, for files of PyTorch before 1.6.
     Raises UnpicklingError for anything else, by its name; RuntimeError for a damaged file, and for
     tensors of a CUDA device where there is none; EOFError for an empty file.
 
@@ -174,6 +178,9 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *,
         with archive.Archive(file) as opened:
             storages = _Storages(opened, place, bool(mmap))
             data = opened.read("data.pkl")
+            if weights_only is False:
+                return TrustingUnpickler(io.BytesIO(data), storages.reference, _allowed,
+                                         **pickle_load_args).load()
             return Unpickler(Reader(io.BytesIO(data), len(data)), storages.reference,
                              _allowed).load()
 
