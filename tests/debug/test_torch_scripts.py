@@ -88,6 +88,18 @@ def test_torch_means_tracejit(tmp_path, without_torch):
     assert names["arguments"] == ["--epochs", "3"] and names["name"] == "__main__"
 
 
+def test_functions_named_like_their_modules_stay_functions(tmp_path, without_torch):
+    names = run(tmp_path, """
+        import torch.nn.utils.weight_norm as weight_norm
+        import torch.nn.utils.spectral_norm
+        import torch
+        layer = weight_norm(torch.nn.Linear(2, 2))
+        other = torch.nn.utils.spectral_norm(torch.nn.Linear(2, 2))
+        """)
+    assert names["weight_norm"] is tracejit.nn.utils.weight_norm
+    assert callable(tracejit.nn.utils.weight_norm) and callable(tracejit.nn.utils.spectral_norm)
+
+
 def test_nothing_is_left_behind(tmp_path, without_torch):
     argv, paths, finders = sys.argv, sys.path[:], sys.meta_path[:]
     run(tmp_path, "import torch.nn")

@@ -154,6 +154,11 @@ class _Same(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self.spec
+        # Python puts a module it finds into the package under its name. What tracejit has loaded
+        # is there, and may have given way to a function of that name: it is not found anew.
+        for name, loaded in list(sys.modules.items()):
+            if name.startswith("tracejit."):
+                sys.modules.setdefault("torch" + name.removeprefix("tracejit"), loaded)
 
 
 def run_script(path: str, arguments: Sequence[str]) -> dict[str, Any]:
