@@ -527,4 +527,42 @@ def elements_of_a_list_a_loop_filled_are_tensors_of_their_own(jit):
     return seen
 
 
+def memory_of_what_iterations_detach_or_compute(jit):
+    def rows(x, t):
+        y = x
+        for _ in range(16):
+            y = y.detach()
+            if t.sum() < 0:
+                y = y * 2
+        return y
+
+    def until(x, t):
+        y = x
+        while t.sum() <= 3:
+            y = y.view(-1)
+            t = t + 1
+            if t.sum() < 0:
+                y = y * 2
+        return y
+
+    def counted(x, t):
+        k, y = 0, x
+        while k < 2 and t.sum() <= x.sum():
+            k += 1
+            y = y.data
+            if k >= t.sum():
+                y = y * k
+        return y
+
+    out = []
+    for body in (rows, until, counted):
+        f = jit(body)
+        for start in (-7.0, -1.0, 0.5, 1.5, 5.0):
+            x = tj.full((2,), 3.0)
+            y = f(x, tj.tensor([start]))
+            y.add_(1)
+            out += [y, x, y is x]
+    return out
+
+
 PROGRAMS = programs_in(globals())

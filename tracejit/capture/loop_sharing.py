@@ -51,9 +51,10 @@ class LoopSharing:
         self.changing = [s for s in self.slots if s.end is not s.start]
         self.edges = {id(s): [*self._edges(s)] for s in self.slots}
         self.held: dict[tuple[int, int], Held] = {}
-        if any(e.flag is not None for edges in self.edges.values() for e in edges):
-            for slot in self.changing:
-                self._check(slot)
+        told = any(e.flag is not None for edges in self.edges.values() for e in edges)
+        for slot in self.changing:
+            self._check(slot, told)
+        if told:
             self._follow(self._possible())
         self.flags = [held.flag for held in self.held.values()]
         if any(self._is_view(held.other) for held in self.held.values() if held.remains):
@@ -100,11 +101,13 @@ class LoopSharing:
             if id(tensor) in starts or id(tensor) in ends or self.region.is_outer(tensor):
                 yield Edge(starts.get(id(tensor), tensor), flag)
 
-    def _check(self, slot: Slot) -> None:
+    def _check(self, slot: Slot, told: bool) -> None:
+        """Refused where its memory may be another's and flags of tensors do not tell (`told`:
+        whether there are such)."""
         region = self.region
         met = [e.other.start if isinstance(e.other, Slot) else e.other
                for e in self.edges[id(slot)]]
-        if any(region.traced(t).memory.generation for t in met):
+        if told and any(region.traced(t).memory.generation for t in met):
             raise Refused(f"{slot.name} may be a tensor that is written in the loop")
         known = {region.traced(t).memory for t in met}
         seen = {region.traced(t).memory for s in self.slots for t in (s.start, s.end)}
