@@ -565,4 +565,47 @@ def memory_of_what_iterations_detach_or_compute(jit):
     return out
 
 
+def writes_to_data_that_a_branch_gave(jit):
+    def chosen(x, t):
+        y = x
+        if t > 0:
+            y = x.data
+        y.mul_(2)
+        return y
+
+    def in_some_iterations(x, t):
+        y = x
+        for row in x:
+            if row > t:
+                y = y.data
+            y.mul_(2)
+        return y
+
+    def until(x, t):
+        y = x
+        for row in x:
+            if row < t:
+                break
+            y = y.data
+        y[0] = 3
+        return y
+
+    def later(x, t):
+        y = x
+        if t > 0:
+            y = x * t
+            y = y.view(-1)
+        y.data.relu_()
+        return y
+
+    out = []
+    for body in (chosen, in_some_iterations, until, later):
+        f = jit(body)
+        for value in (1.0, -1.0, 2.0):
+            x = tj.arange(1.0, 4.0)
+            y = f(x, tj.tensor(value))
+            out += [y, x, y is x, x._version > 0]
+    return out
+
+
 PROGRAMS = programs_in(globals())

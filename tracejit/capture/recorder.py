@@ -260,7 +260,7 @@ class Recorder:
         if counts:
             bump_version(tensor)
         traced.write(content, not counts)
-        self.sharing.written(traced.memory)
+        self.sharing.written(traced.memory, not counts)
 
     def exposes(self, tensor: Tensor) -> None:
         """An array over a concrete tensor's memory is given away: reads and writes of it happen at

@@ -89,14 +89,14 @@ class Sharing:
         outer = [self.recorder.outer_memory(memory) for memory in (one, other)]
         return None not in outer and self.recorder.parent.sharing.in_part(*outer)
 
-    def written(self, memory: Memory) -> None:
-        """`memory` was written: so was what may be the same; it counts as a write of that too."""
+    def written(self, memory: Memory, counted: bool) -> None:
+        """`memory` was written: so was what may be the same; if it counts, in that too."""
         recorder = self.recorder
         with no_grad():
             for other, flag in self.partners(memory):
                 new, old = recorder.holding(memory.value), recorder.holding(other.value)
                 value = recorder.traced(where(flag, new, old)).read()
-                other.write(value, True, recorder.if_asked(other, flag))
+                other.write(value, counted, recorder.if_asked(other, flag))
 
     def flags(self) -> list[Tensor]:
         """All flags in use; those of what is gone are let go."""
