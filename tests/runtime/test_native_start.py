@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.capture import memory_words
 from tracejit.runtime import builtin, native_start
 
 KEEPERS = {
@@ -113,3 +114,29 @@ def test_methods_outlive_the_threads_that_asked_at_once():
     del text, again
     gc.collect()
     assert all(method() is not None for method in kept)
+
+
+@pytest.mark.skipif(not memory_words.supported(), reason="no native code on this interpreter")
+def test_addresses_are_read_as_they_are():
+    """Ints of two digits are read where CPython keeps them, all others by asking it."""
+    text = f'''\
+"""A builtin function: `this` is an ndarray of words; `arguments` the address of the objects."""
+from tracejit.lowering.abi import call_function, pointer_at
+
+PARAMETERS = "int64"
+
+
+def read(this, arguments, count) -> "int64":
+    words = pointer_at(pointer_at(this)[{builtin.DATA}])
+    two_digits = words[0]
+    value = words[1]
+    address = pointer_at(arguments)[0]
+{native_start._decoded("address", 4)}
+    return call_function(words[2], address)
+'''
+    words = [memory_words.word(id(1 << 40) + memory_words.INT_SIZE)]
+    words += [builtin.python_api(name) for name in ("PyLong_AsLongLong", "PyLong_FromLongLong")]
+    read = builtin.function_over(builtin.method("read", text), words)
+    edges = [0, 7, 2**30 - 1, 2**30, 2**30 + 1, 2**47 - 64, 2**59 + 5, 2**60 - 1, 2**60, 2**62 + 9]
+    for number in (*edges, *(-n for n in edges)):
+        assert read(number) == number

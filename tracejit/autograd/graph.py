@@ -16,7 +16,7 @@ from typing import Any
 from tracejit.eager.hooks import register_hook
 from tracejit.eager.modes import no_grad
 from tracejit.eager.nodes import GradientEdge, Node, RemovableHandle, edge_of
-from tracejit.eager.recording import active
+from tracejit.eager.recording import active, ever
 from tracejit.eager.saved import KeptHistory, Unsaved, packing
 from tracejit.eager.writing import bump_version
 
@@ -65,6 +65,7 @@ class saved_tensors_hooks:
                                  "a captured function keeps what it needs as it likes")
         if _disabled.message is not None:
             raise RuntimeError(_disabled.message)
+        ever.op_by_op = True
         self._before = active.packer, active.op_by_op
         active.packer, active.op_by_op = self._packed, True
 

@@ -30,12 +30,13 @@ from tracejit.capture.sources import hooks_of
 from tracejit.capture.state import State
 from tracejit.eager.global_hooks import everywhere
 from tracejit.eager.modes import is_grad_enabled
-from tracejit.eager.recording import active
+from tracejit.eager.recording import active, ever
 from tracejit.eager.tape import grad_fn_of, refresh
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.views import family_of
 from tracejit.memory import devices
 from tracejit.ops import autocast
+from tracejit.ops.types import default as default_type
 from tracejit.ops.types import get_default_dtype
 
 
@@ -77,7 +78,8 @@ class Guards:
             "ABSENT": ABSENT,
             "Tensor": Tensor,
             "active": active,
-            "default_dtype": get_default_dtype,
+            "ever": ever,
+            "default_type": default_type,
             "autocast": autocast.switches,
             "used": autocast.used,
             "default": devices.default,
@@ -137,13 +139,11 @@ class Guards:
 
     def find(self, arguments: tuple) -> Any:
         """(inputs, what their binding depends on, the snapshot that vouches for the others, where
-        what it does not vouch for lies), or the number of the place that differs."""
-        shortcut = self.shortcut
-        found = None if shortcut.snapshot is None else shortcut.find(arguments)
-        if found is None:
-            found = self.check(arguments)
-            if type(found) is tuple and shortcut.patience:
-                shortcut.remember(arguments, self.check)
+        what it does not vouch for lies), or the number of the place that differs. For where the
+        shortcut found nothing, which may do so after this."""
+        found = self.check(arguments)
+        if type(found) is tuple and self.shortcut.patience:
+            self.shortcut.remember(arguments, self.check)
         return found
 
     def __str__(self) -> str:
@@ -169,12 +169,14 @@ class Guards:
         grad = is_grad_enabled()
         self._fail(f"active.grad_enabled is not {grad}", None, f"grad mode is {grad}")
         inference = active.inference
-        self._fail(f"active.inference is not {inference}", None, f"inference mode is {inference}")
+        since = "" if inference else "ever.inference and "
+        differs = f"{since}active.inference is not {inference}"
+        self._fail(differs, None, f"inference mode is {inference}")
         if not everywhere:  # else the state walker looks at each of them
             self._fail("everywhere", None, "no hooks of all modules")
         default = self._constant(get_default_dtype())
         self._fail(
-            f"default_dtype() is not {default}", None, f"default dtype is {get_default_dtype()}"
+            f"default_type.dtype is not {default}", None, f"default dtype is {get_default_dtype()}"
         )
         casting = self._constant(autocast.switches.state)
         since = "used.ever and " if autocast.switches.state == autocast.State() else ""

@@ -30,6 +30,7 @@ LIST_ITEMS = 24  # address of the elements
 TUPLE_ITEMS = 24  # the elements themselves
 CELL = 16
 FLOAT = 16  # the number itself
+INT_SIZE, INT_DIGITS = 16, 24  # how many digits of 30 bits, and a sign; two of them in a word
 METHOD_FUNCTION, METHOD_SELF = 16, 24
 TYPE_VERSION = 384
 
@@ -184,6 +185,7 @@ def _sees_layout() -> bool:
     bound: Any = Other().method
     slotted.two = pair
     table: Any = defaultdict(list)
+    large, larger = (5 << 30) + 7, (1 << 59) + 9
     cell = (lambda: items).__closure__[0]  # type: ignore[index]
     target.__class__ = Other  # type: ignore[assignment]
     found = {
@@ -196,6 +198,9 @@ def _sees_layout() -> bool:
         id(table) + slot_offset(vars(defaultdict)["default_factory"]): id(list),
         id(cell) + CELL: id(items),
         id(_NUMBER) + FLOAT: struct.unpack("<q", struct.pack("<d", _NUMBER))[0],
+        id(large) + INT_DIGITS: 7 + (5 << 32),
+        id(larger) + INT_SIZE: word(id(large) + INT_SIZE),
+        id(larger) + INT_DIGITS: 9 + (1 << 61),
         id(bound) + METHOD_FUNCTION: id(bound.__func__),
         id(bound) + METHOD_SELF: id(bound.__self__),
         id(_seen) + function_offset("__code__"): id(_seen.__code__),

@@ -65,6 +65,18 @@ class ResultNumber:
         return replay.tensors[self.number]
 
 
+class ResultNumbers:
+    """The recipe of a container of nothing but tensors that the call made."""
+
+    __slots__ = ("make", "numbers")
+
+    def __init__(self, make: Callable[[list[Any]], Any], numbers: list[int]):
+        self.make, self.numbers = make, numbers
+
+    def __call__(self, replay: Replay) -> Any:
+        return self.make([replay.tensors[k] for k in self.numbers])
+
+
 class Made:
     """The recipe of a container that the call made: one, wherever it is found."""
 
@@ -174,6 +186,9 @@ class Recipes:
         if isinstance(value, (list, tuple)):
             parts = [self.of(v) for v in value]
             make = cls._make if hasattr(cls, "_make") else list if cls is FollowedList else cls
+            numbers = [r.number for r in parts if type(r) is ResultNumber]
+            if len(numbers) == len(parts):
+                return ResultNumbers(make, numbers)
             return lambda replay: make([r(replay) for r in parts])
         if hasattr(cls, "sparse_product"):
             parts = [self.of(v) for v in value.parts()]

@@ -1,8 +1,8 @@
 """The short way through an entry's guards: what did not change since the last call is not asked.
 
 In: the lines of the generated check, the places they read, the arguments of calls whose check
-passed. Out: `Shortcut.find(arguments)`: the graph's inputs, or None, which means nothing but that
-the whole check has to be run. Called by `guards.Guards`.
+passed. Out: a `Snapshot`, and `Shortcut.fast(arguments, snapshot)`: what `Guards.find` gives, or
+None, which means nothing but that the whole check has to be run. Called by `guards.Guards`.
 
 From two calls that passed, a `Snapshot` is made. The function generated here reads in Python what
 no snapshot covers (new arguments, numbers that change), checks that, and lets one native comparison
@@ -96,16 +96,6 @@ class Shortcut:
         }
         self.ready = False
         self.placed = False  # whether it matters where inputs lie
-
-    def find(self, arguments: tuple) -> tuple | None:
-        """What `Guards.find` gives, where nothing differs; None: ask in full."""
-        snapshot = self.snapshot
-        if snapshot is None:
-            return None
-        found = self.fast(arguments, snapshot)  # type: ignore[misc]
-        if found is not None:
-            snapshot.hits += 1
-        return found
 
     def remember(self, arguments: tuple, check: Callable[[tuple], Any]) -> None:
         """The whole check passed: from the second time on, its state is worth a snapshot."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tracejit.eager.recording import active
+from tracejit.eager.recording import active, ever
 from tracejit.eager.state import TensorState
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
@@ -22,6 +22,7 @@ def _switch(anomaly: bool, check_nan: bool, op_by_op: bool | None = None) -> tup
     """Set the mode; what it was."""
     before = active.anomaly, active.anomaly_check_nan, active.op_by_op
     active.anomaly, active.anomaly_check_nan = anomaly, check_nan
+    ever.op_by_op = ever.anomaly = True
     active.op_by_op = anomaly or active.packer is not None if op_by_op is None else op_by_op
     return before
 

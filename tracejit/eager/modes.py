@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.eager.recording import active, as_captured
+from tracejit.eager.recording import active, as_captured, ever
 
 
 def is_grad_enabled() -> bool:
@@ -191,6 +191,7 @@ class inference_mode(_Mode):
         self.mode = mode
 
     def _enter(self) -> None:
+        ever.inference = True
         active.inference = self.mode
         active.grad_enabled = not self.mode
 

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from tracejit.eager.recording import active
+from tracejit.eager.recording import active, ever
 from tracejit.eager.state import TensorState
 from tracejit.eager.uncertain import through
 
@@ -55,7 +55,7 @@ class Node:
         self.edges = edges
         self.sequence = next_number()
         self.extras: Extras | None = None
-        if active.anomaly:
+        if ever.anomaly and active.anomaly:
             self.extra().traceback = traceback.format_list(traceback.extract_stack()[:-1])
 
     def apply(self, grads: list) -> Sequence[Any]:
@@ -142,8 +142,7 @@ class AccumulateGrad(Node):
     __slots__ = ("variable",)
 
     def __init__(self, variable: TensorState):
-        super().__init__(())
-        self.sequence += _LEAF_PRIORITY
+        self.edges, self.sequence, self.extras = (), next_number() + _LEAF_PRIORITY, None
         self.variable = variable
 
 

@@ -98,6 +98,17 @@ class Active(threading.local):
 active = Active()
 
 
+class _Ever:
+    """What any thread ever switched on: until then nobody need look."""
+
+    inference = False
+    op_by_op = False
+    anomaly = False
+
+
+ever = _Ever()
+
+
 def as_captured(function: Callable[..., Any]) -> Callable[..., Any]:
     """What to call instead of a user's function: where it is captured, one whose control flow is in
     sight."""

@@ -40,7 +40,7 @@ from tracejit.capture.torchscript import (  # noqa: F401
 )
 from tracejit.config import flags
 from tracejit.debug.report import Recompile, Report, Statistics
-from tracejit.eager.recording import active
+from tracejit.eager.recording import active, ever
 from tracejit.eager.saved import packing
 from tracejit.ir.digest import digest
 from tracejit.ir.graph import Graph
@@ -66,6 +66,7 @@ from tracejit.runtime.torchscript_objects import (  # noqa: F401
 
 importlib.import_module("tracejit.jit.annotations")  # the module is not the future feature
 _PATIENCE = 3  # captures without an entry before only co-execution is tried
+_flags = vars(flags)  # reading the attributes takes three times as long
 _MODES = ("eager", "graph", "python", "compiled")
 _segments: OrderedDict[tuple, Segment] = (
     OrderedDict()
@@ -132,11 +133,12 @@ class CompiledFunction:
 
     # -- a call -----------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        way = self.mode or flags.mode
+        way = self.mode or _flags["mode"]
         # Captured inside captured is part of the outer one; anomaly mode wants each op's own node.
-        if way == "eager" or active.recorder is not None or active.op_by_op:
+        plainly = active.recorder is not None or ever.op_by_op and active.op_by_op
+        if plainly or way == "eager":
             return self.function(*args, **kwargs)
-        if (self.numerics or flags.numerics) == "eager":
+        if (self.numerics or _flags["numerics"]) == "eager":
             way += " eager"
         signature, arguments = self.signature, args
         if kwargs or len(args) != signature.plain:
@@ -145,17 +147,20 @@ class CompiledFunction:
             arguments = signature.normalise(args, kwargs)  # type: ignore[assignment]
             if arguments is None:
                 return self.function(*args, **kwargs)  # raises Python's own error
-        found = self._find(way, arguments)
-        if found is None:
+        for kind, entry in self.entries:  # as in `_find`, which would be one more call
+            if kind == way and (found := entry.find(arguments)) is not None:
+                break
+        else:
             with self.lock:  # another thread may have compiled meanwhile
-                found = self._find(way, arguments)
-                if found is None:
+                again = self._find(way, arguments)
+                if again is None:
                     if signature.outdated():  # the function has other code
                         self.signature = Signature(self.function)
                         return self(*args, **kwargs)
                     return self._capture(way, arguments)
+                entry, found = again
         self.statistics.cache_hits += 1
-        entry, (inputs, bound, snapshot) = found
+        inputs, bound, snapshot = found
         try:
             return entry.replay(inputs, arguments, bound, snapshot)
         except ReplayFailed as failed:  # nothing visible was written yet

@@ -14,7 +14,28 @@ from tracejit.memory.allocator import allocate
 from tracejit.memory.storage import Storage
 
 live: set[weakref.ref] = set()
-shown: weakref.WeakSet[Storage] = weakref.WeakSet()  # memory that others may write
+forget = live.discard  # those that are gone
+
+
+class Shown:
+    """Memory that others may write.
+
+    count  how often any was shown: what was found of other memory holds as long as it stays
+    """
+
+    def __init__(self) -> None:
+        self.places: set[weakref.ref[Storage]] = set()
+        self.count = 0
+
+    def add(self, storage: Storage) -> None:
+        self.count += 1
+        self.places.add(weakref.ref(storage, self.places.discard))
+
+    def __contains__(self, storage: Storage) -> bool:
+        return weakref.ref(storage) in self.places
+
+
+shown = Shown()
 
 
 class Before:
@@ -30,9 +51,17 @@ class Before:
         return self.made
 
 
-def reads(reader: Any) -> None:
-    """`reader.about_to_write(storage, before)` is called before writes, as long as it lives."""
-    live.add(weakref.ref(reader, live.discard))
+def reads(reader: Any) -> weakref.ref:
+    """`reader.about_to_write(storage, before)` is called before writes, as long as it lives, which
+    the weak reference tells, or until `reads_no_more`. (`native_history` does the same.)"""
+    found = weakref.ref(reader, forget)
+    live.add(found)
+    return found
+
+
+def reads_no_more(reader: Any) -> None:
+    """What `reads` was told of a reader is over."""
+    live.discard(weakref.ref(reader))
 
 
 def about_to_write(storage: Storage) -> None:

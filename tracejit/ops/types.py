@@ -105,7 +105,15 @@ complex128 = dtype("complex128", np.complex128, COMPLEX, 10)
 
 _OF_PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}
 _OF_NUMPY = {d.numpy: d for d in dtype._by_name.values()}
-_default = float32
+
+
+class _Default:
+    """The dtype of new floating point tensors."""
+
+    dtype = float32
+
+
+default = _Default()
 
 
 def rounded(array: Any, to: dtype) -> Any:
@@ -159,7 +167,7 @@ def asked_dtype(kind: Any) -> Any:
 
 def get_default_dtype() -> dtype:
     """The dtype of new floating point tensors, float32 unless `set_default_dtype` changed it."""
-    return _default
+    return default.dtype
 
 
 def set_default_dtype(d: dtype) -> None:
@@ -168,10 +176,9 @@ def set_default_dtype(d: dtype) -> None:
     >>> import tracejit
     >>> tracejit.set_default_dtype(tracejit.float32)
     """
-    global _default
     if not isinstance(d, dtype) or not d.is_floating_point:
         raise TypeError(f"set_default_dtype: only floating-point types are supported, got {d!r}")
-    _default = d
+    default.dtype = d
 
 
 def dtype_of_number(value: Any) -> dtype:
@@ -181,9 +188,9 @@ def dtype_of_number(value: Any) -> dtype:
     if isinstance(value, (int, np.integer)):
         return int64
     if isinstance(value, (float, np.floating)):
-        return _default
+        return default.dtype
     if isinstance(value, complex):
-        return complex64 if _default is not float64 else complex128
+        return complex64 if default.dtype is not float64 else complex128
     raise TypeError(f"expected a number, got {type(value).__name__}")
 
 
@@ -227,7 +234,7 @@ def result_type(*operands: Any) -> dtype:
         else:
             kind = 2 if getattr(x, "is_weak", False) else 0 if len(x.shape) else 1
             if kind == 2 and d.is_floating_point:
-                d = _default
+                d = default.dtype
         seen = classes[kind]
         classes[kind] = d if seen is None else promote_types(seen, d)
     result: dtype | None = None

@@ -2,12 +2,13 @@
 
 In: the joint graph of a recorded call and the gradient graph made of it. Out: a `Backward`, which
 knows for each `Way` through the stages (where gradients arrive, which are wanted) the program to
-run, what must not have been written and what is freed. Made by `entry_maker`, used by the nodes of
-`later_backward`.
+run, what must not have been written and what is freed. Made by `backward_maker`, used by
+`attach_backward` and `later_backward`.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -119,20 +120,38 @@ class Backward:
     compile: Callable[[Graph], Segment]
     ways: dict[Key | tuple[Key, Shown], Way] = field(default_factory=dict)
 
-    last: tuple[Callable[[], Any], Any] = (nobody, None)  # the last call if alive; its snapshot
+    # Of the last call: what is alive while its `ends` hold, the snapshot that vouched for its
+    # inputs, those that gradients go to but for which it did not, and what made its nodes.
+    last: tuple[Callable[[], Any], Any, tuple[int, ...], Any] = (nobody, None, (), None)
+    lay: Any = None  # makes the nodes, once a snapshot was there (`native_history.py`)
+    hidden: tuple[Any, int] | None = None  # when nobody was shown any memory of inputs
 
     def __post_init__(self) -> None:
         self.ends = {number: k for k, number in enumerate(self.wrt)}
         self.sought, self.reading = _picker(self.wrt), _picker(self.read)
-        # Of the inputs, and the outputs in reverse: the saved ones.
-        self.kept = _picker([k if kind == "input" else -1 - k for kind, k in self.saved])
-        # One stage, whose edges are the ends.
-        self.straight = [s.edges for s in self.stages] == [list(range(len(self.wrt)))]
+        # What a call keeps of what the program returned: all from the first on that is no result,
+        # and the memory of these results.
+        own = {self.saved[n][1] for n in self.shared}
+        made = {k for kind, k in self.saved if kind == "output"} - own
+        self.lent, self.first = sorted(own), min(made, default=sys.maxsize)
+        at = {k: n for n, k in enumerate(self.lent)}
+        at |= {k: len(own) + k - self.first for k in made}
+        # Of the inputs, and of these in reverse: the saved ones.
+        self.kept = _picker([k if kind == "input" else -1 - at[k] for kind, k in self.saved])
+        # One stage, whose edges are the ends. Of others: which of the ends are the edges, if all
+        # are ends.
+        number = len(self.wrt)
+        self.straight = [s.edges for s in self.stages] == [list(range(number))]
+        self.outer = [_picker(s.edges) if all(k < number for k in s.edges) else None
+                      for s in self.stages]
         written = {number for number, _ in self.before}
-        at = {number: k for k, number in enumerate(self.read) if number not in written}
+        place = {number: k for k, number in enumerate(self.read) if number not in written}
         # Of what is noted: where its version is found, or what does not lie there.
-        self.versions = {n: at[k] for n, (k, *_) in enumerate(self.noted) if k in at}
+        self.versions = {n: place[k] for n, (k, *_) in enumerate(self.noted) if k in place}
         self.apart = [n for n in range(len(self.noted)) if n not in self.versions]
+        self.numbers = [*range(len(self.stages))]
+        self.keeps = bool(self.lent or self.before or self.inner or self.apart)
+        self.remembered = frozenset(self.remembers)
 
     def way(self, key: Key, shown: Shown = ()) -> Way:
         """What a backward runs: the stages of the key, the first of them first; at the edges

@@ -2,8 +2,8 @@
 
 In: what a replay keeps for its backward (`later_backward.Call`). Out: `CompiledBackward`, one for
 each stage of the call, which the engine runs together where they follow each other and nobody looks
-in between; `record_freed`, for results whose history is freed already. Made by `attach_backward`
-and `result_views`.
+in between; `record_freed`, for results whose history is freed already. Made by `attach_backward`,
+`native_history` and `result_views`.
 """
 
 from __future__ import annotations
@@ -15,27 +15,31 @@ from typing import Any
 
 from tracejit.eager.nodes import FREED, Edge, Node, next_number
 from tracejit.eager.recording import active
-from tracejit.eager.tape import CustomNode
 from tracejit.eager.tensor import Tensor
-from tracejit.runtime.backward_plan import EVERYTHING
+from tracejit.memory import Storage
+from tracejit.memory.readers import Before, reads_no_more
+from tracejit.runtime.backward_plan import EVERYTHING, BackwardStage
 
 
-class CompiledBackward(CustomNode):
-    """The history of some of a captured call's results: one of its stages."""
+class CompiledBackward(Node):
+    """The history of some of a captured call's results: one of its stages.
 
-    __slots__ = ("stage", "runs", "everything", "freed", "reached")
+    call   what the nodes of one call share; None where all is freed
+    stage  its number; what it has in every call: `common`
+    runs   what this backward frees, as bits; `freed`: what earlier ones did
+    """
 
-    def __init__(self, edges: tuple[Edge, ...], call: Any, stage: int, count: int):
-        super().__init__(edges, call, (), count)
-        self.stage = stage
-        self.runs = self.freed = 0  # bits: what this backward frees, what earlier ones did
-        self.everything = 0
-        self.reached: Sequence[int] = ()  # for each edge the results that lead to it, as bits
+    __slots__ = ("call", "stage", "common", "runs", "freed")
+    common: BackwardStage
+
+    def __init__(self, edges: tuple[Edge, ...], call: Any, stage: int):
+        self.edges, self.sequence, self.extras = edges, next_number(), None
+        self.call, self.stage, self.common = call, stage, call.plan.stages[stage]
+        self.runs = self.freed = 0
 
     @property
-    def call(self) -> Any:
-        """What the nodes of one call share; None where all is freed."""
-        return self.backward
+    def output_count(self) -> int:  # type: ignore[override]
+        return len(self.common.results)
 
     def apply(self, grads: list) -> Sequence[Any]:
         return self.apply_all({self: grads}, [EVERYTHING], ())[0]
@@ -44,7 +48,7 @@ class CompiledBackward(CustomNode):
                   ) -> list[list[Any]]:
         """The gradients that nodes of this call give, which follow each other: this one first.
         `wanted`: of each the edges, as bits; `shown`: those at which somebody looks, if asked."""
-        call: Any = self.backward
+        call = self.call
         if call is None:
             raise RuntimeError(FREED)
         return call.run(parts, wanted, tuple(shown))
@@ -55,20 +59,20 @@ class CompiledBackward(CustomNode):
         call = self.call
         if call is None:
             raise RuntimeError(FREED)
-        stage = call.plan.stages[self.stage]
-        own = functools.reduce(operator.or_, [stage.own[k] for k in results], 0)
+        own = functools.reduce(operator.or_, [self.common.own[k] for k in results], 0)
         if own & self.freed:
             raise RuntimeError(FREED)
         if not call.over:
-            call.check({n for k in results for n in stage.own_kept[k]})
+            call.check({n for k in results for n in self.common.own_kept[k]})
         return own
 
     def leading(self, wanted: int) -> int:
         """The results that lead to edges, both as bits."""
-        if not self.reached:
+        reached = self.common.reached
+        if not reached:
             return EVERYTHING
         return functools.reduce(
-            operator.or_, [mask for k, mask in enumerate(self.reached) if wanted >> k & 1], 0)
+            operator.or_, [mask for k, mask in enumerate(reached) if wanted >> k & 1], 0)
 
     @property
     def asks(self) -> bool:
@@ -91,16 +95,27 @@ class CompiledBackward(CustomNode):
 
     def release(self, own: int = 0) -> None:
         """Let go of what the last backward ran, and of its `own`."""
-        call: Any = self.backward
-        if call is not None and call.freed is not None:
-            call.freed.by_stage(self.stage, self.runs | own)
+        if self.call is not None and self.call.freed is not None:
+            self.call.freed.by_stage(self.stage, self.runs | own)
         self.free(self.runs | own)
 
     def free(self, bits: int) -> None:
         """These parts are freed."""
         self.freed |= bits
-        if self.everything and self.freed == self.everything and self.backward is not None:
-            self.backward = self.call.spent(self.stage)
+        everything = (1 << len(self.common.freed)) - 1
+        if everything and self.freed == everything and self.call is not None:
+            self.call = self.call.spent(self.stage)
+            reads_no_more(self)
+
+    @property
+    def ends(self) -> tuple[Edge, ...]:
+        """Of the only stage of a call: where gradients of the inputs go."""
+        return self.edges
+
+    def about_to_write(self, storage: Storage, before: Before) -> None:
+        """The call, of which this is the only stage, is told before memory is written."""
+        if self.call is not None and not self.call.over:
+            self.call.about_to_write(storage, before)
 
 
 class FreedBackward(Node):

@@ -15,7 +15,14 @@ from tracejit.capture.aliasing import concrete
 from tracejit.capture.guards import Guards, Miss, current
 from tracejit.capture.materialise import laid_out
 from tracejit.capture.place import Place
-from tracejit.capture.results import Effect, Recipe, Replay, ResultNumber, SetGrad
+from tracejit.capture.results import (
+    Effect,
+    Recipe,
+    Replay,
+    ResultNumber,
+    ResultNumbers,
+    SetGrad,
+)
 from tracejit.config import flags
 from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.tensor import Tensor
@@ -66,7 +73,8 @@ class Entry:
                   self.versions, self.united, self.strewn, self.maybe)
         self.bare = -1 not in self.roots and not any(around)
         self.only = self.returned.number if type(self.returned) is ResultNumber else -1
-        number = {id(place): n for n, (place, _) in enumerate(self.guards.shortcut.inputs)}
+        self.shortcut = self.guards.shortcut
+        number = {id(place): n for n, (place, _) in enumerate(self.shortcut.inputs)}
         self.grads: list[tuple[int, int]] = []  # (graph input, result): its new gradient
         self.others: list[Effect] = []
         for effect in self.effects:
@@ -90,23 +98,41 @@ class Entry:
             and all(type(result.root) is int for result in self.results)
         )
         # All that is left then may be to return one result, which stands for itself.
-        after = (self.backward or self.numbers or self.versions or self.united or self.strewn
-                 or self.maybe)
-        single = None if self.only < 0 or after else self.results[self.only]
+        alone = not (
+            self.numbers or self.versions or self.united or self.strewn or self.maybe)
+        single = self.results[self.only] if alone and self.only >= 0 and not self.backward else None
         self.single = single if single is not None and single.stands_alone() else None
+        # Or to return what the program gives as it is: one output, or a container of them.
+        returned = self.returned
+        self.root = self.roots[self.only] if self.only >= 0 else -1
+        self.make: Callable[[list], Any] | None = None
+        self.row: list[int] = []
+        if type(returned) is ResultNumbers:
+            self.make, self.row = returned.make, [self.roots[k] for k in returned.numbers]
+        alone = alone and not self.made and (self.only >= 0 or self.make is not None)
+        self.simple = self.whole and self.tail is NOTHING and alone  # but for their history
+        at = {r.tracked: k for k, r in enumerate(self.results) if r.tracked >= 0}
+        self.tracked = [at[n] for n in range(len(at))]  # the results that have a history
+        # Of simple entries: whether these are the program's first outputs.
+        self.leading = [self.roots[k] for k in self.tracked] == [*range(len(at))]
         self.plans: dict[Bound, tuple | None] = {}
         # Inputs that the program writes are nobody else's: found at these places, in calls like
         # the last, and as long as no memory became read-only.
         self.apart = Apart([number for number, _ in self.written])
         self.apart_at: tuple[Any, int, set[tuple | None]] = (None, 0, set())
-        self.guards.shortcut.placed = bool(self.written)
+        self.shortcut.placed = bool(self.written)
 
-    def find(self, arguments: tuple) -> tuple[Sequence[Any], Bound, Any] | None:
+    def find(self, arguments: tuple) -> tuple[tuple, Bound, Any] | None:
         """Graph inputs, their binding and what is known of their addresses; None where this entry
         does not serve the call."""
-        found = self.guards.find(arguments)
-        if type(found) is int:
-            return None
+        snapshot = self.shortcut.snapshot
+        found = None if snapshot is None else self.shortcut.fast(arguments, snapshot)  # type: ignore[misc]
+        if found is not None:
+            snapshot.hits += 1  # type: ignore[union-attr]
+        else:
+            found = self.guards.find(arguments)
+            if type(found) is int:
+                return None
         inputs, key, snapshot, places = found
         last = self.last
         bound: Bound | None
@@ -143,7 +169,7 @@ class Entry:
 
     def replay(
         self,
-        inputs: Sequence[Any],
+        inputs: tuple,
         arguments: tuple,
         bound: Bound,
         snapshot: Any = None,
@@ -153,20 +179,30 @@ class Entry:
 
         held  no signal's handler is called meanwhile; else what one raises is seen to below
         """
-        if bound.direct is None and not held and not self.bare:  # of many steps
-            with HeldInterrupts():
-                return self.replay(inputs, arguments, bound, snapshot, True)
-        if self.bare and self.only >= 0 and bound.direct is not None:
-            launch, plan = bound.direct
+        direct = bound.direct
+        if direct is None:
+            if not held and not self.bare:  # of many steps
+                with HeldInterrupts():
+                    return self.replay(inputs, arguments, bound, snapshot, True)
+        elif self.simple:
+            launch, plan = direct
             try:
-                return launch(inputs, plan)[self.roots[self.only]]
+                roots = launch(inputs, plan)
             except Exception as error:
-                raise ReplayFailed from error
-        if self.whole and bound.direct is not None:
+                if outputs_after(error) is None:
+                    raise ReplayFailed from error
+                raise
+            if self.backward is not None:
+                outputs = roots if self.leading else [roots[self.roots[k]] for k in self.tracked]
+                attach_backward(self.backward, inputs, roots, outputs, bound, snapshot)
+            if self.make is None:
+                return roots[self.root]
+            return self.make([roots[k] for k in self.row])
+        elif self.whole:
             plan = self.plans[bound] if bound in self.plans else self._plan(inputs, bound)
             if plan is not None:
                 return self._launch(plan, inputs, arguments, bound, snapshot)
-        values = inputs
+        values: Sequence[Any] = inputs
         numbers = () if self.numbers is None else self.numbers(arguments)
         writes = iter(self.written)  # what is left of them, at any moment
         roots = replay = None
@@ -276,7 +312,8 @@ class Entry:
         for k in self.made:
             tensors[k] = self.results[k].make(tensors, roots, bound.sizes, replay)
         if self.backward is not None:
-            self._attach(self.backward, values, roots, tensors, bound, snapshot)
+            outputs = [tensors[k] for k in self.tracked]
+            attach_backward(self.backward, tuple(values), roots, outputs, bound, snapshot)
         for k, steps in self.shared:
             follow(tensors[k], steps)
 
@@ -365,21 +402,6 @@ class Entry:
             "disjoint and writable",
             "overlapping or read-only, and the program writes some of it",
         )
-
-    def _attach(
-        self,
-        backward: Backward,
-        inputs: Sequence[Any],
-        roots: list[Tensor],
-        tensors: list[Tensor],
-        bound: Bound,
-        snapshot: Any,
-    ) -> None:
-        outputs = [None] * sum(r.tracked >= 0 for r in self.results)
-        for result, tensor in zip(self.results, tensors):
-            if result.tracked >= 0:
-                outputs[result.tracked] = tensor  # type: ignore[call-overload]
-        attach_backward(backward, inputs, roots, outputs, bound, snapshot)
 
 
 def entered(error: BaseException, effect: Effect) -> bool:

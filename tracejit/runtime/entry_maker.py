@@ -338,7 +338,7 @@ class EntryMaker:
         )
         with recorder.paused():
             if backward is not None and joint is not None:
-                values = values_of(concrete)
+                values = tuple(values_of(concrete))
                 attach_backward(backward, values, roots, joint.outputs, segment.bound(values))
             self.lines.renew(entry.made)
         return entry

@@ -35,7 +35,7 @@ from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph
 from tracejit.ir.interpret import interpret
 from tracejit.memory import Storage
-from tracejit.memory.readers import Before, reads, shown
+from tracejit.memory.readers import Before
 from tracejit.ops.types import dtype
 from tracejit.runtime.backward_plan import Backward, Shown, Way, read_inputs
 from tracejit.runtime.segment import Bound
@@ -46,38 +46,68 @@ UNSEEN = (
     "function plainly, or write the tensor after the backward"
 )
 
+NOTHING: Mapping[int, Any] = {}  # what most calls have noted
+
 
 class Call:
-    """One call, as its nodes keep it."""
+    """One call, as its nodes keep it.
 
-    ends: tuple[Edge, ...]  # where gradients of the inputs went at its time
-    nodes: list[weakref.ref | None]  # of the stages
-    freed: Freed | None = None  # where the tape was laid again
-    over = False  # all that it kept is freed
+    given     its inputs; `inputs`: those that it wrote as they were
+    made      what it made and the backward reads
+    versions  of the inputs that are read, and of `inner`
+    inner     results that second derivatives are computed from
+    noted     what must not be written, by number, but for what has its version among these
+    old       inputs as they were, by number, before somebody wrote them
+    ends      where gradients of the inputs went at its time
+    nodes     of the stages; None until the only one runs
+    freed     what of it is freed, where the tape was laid again
+    over      all that it kept is freed
+    """
 
-    def __init__(self, plan: Backward, inputs: Sequence[Any], roots: Sequence[Tensor],
-                 outputs: Sequence[Any], bound: Bound):
-        self.plan, self.bound = plan, bound
-        self.kept = plan.kept((*inputs, *reversed(roots)))
-        if plan.shared:  # a call that held its results would hold itself
-            self.kept = [over_same_memory(x) if k in plan.shared else x
-                         for k, x in enumerate(self.kept)]
-        self.given, self.inputs = inputs, list(inputs)
-        for number, output in plan.before:
-            self.inputs[number] = _as_it_was(roots[output], inputs[number])
+    __slots__ = ("plan", "bound", "given", "inputs", "made", "versions", "inner", "noted", "old",
+                 "ends", "nodes", "freed", "over", "__weakref__")
+    plan: Backward
+    bound: Bound
+    given: Sequence[Any]
+    inputs: Sequence[Any]
+    made: Sequence[Tensor]
+    versions: Sequence[int]
+    inner: Sequence[Tensor]
+    noted: Mapping[int, Any]
+    old: Mapping[int, Tensor]
+    ends: tuple[Edge, ...]
+    nodes: list[weakref.ref | None] | None
+    freed: Freed | None
+    over: bool
+
+    def __init__(self, plan: Backward, given: Sequence[Any], made: Sequence[Tensor], bound: Bound,
+                 ends: tuple[Edge, ...]):  # `native_history` does the same
+        self.plan, self.bound, self.given, self.inputs = plan, bound, given, given
+        self.made, self.ends, self.nodes = made, ends, None
+        self.versions = self.inner = ()
+        self.noted, self.old, self.freed, self.over = NOTHING, NOTHING, None, False
+
+    def keep(self, roots: Sequence[Tensor], outputs: Sequence[Any]) -> None:
+        """Keep what few calls do, of what the program returned and of the results."""
+        plan, given = self.plan, self.given
+        if plan.lent:  # a call that held its results would hold itself
+            self.made = [*[over_same_memory(roots[k]) for k in plan.lent], *self.made]
+        if plan.before:
+            self.inputs = inputs = list(given)
+            for number, output in plan.before:
+                inputs[number] = _as_it_was(roots[output], given[number])
         self.inner = [alias(outputs[k]) for k in plan.inner]
-        self.versions = versions_of(self._read() if plan.tape is None else plan.reading(inputs))
-        self.noted: dict[int, Any] = {}  # but for those whose version is among these
-        for n in plan.apart:
-            k, root, made, number = plan.noted[n]
-            self.noted[n] = Saved(inputs[k]) if k >= 0 else SavedResult(roots[root], made, number)
-        self.old: dict[int, Tensor] = {}  # inputs as they were, before somebody wrote them
-        if plan.remembers:
-            reads(self)
-            if shown:
-                for k in plan.remembers:
-                    if inputs[k]._storage in shown:
-                        self.about_to_write(inputs[k]._storage, Before(inputs[k]._storage))
+        self.noted = {n: Saved(given[k]) if k >= 0 else SavedResult(roots[root], made, number)
+                      for n in plan.apart for k, root, made, number in [plan.noted[n]]}
+
+    def remember_versions(self) -> None:
+        """Note how often what second derivatives start from was written."""
+        plan = self.plan
+        self.versions = versions_of(self.read() if plan.tape is None else plan.reading(self.given))
+
+    def kept(self) -> Sequence[Any]:
+        """What the backward program reads of the call."""
+        return self.plan.kept((*self.given, *reversed(self.made)))
 
     def spent(self, stage: int) -> Call | None:
         """What is left of the call for a stage of which everything is freed: gradients that need
@@ -85,9 +115,8 @@ class Call:
         plan = self.plan
         if plan.tape is not None and plan.tape.choosy or not plan.stages[stage].leads_on():
             return None
-        left = Call.__new__(Call)
-        left.plan, left.bound, left.ends, left.nodes = plan, self.bound, self.ends, self.nodes
-        left.kept, left.old, left.freed, left.over = [], {}, self.freed, True
+        left = Call(plan, (), (), self.bound, self.ends)
+        left.nodes, left.freed, left.over = self.nodes, self.freed, True
         return left
 
     def about_to_write(self, storage: Storage, before: Before) -> None:
@@ -95,8 +124,8 @@ class Call:
         for k in self.plan.remembers:
             x = self.given[k]
             if x._storage is storage and k not in self.old:
-                self.old[k] = make(before.copy(), x._offset, x._shape, x._strides, x._dtype,
-                                   x._device)
+                kept = make(before.copy(), x._offset, x._shape, x._strides, x._dtype, x._device)
+                self.old = {**self.old, k: kept}
 
     def check(self, noted: Iterable[int]) -> None:
         """RuntimeError where what is noted under these numbers was written."""
@@ -112,17 +141,15 @@ class Call:
         return any(not _same(self.old[k], self.given[k]) for k in self.plan.again[over_tensors]
                    if k in self.old)
 
-    def wrt(self) -> Sequence[Any]:
-        """The inputs that gradients go to."""
-        return self.plan.sought(self.inputs)
-
-    def _read(self) -> list[Any]:
+    def read(self) -> list[Any]:
         """The tensors that second derivatives start from."""
         return [*self.plan.reading(self.inputs), *self.inner]
 
     def run(self, parts: Mapping[Any, list], wanted: Sequence[int], shown: Shown
             ) -> list[list[Any]]:
         """Gradients along the edges of nodes, which follow each other."""
+        if self.nodes is None:
+            self.nodes = [weakref.ref(node) for node in parts]
         key = tuple([(node.stage, _bits(grads), mask)
                      for (node, grads), mask in zip(parts.items(), wanted)])
         way = self.plan.way(key, shown if shown and any(shown) else ())
@@ -161,7 +188,7 @@ class Call:
             recorder.flush()
         made: list[Any] = []
         with nullcontext() if recorder is None else recorder.paused():
-            values = [*self.kept, *tangents]
+            values = [*self.kept(), *tangents]
             if way.segment is not None:
                 made = way.segment.run(values, way.segment.bind_given(values, self.bound.sizes))
             if way.looks:
@@ -201,12 +228,13 @@ class Call:
         plan, recorder = self.plan, cast(Any, active.recorder)
         if recorder is not None and not recorder.mapped:
             recorder.flush()
+        assert self.nodes is not None
         nodes: list[Any] = [None if at is None else at() for at in self.nodes]
         behind = [below(plan, nodes, self.ends, k) for k in range(len(plan.grads))]
         behind += [None if nodes[s] is None else (nodes[s], k) for s, k in plan.tops]
         if self.freed is None:
             self.freed = Freed([stage.parts for stage in plan.stages], self.nodes)
-        was = Was(self.given, [self.old.get(k, x) for k, x in enumerate(self.inputs)], self.kept,
+        was = Was(self.given, [self.old.get(k, x) for k, x in enumerate(self.inputs)], self.kept(),
                   dict(zip(plan.read, self.versions)), self.bound.sizes, self.freed)
         with _nobody_recording():
             results, gates = tape.lay(tangents, was, behind)
@@ -221,7 +249,7 @@ class Call:
         """Gradients as eager ops on the tape: the joint graph, op by op."""
         plan, graph = self.plan, self.plan.graph
         assert graph is not None
-        for x, version in zip(self._read(), self.versions):
+        for x, version in zip(self.read(), self.versions):
             check_version(x, version, None, 0)
         positions = range(len(graph.inputs))
         numbers: Sequence[int | None] = range(len(graph.outputs))
@@ -245,7 +273,7 @@ class Call:
         found = []
         for k, x in zip(self.plan.inner, self.inner):
             stage, number = self.plan.places[k]
-            at = self.nodes[stage]
+            at = self.nodes[stage]  # type: ignore[index]
             node = None if at is None else at()
             again = alias(x)
             if node is not None:

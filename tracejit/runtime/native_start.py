@@ -26,11 +26,14 @@ import numpy as np
 
 from tracejit.capture.memory_words import (
     FLOAT,
+    INT_DIGITS,
+    INT_SIZE,
     LIST_ITEMS,
     TUPLE_ITEMS,
     TYPE,
     slot_offset,
     supported,
+    word,
 )
 from tracejit.eager.state import TensorState
 from tracejit.eager.tensor import Tensor
@@ -60,13 +63,14 @@ SMALL = 4096  # bytes of an output whose Storages are kept
 # shape, dtype and device of each output, its Storage, those that may be it; the pairs of the tail.
 _WORDS = (
     "RAN", "JOB", "RUN", "TABLE", "STATUS", "INPUTS", "OUTPUTS", "WRITTEN", "GRADS", "CLASS",
-    "FLOAT_CLASS", "INT_CLASS", "EMPTY", "NONE", "FALSE", "TRUE", "ZERO", "LIST", "NEW", "VALUE",
-    "NUMBER", "FAILED", "FORGIVE", "KEEP", "DROP",
+    "FLOAT_CLASS", "INT_CLASS", "EMPTY", "NONE", "FALSE", "TRUE", "ZERO", "TWO_DIGITS",
+    "LIST", "NEW", "VALUE", "NUMBER", "FAILED", "FORGIVE", "KEEP", "DROP",
 )  # fmt: skip
 _FUNCTIONS = ("PyList_New", "PyType_GenericNew", "PyLong_AsLongLong", "PyLong_FromLongLong",
               "PyErr_Occurred", "PyErr_Clear", "Py_IncRef", "Py_DecRef")  # fmt: skip
 _FLOAT_INPUT, _INT_INPUT = 0, -1
 _EMPTY: tuple = ()
+_LARGE = 1 << 40  # an address, as large as most are: two digits
 _NONE_SLOTS = ("_strides", "_grad", "_node", "_view", "_hooks", "_array", "_traced")
 
 
@@ -163,9 +167,22 @@ def _allocate(slot: dict[str, int]) -> str:
 """
 
 
+def _decoded(name: str, indent: int) -> str:
+    """Lines that replace an int object by its value; asking CPython takes longer."""
+    lines = [
+        f"if pointer_at({name})[{INT_SIZE // 8}] == two_digits:",
+        f"    digits = pointer_at({name})[{INT_DIGITS // 8}]",
+        f"    {name} = (digits & {(1 << 30) - 1}) + ((digits >> 32) << 30)",
+        "else:",
+        f"    {name} = call_function(value, {name})",
+    ]
+    return "\n".join(" " * indent + line for line in lines)
+
+
 def _place(slot: dict[str, int]) -> str:
     """The addresses of inputs and outputs into the table; `known` is whether all are."""
-    names = ("TABLE", "INPUTS", "FLOAT_CLASS", "INT_CLASS", "VALUE", "FAILED", "FORGIVE")
+    names = ("TABLE", "INPUTS", "FLOAT_CLASS", "INT_CLASS", "VALUE", "FAILED", "FORGIVE", "ZERO",
+             "TWO_DIGITS")  # fmt: skip
     return f"""\
 {_words(*names).replace("    inputs =", "    count_of_inputs =")}
     addresses = pointer_at(table)
@@ -199,15 +216,19 @@ def _place(slot: dict[str, int]) -> str:
             if address == none:
                 known = 0
                 break
-            offset = call_function(value, pointer_at(one)[{slot["_offset"]}])
-            addresses[k] = call_function(value, address) + offset * size
+{_decoded("address", 12)}
+            offset = pointer_at(one)[{slot["_offset"]}]
+            if offset != zero:
+                address += call_function(value, offset) * size
+            addresses[k] = address
     if known == 0:
         call_function(drop, made)
         call_function(keep, false)
         return false
     for k in range(outputs):
         address = pointer_at(words[stored + k])[{slot["_ptr"]}]
-        addresses[count_of_inputs + k] = call_function(value, address)
+{_decoded("address", 8)}
+        addresses[count_of_inputs + k] = address
 """
 
 
@@ -297,7 +318,7 @@ class Calls:
         of_python = [python_api(name) for name in _FUNCTIONS]
         known = [Tensor, float, int, _EMPTY, None, False, True, 0]
         words = [0, *frame, len(sizes), len(types), len(tail.written), len(tail.grads)]
-        words += [*(id(x) for x in known), *of_python]
+        words += [*(id(x) for x in known), word(id(_LARGE) + INT_SIZE), *of_python]
         assert len(words) == len(_WORDS)
         words += [*sizes, *(0 for _ in sizes), *(id(part) for kind in types for part in kind)]
         self._at = len(words)
