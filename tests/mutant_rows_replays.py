@@ -111,7 +111,7 @@ WATCHING = [
     Mutant(
         "watch",
         "every C function is taken for pure",
-        "tracejit/capture/watch.py",
+        "tracejit/capture/pure.py",
         "return module in _PURE_MODULES",
         "return True",
         _programs("unknown or foreign or clock or numpy or file or effects or random"),

@@ -19,6 +19,7 @@ import tracejit as tj
 from tests.capture import (
     programs_absent_gradients,
     programs_aliasing,
+    programs_arrays,
     programs_asked_names,
     programs_attributes,
     programs_autograd,
@@ -88,6 +89,7 @@ SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
         programs_distinct,
         programs_kept_numbers,
         programs_attributes,
+        programs_arrays,
         programs_asked_names,
         programs_left_alone,
         programs_windows,

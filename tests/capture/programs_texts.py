@@ -4,8 +4,10 @@ joined, searched, parsed, matched, dumped, compared with the best so far."""
 from __future__ import annotations
 
 import collections
+import contextlib
 import decimal
 import fractions
+import io
 import json
 import re
 import statistics
@@ -195,6 +197,47 @@ def recursion_limit_set(jit):
         out += [f(two()), sys.getrecursionlimit() - before]
         sys.setrecursionlimit(before)
     return out
+
+
+def written_to_a_stream(jit):
+    """The text, how long it is, and the order with what is printed; another stream between."""
+
+    def f(x):
+        first = sys.stdout.write(f"loss {x.sum().item():.2f}")
+        print(" of", x.shape[0])
+        write = sys.stderr.write
+        sys.stdout.write("warm\n")
+        sys.stdout.flush()
+        return x * 2, first, write("to the other\n")
+
+    f, out = jit(f), []
+    shown = [io.StringIO(), io.StringIO(), io.StringIO()]
+    for k, stream in zip((1, 2, 3, 2, 5, 1), (0, 0, 0, 1, 0, 1)):
+        with contextlib.redirect_stdout(shown[stream]), contextlib.redirect_stderr(shown[2]):
+            out.append(f(two() * k))
+    return out + [s.getvalue() for s in shown]
+
+
+def read_from_a_stream(jit):
+    def f(x):
+        sys.stdout.write("a")
+        return x * len(sys.stdout.getvalue())
+
+    f = jit(f)
+    with contextlib.redirect_stdout(io.StringIO()):
+        return runs(f)
+
+
+def what_no_stream_takes(jit):
+    def f(x):
+        try:
+            sys.stdout.write(3)
+        except TypeError as error:
+            return x * 2, str(error)
+
+    f = jit(f)
+    with contextlib.redirect_stdout(io.StringIO()):
+        return runs(f)
 
 
 PROGRAMS = programs_in(globals())

@@ -29,6 +29,7 @@ from tracejit.capture.deferred_warnings import deferred_warn
 from tracejit.capture.host_calls import replacement
 from tracejit.capture.location import is_own
 from tracejit.capture.plain_arguments import wants_texts, with_plain_numbers, with_plain_texts
+from tracejit.capture.pure import is_of_arrays, is_pure
 from tracejit.capture.recursion import user_limit
 from tracejit.capture.rolled import FollowedList, length
 from tracejit.capture.rolled import joined as in_one
@@ -36,7 +37,7 @@ from tracejit.capture.runtime_numbers import OF_FLOATS, is_runtime
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.sharing import known_as
 from tracejit.capture.source import is_understood
-from tracejit.capture.watch import PASSED_ON, is_pure
+from tracejit.capture.watch import PASSED_ON
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
 from tracejit.ops import joining
@@ -84,7 +85,10 @@ def adapted(recorder: Any, function: Any) -> Any:
     if type(function) is BuiltinFunctionType and function in OF_FLOATS:
         return _on_numbers(function)
     owner = function.__objclass__ if isinstance(function, MethodDescriptorType) else None
-    if owner in (list, int) or type(function) is BuiltinFunctionType and not is_pure(function):
+    plain = type(function) is BuiltinFunctionType and (
+        is_of_arrays(function) or not is_pure(function)
+    )
+    if owner in (list, int) or plain:
         function = with_plain_numbers(function)
     elif wants_texts(function):
         function = with_plain_texts(function)

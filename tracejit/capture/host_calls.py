@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import logging
+import sys
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -17,10 +18,12 @@ from tracejit.capture.host_effects import (
     LEVELS,
     PROGRESS,
     ROOT_LEVELS,
+    STREAMS,
     deferred_print,
     log_function,
     log_method,
     progress_method,
+    stream_method,
 )
 from tracejit.capture.host_numbers import (
     deferred_float,
@@ -63,6 +66,9 @@ def replacement(function: Any) -> Callable[..., Any] | None:
         if type(owner) is str:
             made = _TEXTS.get(function.__name__)
             return None if made is None else made(owner)
+        if type(owner) in STREAMS and (owner is sys.stdout or owner is sys.stderr):
+            sink = function.__name__ in ("write", "flush")
+            return stream_method(owner, function.__name__) if sink else None
         known = next((deferred for plain, deferred in _BUILTINS if plain is function), None)
         return known or (_constructor(function) if kind is type else None)
     if kind is MethodType:

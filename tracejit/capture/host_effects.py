@@ -17,6 +17,7 @@ from typing import Any
 from tracejit.capture.guards import current
 from tracejit.capture.host_reads import (
     PENDING,
+    PendingInt,
     PendingObject,
     PendingText,
     snapshot,
@@ -245,6 +246,34 @@ def _emit(
     if logger.isEnabledFor(level):
         record = logger.makeRecord(logger.name, level, path, line, message, args, None, function)
         logger.handle(record)
+
+
+# -- streams ---------------------------------------------------------------------------------------
+STREAMS = (io.TextIOWrapper, io.StringIO)  # `sys.stdout` is one of these, or of a class of Python's
+
+
+def stream_method(stream: Any, name: str) -> Callable[..., Any]:
+    """`sys.stdout.write` and `flush`."""
+
+    def deferred(*args: Any) -> Any:
+        recorder = deferring()
+        try:
+            if recorder is None or [type(x) for x in args] not in _STREAMED[name]:
+                raise NotDeferrable
+            recorder.output.append(Output(_call_method, (stream, name, *args)))
+            if not args:
+                return None
+            text = args[0]
+            return len(text) if type(text) is str else PendingInt(recorder, len, (text,))
+        except NotDeferrable:
+            pass
+        instead(f"a stream's {name}")
+        return getattr(stream, name)(*args)
+
+    return deferred
+
+
+_STREAMED = {"write": ([str], [PendingText]), "flush": ([],)}
 
 
 # -- progress bars --------------------------------------------------------------------------------

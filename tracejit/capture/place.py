@@ -10,8 +10,10 @@ from __future__ import annotations
 import abc
 import enum
 import functools
+import io
 import operator
 import re
+import sys
 import threading
 import weakref
 from collections import deque
@@ -153,6 +155,8 @@ def kind_of(value: Any) -> str:
         return "identity" if is_published(value) else "function"
     if isinstance(value, _IDENTITY) or type(value) is object:
         return "identity"
+    if value is sys.stdout or value is sys.stderr:  # only written to: other methods are foreign
+        return "identity" if type(value) in (io.TextIOWrapper, io.StringIO) else "opaque"
     if isinstance(value, operator.methodcaller) and _passes_constants(value):
         return "identity"
     if isinstance(value, functools.partial):

@@ -411,8 +411,7 @@ class Recorder:
         if graph_value is not None:
             return graph_value(self)
         if isinstance(x, np.ndarray):
-            self.note("a NumPy array was used in an op", "wrap it once: tracejit.from_numpy(array)")
-            return self.traced(of_array(x)).read()
+            return self.traced(self.constant(of_array(x.copy()))).read()
         return x
 
     # -- results -------------------------------------------------------------------------------
@@ -522,10 +521,6 @@ class Recorder:
         them."""
         if type(data) in (list, tuple):
             return type(data)(self.plain(x) for x in data)
-        if isinstance(data, np.ndarray):
-            self.note(
-                "a NumPy array is read, whose content cannot be guarded", "wrap it once, outside"
-            )
         if isinstance(data, RuntimeNumber) or type(data) is Size:
             return data.concrete()
         return data

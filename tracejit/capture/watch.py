@@ -10,14 +10,9 @@ state walker guards whatever those names reach (C2).
 from __future__ import annotations
 
 import abc
-import builtins
-import collections
 import dis
 import gc
-import math
-import operator
 import os
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,8 +20,6 @@ from types import (
     BuiltinFunctionType,
     CodeType,
     FrameType,
-    MappingProxyType,
-    MethodDescriptorType,
     ModuleType,
 )
 from typing import Any
@@ -44,8 +37,8 @@ from tracejit.capture.computed_names import (
     names_in_format,
     passes_format,
 )
-from tracejit.capture.contents import kind_of_container
 from tracejit.capture.location import PACKAGE, is_own
+from tracejit.capture.pure import is_pure
 from tracejit.capture.source import original_code
 from tracejit.capture.unwatched import WATCHING, give_back
 
@@ -83,57 +76,6 @@ _READS = (
 )
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")
 _REBINDS = ("STORE_GLOBAL", "STORE_DEREF")
-_PURE_TYPES: tuple[Any, ...] = (
-    list,
-    dict,
-    tuple,
-    set,
-    frozenset,
-    str,
-    bytes,
-    int,
-    float,
-    bool,
-    complex,
-    range,
-    slice,
-    type(None),
-    collections.OrderedDict,
-    collections.defaultdict,
-    collections.deque,
-    type({}.keys()),
-    type({}.values()),
-    type({}.items()),
-    type,
-    property,
-    MappingProxyType,
-    re.Pattern,
-    re.Match,
-)
-_PURE_BUILTINS = {
-    getattr(builtins, n)
-    for n in (
-        "abs all any callable chr divmod format hasattr getattr hash id isinstance issubclass iter "
-        "len max min next ord "
-        "pow repr round sorted sum bin hex oct ascii setattr delattr vars dir locals"
-    ).split()
-}
-_PURE_MODULES = {
-    math.__name__,
-    operator.__name__,
-    "_operator",
-    "itertools",
-    "_functools",
-    "functools",
-    "_collections",
-    "_abc",
-    "_struct",
-    "cmath",
-    "_weakref",
-    "_typing",
-    "_json",
-}
-_OF_NUMBERS = {"astype", "item", "round", "tolist"}
 _COMPARES = {"IS_OP", "CONTAINS_OP"}
 _HASHES = {"BUILD_SET", "SET_ADD", "BUILD_MAP", "MAP_ADD"}
 _LOOKUPS = {"BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR"}
@@ -335,38 +277,11 @@ def _is_made_for_us(frame: FrameType) -> bool:
     return file.startswith(PACKAGE) and not file.startswith(_LIBRARY)
 
 
-def is_pure(function: Any) -> bool:
-    """Whether a C function only depends on its arguments and only changes them."""
-    if function in _PURE_BUILTINS:
-        return True
-    owner = getattr(function, "__self__", None)
-    if isinstance(owner, type):
-        home = _home(owner, function.__name__)
-        pure = home is object or home in _PURE_TYPES or issubclass(home, BaseException)
-        return pure and function.__name__ != "__subclasses__" or home.__module__ in _PURE_MODULES
-    if owner is not None and not isinstance(owner, ModuleType):
-        if isinstance(owner, numpy.generic):  # a number of NumPy's, which nothing changes
-            return function.__name__ in _OF_NUMBERS
-        kind = kind_of_container(type(owner))  # a method of C's may be called by `super()`
-        return kind in _PURE_TYPES or isinstance(owner, BaseException)
-    if isinstance(function, MethodDescriptorType):
-        known = function.__objclass__ in _PURE_TYPES or function.__objclass__ is object
-        return known and function.__name__ != "__subclasses__"
-    module = getattr(function, "__module__", None) or getattr(owner, "__name__", None)
-    return module in _PURE_MODULES
-
-
 def _copies(function: Any) -> bool:
     """Whether this is how Python takes an object of the user's apart for a copy."""
     owner: Any = type(getattr(function, "__self__", None))
     reduces = function.__name__ == "__reduce_ex__" and may_change(owner)
     return reduces and owner.__reduce_ex__ is object.__reduce_ex__
-
-
-def _home(cls: type, name: str) -> type:
-    """The class that has a method found in a class, or its metaclass's."""
-    metaclass: type = type(cls)
-    return next((c for c in (*cls.__mro__, *metaclass.__mro__) if name in vars(c)), cls)
 
 
 def _is_the_users(code: CodeType) -> bool:

@@ -327,16 +327,30 @@ def from_numpy(array: np.ndarray) -> Any:
         warnings.warn("The given NumPy array is not writable: writing to this tensor will raise. "
                       "Copy the array if you "
                       "want to protect its data or write to the tensor.", UserWarning, stacklevel=2)
-    return from_array(array)
+    return _over(array)
+
+
+def _over(array: np.ndarray) -> Any:
+    """A tensor over the memory of an array that others go on with: a recorder has to do at once
+    what is done to either."""
+    if active.recorder is not None:
+        active.recorder.need(None, "an array shows a tensor's memory",
+                             "use tracejit.tensor(array), which copies")
+    made = of_array(array)
+    show(made._storage)
+    if active.recorder is not None:
+        active.recorder.exposes(made)
+    return made
 
 
 def from_array(array: np.ndarray) -> Any:
-    """A tensor over an array's memory; a recorder is told, since the array may change between
-    calls.
-    """
+    """A tensor over the memory of an array that nobody goes on with, or of which the tensor is only
+    read at once; a recorder, which reads it later, gets a copy."""
+    if active.recorder is not None:
+        return active.recorder.constant(of_array(array.copy()))
     made = of_array(array)
     show(made._storage)
-    return made if active.recorder is None else active.recorder.constant(made)
+    return made
 
 
 class _Capsule:
@@ -366,7 +380,7 @@ def from_dlpack(source: Any) -> Any:
         return of_array(np.from_dlpack(_Capsule(source)))
     where = source.__dlpack_device__()
     if int(where[0]) == 1:
-        return from_array(np.from_dlpack(source))
+        return _over(np.from_dlpack(source))
     from tracejit.memory import array_module, device
 
     place = device("cuda", int(where[1]))

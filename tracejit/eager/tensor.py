@@ -12,7 +12,7 @@ from typing import Any
 
 from tracejit.eager import element_calls, writing
 from tracejit.eager.array_protocol import array_function, array_ufunc
-from tracejit.eager.construction import legacy, new_tensor
+from tracejit.eager.construction import from_array, legacy, new_tensor
 from tracejit.eager.conversion import Conversion
 from tracejit.eager.differentiable import Differentiable
 from tracejit.eager.dispatch import dispatch
@@ -85,8 +85,8 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
 
     @staticmethod
     def of_array(array: Any, device: Any = CPU) -> Any:
-        """A tensor over an array's memory."""
-        return of_array(array, device)
+        """A tensor over an array's memory; a copy for a recorder, as ops on it run later."""
+        return of_array(array, device) if active.recorder is None else from_array(array)
 
     @staticmethod
     def of_data(data: Any) -> Any:

@@ -189,7 +189,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
         matrix = drawn.numpy() if rows >= columns else drawn.numpy().T
         q, r = np.linalg.qr(matrix)
         q = q * np.sign(np.diag(r))
-        made = tracejit.from_numpy(np.ascontiguousarray(q if rows >= columns else q.T))
+        made = tracejit.Tensor.of_array(np.ascontiguousarray(q if rows >= columns else q.T))
         return tensor.copy_((made * gain).reshape(tensor.shape))
 
 

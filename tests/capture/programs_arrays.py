@@ -1,0 +1,158 @@
+"""Programs that use NumPy beside tensors: numbers of sizes, arrays made in the call, of which
+tensors are made, arrays written later, and arrays made outside, whose content changes."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+import tracejit as tj
+from tests.capture.program_list import programs_in
+
+
+class Box:
+    """Anything."""
+
+    def __init__(self, **held):
+        self.__dict__.update(held)
+
+
+def rows(n):
+    return tj.arange(3.0 * n).reshape(n, 3)
+
+
+def runs(f, *counts):
+    return [f(rows(n)) for n in counts or (2, 3, 2, 4, 2)]
+
+
+def products_of_sizes(jit):
+    def f(x):
+        count = np.prod(x.shape)
+        rows = x.reshape(np.prod(x.shape[:1]), -1)
+        return x * float(count), x.reshape(int(count)), rows, count.item()
+
+    return runs(jit(f))
+
+
+def numbers_of_arrays(jit):
+    def f(x, n, scale):
+        a = np.full((n,), scale)
+        a[1:] *= 2
+        a += np.arange(n)
+        np.add.at(a, [0, 0], 1)
+        steps = np.linspace(0, scale, n)
+        return (x * float(a.sum()), a.tolist(), np.cumsum([0, *x.shape]).tolist(), a.mean().item(),
+                x[: int(np.ceil(n / 2))], [float(s) for s in steps])
+
+    f = jit(f)
+    return [f(rows(4), n, s) for n, s in ((2, 1.5), (3, 1.5), (2, 2.5), (4, 0.5), (2, 1.5))]
+
+
+def tensors_of_arrays(jit):
+    def f(x, n, scale):
+        made = np.array([scale, n, scale * n])
+        first = tj.tensor(made, dtype=tj.float32)
+        made[0] = 7
+        return x + first, tj.tensor(made), x * np.zeros(3, np.float32), tj.tensor(np.arange(n))
+
+    f = jit(f)
+    return [f(rows(2), n, s) for n, s in ((2, 1.5), (3, 1.5), (2, 2.5), (2, 1.5))]
+
+
+def positions_of_arrays(jit):
+    def f(x):
+        at = np.array([0, 2])
+        first = x[:, at]
+        at[0] = 1
+        return first, x[:, at], x.index_select(1, tj.tensor(at))
+
+    return runs(jit(f))
+
+
+def operands_that_are_arrays(jit):
+    def f(x):
+        weights = np.array([1.0, 2.0, 3.0], np.float32)
+        first = x * weights
+        weights[0] = 7
+        return first, x * weights, np.multiply(x, weights)
+
+    return runs(jit(f))
+
+
+def arrays_over_tensors_written(jit):
+    def f(x):
+        a = np.zeros(3, np.float32)
+        t = tj.from_numpy(a)
+        before = t + x
+        a[0] = 5
+        t += 1
+        return before, t + x, float(a.sum()), tj.as_tensor(a) * x
+
+    return runs(jit(f))
+
+
+def arrays_over_buffers(jit):
+    def f(x):
+        memory = bytearray(12)
+        t = tj.frombuffer(memory, dtype=tj.float32)
+        before = t + x
+        memory[3] = 64
+        return before, t + x, tj.from_dlpack(np.ones(3, np.float32)) * x
+
+    return runs(jit(f))
+
+
+def arrays_outside_change(jit):
+    weights = np.ones(3)
+    box, cell = Box(w=weights, inside=[weights], v=weights[1:]), {"w": weights}
+
+    def f(x, w, other=weights):
+        return (x * tj.tensor(weights), x * float(np.sum(box.w)), x * float(w.sum()),
+                x * box.inside[0].tolist()[0], x * float(np.prod(cell["w"])), x * float(box.v[0]),
+                x * float(np.array([other, w]).max()), x * weights, x[:, weights.astype(int) % 3])
+
+    f, out = jit(f), []
+    for k in range(5):
+        weights[k % 3] = k + 1
+        out.append(f(rows(2), weights))
+    return out
+
+
+def arrays_that_a_cache_keeps(jit):
+    @functools.lru_cache(None)
+    def table(n):
+        return np.ones(n)
+
+    f, out = jit(lambda x: (x * tj.tensor(table(3)), x * float(table(3).sum()))), []
+    for k in range(4):
+        table(3)[0] = k
+        out.append(f(rows(2)))
+    return out
+
+
+def arrays_returned_and_kept(jit):
+    box = Box(last=None)
+
+    def f(x):
+        box.last = np.arange(x.shape[0])
+        return np.zeros(x.shape[0]), x * 2
+
+    f, out = jit(f), []
+    for n in (2, 3, 2, 2):
+        made, y = f(rows(n))
+        made += 1
+        out += [made.tolist(), y, box.last.tolist()]
+        box.last[:] = 9
+    return out
+
+
+def arrays_of_values(jit):
+    def f(x):
+        found = np.array([x.sum().item(), 3.0])
+        return x * float(found.max()), found.argmax().item()
+
+    return runs(jit(f))
+
+
+PROGRAMS = programs_in(globals())
