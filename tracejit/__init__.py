@@ -178,7 +178,7 @@ from tracejit.eager import dispatch as _dispatch
 from tracejit.eager import inplace_views as _inplace_views
 from tracejit.ops import inplace as _inplace
 from tracejit.eager.einops_backend import watch_for_einops as _watch_for_einops
-from tracejit import sparse
+from tracejit import return_types, sparse
 from tracejit.sparse import sparse_coo_tensor, spmm
 
 bool = bool_

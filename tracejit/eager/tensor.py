@@ -55,7 +55,7 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
     fill_ = writing.fill_
     apply_, map_, map2_ = element_calls.apply_, element_calls.map_, element_calls.map2_
     # Of a sum and a product the tensor is the first operand, as its node's edges tell.
-    __radd__, __rmul__ = Operators.__add__, Operators.__mul__  # type: ignore[attr-defined]
+    __radd__, __rmul__ = Operators.__add__, Operators.__mul__  # type: ignore[operator]
 
     def _is_output_of(self, name: str, number: int) -> None:
         if type(self._view) is View:

@@ -234,7 +234,9 @@ def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any
 
     >>> import tracejit
     >>> tracejit.tensor([3, 1, 2]).aminmax()
-    aminmax(min=tensor(1), max=tensor(3))
+    tracejit.return_types.aminmax(
+    min=tensor(1),
+    max=tensor(3))
     """
     _ordered(input, "aminmax_cpu")
     if dim is None and builtins.any(size == 0 for size in input.shape):
