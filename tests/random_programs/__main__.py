@@ -3,6 +3,8 @@ that may crash.
 
 In: how many, from which seed, in which modes. Out: mismatches, made small, as scripts; with
 `--table` the coverage table in `docs/coverage_random.md`; exit status 1 where anything differed.
+With `--parts FILE` this is one part of a run, whose earlier parts are in the file: of the same
+sources, without any of these seeds.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.random_programs.parts import parts_in
 from tests.random_programs.processes import Shares, run_all
 
 COVERAGE = Path(__file__).parents[2] / "docs" / "coverage_random.md"
@@ -37,8 +40,10 @@ def main() -> int:
     parser.add_argument(
         "--compiled", type=int, default=4, help="one program in so many runs compiled"
     )
+    parser.add_argument("--parts", type=Path, help="add to the parts of a run in this file")
     parser.add_argument("--table", action="store_true", help=f"write {COVERAGE.name}")
     options = parser.parse_args()
+    earlier = parts_in(options.parts) if options.parts else None
     shares = Shares(options.compiled, only=tuple(filter(None, options.modes.split(","))))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # workers end too
     started = time.monotonic()
@@ -46,7 +51,13 @@ def main() -> int:
     total = run_all(seeds, options.jobs, shares, options.minutes)
     seconds = time.monotonic() - started
     told = f"{seeds[0]} to {seeds[-1]}" + (f", {options.only} alone" if options.only else "")
+    complete = total.coverage.programs["all"] == options.count
     report = total.coverage.report(seconds, len(total.failures), told)
+    if earlier is not None and complete:
+        earlier.add(total.coverage, told, len(total.failures), seconds)
+        earlier.save(options.parts)
+        report = earlier.coverage.report(earlier.seconds, earlier.failures,
+                                         "; ".join(earlier.seeds))
     if options.table:
         COVERAGE.write_text(report)
     print(report.partition("Counts per op")[0])
@@ -57,7 +68,7 @@ def main() -> int:
         f"{total.coverage.programs['all']} programs, {len(total.failures)} failures, "
         f"{seconds:.0f} s"
     )
-    return 1 if total.failures or total.coverage.programs["all"] < options.count else 0
+    return 1 if total.failures or not complete else 0
 
 
 def _seeds(first: int, count: int, only: str | None) -> range:

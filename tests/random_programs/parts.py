@@ -1,0 +1,63 @@
+"""A run in parts, all on one tree of sources: what earlier parts covered and found is kept in a
+file.
+
+In: what a part covered. Out: the same for all parts so far. Called by `__main__.py`.
+"""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.random_programs.coverage import Coverage
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("tracejit", "tests/random_programs")
+
+
+@dataclass
+class Parts:
+    """All parts so far; `tree`: the sources that they ran on."""
+
+    tree: str
+    coverage: Coverage = field(default_factory=Coverage)
+    seeds: list[str] = field(default_factory=list)
+    failures: int = 0
+    seconds: float = 0.0
+
+    def add(self, coverage: Coverage, seeds: str, failures: int, seconds: float) -> None:
+        if seeds in self.seeds:
+            raise ValueError(f"seeds {seeds} are a part already")
+        self.coverage.merge(coverage)
+        self.seeds.append(seeds)
+        self.failures += failures
+        self.seconds += seconds
+
+    def save(self, path: Path) -> None:
+        path.write_bytes(pickle.dumps(self))
+
+
+def parts_in(path: Path) -> Parts:
+    """The parts in a file, none where there is no file; ValueError where they ran on other
+    sources."""
+    tree = _tree()
+    if not path.exists():
+        return Parts(tree)
+    found: Parts = pickle.loads(path.read_bytes())
+    if found.tree != tree:
+        raise ValueError(f"the parts in {path} ran on other sources than these")
+    return found
+
+
+def _tree() -> str:
+    """What git calls the committed sources; ValueError where these are others."""
+    if _git("status", "--porcelain", *SOURCES):
+        raise ValueError("a run in parts is one of committed sources")
+    return _git("rev-parse", *(f"HEAD:{name}" for name in SOURCES))
+
+
+def _git(*words: str) -> str:
+    run = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True)
+    return run.stdout.strip()
