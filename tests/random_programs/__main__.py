@@ -43,14 +43,14 @@ def main() -> int:
     parser.add_argument("--parts", type=Path, help="add to the parts of a run in this file")
     parser.add_argument("--table", action="store_true", help=f"write {COVERAGE.name}")
     options = parser.parse_args()
-    earlier = parts_in(options.parts) if options.parts else None
+    seeds = _seeds(options.seed, options.count, options.only)
+    told = f"{seeds[0]} to {seeds[-1]}" + (f", {options.only} alone" if options.only else "")
+    earlier = parts_in(options.parts, told) if options.parts else None
     shares = Shares(options.compiled, only=tuple(filter(None, options.modes.split(","))))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # workers end too
     started = time.monotonic()
-    seeds = _seeds(options.seed, options.count, options.only)
     total = run_all(seeds, options.jobs, shares, options.minutes)
     seconds = time.monotonic() - started
-    told = f"{seeds[0]} to {seeds[-1]}" + (f", {options.only} alone" if options.only else "")
     complete = total.coverage.programs["all"] == options.count
     report = total.coverage.report(seconds, len(total.failures), told)
     if earlier is not None and complete:

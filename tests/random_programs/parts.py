@@ -28,8 +28,6 @@ class Parts:
     seconds: float = 0.0
 
     def add(self, coverage: Coverage, seeds: str, failures: int, seconds: float) -> None:
-        if seeds in self.seeds:
-            raise ValueError(f"seeds {seeds} are a part already")
         self.coverage.merge(coverage)
         self.seeds.append(seeds)
         self.failures += failures
@@ -39,15 +37,17 @@ class Parts:
         path.write_bytes(pickle.dumps(self))
 
 
-def parts_in(path: Path) -> Parts:
+def parts_in(path: Path, seeds: str) -> Parts:
     """The parts in a file, none where there is no file; ValueError where they ran on other
-    sources."""
+    sources, or one of them had these seeds."""
     tree = _tree()
     if not path.exists():
         return Parts(tree)
     found: Parts = pickle.loads(path.read_bytes())
     if found.tree != tree:
         raise ValueError(f"the parts in {path} ran on other sources than these")
+    if seeds in found.seeds:
+        raise ValueError(f"seeds {seeds} are a part already")
     return found
 
 
