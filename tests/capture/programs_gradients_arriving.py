@@ -345,5 +345,40 @@ def results_and_their_data_written_before_a_backward(jit):
             out += [x.grad, w.grad, [[r.detach().clone(), r._version] for r in results]]
     return out
 
+def history_that_is_kept_if_there_is_no_iteration(jit):
+    def replaced(x, y, limit):
+        while limit.sum() <= 3:
+            limit = limit + 1
+            x = y * 1
+        return x * 2
+
+    def after_a_detour(x, y, limit):
+        for _ in range(2):
+            while limit.sum() <= 3:
+                limit = limit + 1
+                x = y = y * 1
+            y = y.detach()
+        return x * 2
+
+    def unless_broken(x, y, limit):
+        for k in range(5):
+            if k > limit.sum():
+                break
+            x = y * k
+        return x * 2
+
+    out = []
+    for body in (replaced, after_a_detour, unless_broken):
+        f = jit(body)
+        for limit in (-3.0, 5.0, 3.0):
+            w = leaf(1.0, 2.0)
+            z = f(w * 1, tj.ones(2), tj.tensor([limit]))
+            out += [z.detach(), z.requires_grad, z.requires_grad and grad_of(z, w)]
+    return out
+
+
+def grad_of(y, x):
+    return tj.autograd.grad(y.sum(), x)
+
 
 PROGRAMS = programs_in(globals())

@@ -386,6 +386,8 @@ class Body:
             if self.trip is None and not self.counted:  # the body may never run
                 raise Refused(f"{slot.name} requires grad only after an iteration")
             raise Promote(slot.name, k)
+        if slot.outer._requires_grad and not end._requires_grad and self.region.may_not_run:
+            raise Refused(f"{slot.name} requires grad only if there is no iteration")
         if end is not slot.start and self.region.traced(slot.start).memory.generation:
             raise Refused(f"{slot.name} is written in place and then replaced")
         start = self.region.traced(slot.start).memory.strides
