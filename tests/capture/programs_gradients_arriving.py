@@ -381,4 +381,39 @@ def grad_of(y, x):
     return tj.autograd.grad(y.sum(), x)
 
 
+def leaves_that_one_iteration_reads_and_the_next_forgets(jit):
+    def of_the_last(x, y, rows):
+        z = x * 1
+        for _ in rows:
+            z, y = y + x, x.flip(0)
+        return z
+
+    def beside(x, y, rows):
+        z, last = x * 1, []
+        for _ in rows:
+            z, y = y + x, x * 2
+            last.append(z)
+        return y, z, last
+
+    def three_deep(x, y, rows):
+        a, b, c = x * 1, x * 2, y * 3
+        for _ in rows:
+            a, b, c = b * 2, c * 2, x * 2
+        return a
+
+    out = []
+    for body in (of_the_last, beside, three_deep):
+        f = jit(body)
+        for rows in (16, 16, 2, 1):
+            v, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
+            found = f(v * 1, w * 1, tj.ones(rows, 2))
+            tj.stack([x.sum() for x in flat(found)]).sum().backward()
+            out += [v.grad, w.grad]
+    return out
+
+
+def flat(x):
+    return [t for part in x for t in flat(part)] if isinstance(x, (tuple, list)) else [x]
+
+
 PROGRAMS = programs_in(globals())

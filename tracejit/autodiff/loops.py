@@ -119,15 +119,20 @@ class LoopGradient:
             if not self.surely_runs and id(c) in numbers:
                 arrives[k].add(numbers[id(c)])
         self.arrives = [frozenset(a) for a in arrives]
-        self._check_histories(outputs, direct, [
+        self.later = self.arrives[:count]  # also those of one iteration that reach an earlier one
+        least = self._check_histories(outputs, direct, [
             *(None for _ in self.slots), *(s.whole for s in self.scans),
             *(s.outer for s in invariant), *(None for _ in outer)])
+        if least > 1:
+            self.arrives[:count] = _after(least, direct[:count], [
+                numbers.get(id(c)) for c in self.slots])
         self.scan_arrives = self.arrives[count:count + len(self.scans)]
         self.sum_arrives = self.arrives[count + len(self.scans):]
 
     def _check_histories(self, outputs: list[Any], direct: list[frozenset[int]],
-                         beyond: list[Tensor | None]) -> None:
-        """Which leaves a result reaches must not depend on how often the body ran.
+                         beyond: list[Tensor | None]) -> int:
+        """Which leaves a result reaches must not depend on how often the body ran: at least as
+        often as is returned.
 
         direct  for what an iteration starts from and reads, the outputs that it reaches
         beyond  for the same, the tensor outside whose history goes on from there
@@ -158,7 +163,7 @@ class LoopGradient:
         if reached[-1] != reached[-2]:
             raise Refused("which tensors receive a gradient differs from iteration to iteration")
         self._check_claims(reached)
-        self._check_settled(reached)
+        return self._check_settled(reached)
 
     def _check_claims(self, reached: list[list[set]]) -> None:
         """Sides of branches in the body must lead to the same leaves, in each iteration."""
@@ -173,7 +178,7 @@ class LoopGradient:
                 self.node.parent.same_leaves(one, other)
         self.region.claims.clear()
 
-    def _check_settled(self, reached: list[list[set]]) -> None:
+    def _check_settled(self, reached: list[list[set]]) -> int:
         body = self.body
         names = body.variables.live | body.variables.loose
         least = needed = int(self.surely_runs)
@@ -184,10 +189,9 @@ class LoopGradient:
             begin = max(least, 1 if c.slot.filled else 0)
             differing = [n for n in range(begin, len(seen)) if seen[n] != seen[-1]]
             needed = max([needed, *(n + 1 for n in differing)])
-        if needed == least:
-            return
-        if body.trip is None or not body.trip >= needed:
+        if needed > least and (body.trip is None or not body.trip >= needed):
             raise Refused("a tensor receives a gradient only if the body runs often enough")
+        return needed
 
     def _keep(self, saved: list[Value]) -> None:
         """Sort what the gradient reads: the same for all iterations, scanned, or kept of each."""
@@ -262,7 +266,7 @@ class LoopGradient:
         tracked = [k for k, c in enumerate(self.slots) if c.slot.end._requires_grad]
         when: dict[int, list[Test] | None] = {}
         for number, tests in self.memories[memory].items():
-            later = self.arrives[tracked[number]] if number < len(tracked) else frozenset()
+            later = self.later[tracked[number]] if number < len(tracked) else frozenset()
             for k in {number, *later}:
                 before = when.get(k, [])
                 when[k] = None if before is None or tests is None else [
@@ -331,6 +335,24 @@ class LoopGradient:
             inputs.append(before)
             outputs.append(graph.append(
                 REGISTRY["logical_or"], (before, _held(graph, condition, kind)), {}))
+
+
+def _after(least: int, direct: Sequence[frozenset[int]], own: Sequence[int | None]
+           ) -> list[frozenset[int]]:
+    """The results that what variables are before the loop reaches, if it runs at least so often.
+
+    direct  the results that they reach through one iteration
+    own     the number of each variable's own result
+    """
+    slots = {number for number in own if number is not None}
+    found: list[set[int]] = [set() for _ in direct]
+    through = list(direct)
+    for count in range(1, least + 2 * len(direct) + 2):
+        for arrives, reached in zip(found, through):  # elements of lists are of all iterations
+            arrives |= reached if count >= least else reached - slots
+        through = [frozenset().union(*(through[k] for k, number in enumerate(own) if number in d))
+                   for d in direct]
+    return [frozenset(arrives) for arrives in found]
 
 
 class Plan:
