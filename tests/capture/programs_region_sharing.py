@@ -608,4 +608,35 @@ def writes_to_data_that_a_branch_gave(jit):
     return out
 
 
+def writes_through_data_in_loops(jit):
+    def all_iterations(x, t):
+        for _ in range(16):
+            x.data.mul_(2)
+            x = x
+        return x
+
+    def while_it_lasts(x, t):
+        while t > 0:
+            x.data.mul_(2)
+            t, x = t - 1, x
+        return x
+
+    def after_a_write(x, t):
+        x += 1
+        x = x.data
+        for _ in range(16):
+            if t > 0:
+                break
+            x = x.relu_()
+        return x
+
+    out = []
+    for body in (all_iterations, while_it_lasts, after_a_write):
+        f = jit(body)
+        for value in (1.0, -1.0, 2.0):
+            x = tj.arange(1.0, 4.0)
+            out += [f(x, tj.tensor(value)), x, x._version > 0]
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -62,7 +62,15 @@ class Memory:
         self.generation += 1
         self.silent += not counted
         self.writes.count += counted
-        if counted and happened is not True:
+        if counted:
+            self.last_happened(happened)
+
+    def last_happened(self, happened: Any) -> None:
+        """Whether the last write, which was counted, does count, or the flag that says so."""
+        if happened is False:
+            self.silent += 1
+            self.writes.count -= 1
+        elif happened is not True:
             self.maybe.append((self.writes.count, happened))
 
 

@@ -231,12 +231,15 @@ class LoopNode:
         with no_grad():
             return self.count >= 1
 
-    def _may_be_written(self, slot: Slot) -> None:
-        """What a variable was before the loop was stored anew: perhaps nothing was written."""
+    def _store(self, slot: Slot, result: Tensor) -> None:
+        """What a variable was before the loop is stored anew: perhaps nothing was written."""
+        before = self.parent.traced(slot.outer).memory.version
+        with nullcontext() if slot.rebased else no_grad():
+            store(slot.outer, result)
         memory = self.parent.traced(slot.outer).memory
-        happened = self.parent.if_asked(memory, self._flag(self._memory(slot.start)))
-        if happened is not True:
-            memory.maybe.append((memory.version, happened))
+        if memory.version > before:
+            happened = self._flag(self._memory(slot.start))
+            memory.last_happened(happened is not False and self.parent.if_asked(memory, happened))
 
     def _carried(self, slot: Slot) -> Carried:
         parent, region = self.parent, self.region
@@ -357,9 +360,7 @@ class LoopNode:
         self.sharing.remember(values, [c.result for c in self.flags])
         for c, slot in slots:  # last: these may end the segment
             if slot.end is slot.start and slot.is_tensor:  # written: so is what it stood for
-                with nullcontext() if slot.rebased else no_grad():
-                    store(slot.outer, c.result)
-                self._may_be_written(slot)
+                self._store(slot, c.result)
                 values[id(slot)] = slot.outer
             elif not slot.is_tensor:
                 values[id(slot)] = number_result(self.parent, c.result, slot.start.kind)
