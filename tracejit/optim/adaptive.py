@@ -12,6 +12,7 @@ from typing import Any
 import tracejit
 from tracejit.capture.scalars import read_number
 from tracejit.optim.optimizer import Optimizer, filled_like, require, require_rate
+from tracejit.sparse.rows import Rows
 
 
 class RMSprop(Optimizer):
@@ -159,7 +160,7 @@ class Adagrad(Optimizer):
         step, total = state["step"], state["sum"]
         step.copy_(step + 1)
         rate = read_number(group, "lr") / (1 + (step.double() - 1) * group["lr_decay"])
-        grad = grad.coalesce()
-        grad.pow(2).add_into(total)
-        scales = total.sparse_mask(grad).values().sqrt() + group["eps"]
-        grad._with(-grad.values() / scales * rate).add_into(p)
+        rows = Rows(grad)
+        rows.add_to(total, rows.values.pow(2))
+        scales = rows.of(total).sqrt() + group["eps"]
+        rows.add_to(p, -rows.values / scales * rate)

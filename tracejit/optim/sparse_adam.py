@@ -12,6 +12,7 @@ from typing import Any
 import tracejit
 from tracejit.capture.scalars import read_number
 from tracejit.optim.optimizer import Optimizer, require, require_rate
+from tracejit.sparse.rows import Rows
 
 
 class SparseAdam(Optimizer):
@@ -59,15 +60,14 @@ class SparseAdam(Optimizer):
                 "exp_avg_sq": tracejit.zeros_like(p)}  # fmt: skip
 
     def _update_rows(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
-        grad, (beta1, beta2) = grad.coalesce(), group["betas"]
+        rows, (beta1, beta2) = Rows(grad), group["betas"]
         state["step"] += 1
         mean, square = state["exp_avg"], state["exp_avg_sq"]
-        held = mean.sparse_mask(grad).values(), square.sparse_mask(grad).values()
-        new = grad.values()
+        held, new = (rows.of(mean), rows.of(square)), rows.values
         change = (new - held[0]) * (1 - beta1), (new * new - held[1]) * (1 - beta2)
-        grad._with(change[0]).add_into(mean)
-        grad._with(change[1]).add_into(square)
+        rows.add_to(mean, change[0])
+        rows.add_to(square, change[1])
         step = state["step"]
         rate = read_number(group, "lr") * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
         root = (change[1] + held[1]).sqrt() + group["eps"]
-        grad._with(-rate * ((change[0] + held[0]) / root)).add_into(p)
+        rows.add_to(p, -rate * ((change[0] + held[0]) / root))

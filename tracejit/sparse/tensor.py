@@ -172,10 +172,7 @@ class SparseTensor:
         """Each position once, in order, with the sum of its elements."""
         if self.coalesced:
             return self
-        flat = zeros((), dtype=int64, device=self.device)
-        for row, extent in zip(self.positions, self.extents):
-            flat = flat * extent + row
-        which, where = unique(flat, return_inverse=True)
+        which, where = unique(self.flat_positions(), return_inverse=True)
         sums = zeros((which.shape[0], *self.elements.shape[1:]), dtype=self.dtype,
                      device=self.device)
         values = sums.index_add(0, where, self.elements)
@@ -184,6 +181,13 @@ class SparseTensor:
             rows.append(which % extent)
             which = which // extent
         return SparseTensor(stack(rows[::-1]), values, self.extents, True)
+
+    def flat_positions(self) -> Tensor:
+        """The positions as one number each (n,)."""
+        flat = zeros((), dtype=int64, device=self.device)
+        for row, extent in zip(self.positions, self.extents):
+            flat = flat * extent + row
+        return flat
 
     def to_dense(self, dtype: Any = None) -> Tensor:
         """All elements, zeros included."""

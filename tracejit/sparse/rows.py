@@ -1,0 +1,54 @@
+"""The rows that a sparse gradient has, each once: what optimizers of few rows read and write.
+
+In: a sparse gradient. Out: `Rows`: sums of what belongs to one row, the rows of dense tensors
+there, writes of these. Within a captured call how many rows there are is not known: there are as
+many as the gradient has elements, of which the first of each row counts. Called by `optim`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.eager.recording import active
+from tracejit.ops.creation import ones, zeros
+from tracejit.ops.joining import cat
+from tracejit.ops.pointwise import where
+from tracejit.ops.types import bool_, int64
+from tracejit.sparse.tensor import SparseTensor
+
+
+class Rows:
+    """`values`: the sums (n, ...), in order of their rows or, within a captured call, of the
+    gradient's elements."""
+
+    def __init__(self, grad: SparseTensor):
+        if active.recorder is None or grad.coalesced:
+            self.grad, self.first = grad.coalesce(), None
+        else:
+            self.grad, self.first = _summed(grad)
+        self.values = self.grad.elements
+
+    def of(self, dense: Any) -> Any:
+        """What a dense tensor has in these rows (n, ...)."""
+        return dense[tuple(self.grad.positions)]
+
+    def add_to(self, dense: Any, change: Any) -> None:
+        """Add to these rows of a dense tensor, in place."""
+        if self.first is not None:
+            counts = self.first.view((-1,) + (1,) * (change.dim() - 1))
+            change = where(counts, change, zeros((), dtype=change.dtype, device=change.device))
+        self.grad._with(change).add_into(dense)
+
+
+def _summed(grad: SparseTensor) -> tuple[SparseTensor, Any]:
+    """For each element the sum of those at its position, and whether it is the first of these."""
+    place = grad.flat_positions()
+    order = place.argsort(stable=True)
+    sorted_places = place[order]
+    starts = cat([ones(1, dtype=bool_, device=place.device)[:place.shape[0]],
+                  sorted_places[1:] != sorted_places[:-1]])
+    number = zeros(place.shape, dtype=int64, device=place.device)
+    number = number.scatter(0, order, starts.cumsum(0) - 1)
+    first = zeros(place.shape, dtype=bool_, device=place.device).scatter(0, order, starts)
+    sums = zeros(grad.elements.shape, dtype=grad.dtype, device=place.device)
+    return grad._with(sums.index_add(0, number, grad.elements)[number]), first
