@@ -480,7 +480,7 @@ GRADIENTS = [
         "gradients",
         "a tensor that only the body reaches gets zeros after no iteration",
         "tracejit/autodiff/loops.py",
-        "if body.trip is None or not body.trip >= needed:",
+        "if needed > least and (body.trip is None or not body.trip >= needed):",
         "if False:",
         _programs("no_iteration"),
     ),

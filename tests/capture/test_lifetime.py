@@ -18,7 +18,9 @@ import tracejit as tj
 from tracejit import config, jit
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.sharing import Sharing
+from tracejit.ir.graph import Graph
 from tracejit.ops.stacks import live_stacks
+from tracejit.ops.types import TensorType
 
 ROOT = Path(__file__).resolve().parents[2]
 F = tj.nn.functional
@@ -92,7 +94,9 @@ FUNCTIONS = """
 import gc, os
 import tracejit as tj
 from tracejit import config
+from tracejit.ir.graph import Graph
 from tracejit.ops.stacks import live_stacks
+from tracejit.ops.types import TensorType
 
 def resident():
     with open("/proc/self/statm") as file:
@@ -350,7 +354,8 @@ def test_flags_of_sharing_go_with_the_memory(whole):
             return None
 
     sharing, flag = Sharing(Recorder()), tj.tensor(True)
-    alive, new, other = weakref.ref(flag), Memory(None), Memory(None)
+    value = Graph("f").input(TensorType(tj.float32, (2,)))
+    alive, new, other = weakref.ref(flag), Memory(value), Memory(value)
     sharing.add(new, other, flag, whole)
     del flag
     assert sharing.flags() and alive() is not None

@@ -307,16 +307,17 @@ class LoopNode:
         """What the node is made of; `more`: what its body gives besides."""
         parent, body = self.parent, self.body
         operands, inputs, outputs = self.given
-        attributes: dict[str, Any] = {"carried": len(self.carried)}
+        carried = len(self.carried)
         if body.trip is not None:
-            attributes |= {"trip": body.trip, "scanned": len(body.scans), "reverse": False}
+            attributes = {"trip": body.trip, "carried": carried, "scanned": len(body.scans),
+                          "reverse": False}
             graph = self.region.region(inputs, [*outputs, *more])
             return REGISTRY["for_loop"], operands, attributes, graph
         decides: Any = body.decision
         decision = self.region.traced(decides).read()
         graph = self.region.region(inputs, [decision, *outputs, *more])
         go = parent.traced(self.go).read()
-        return REGISTRY["while_loop"], [go, *operands], attributes, graph
+        return REGISTRY["while_loop"], [go, *operands], {"carried": carried}, graph
 
     def _count_writes(self) -> None:
         """A result counts the writes to what it may be, already when history keeps it."""
