@@ -60,6 +60,11 @@ def shapes_that_do_not_broadcast(jit):
     return around(jit, lambda a, b: a + b, (tj.ones(3), tj.ones(3)), (tj.ones(3), tj.ones(4)))
 
 
+def masks_that_do_not_broadcast(jit):
+    good, bad = (tj.ones(3), tj.ones(3) > 0), (tj.ones(3), tj.ones(4) > 0)
+    return around(jit, lambda a, mask: a.masked_fill(mask, 3), good, bad)
+
+
 def sizes_of_a_product(jit):
     good, bad = (tj.ones(2, 3), tj.ones(3, 2)), (tj.ones(2, 3), tj.ones(2, 3))
     return around(jit, lambda a, b: a @ b, good, bad)
@@ -276,6 +281,7 @@ def options_of_dropout(jit):
 
 PROGRAMS = [
     shapes_that_do_not_broadcast,
+    masks_that_do_not_broadcast,
     sizes_of_a_product,
     operands_that_cannot_be_joined,
     dtype_of_a_write,

@@ -387,7 +387,7 @@ masked_fill_record: Op = composite(
     "masked_fill", ("input", "mask", "value"),
     lambda input, mask, value: convert(where(mask, value, input), input.dtype),
     infer=lambda input, mask, value: TensorType(
-        input.dtype, broadcast(tuple(input.shape), tuple(mask.shape)), input.device),
+        input.dtype, broadcast(tuple(mask.shape), tuple(input.shape)), input.device),
     input=lambda grad, mask: where(mask, 0, grad),
     value=lambda grad, mask: where(mask, grad, 0))
 
