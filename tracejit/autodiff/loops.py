@@ -66,8 +66,7 @@ class LoopGradient:
     @property
     def surely_runs(self) -> bool:
         """Whether there is an iteration in each call."""
-        body = self.body
-        return body.trip is not None or body.counted and body.before is None
+        return not self.region.may_not_run
 
     def _plan(self, outputs: list[Any], wrt: list[Any], summed: list[Tensor]) -> None:
         """Gradients arrive in all iterations alike, or flags tell in each which do."""
@@ -250,7 +249,7 @@ class LoopGradient:
             memory = traced.memory
             if memory in self.memories:
                 found.append((memory, self._when(memory, iteration), other))
-        first = node.count if body.trip is None and region.may_not_run else None
+        first = node.count if region.may_not_run else None
         tests = [t for _, when, _ in found for some in when.values() if some for t in some]
         decide: Decide | None = None
         held: list[Any] = []

@@ -8,7 +8,7 @@ made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tracejit.capture.aliasing import UNKNOWN, Memory, concrete
@@ -69,7 +69,6 @@ def finish(
         [*_apart(recorder, fresh), *extra],
         [(m.input, m.value) for m in written if m.input is not None],
     )
-    kept = [saved for saved in (at() for at in recorder.kept) if saved is not None]
     run = recorder.run_segment(wanted, values_of(sources))
     for memory in written:
         about_to_write(memory.owner._storage)
@@ -78,20 +77,20 @@ def finish(
         _settle(recorder, results, fresh, roots)
         for memory in written:
             memory.owner._storage.version = memory.version
-        _uncount(written, kept)
+        _uncount(recorder, written)
     _show(recorder)
     return roots
 
 
-def _uncount(memories: Iterable[Memory], kept: Sequence[Any]) -> None:
-    """The segment has run: versions of the caller's memory, and those in what the tape has `kept`
-    of it, count no writes that did not happen."""
-    for memory in memories:
+def _uncount(recorder: Recorder, written: Iterable[Memory]) -> None:
+    """The segment has run: versions of the caller's memory, and those in what the tape keeps of it,
+    count no writes that did not happen."""
+    for memory in written:
         storage = memory.owner._storage
         missed = [count for count, flag in memory.maybe if not bool(flag.array)]
         storage.version -= len(missed)
-        for saved in kept if missed else ():
-            if saved.tensor._storage is storage:
+        for saved in (at() for at in recorder.kept) if missed else ():
+            if saved is not None and saved.tensor._storage is storage:
                 saved.version -= sum([count <= saved.version for count in missed])
 
 

@@ -120,10 +120,7 @@ class UntypedStorage:
     def __getitem__(self, key: Any) -> Any:
         storage = asked(self)
         if isinstance(key, slice):
-            start, stop, step = key.indices(storage.nbytes)
-            if step != 1:
-                raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 "
-                                   "is supported")
+            start, stop = _span(key, storage)
             return storage_object(_part(storage, start, max(start, stop)))
         return int(on_host(storage)[position(key, storage.nbytes, self)])
 
@@ -133,10 +130,7 @@ class UntypedStorage:
                                f"{type(value).__name__} instead")
         storage = asked(self)
         if isinstance(key, slice):
-            start, stop, step = key.indices(storage.nbytes)
-            if step != 1:
-                raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 "
-                                   "is supported")
+            start, stop = _span(key, storage)
         else:
             start = position(key, storage.nbytes, self)
             stop = start + 1
@@ -280,6 +274,15 @@ def writable(storage: Storage) -> Any:
                          "may not be written")
     about_to_write(storage)
     return storage.block[: storage.nbytes]
+
+
+def _span(key: slice, storage: Storage) -> tuple[int, int]:
+    """The first byte that a slice means, and the one after its last; RuntimeError for steps."""
+    start, stop, step = key.indices(storage.nbytes)
+    if step != 1:
+        raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is "
+                           "supported")
+    return start, stop
 
 
 def _part(storage: Storage, start: int, stop: int) -> Storage:
