@@ -231,4 +231,79 @@ def writes_that_do_not_happen_in_each_call(jit):
     return out
 
 
+def loops_that_may_not_write_what_may_be_another(jit):
+    def f(y, z, rows, t):
+        if z.sum() > 0:
+            y = z
+        for _ in rows:
+            if t.sum() < 2:
+                break
+            y = y.relu_()
+        return y
+
+    def through_data(y, z, rows, t):
+        y = z if z.sum() > 0 else y * 2
+        while t.sum() < 2:
+            y.data.mul_(2)
+            t = t + 1
+        return y * 2
+
+    def of_rows(y, z, rows, t):
+        y = y * 1 if z.sum() > 0 else z
+        for row in rows:
+            if row.sum() > t.sum():
+                y.add_(row)
+        return y
+
+    out = []
+    for body in (f, through_data, of_rows):
+        f = jit(body)
+        for number in (1.0, 3.0, 1.5, 9.0):
+            for value in (1.0, -1.0):
+                y, z = tj.ones(2), tj.full((2,), value)
+                for _ in range(2):
+                    result = f(y, z, tj.arange(8.0).reshape(4, 2), tj.tensor([number]))
+                    out += [result, y, z, y._version > 0, z._version > 0]
+    return out
+
+
+def data_of_a_branch_that_a_backward_needs(jit):
+    def branch(x, y):
+        y = y.data
+        if x.sum() < 2:
+            y = y.detach()
+        y += x
+        return y.relu_()
+
+    def left(x, y):
+        for _ in range(3):
+            y = y.data
+            y += x
+            if x.sum() > 2:
+                break
+        return y.sigmoid_()
+
+    def written_later(x, y):
+        y = y.data
+        if x.sum() < 2:
+            y = y.data
+        y *= x
+        z = y.exp_()
+        y.detach().mul_(2)
+        return z
+
+    out = []
+    for body in (branch, left, written_later):
+        f = jit(body)
+        for value in (0.5, 1.0, 0.1, 2.0):
+            x, y = tj.full((3,), value, requires_grad=True), tj.arange(3.0)
+            result = f(x * 1, y)
+            try:
+                result.sum().backward()
+            except RuntimeError as error:
+                out.append(error)
+            out += [result.detach().clone(), x.grad, y, y._version]
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -62,15 +62,7 @@ class Memory:
         self.generation += 1
         self.silent += not counted
         self.writes.count += counted
-        if counted:
-            self.last_happened(happened)
-
-    def last_happened(self, happened: Any) -> None:
-        """Whether the last write, which was counted, does count, or the flag that says so."""
-        if happened is False:
-            self.silent += 1
-            self.writes.count -= 1
-        elif happened is not True:
+        if counted and happened is not True:
             self.maybe.append((self.writes.count, happened))
 
 
@@ -109,7 +101,7 @@ class Traced:
             self._value, self._generation = value, self.memory.generation
         return self._value
 
-    def write(self, value: Value, counted: bool = True) -> None:
+    def write(self, value: Value, counted: bool = True, happened: Any = True) -> None:
         """Make the memory hold `value` where this tensor looks at it."""
         steps = [self.memory.value]
         for op, operands, attributes in self.views[:-1]:
@@ -120,7 +112,7 @@ class Traced:
             if inverse is None:
                 raise RuntimeError(f"cannot write through a view made by {op.name}")
             whole = inverse(before, whole, **attributes)
-        self.memory.write(whole, counted)
+        self.memory.write(whole, counted, happened)
         self._value, self._generation = value, self.memory.generation
 
     def viewed(self, op: Op, operands: tuple, attributes: dict, value: Value) -> Traced:

@@ -16,7 +16,7 @@ from tracejit.capture.breaks import Refused
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import RegionRecorder, trial
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.writing import counts_itself
+from tracejit.eager.views import counts_itself
 from tracejit.ir.graph import Value
 from tracejit.ops.creation import full_of
 from tracejit.ops.types import bool_

@@ -233,13 +233,9 @@ class LoopNode:
 
     def _store(self, slot: Slot, result: Tensor) -> None:
         """What a variable was before the loop is stored anew: perhaps nothing was written."""
-        before = self.parent.traced(slot.outer).memory.version
-        with nullcontext() if slot.rebased else no_grad():
+        happened = self._flag(self._memory(slot.start))
+        with self.parent.perhaps(happened), nullcontext() if slot.rebased else no_grad():
             store(slot.outer, result)
-        memory = self.parent.traced(slot.outer).memory
-        if memory.version > before:
-            happened = self._flag(self._memory(slot.start))
-            memory.last_happened(happened is not False and self.parent.if_asked(memory, happened))
 
     def _carried(self, slot: Slot) -> Carried:
         parent, region = self.parent, self.region

@@ -9,7 +9,8 @@ ends in `segment_end.py`.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import MethodType
 from typing import Any
 
@@ -42,8 +43,8 @@ from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
 from tracejit.eager.state import make, of_array
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.views import Family, family_of
-from tracejit.eager.writing import bump_version, check_writable, counts_itself, write_memory
+from tracejit.eager.views import Family, counts_itself, family_of
+from tracejit.eager.writing import bump_version, check_writable, write_memory
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.sizes import Size
 from tracejit.memory import CPU
@@ -58,6 +59,7 @@ class Recorder:
     runs it; jit installs it."""
 
     parent: Any = None  # of a region: the recorder around
+    happening: Any = True  # whether what is written does happen, or the flag that says so
     exact = False  # the program must give eager mode's bits
     mapped = False
 
@@ -241,26 +243,41 @@ class Recorder:
             else:
                 self.need(tensor, "memory is written that overlaps another tensor's, or itself")
             tensor = self.actual(tensor)
-            with self.paused():
-                check_writable(tensor, overlap=True)
-                write_memory(tensor, value)
-            counted = self.writes.get(id(tensor._storage))
-            if counted is not None:
-                counted.count = tensor._storage.version  # type: ignore[union-attr]
+            self._write_now(tensor, value)
+            writes = self.writes.get(id(tensor._storage))
+            if writes is not None:
+                writes.count = tensor._storage.version  # type: ignore[union-attr]
             return
         tracked = is_grad_enabled() and (tensor._requires_grad or value._requires_grad)
         if tracked and self.sharing.partners(traced.memory):
             self.need(tensor, "a tensor is written that may be another one, depending on a value")
-            with self.paused():
-                check_writable(self.actual(tensor), overlap=True)
-                write_memory(tensor, value)
+            self._write_now(self.actual(tensor), value)
             return
         self.graph.location, self.graph.detached = user_location(), True
         counts = counts_itself(tensor)
-        if counts:
+        if counts and self.happening is not False:
             bump_version(tensor)
-        traced.write(content, not counts)
-        self.sharing.written(traced.memory, not counts)
+        counted = not counts and self.happening is not False
+        traced.write(content, counted, self.if_asked(traced.memory, self.happening))
+        self.sharing.written(traced.memory, counted)
+
+    def _write_now(self, tensor: Tensor, value: Any) -> None:
+        """The same to a concrete tensor."""
+        with self.paused():
+            check_writable(tensor, overlap=True)
+            write_memory(tensor, value)
+            if not bool(self.happening):
+                bump_version(tensor, -1)
+
+    @contextmanager
+    def perhaps(self, happened: Any) -> Iterator[None]:
+        """What is written meanwhile leaves memory as it is unless this holds: True, False, or a
+        flag."""
+        self.happening = happened
+        try:
+            yield
+        finally:
+            self.happening = True
 
     def exposes(self, tensor: Tensor) -> None:
         """An array over a concrete tensor's memory is given away: reads and writes of it happen at

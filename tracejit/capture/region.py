@@ -23,7 +23,7 @@ from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.writing import counts_itself
+from tracejit.eager.views import counts_itself
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
 from tracejit.ops import random

@@ -90,13 +90,16 @@ class Sharing:
         return None not in outer and self.recorder.parent.sharing.in_part(*outer)
 
     def written(self, memory: Memory, counted: bool) -> None:
-        """`memory` was written: so was what may be the same; if it counts, in that too."""
+        """`memory` was written: so was what may be the same; if it counts, in that too, where the
+        write happened."""
         recorder = self.recorder
+        happened = recorder.happening
         with no_grad():
             for other, flag in self.partners(memory):
                 new, old = recorder.holding(memory.value), recorder.holding(other.value)
                 value = recorder.traced(where(flag, new, old)).read()
-                other.write(value, counted, recorder.if_asked(other, flag))
+                both = flag if happened is True else flag & happened
+                other.write(value, counted, recorder.if_asked(other, both))
 
     def flags(self) -> list[Tensor]:
         """All flags in use; those of what is gone are let go."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.eager.recording import active
 from tracejit.ops.record import Op
 
 
@@ -49,6 +50,14 @@ def family_of(x: Any) -> Family:
     """The family of a tensor whose `_view` is set."""
     view = x._view
     return view if type(view) is Family else view.family
+
+
+def counts_itself(x: Any) -> bool:
+    """Whether it is from `.data`, which counts its own writes. While a call is recorded only what
+    the call asked for does so: replays know storages alone."""
+    if x._view is None or family_of(x).version is None:
+        return False
+    return active.recorder is None or active.recorder.asked_for_data(x)
 
 
 def chain_of(x: Any) -> tuple[Any, list[View]]:

@@ -18,7 +18,7 @@ from tracejit.eager.saved import over_same_memory
 from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.tape import refresh
 from tracejit.eager.type_names import scalar_name
-from tracejit.eager.views import Family, View, chain_of, family_of
+from tracejit.eager.views import Family, View, chain_of, counts_itself, family_of
 from tracejit.memory.readers import about_to_write
 from tracejit.ops import creation, pointwise
 from tracejit.ops.shapes import shape_text
@@ -153,20 +153,12 @@ def writable_array(self: TensorState) -> np.ndarray:
     return self.array
 
 
-def bump_version(self: TensorState) -> None:
-    """Say that the memory behind a concrete tensor was written."""
+def bump_version(self: TensorState, times: int = 1) -> None:
+    """Say that the memory behind a concrete tensor was written; -1: that a write did not happen."""
     if counts_itself(self):
-        family_of(self).version += 1  # type: ignore[operator]
+        family_of(self).version += times  # type: ignore[operator]
     else:
-        self._storage.version += 1  # type: ignore[union-attr]
-
-
-def counts_itself(self: TensorState) -> bool:
-    """Whether it is from `.data`, which counts its own writes. While a call is recorded only what
-    the call asked for does so: replays know storages alone."""
-    if self._view is None or family_of(self).version is None:
-        return False
-    return active.recorder is None or active.recorder.asked_for_data(self)
+        self._storage.version += times  # type: ignore[union-attr]
 
 
 def set_data(self: TensorState, value: Any) -> None:
