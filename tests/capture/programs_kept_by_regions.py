@@ -306,4 +306,46 @@ def data_of_a_branch_that_a_backward_needs(jit):
     return out
 
 
+def data_that_a_backward_needs_written_in_some_calls(jit):
+    def branch(x):
+        y = x.detach().clone().data
+        y += x
+        z = y.exp_()
+        if x[0] > 0.5:
+            z.detach().mul_(2)
+        return z * 1
+
+    def data_alone(x):
+        d = x.exp().data
+        y = d * x
+        if x[0] > 0.5:
+            d.detach().mul_(2)
+        return y
+
+    def counted_elsewhere(x):
+        y = x.exp()
+        if x[0] > 0.5:
+            y.data.mul_(2)
+        return y * 1
+
+    def loop(x):
+        d, k = x.exp().data, x.sum()
+        y = d * x
+        while k > 2:
+            d.mul_(2)
+            k = k - 1
+        return y
+
+    def some_iterations(x):
+        d = x.exp().data
+        y = d * x
+        for row in x:
+            if row > 1:
+                d.mul_(2)
+        return y
+
+    return [differentiated(jit, f)
+            for f in (branch, data_alone, counted_elsewhere, loop, some_iterations)]
+
+
 PROGRAMS = programs_in(globals())

@@ -37,6 +37,7 @@ from tracejit.capture.viewable import either_strides, same_strides, strides_kept
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.views import counting_family
 from tracejit.eager.writing import leaf_error
 from tracejit.ir.graph import Value
 from tracejit.ops.creation import full_of
@@ -420,7 +421,8 @@ class Body:
         inner = [s for s in self.slots if s.is_tensor
                  and self.region.traced(s.start).memory.generation]
         for slot in inner if self.region.may_not_run else ():
-            self.parent.check_kept(self.parent.traced(slot.outer).memory)
+            self.parent.check_kept(self.parent.traced(slot.outer).memory,
+                                   counting_family(slot.outer))
         touched = {self.parent.traced(s.outer).memory for s in inner} | set(written)
         seen = [*self.region.memories, *(self.parent.traced(x.whole).memory for x in self.scans),
                 *(self.parent.traced(x.source).memory for x in self.scans), *carried]

@@ -43,7 +43,7 @@ from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
 from tracejit.eager.state import make, of_array
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.views import Family, counts_itself, family_of
+from tracejit.eager.views import Family, counting_family, counts_itself, family_of
 from tracejit.eager.writing import bump_version, check_writable, write_memory
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.sizes import Size
@@ -216,15 +216,19 @@ class Recorder:
         """As long as `saved` is there, the tape needs its tensor as it is now."""
         self.root.kept.append(weakref.ref(saved))
 
-    def check_kept(self, memory: Memory) -> None:
-        """Refused where a backward would depend on whether memory of this graph is written."""
+    def check_kept(self, memory: Memory, family: Family | None) -> None:
+        """Refused where a backward would depend on whether memory of this graph is written;
+        `family`: of what it is written through, if that counts writes of its own."""
         storage = None if memory.owner is None else memory.owner._storage
         for saved in (found() for found in self.root.kept):
-            if saved is not None and saved.tensor._traced is not None:
-                is_it = saved.tensor._traced.memory is memory
+            if saved is None:
+                continue
+            tensor = saved.tensor
+            if tensor._traced is not None:
+                is_it = tensor._traced.memory is memory
             else:
-                is_it = saved is not None and saved.tensor._storage is storage
-            if is_it:
+                is_it = tensor._storage is storage
+            if is_it and counting_family(tensor) is family:
                 raise Refused("a tensor is written that history outside needs as it is")
 
     def write(self, tensor: Tensor, value: Any) -> None:

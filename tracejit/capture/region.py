@@ -23,7 +23,7 @@ from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.views import counts_itself
+from tracejit.eager.views import counting_family
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
 from tracejit.ops import random
@@ -187,8 +187,7 @@ class RegionRecorder(Recorder):
         if outer is not None:
             if is_grad_enabled() and (tensor._requires_grad or value._requires_grad):
                 raise Refused("a tensor made outside is written while gradients are recorded")
-            if not counts_itself(tensor):
-                self._check_kept(tensor)
+            self._check_kept(tensor)
         super().write(tensor, value)
 
     def _check_kept(self, tensor: Tensor) -> None:
@@ -198,7 +197,7 @@ class RegionRecorder(Recorder):
             maybe = maybe or region.may_not_run
             outer = region.copies.get(memory)
             if maybe and outer is not None:
-                region.parent.check_kept(outer)
+                region.parent.check_kept(outer, counting_family(tensor))
 
     def repeats(self, memory: Memory) -> bool:
         outer = self.copies.get(memory)

@@ -60,6 +60,11 @@ def counts_itself(x: Any) -> bool:
     return active.recorder is None or active.recorder.asked_for_data(x)
 
 
+def counting_family(x: Any) -> Family | None:
+    """The family whose version counts its writes; None: the Storage's does."""
+    return family_of(x) if counts_itself(x) else None
+
+
 def chain_of(x: Any) -> tuple[Any, list[View]]:
     """The base of a view, and the view ops that lead from it to x."""
     steps = []
