@@ -28,7 +28,7 @@ from tracejit.eager.saved import PACKED, Saved, SavedOutput, Unsaved, alias
 from tracejit.eager.state import of_array
 from tracejit.eager.tape import CustomNode, OpNode, refresh
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.views import family_of
+from tracejit.eager.views import counting_family
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.interpret import at_size, interpret
@@ -165,7 +165,7 @@ class _Laid:
     def __init__(self, recipes: Sequence[Recipe], inputs: Sequence[Any], values: Sequence[Any],
                  was: Was):
         self.recipes, self.inputs, self.values, self.sizes = recipes, inputs, values, was.sizes
-        self.versions = {was.inputs[k]._storage: version for k, version in was.versions.items()}
+        self.versions = {_counter(was.inputs[k]): version for k, version in was.versions.items()}
         self.nodes: list[Any] = []
         self.gates: dict[int, Gate] = {}
         self.made: dict[int, Any] = {}
@@ -173,9 +173,7 @@ class _Laid:
     def saved(self, number: int) -> Saved:
         """What keeps a tensor, with the version that it had in the call."""
         made = Saved(self.tensor(number))
-        view = made.tensor._view
-        if view is None or family_of(made.tensor).version is None:
-            made.version = self.versions.get(made.tensor._storage, made.version)
+        made.version = self.versions.get(_counter(made.tensor), made.version)
         return made
 
     def tensor(self, number: int) -> Any:
@@ -183,6 +181,11 @@ class _Laid:
         if number not in self.made:
             self.made[number] = self.recipes[number](self)
         return self.made[number]
+
+
+def _counter(x: Tensor) -> Any:
+    """What counts writes to a tensor."""
+    return counting_family(x) or x._storage
 
 
 def _values(graph: Graph, given: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:

@@ -37,7 +37,7 @@ class Memory:
     """A piece of memory: its content as a graph value, and how often it was written."""
 
     __slots__ = ("value", "generation", "silent", "writes", "owner", "input", "strides",
-                 "entangled", "maybe", "__weakref__")
+                 "entangled", "maybe", "apart", "__weakref__")
 
     def __init__(self, value: Value, writes: Writes | None = None, owner: Any = None):
         self.value = value
@@ -49,6 +49,7 @@ class Memory:
         self.strides: Any = None  # in elements; None where they lie in order
         self.entangled = False  # other memory of this graph overlaps it in another layout
         self.maybe: list[tuple[int, Any]] = []  # counts of writes, flags that say they happened
+        self.apart = 0  # writes that the family of the owner counts
 
     @property
     def version(self) -> int:

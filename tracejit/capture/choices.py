@@ -16,7 +16,7 @@ from tracejit.capture.breaks import Refused
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import RegionRecorder, trial
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.views import counts_itself
+from tracejit.eager.views import counting_family
 from tracejit.ir.graph import Value
 from tracejit.ops.creation import full_of
 from tracejit.ops.types import bool_
@@ -52,7 +52,7 @@ class Choices:
                          in _memories(region, tensor, memories[:number])]
                 found += [Choice(number, other, False, True, side, flag) for other, flag
                           in _tensors(region, tensor, given[:number])]
-                if counts_itself(tensor) and any(choice.memory for choice in found):
+                if counting_family(tensor) is not None and any(choice.memory for choice in found):
                     raise Refused("a result counts writes of its own: it is `.data` of a tensor")
                 _check_views(region, tensor, found, pairs[number])
                 self.found += found

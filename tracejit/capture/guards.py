@@ -33,7 +33,7 @@ from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active, ever
 from tracejit.eager.tape import grad_fn_of, refresh
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.views import family_of
+from tracejit.eager.views import counting_family, family_of
 from tracejit.memory import devices
 from tracejit.ops import autocast
 from tracejit.ops.types import default as default_type
@@ -92,7 +92,7 @@ class Guards:
             "length": length,
             "elements": elements,
             "refresh": refresh,  # gives None
-            "made_in_inference": made_in_inference,
+            "counter_of": counter_of,
         }
         self.variables: dict[int, str] = {}
         self.places: list[Place] = []
@@ -404,12 +404,12 @@ class Guards:
             kind_text(value),
         )
         if id(value) in self.lifted:
-            frozen = made_in_inference(value)
+            counter = counter_of(value)
+            unless = f"{name}._view is None or" if counter else f"{name}._view is not None and"
             self._fail(
-                f"{name}._view is None or not made_in_inference({name})" if frozen
-                else f"{name}._view is not None and made_in_inference({name})",
+                f"{unless} counter_of({name}) != {counter!r}",
                 place,
-                "made in inference mode" if frozen else "not made in inference mode",
+                f"{counter}" if counter else "neither made in inference mode nor from .data",
             )
             contiguous = value._strides is None
             self._fail(
@@ -453,6 +453,13 @@ def _contents_of(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:
         return ABSENT
+
+
+def counter_of(tensor: Tensor) -> str:
+    """What a tensor's writes are counted by if not by its storage."""
+    if made_in_inference(tensor):
+        return "made in inference mode"
+    return "" if counting_family(tensor) is None else "from .data"
 
 
 def made_in_inference(tensor: Tensor) -> bool:

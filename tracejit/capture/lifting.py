@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracejit.capture.aliasing import Memory, Traced, Writes, extent
 from tracejit.capture.sources import Lifted
+from tracejit.eager.views import counting_family
 from tracejit.ir.graph import Value
 from tracejit.ops.types import TensorType
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 def lift(recorder: Recorder, tensor: Any) -> Traced:
     """The state of a concrete tensor, which becomes an input of the graph."""
     storage = tensor._storage
-    place = (id(storage), tensor._offset, tensor._shape, tensor._strides, tensor._dtype)
+    place = (id(storage), tensor._offset, tensor._shape, tensor._strides, tensor._dtype,
+             id(counting_family(tensor)))
     known = recorder.by_place.get(place)
     if known is not None and not (tensor._requires_grad or known.memory.owner._requires_grad):
         traced = Traced(recorder, known.memory)

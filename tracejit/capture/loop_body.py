@@ -423,6 +423,8 @@ class Body:
         for slot in inner if self.region.may_not_run else ():
             self.parent.check_kept(self.parent.traced(slot.outer).memory,
                                    counting_family(slot.outer))
+        if any(self.parent.counts_outside(slot.outer) for slot in inner):
+            raise Refused("a tensor is written that the caller has from `.data`")
         touched = {self.parent.traced(s.outer).memory for s in inner} | set(written)
         seen = [*self.region.memories, *(self.parent.traced(x.whole).memory for x in self.scans),
                 *(self.parent.traced(x.source).memory for x in self.scans), *carried]

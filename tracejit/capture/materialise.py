@@ -13,7 +13,6 @@ from tracejit.eager.modes import no_grad
 from tracejit.eager.recording import active
 from tracejit.eager.tape import alias
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.views import family_of
 from tracejit.ops.creation import empty
 
 
@@ -27,8 +26,6 @@ def materialise(tensors: list[Tensor], roots: dict[Memory, Tensor]) -> None:
             root: Any = roots[memory] if memory.owner is None else memory.owner
             if memory.owner is None:
                 root._storage.version = memory.version
-            if tensor._view is not None and family_of(tensor).version is not None:
-                traced.recorder.root.data_families.add(family_of(tensor))
             shown = apply_views(root, traced.views, traced)
             tensor._storage, tensor._offset = shown._storage, shown._offset
             tensor._shape, tensor._strides = shown._shape, shown._strides

@@ -43,7 +43,7 @@ from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
 from tracejit.eager.state import make, of_array
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.views import Family, counting_family, counts_itself, family_of
+from tracejit.eager.views import Family, counting_family
 from tracejit.eager.writing import bump_version, check_writable, write_memory
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.sizes import Size
@@ -78,7 +78,6 @@ class Recorder:
         self.followed: list[weakref.ref] = []  # lists whose elements may not be taken apart yet
         self.adapt: Callable[[Any], Any] = lambda function: function  # what a call runs instead
         self.kept: list[weakref.ref] = []  # what the call's tape keeps for a backward
-        self.data_families: set[Family] = set()  # of `.data` of this call that is concrete by now
         self.exposed: dict[int, Any] = {}  # memory that arrays show: by id of the Storage
         self.trials = 0  # regions that are being recorded, one within the other
         self.refusals: list[str] = []  # what was seen in a trial that no region may do
@@ -258,10 +257,11 @@ class Recorder:
             self._write_now(self.actual(tensor), value)
             return
         self.graph.location, self.graph.detached = user_location(), True
-        counts = counts_itself(tensor)
-        if counts and self.happening is not False:
+        happens = self.happening is not False
+        counted = happens and counting_family(tensor) is None
+        if happens and not counted:
             bump_version(tensor)
-        counted = not counts and self.happening is not False
+            traced.memory.apart += self.counts_outside(tensor)
         traced.write(content, counted, self.if_asked(traced.memory, self.happening))
         self.sharing.written(traced.memory, counted)
 
@@ -282,6 +282,11 @@ class Recorder:
             yield
         finally:
             self.happening = True
+
+    def counts_outside(self, tensor: Tensor) -> bool:
+        """Whether the family of a tensor of the caller's counts writes to this one."""
+        owner, family = self.traced(tensor).memory.owner, counting_family(tensor)
+        return family is not None and owner is not None and counting_family(owner) is family
 
     def exposes(self, tensor: Tensor) -> None:
         """An array over a concrete tensor's memory is given away: reads and writes of it happen at
@@ -391,10 +396,6 @@ class Recorder:
         traced = tensor._traced
         self.graph.location = user_location()
         traced._value = self.graph.append(REGISTRY["stop_gradient"], (traced.read(),), {})
-
-    def asked_for_data(self, tensor: Tensor) -> bool:
-        """Of one that is deferred that is known; concrete ones were noted when they became so."""
-        return tensor._traced is not None or family_of(tensor) in self.root.data_families
 
     def hides(self, tensors: Sequence[Any]) -> None:
         """Only one tape is at work."""

@@ -187,6 +187,8 @@ class RegionRecorder(Recorder):
         if outer is not None:
             if is_grad_enabled() and (tensor._requires_grad or value._requires_grad):
                 raise Refused("a tensor made outside is written while gradients are recorded")
+            if self.counts_outside(tensor):
+                raise Refused("a tensor is written that the caller has from `.data`")
             self._check_kept(tensor)
         super().write(tensor, value)
 

@@ -15,15 +15,15 @@ from tracejit.eager.nodes import Node, edge_of, grad_fn_of
 from tracejit.eager.recording import active, settled
 from tracejit.eager.state import TensorState, make, shape_of
 from tracejit.eager.type_names import tensor_type_name
-from tracejit.eager.views import counts_itself, family_of
+from tracejit.eager.views import counting_family, family_of
 from tracejit.ops.shapes import shape_text
 
 
 def version_of(x: TensorState) -> int:
     """How often the memory behind x was written."""
-    recorder = active.recorder
-    if x._view is not None and counts_itself(x):
-        return family_of(x).version  # type: ignore[return-value]
+    family, recorder = counting_family(x), active.recorder
+    if family is not None:
+        return family.version  # type: ignore[return-value]
     if recorder is not None:
         return recorder.version(x)
     return 0 if x._storage is None else x._storage.version

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.eager.recording import active
 from tracejit.ops.record import Op
 
 
@@ -52,17 +51,12 @@ def family_of(x: Any) -> Family:
     return view if type(view) is Family else view.family
 
 
-def counts_itself(x: Any) -> bool:
-    """Whether it is from `.data`, which counts its own writes. While a call is recorded only what
-    the call asked for does so: replays know storages alone."""
-    if x._view is None or family_of(x).version is None:
-        return False
-    return active.recorder is None or active.recorder.asked_for_data(x)
-
-
 def counting_family(x: Any) -> Family | None:
-    """The family whose version counts its writes; None: the Storage's does."""
-    return family_of(x) if counts_itself(x) else None
+    """Of what is from `.data` the family, which counts writes to it; None: its Storage does."""
+    if x._view is None:
+        return None
+    family = family_of(x)
+    return None if family.version is None else family
 
 
 def chain_of(x: Any) -> tuple[Any, list[View]]:

@@ -18,7 +18,7 @@ from tracejit.eager.saved import over_same_memory
 from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.tape import refresh
 from tracejit.eager.type_names import scalar_name
-from tracejit.eager.views import Family, View, chain_of, counts_itself, family_of
+from tracejit.eager.views import Family, View, chain_of, counting_family, family_of
 from tracejit.memory.readers import about_to_write
 from tracejit.ops import creation, pointwise
 from tracejit.ops.shapes import shape_text
@@ -155,8 +155,9 @@ def writable_array(self: TensorState) -> np.ndarray:
 
 def bump_version(self: TensorState, times: int = 1) -> None:
     """Say that the memory behind a concrete tensor was written; -1: that a write did not happen."""
-    if counts_itself(self):
-        family_of(self).version += times  # type: ignore[operator]
+    family = counting_family(self)
+    if family is not None:
+        family.version += times  # type: ignore[operator]
     else:
         self._storage.version += times  # type: ignore[union-attr]
 

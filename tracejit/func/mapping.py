@@ -344,9 +344,6 @@ class Mapping:
     def forgets(self, tensor: Any) -> None:
         """What is below has seen `severed`."""
 
-    def asked_for_data(self, tensor: Any) -> bool:
-        return tensor._traced is not None
-
     def hides(self, tensors: Any) -> None:
         """A node that only the tape of samples knows stands for what is computed of these."""
         known = [self._for_all(x) for x in tensors if isinstance(x, TensorState)]

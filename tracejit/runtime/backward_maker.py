@@ -18,6 +18,7 @@ from tracejit.capture.aliasing import Memory
 from tracejit.eager.nodes import Node, edge_of, grad_fn_of
 from tracejit.eager.saved import Saved, SavedOutput
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.views import counting_family
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
 from tracejit.ops.record import REGISTRY
@@ -187,6 +188,9 @@ class _Noted:
         if traced is None:
             return None
         memory = traced.memory
+        if counting_family(record.tensor) is not None and not (
+                self.recorder.counts_outside(record.tensor)):
+            return None  # of the call's own `.data`: nobody else has it
         if memory not in self.numbers:
             if memory.owner is None and memory not in self.roots:
                 return None

@@ -26,6 +26,7 @@ from tracejit.capture.results import (
 from tracejit.config import flags
 from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.writing import bump_version
 from tracejit.ir.sizes import evaluate
 from tracejit.memory.readers import about_to_write, live
 from tracejit.memory.storage import readonly
@@ -62,6 +63,8 @@ class Entry:
     united: Sequence[tuple[int, int | Recipe, Recipe]] = ()  # (output, what it is if so, flag)
     strewn: Sequence[tuple[int, tuple]] = ()  # (output, its strides)
     maybe: Sequence[tuple[int, Recipe]] = ()  # (graph input, flag: the program wrote its memory)
+    # (graph input, writes): a tensor from `.data`, whose family counts what the program writes
+    counted: Sequence[tuple[int, int]] = ()
     catches: bool = False  # the function may catch what the program fails with
     last: tuple[Any, Any, Bound] | None = None  # what the binding of the last call was chosen by
 
@@ -70,7 +73,7 @@ class Entry:
         self.made: list[int] = order_of(self.results)  # the other results
         self.shared = [(k, len(r.steps)) for k in self.made if (r := self.results[k]).shared]
         around = (self.written, self.draws, self.effects, self.backward, self.numbers,
-                  self.versions, self.united, self.strewn, self.maybe)
+                  self.versions, self.united, self.strewn, self.maybe, self.counted)
         self.bare = -1 not in self.roots and not any(around)
         self.only = self.returned.number if type(self.returned) is ResultNumber else -1
         self.shortcut = self.guards.shortcut
@@ -93,7 +96,7 @@ class Entry:
         grads = [(n, self.roots[k]) for n, k in self.grads]
         self.tail = Tail(tuple(self.written), tuple(grads)) if self.written or grads else NOTHING
         self.whole = (
-            not (self.draws or self.others or self.united or self.strewn)
+            not (self.draws or self.others or self.united or self.strewn or self.counted)
             and all(k >= 0 for _, k in grads)
             and all(type(result.root) is int for result in self.results)
         )
@@ -304,6 +307,8 @@ class Entry:
                 roots[k] = laid_out(roots[k], concrete(strides, bound.sizes))
         for k, count in self.versions:
             roots[k]._storage.version = count  # type: ignore[union-attr]
+        if self.counted:
+            self._count_apart(values)
         if self.maybe:
             self._count_maybe(replay, values, roots)
         if self.united:
@@ -323,6 +328,11 @@ class Entry:
         for number, flag in self.maybe:
             values[number]._storage.version += bool(flag(replay).array)
         replay.tensors.clear()
+
+    def _count_apart(self, values: Sequence[Any]) -> None:
+        """The writes that families of the caller's tensors count."""
+        for number, count in self.counted:
+            bump_version(values[number], count)
 
     def _unite(self, replay: Replay, roots: list[Tensor]) -> list[Tensor]:
         """Memory that a flag says is the caller's, or another result's, in its place."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import tracejit.autodiff.regions  # noqa: F401  installs the gradients of control flow
 from tracejit.autodiff.differentiate import Joint, differentiate
-from tracejit.autodiff.reach import is_freed, leaves
+from tracejit.autodiff.reach import is_freed, kept, leaves
 from tracejit.capture.aliasing import UNKNOWN, Memory
 from tracejit.capture.guards import Guards, current, made_in_inference
 from tracejit.capture.number_reader import reader
@@ -37,7 +37,7 @@ from tracejit.capture.sources import Draws, tensor_history, values_of
 from tracejit.eager.nodes import AccumulateGrad
 from tracejit.eager.tape import grad_fn_of, refresh
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.views import Family, View, family_of
+from tracejit.eager.views import Family, View, counting_family, family_of
 from tracejit.ir.graph import Value
 from tracejit.runtime.attach_backward import attach_backward
 from tracejit.runtime.backward_maker import backward_plan
@@ -287,7 +287,15 @@ class EntryMaker:
             raise Unmodelled("a result leads to a leaf that the call made, for a later backward")
         if not tracked or not wrt:
             return None
+        self._refuse_kept_data(tracked, results)
         return differentiate(self.recorder, tracked, wrt, memories(results))
+
+    def _refuse_kept_data(self, tracked: list[Tensor], results: list[Tensor]) -> None:
+        """A result from `.data` counts writes of its own, which a later backward would not see."""
+        own = {counting_family(t) for t in results if not self.recorder.counts_outside(t)} - {None}
+        if own and any(counting_family(x) in own
+                       for x in kept(tracked, True, self.recorder.first_node)):
+            raise Unmodelled("a result is from `.data`, and a later backward needs it as it is")
 
     def _run(
         self,
@@ -335,6 +343,7 @@ class EntryMaker:
             united,
             strewn,
             maybe,
+            [(primal[m.input], m.apart) for m in written if m.apart],
         )
         with recorder.paused():
             if backward is not None and joint is not None:
