@@ -27,6 +27,15 @@ def may_change(cls: type) -> bool:
     return cls.__flags__ & (_HEAP_TYPE | _IMMUTABLE) == _HEAP_TYPE
 
 
+def module_name(cls: type) -> str:
+    """The module of a class; a class made by code without a `__name__` may have none.
+
+    >>> module_name(dict)
+    'builtins'
+    """
+    return str(getattr(cls, "__module__", ""))
+
+
 def behaviour(cls: type) -> tuple:
     """The functions and descriptors along the bases of a class, none of them kept alive.
 

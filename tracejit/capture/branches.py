@@ -127,7 +127,7 @@ def _raising(flag: Tensor, one: Side, other: Side, then: Callable, otherwise: Ca
     if fails:
         if side.region.may_fail():
             raise Refused("something may fail before an exception")
-        raise error  # the very object, which may have been made before
+        return then() if one.error is not None else otherwise()  # it raises, for all to see
     return otherwise() if one.error is not None else then()
 
 

@@ -23,8 +23,9 @@ from types import (
 )
 from typing import Any
 
-from tracejit.capture.behaviour import function_of
+from tracejit.capture.behaviour import function_of, module_name
 from tracejit.capture.breaks import Refused
+from tracejit.capture.computed_names import is_users
 from tracejit.capture.deferred_warnings import deferred_warn
 from tracejit.capture.host_calls import replacement
 from tracejit.capture.location import is_own
@@ -243,7 +244,8 @@ def _checked_function(recorder: Any, function: FunctionType) -> Any:
 
 
 def _checked_class(cls: type) -> Any:
-    own = cls.__module__.partition(".")[0] in ("builtins", "tracejit", "collections")
+    home = module_name(cls).partition(".")[0]
+    own = home in ("builtins", "tracejit", "collections") and not is_users(cls)
     if own or hasattr(cls, "_fields") or issubclass(cls, BaseException):
         return cls
     raise Refused(f"makes a {cls.__qualname__}")

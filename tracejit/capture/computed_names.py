@@ -24,7 +24,7 @@ from types import (
 )
 from typing import Any
 
-from tracejit.capture.behaviour import may_change, remembered
+from tracejit.capture.behaviour import may_change, module_name, remembered
 
 BY_NAME = ("getattr", "hasattr", "methodcaller")  # an argument of theirs names an attribute
 ALL = ("vars", "dir", "__dict__", "__getattribute__", "attrgetter")  # these may give any
@@ -239,14 +239,14 @@ def own_names(x: Any) -> tuple[str, ...]:
 def _names_of_data(cls: type) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for c in cls.__mro__:
-        if may_change(c) and not is_shared(str(c.__module__)):
+        if is_users(c):
             found.update((name, None) for name, value in vars(c).items() if _is_data(name, value))
     return tuple(found)
 
 
 def slot_names(cls: type) -> set[str]:
     """Names of the `__slots__` of a class."""
-    own = [c for c in cls.__mro__ if may_change(c) and not is_shared(str(c.__module__))]
+    own = [c for c in cls.__mro__ if is_users(c)]
     members = (item for c in own for item in vars(c).items())
     return {name for name, value in members if isinstance(value, MemberDescriptorType)}
 
@@ -260,6 +260,14 @@ def data_of_module(module: ModuleType) -> set[str]:
     if is_shared(module.__name__):
         return set()
     return {n for n in vars(module) if not (n.startswith("__") and n.endswith("__"))}
+
+
+def is_users(cls: type) -> bool:
+    """Whether a class is of the user's: one of `builtins` that can be changed was made by code
+    that ran without a `__name__`.
+    """
+    module = module_name(cls)
+    return may_change(cls) and (module == "builtins" or not is_shared(module))
 
 
 def is_shared(module: str) -> bool:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from tracejit.capture.behaviour import may_change
-from tracejit.capture.computed_names import is_shared
+from tracejit.capture.computed_names import is_users
 from tracejit.capture.contents import kind_of_container
 from tracejit.eager.tensor import Tensor
 
@@ -50,4 +49,4 @@ def tells(value: Any) -> bool:
     if cls in _HOLDERS:
         inside = [*value, *value.values()] if cls is dict else value
         return len(value) <= _SHOWN and all(map(tells, inside))
-    return not may_change(cls) or is_shared(str(cls.__module__))
+    return not is_users(cls)

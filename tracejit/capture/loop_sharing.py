@@ -125,11 +125,10 @@ class LoopSharing:
                     if isinstance(e.other, Tensor) and self.region.is_outer(e.other)}
         pairs = [(s, t) for s in self.changing for t in outside.values()]
         pairs += [(s, t) for k, s in enumerate(self.changing) for t in self.changing[:k]]
-        found = {(id(s), id(t)): (s, t) for s, t in pairs if t is s.outer}
+        found = {(id(s), id(t)): (s, t) for s, t in pairs if _at_first(s, t)}
 
         def now(slot: Slot, other: Any) -> bool:
-            known = (id(slot), id(other)) in found or (id(other), id(slot)) in found
-            return known or slot.end is slot.start and slot.outer is other
+            return (id(slot), id(other)) in found or (id(other), id(slot)) in found
 
         for _ in pairs:
             before = len(found)
@@ -143,13 +142,11 @@ class LoopSharing:
         region, parent = self.region, self.parent
         starts = {}
         for key, (slot, other) in possible.items():
-            init = parent.traced(full_of(None, (), slot.outer is other, bool_)).read()
+            init = parent.traced(full_of(None, (), _at_first(slot, other), bool_)).read()
             value = region.graph.input(TensorType(bool_, ()), source="carried")
             starts[key] = (init, value, region.holding(value))
 
         def now(slot: Slot, other: Any) -> Any:
-            if slot.end is slot.start:
-                return slot.outer is other
             found = starts.get((id(slot), id(other))) or starts.get((id(other), id(slot)))
             return False if found is None else found[2]
 
@@ -159,7 +156,7 @@ class LoopSharing:
                 after = self._after(slot, other, now, lambda f: True if f is None else f)
                 end = after if isinstance(after, Tensor) else full_of(None, (), after, bool_)
                 flag = (init, value, region.traced(end).read())
-                remains = after is not False or self.trip is None and slot.outer is other
+                remains = after is not False or self.trip is None and _at_first(slot, other)
                 self.held[key] = Held(slot, other, flag, remains)
 
     def _is_view(self, other: Any) -> bool:
@@ -169,22 +166,31 @@ class LoopSharing:
                flag: Callable[[Tensor | None], Any]) -> Any:
         """Whether the slot holds `other` after an iteration, given what was so before it."""
         found: Any = False
-        for edge in self.edges[id(slot)]:
-            found = _either(found, _both(flag(edge.flag), self._so(edge.other, other, now, flag)))
+        for one, when in self._holds(slot, flag):
+            for another, also in self._holds(other, flag):
+                found = _either(found, _both(_both(when, also), _one(one, another, now)))
         return found
 
-    def _so(self, one: Any, other: Any, now: Callable[[Slot, Any], Any],
-            flag: Callable[[Tensor | None], Any]) -> Any:
-        """Whether `one`, where an edge leads, is `other`."""
-        if not isinstance(other, Slot):
-            return now(one, other) if isinstance(one, Slot) else one is other
-        if not isinstance(one, Slot):
-            return one is other.end
-        found: Any = False
-        for edge in self.edges[id(other)]:
-            if isinstance(edge.other, Slot) and edge.other is not one:
-                found = _either(found, _both(flag(edge.flag), now(one, edge.other)))
-        return found
+    def _holds(self, slot: Any, flag: Callable[[Tensor | None], Any]) -> list[tuple[Any, Any]]:
+        """What a slot may hold after an iteration, and when; a tensor made outside is itself."""
+        if not isinstance(slot, Slot):
+            return [(slot, True)]
+        return [(slot.end, True), *((e.other, flag(e.flag)) for e in self.edges[id(slot)])]
+
+
+def _at_first(slot: Slot, other: Any) -> bool:
+    """Whether a slot holds before the loop what `other` is or holds."""
+    return slot.outer is (other.outer if isinstance(other, Slot) else other)
+
+
+def _one(one: Any, other: Any, now: Callable[[Slot, Any], Any]) -> Any:
+    """Whether two are one: tensors, or what slots hold before an iteration."""
+    one, other = (x.outer if isinstance(x, Slot) and x.end is x.start else x for x in (one, other))
+    if one is other:
+        return True
+    if isinstance(one, Slot):
+        return now(one, other)
+    return now(other, one) if isinstance(other, Slot) else False
 
 
 def _both(one: Any, other: Any) -> Any:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from types import CellType, FunctionType, MemberDescriptorType
 from typing import Any
 
-from tracejit.capture.behaviour import own_dict
+from tracejit.capture.behaviour import module_name, own_dict
 from tracejit.capture.host_reads import Pending
 from tracejit.capture.rolled import FollowedList, ordinary
 from tracejit.capture.scalars import RuntimeNumber
@@ -74,7 +74,7 @@ def is_object(value: Any) -> bool:
     """Whether this is an instance of a class of the user's."""
     kind = type(value)
     return bool(kind.__flags__ & _HEAP) and not isinstance(value, type) \
-        and not kind.__module__.startswith("tracejit.")
+        and not module_name(kind).startswith("tracejit.")
 
 
 _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE
@@ -171,7 +171,7 @@ def _tidy(holder: Any) -> None:
         refill(holder, args=plain(holder.args))
     elif type(own_dict(holder)) is dict:
         plain(holder.__dict__)
-    elif kind is not slice and not kind.__module__.startswith("tracejit."):
+    elif kind is not slice and not module_name(kind).startswith("tracejit."):
         _tidy_slots(holder, plain)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracejit.capture.aliasing import Memory
-from tracejit.capture.behaviour import behaviour
+from tracejit.capture.behaviour import behaviour, module_name
 from tracejit.capture.computed_names import own_names
 from tracejit.capture.contents import elements, item, length, refill_dict, refill_sequence
 from tracejit.capture.guards import current
@@ -179,7 +179,7 @@ class Recipes:
 
     def _container(self, value: Any) -> Recipe:
         cls = type(value)
-        if isinstance(value, dict) and cls.__module__ in ("builtins", "collections"):
+        if isinstance(value, dict) and module_name(cls) in ("builtins", "collections"):
             text = "a dict with keys that the call made is returned or stored"
             items = [(self.key(k, text), self.of(v)) for k, v in value.items()]
             return lambda replay: {k(replay): r(replay) for k, r in items}
@@ -196,7 +196,7 @@ class Recipes:
         if cls is deque:
             parts, most = [self.of(v) for v in value], value.maxlen
             return lambda replay: deque([r(replay) for r in parts], most)
-        raise Unmodelled(f"a {cls.__module__}.{cls.__name__} is returned or stored")
+        raise Unmodelled(f"a {module_name(cls)}.{cls.__name__} is returned or stored")
 
 
 Effect = Callable[[Replay], None]

@@ -25,12 +25,19 @@ from types import (
 )
 from typing import Any
 
-from tracejit.capture.behaviour import behaviour, code_in_class, may_change, own_dict
+from tracejit.capture.behaviour import (
+    behaviour,
+    code_in_class,
+    may_change,
+    module_name,
+    own_dict,
+)
 from tracejit.capture.computed_names import (
     ANY,
     asks,
     data_of_module,
     is_shared,
+    is_users,
     names_for,
     names_of_getter,
     own_names,
@@ -72,7 +79,7 @@ _STATEFUL = ("tensor", "sequence", "mapping", "set", "object", "function", "meth
 
 def _is_internal(cls: type) -> bool:
     """Classes of ours that no program of the user's can run into."""
-    module = str(cls.__module__)
+    module = module_name(cls)
     if not module.startswith("tracejit.") or issubclass(cls, Tensor):
         return False
     return not module.startswith(_USERS_STATE)
@@ -81,7 +88,7 @@ def _is_internal(cls: type) -> bool:
 def _is_ours(cls: type, name: str) -> bool:
     """Whether an attribute of a class comes from one of tracejit's."""
     owner = next((c for c in cls.__mro__ if name in c.__dict__), cls)
-    return str(owner.__module__).startswith("tracejit.")
+    return module_name(owner).startswith("tracejit.")
 
 
 class State:
@@ -244,7 +251,7 @@ class State:
         elif kind == "opaque":
             self.unmodelled(
                 place.text,
-                f"a {type(value).__module__}.{type(value).__name__} is read, whose "
+                f"a {module_name(type(value))}.{type(value).__name__} is read, whose "
                 "changes cannot be seen",
             )
 
@@ -260,7 +267,7 @@ class State:
         own = own_dict(value)
         if not isinstance(own, (dict, MappingProxyType)):  # made up by the object's own __getattr__
             own = {}
-        module = str(type(value).__module__)
+        module = module_name(type(value))
         if place.kind == "identity" and not (
             isinstance(value, type) or may_change(type(value))
         ):
@@ -343,7 +350,7 @@ class State:
     def _of_instances(self, place: Place) -> None:
         """What all instances of a class have, and its subclasses."""
         cls = place.value
-        for name in _NAMED & self.names if not is_shared(str(cls.__module__)) else ():
+        for name in _NAMED & self.names if is_users(cls) else ():
             self._child(place, "slot", name, getattr(cls, name), f"{place.text}.{name}")
         if not self.computed or ("names", None) in place.children:
             return
@@ -366,8 +373,8 @@ class State:
     def _overridden(self, cls: type, name: str) -> None:
         """Data that bases have under the same name: `super().name`."""
         for base in [c for c in cls.__mro__ if name in vars(c) and may_change(c)][1:]:
-            shared = is_shared(str(base.__module__))
-            if not shared and not isinstance(vars(base)[name], (FunctionType, _SLOT, *_QUIET)):
+            hidden = (FunctionType, _SLOT, *_QUIET)
+            if is_users(base) and not isinstance(vars(base)[name], hidden):
                 known = self._base(base)
                 self._child(known, "type", name, vars(base)[name], f"{base.__qualname__}.{name}")
 
@@ -409,7 +416,7 @@ class State:
         if isinstance(found, _SLOT):
             self._child(place, "slot", name, slot_of(value, name), f"{place.text}.{name}")
         elif found is not ABSENT and not isinstance(found, _QUIET):
-            ours = str(cls.__module__).startswith("tracejit")
+            ours = module_name(cls).startswith("tracejit")
             if not ours:
                 self._child(place, "type", name, found, f"{place.text}.{name}")
                 self._overridden(cls, name)
@@ -552,7 +559,7 @@ def _has_attributes(place: Place) -> bool:
     if place.kind not in _OF_SUBCLASSES:
         return place.kind in _WITH_ATTRIBUTES
     cls = type(place.value)
-    return may_change(cls) and not str(cls.__module__).startswith("tracejit")
+    return may_change(cls) and not module_name(cls).startswith("tracejit")
 
 
 def _key_text(key: Any) -> str:
