@@ -340,4 +340,77 @@ def loop_over_an_iterator_that_is_left_and_used_again(jit):
     return out
 
 
+def variables_of_a_side_that_raises(jit):
+    @jit
+    def returned(x, table):
+        try:
+            if x.sum() > 3:
+                return x
+            x = x + 1
+            x = x + table["none"]
+        except KeyError:
+            pass
+        return x
+
+    @jit
+    def jumped(x, table):
+        for _ in range(3):
+            try:
+                if x.sum() > 30:
+                    break
+                x = x + 1
+                table["n"] = x
+                x = x + table["none"]
+            except KeyError:
+                x = x * 2
+        return x
+
+    @jit
+    def one_side(x, table):
+        try:
+            if x.sum() > 3:
+                x = x + 1
+                x = x + table["none"]
+        except KeyError:
+            x = x * 10
+        finally:
+            x = x - 1
+        return x
+
+    out = []
+    for f in (returned, jumped, one_side):
+        for scale in (3.0, 1.0, 3.0, -1.0, 1.0):
+            table = {}
+            out += [f(tj.arange(3.0) * scale, table), table]
+    return out
+
+
+def one_of_two_variables_kept_by_an_inner_loop(jit):
+    @jit
+    def f(x, y, t, rows):
+        for _ in range(rows.shape[0]):
+            x = y
+            while t.sum() <= 3:
+                t = t + 1
+                y = y * 2
+        return x, y
+
+    @jit
+    def swapped(x, y, t, rows):
+        z = y
+        for row in rows:
+            x, z = z, x
+            if row.sum() > t.sum():
+                y = x
+        return x, y, z
+
+    out = []
+    for g in (f, swapped):
+        for t in (-1.0, 0.0, 5.0, 40.0):
+            x, y = tj.ones(4), tj.arange(4.0)
+            found = g(x, y, tj.full((1,), t), tj.arange(12.0).view(6, 2))
+            out += [found, [a is b for a in (*found, x, y) for b in (*found, x, y)]]
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -3,10 +3,13 @@ equal values that differ, members, subclasses of containers, code that Python ma
 
 from __future__ import annotations
 
+import bisect
 import collections
 import dataclasses
 import enum
+import heapq
 import math
+import random
 
 import tracejit as tj
 from tests.capture import program_inputs
@@ -282,6 +285,52 @@ def recently_used_keys(jit):
     for key in "aabcabbac":
         out += [f(one(), key), list(recent), g(one()), list(plain)]
     return out
+
+
+def contents_changed_by_code_nobody_sees(jit):
+    @jit
+    def pushed(x, other, values):
+        heapq.heappush(values, 0)
+        return x * 2
+
+    @jit
+    def mixed(x, other, values):
+        other.shuffle(values)
+        return x * 2
+
+    @jit
+    def pushed_in_a_side(x, other, values):
+        if x.sum() > 3:
+            bisect.insort(values, 2)
+        return x * 2
+
+    out = []
+    for f in (pushed, mixed, pushed_in_a_side):
+        values, other = [3, 1, 2], random.Random(3)
+        for scale in (1.0, 3.0, 1.0, 3.0):
+            out += [f(one() * scale, other, values), list(values)]
+    return out
+
+
+def classes_without_a_module(jit):
+    space = {}
+    exec("class Box:\n    rate = 2.0\n    def step(self, x):\n        return x * self.rate", space)
+    exec("Nowhere = type('Nowhere', (Box,), {'rate': 3.0})", space)
+    box, nowhere = space["Box"](), space["Nowhere"]
+
+    @jit
+    def f(x, box):
+        return box.step(x) + type(box).rate
+
+    out = [f(one(), box), f(one(), box)]
+    space["Box"].rate = 5.0
+    out += [f(one(), box)]
+    space["Box"].step = lambda self, x: x - self.rate
+    out += [f(one(), box)]
+    box.__class__ = nowhere
+    out += [f(one(), box), f(one(), box)]
+    nowhere.rate = 7.0
+    return [*out, f(one(), box)]
 
 
 PROGRAMS = programs_in(globals())

@@ -113,7 +113,6 @@ def build():
 '''
 
 STATEMENTS = (
-    # reads
     "y = y * box.scale", "y = y + table['a']", "y = y + table.get('b', 0.25)", "y = y * len(items)",
     "y = y + sum(v for v in items if isinstance(v, (int, float)))", "y = act(y)", "y = y * SCALE",
     "y = y + cell", "y = box.step(y)", "y = getattr(box, 'step')(y)", "y = y + box.double",
@@ -126,24 +125,25 @@ STATEMENTS = (
     "y = tj.stack([y + v for v in items] or [y]).sum(0)", "y = y.to(table['t'].dtype)",
     "y = y + len(f'{name}{n}{box.kind}')", "y = y + sum(map(len, NAMES))", "y = y + net.rate",
     "y = y + getattr(box, 'extra', 0)", "y = y + vars(box).get('extra', 1)", "y = y + len(seen)",
-    "y = y + sum(1 for _ in zip(items, NAMES))", "y = y + [*table].index('a')", "y = y * net.seen.sum()",
-    # writes
-    "box.count += 1", "box.scale = box.scale * 1.5", "box.scale = n", "table['n'] = table.get('n', 0) + 1",
-    "items.append(box.count)", "items.append(y)", "items and items.pop()", "items.insert(0, n)",
-    "table.pop('b', None)", "table.update(c=n)", "table['b'] = y", "table['t'] = y.detach()",
-    "table['t'] += 1", "box.x = y", "box.x += 1", "box.x = box.x + 1", "setattr(box, 'extra', n)",
-    "box.__dict__.pop('extra', None)", "SCALE = SCALE + 1", "cell = cell * 2", "cell = y.sum()",
-    "box.child = None", "box.child = Box(0)", "box.kind = 'tanh'", "Box.kind = name",
-    "items[:] = items[1:]", "items.reverse()", "table.setdefault('s', y)", "seen.append(n)",
-    "box.log.append(y.sum())", "losses.append(y.sum().item())", "losses.append(float(y.mean()))",
-    "net.rate = net.rate + 0.5", "net.train(not net.training)", "net.w.data.mul_(2)", "n = n + 1",
-    "point.u = point.u + 1", "point.v = y", "TOTAL.add_(y)", "NAMES.append(name)", "n = len(items)",
-    "n = int(y.shape[0])", "n = box.count", "flag = not flag", "name = 'b' if name == 'a' else 'a'",
-    "x.add_(1)", "x[0] = n", "y.mul_(2)", "y = box.keep(y).x", "items += [n]", "items = list(items)",
-    "table = dict(table)", "table = {**table, 'a': n}", "box = box.child or box", "point = Point(n, y)",
-    "n = int(y.sum()) % 3", "net.seen = net.seen * 2", "net.seen.zero_()", "box.log.clear()",
-    "items.extend(v for v in (n, 0.5))", "y = items[-1] * y if items else y", "del items[:1]",
-    "box.step = box.fixed", "vars(box).pop('step', None)", "Box.made = n", "print(end='')",
+    "y = y + sum(1 for _ in zip(items, NAMES))", "y = y + [*table].index('a')",
+    "y = y * net.seen.sum()", "box.count += 1", "box.scale = box.scale * 1.5", "box.scale = n",
+    "table['n'] = table.get('n', 0) + 1", "items.append(box.count)", "items.append(y)",
+    "items and items.pop()", "items.insert(0, n)", "table.pop('b', None)", "table.update(c=n)",
+    "table['b'] = y", "table['t'] = y.detach()", "table['t'] += 1", "box.x = y", "box.x += 1",
+    "box.x = box.x + 1", "setattr(box, 'extra', n)", "box.__dict__.pop('extra', None)",
+    "SCALE = SCALE + 1", "cell = cell * 2", "cell = y.sum()", "box.child = None",
+    "box.child = Box(0)", "box.kind = 'tanh'", "Box.kind = name", "items[:] = items[1:]",
+    "items.reverse()", "table.setdefault('s', y)", "seen.append(n)", "box.log.append(y.sum())",
+    "losses.append(y.sum().item())", "losses.append(float(y.mean()))", "net.rate = net.rate + 0.5",
+    "net.train(not net.training)", "net.w.data.mul_(2)", "n = n + 1", "point.u = point.u + 1",
+    "point.v = y", "TOTAL.add_(y)", "NAMES.append(name)", "n = len(items)", "n = int(y.shape[0])",
+    "n = box.count", "flag = not flag", "name = 'b' if name == 'a' else 'a'", "x.add_(1)",
+    "x[0] = n", "y.mul_(2)", "y = box.keep(y).x", "items += [n]", "items = list(items)",
+    "table = dict(table)", "table = {**table, 'a': n}", "box = box.child or box",
+    "point = Point(n, y)", "n = int(y.sum()) % 3", "net.seen = net.seen * 2", "net.seen.zero_()",
+    "box.log.clear()", "items.extend(v for v in (n, 0.5))", "y = items[-1] * y if items else y",
+    "del items[:1]", "box.step = box.fixed", "vars(box).pop('step', None)", "Box.made = n",
+    "print(end='')",
 )  # fmt: skip
 TESTS = (
     "flag", "box.count > 1", "'b' in table", "'n' not in table", "items", "len(items) > 3",
@@ -154,32 +154,38 @@ TESTS = (
     "tj.is_grad_enabled()", "callable(getattr(box, name, None))", "type(box.scale) is float",
 )  # fmt: skip
 LOOPS = ("for v in items[:4]:", "for n in range(3):", "for key in sorted(table, key=str):",
-         "for key, v in list(table.items()):", "while n < 4 and turns < 5:", "for i, v in enumerate(NAMES[:4]):",
+         "for key, v in list(table.items()):", "while n < 4 and turns < 5:",
+         "for i, v in enumerate(NAMES[:4]):",
          "for _ in range(box.count % 4):", "for row in y:")  # fmt: skip
 RETURNS = ("y", "y, n", "y, box.x, table", "(y, items)", "{'y': y, 'b': table.get('b')}", "box, y",
            "y, cell, SCALE", "y, point, net.seen")  # fmt: skip
 CHANGES = (
     "w['box'].scale = 3", "w['box'].scale = 0.5", "w['box'].scale = True", "w['box'].count = 5",
-    "w['box'].scale = tj.tensor(2.0)", "w['box'].scale = np.float32(1.5)", "w['table'].pop('b', None)",
-    "w['table']['b'] = 4", "w['table']['b'] = tj.ones(3)", "w['table']['t'] = w['box'].x",
-    "w['table']['t'] = tj.ones(3, dtype=tj.float64)", "w['items'].append(4)", "w['items'].clear()",
-    "w['items'][:] = [1.0, 2]", "w['items'][:] = [True, 2.5, 3]", "s['SCALE'] = 5.0", "s['SCALE'] = 3",
-    "s['act'] = s['other']", "s['act'] = tj.sigmoid", "s['act'] = s['Net']()", "change(4.0)", "change(2)",
-    "change(tj.tensor(1.0))", "w['box'].extra = 2", "w['box'].child = s['Box'](0)", "w['net'].eval()",
-    "w['net'].train()", "w['net'].rate = 1", "w['net'].w = tj.nn.Parameter(tj.ones(3))",
-    "w['net'].seen = tj.ones(3)", "w['point'].u = 3", "w['point'].v = w['box'].x",
-    "s['TOTAL'] = tj.ones(3)", "s['NAMES'].append('c')", "s['NAMES'] = ['a']", "s['Box'].kind = 'gelu'",
-    "del s['Box'].made", "s['Box'].step = lambda self, y: y + 10", "w['box'] = s['Box']()",
+    "w['box'].scale = tj.tensor(2.0)", "w['box'].scale = np.float32(1.5)",
+    "w['table'].pop('b', None)", "w['table']['b'] = 4", "w['table']['b'] = tj.ones(3)",
+    "w['table']['t'] = w['box'].x", "w['table']['t'] = tj.ones(3, dtype=tj.float64)",
+    "w['items'].append(4)", "w['items'].clear()", "w['items'][:] = [1.0, 2]",
+    "w['items'][:] = [True, 2.5, 3]", "s['SCALE'] = 5.0", "s['SCALE'] = 3", "s['act'] = s['other']",
+    "s['act'] = tj.sigmoid", "s['act'] = s['Net']()", "change(4.0)", "change(2)",
+    "change(tj.tensor(1.0))", "w['box'].extra = 2", "w['box'].child = s['Box'](0)",
+    "w['net'].eval()", "w['net'].train()", "w['net'].rate = 1",
+    "w['net'].w = tj.nn.Parameter(tj.ones(3))", "w['net'].seen = tj.ones(3)", "w['point'].u = 3",
+    "w['point'].v = w['box'].x", "s['TOTAL'] = tj.ones(3)", "s['NAMES'].append('c')",
+    "s['NAMES'] = ['a']", "s['Box'].kind = 'gelu'", "del s['Box'].made",
+    "s['Box'].step = lambda self, y: y + 10", "w['box'] = s['Box']()",
     "w['box'].step = lambda y: y - 10", "s['Net'].forward = lambda self, y: y + self.rate",
     "a.update(flag=False)", "a.update(name='b')", "a.update(k=2)", "a.update(k=tj.ones(3))",
-    "a.pop('k', None)", "w['box'].x = w['table']['t']", "w['box'].x.add_(1)", "w['box'].log = [1, 2]",
-    "w['net'].register_forward_hook(lambda m, i, o: o * 2)", "w['items'].append(w['box'].x)",
+    "a.pop('k', None)", "w['box'].x = w['table']['t']", "w['box'].x.add_(1)",
+    "w['box'].log = [1, 2]", "w['net'].register_forward_hook(lambda m, i, o: o * 2)",
+    "w['items'].append(w['box'].x)",
     "w['box'].__class__ = type('Sub', (s['Box'],), {'double': 9.0})", "w['net'].w.data.fill_(2)",
     "w['table'] = dict(reversed(w['table'].items()))", "w['losses'].clear()", "w['box'].kind = 'a'",
-    "s['Box'].double = property(lambda self: 7.0)", "x.append(tj.arange(5.0))", "x.append(x[-1].double())",
-    "x.append(w['box'].x)", "x.append(w['table']['t'])", "x.append(tj.arange(3))", "x.append(x[-1].clone())",
-    "s['Point'].u = 5.0", "w['point'] = s['Point'](2.0)", "s['len'] = lambda v: 3", "a.update(x_k=[1])",
+    "s['Box'].double = property(lambda self: 7.0)", "x.append(tj.arange(5.0))",
+    "x.append(x[-1].double())", "x.append(w['box'].x)", "x.append(w['table']['t'])",
+    "x.append(tj.arange(3))", "x.append(x[-1].clone())", "s['Point'].u = 5.0",
+    "w['point'] = s['Point'](2.0)", "s['len'] = lambda v: 3", "a.update(x_k=[1])",
 )  # fmt: skip
+RAISING = ("y = y + table['q']", "y = y + items[2]", "y = y + box.extra", "assert flag")
 REFUSALS = (RuntimeError, ValueError, IndexError, TypeError, UnboundLocalError, AttributeError,
             KeyError, ZeroDivisionError, OverflowError)  # fmt: skip
 
@@ -235,7 +241,7 @@ class Text:
     def _attempt(self, depth: int) -> None:
         self._add(depth, "try:")
         self._block(depth + 1, self.pick.choice((1, 2)))
-        self._add(depth + 1, self.pick.choice(("y = y + table['q']", "y = y + items[2]", "y = y + box.extra", "assert flag")))
+        self._add(depth + 1, self.pick.choice(RAISING))
         self._add(depth, "except (KeyError, IndexError, AttributeError, AssertionError):")
         self._block(depth + 1, 1)
         if self.pick.random() < 0.3:
@@ -268,8 +274,9 @@ class Picture:
             return
         if isinstance(value, tj.Tensor):
             place = self._name(value.untyped_storage().data_ptr())
-            self.found[path] = (kind, place, value.storage_offset(), value.shape, str(value.dtype),
-                                value.requires_grad, value.detach().numpy().round(3).tolist())  # fmt: skip
+            content = value.detach().numpy().round(3).tolist()
+            self.found[path] = (kind, place, value.storage_offset(), value.shape, value.dtype,
+                                value.requires_grad, content)  # fmt: skip
         elif isinstance(value, dict):
             self.found[path + ".keys"] = [*value]
             for key, part in value.items():
@@ -292,7 +299,8 @@ def seen(text: str, label: str, changes: list[list[str]], wrap: Any) -> list[dic
     module = types.ModuleType("random_world")
     sys.modules["random_world"] = module  # dataclasses ask for it
     s = vars(module)
-    if "bare" in label: del s["__name__"]
+    if len(text) % 4 == 0:
+        del s["__name__"]  # as where code is run by `exec` with a dict of its own
     exec(compile(text, label, "exec"), s)
     program, change, cell = s["build"]()
     program = wrap(program)
@@ -343,8 +351,9 @@ def difference(seed: int, trace: bool = False) -> str | None:
             return f"{type(error).__name__}: {error}\n{body}"
     for call, (these, those) in enumerate(zip(got, expected)):
         if repr(these) != repr(those):
-            differ = [f"{path}: got {these.get(path)}, expected {those.get(path)}"
-                      for path in {**those, **these} if repr(these.get(path)) != repr(those.get(path))]  # fmt: skip
+            pairs = [(path, these.get(path), those.get(path)) for path in {**those, **these}]
+            differ = [f"{path}: got {got}, expected {expected}"
+                      for path, got, expected in pairs if repr(got) != repr(expected)]  # fmt: skip
             return f"call {call}\n" + "\n".join(differ[:4]) + f"\n{body}"
     return None
 

@@ -8,6 +8,7 @@ effects cannot be seen is refused before it runs. Called by `control.py`, and by
 from __future__ import annotations
 
 import functools
+import operator
 import sys
 import warnings
 from collections import deque
@@ -20,6 +21,7 @@ from types import (
     MethodType,
     MethodWrapperType,
     ModuleType,
+    WrapperDescriptorType,
 )
 from typing import Any
 
@@ -49,6 +51,7 @@ _FIXED: tuple[type, ...] = (
     type({}.keys()), type({}.values()), type({}.items()),
 )  # fmt: skip
 _BOUND = (BuiltinFunctionType, MethodWrapperType, MethodType)
+_C_FUNCTIONS = (BuiltinFunctionType, MethodWrapperType, MethodDescriptorType, WrapperDescriptorType)
 _IN_PLACE = frozenset(
     "next setitem delitem iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift "
     "isub itruediv ixor setattr delattr".split()
@@ -208,7 +211,7 @@ def check_call(recorder: Any, function: Any) -> Any:
             raise Refused(f"calls {target.__name__}")
         if type(target) is FunctionType:
             return MethodType(check_call(recorder, target), function.__self__)
-        return function
+        return _checked_builtin(recorder, function)  # Cython's
     if kind is FunctionType:
         return _checked_function(recorder, function)
     if function is type:
@@ -219,6 +222,8 @@ def check_call(recorder: Any, function: Any) -> Any:
         return _guarding(recorder, _checked_class(function))
     builtin = isinstance(function, (BuiltinFunctionType, MethodWrapperType))
     code = None if builtin else _code_of_calls(kind)
+    if kind is functools.partial:
+        check_call(recorder, function.func)
     if code is None:
         return _checked_builtin(recorder, function)
     if is_own(code):
@@ -260,6 +265,8 @@ def _checked_builtin(recorder: Any, function: Any) -> Any:
 def is_harmless(function: Any) -> bool:
     """Whether a C function computes from its arguments and leaves them as they are."""
     owner = getattr(function, "__self__", None)
+    if type(function) is operator.methodcaller:
+        return False
     if owner is None or isinstance(owner, ModuleType):
         in_place = getattr(function, "__name__", "") in _IN_PLACE or _of_mutable(function)
         return is_pure(function) and not in_place
@@ -279,8 +286,7 @@ def _guarding(recorder: Any, function: Any) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         for x in (*args, *kwargs.values()):
             check_iterable(recorder, x)
-            if getattr(x, "__name__", "") in _IN_PLACE and not isinstance(x, type):
-                _refuse(x)
+            _check_passed(recorder, x)
         result = function(*args, **kwargs)
         if isinstance(result, Iterator):
             recorder.own.append(result)
@@ -290,6 +296,20 @@ def _guarding(recorder: Any, function: Any) -> Any:
 
 
 PASSED_ON.update(c for c in _guarding.__code__.co_consts if isinstance(c, CodeType))
+
+
+def _check_passed(recorder: Any, x: Any) -> None:
+    """Raises Refused for C code with effects that is given to a C function, as to `map`."""
+    while type(x) is functools.partial:
+        x = x.func
+    if type(x) is operator.methodcaller:
+        _refuse(x)
+    owner = getattr(x, "__self__", None)
+    if isinstance(x, (BuiltinFunctionType, MethodWrapperType)) and isinstance(owner, _CONTAINERS):
+        if x.__name__ not in _READERS and not recorder.made(owner):
+            _refuse(x)
+    elif isinstance(x, _C_FUNCTIONS) and not is_harmless(x):
+        _refuse(x)
 
 
 def check_iterable(recorder: Any, x: Any) -> None:

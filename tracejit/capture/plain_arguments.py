@@ -79,19 +79,23 @@ WANT_INTS = frozenset({"array", "ctypes", "decimal", "fractions", "json", "marsh
 
 
 def plain_numbers(x: Any, sizes: bool = False) -> Any:
-    """`x`, or where it has runtime numbers in it, a copy without; `sizes`: these count as well."""
+    """`x` with the values of runtime numbers; `sizes`: these count as well. Lists and dicts stay
+    themselves and hold other numbers, since what they are given to may change them."""
     if isinstance(x, RuntimeNumber) or type(x) is PendingText or sizes and type(x) is Size:
         return x.concrete()
     if isinstance(x, FollowedList):
         settle(x)
     if type(x) in (list, tuple, Shape):
         parts = [plain_numbers(y, sizes) for y in x]
-        return type(x)(parts) if any(a is not b for a, b in zip(parts, x)) else x
-    if type(x) in _DICTS:
+        if any(a is not b for a, b in zip(parts, x)):
+            if type(x) is not list:
+                return type(x)(parts)
+            x[:] = parts
+    elif type(x) in _DICTS:
         held = [(plain_numbers(k, sizes), plain_numbers(v, sizes)) for k, v in x.items()]
-        if any(k is not a or v is not b for (k, v), (a, b) in zip(held, x.items())):
-            x = x.copy()
+        if any(k is not known for (k, _), known in zip(held, x)):
             x.clear()
-            for k, v in held:
+        for k, v in held:
+            if k not in x or x[k] is not v:
                 x[k] = v
     return x

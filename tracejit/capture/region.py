@@ -336,9 +336,12 @@ def trial(region: RegionRecorder) -> Iterator[None]:
     root, watch = region.root, TrialWatch()
     root.trials += 1
     active.recorder = region
+    modes = active.grad_enabled, active.inference
     try:
         with watch:
             yield
+        if modes != (active.grad_enabled, active.inference):
+            raise Refused("grad mode is left changed")
         if region.refused is not None:
             raise region.refused
         if root.refusals:
@@ -347,6 +350,7 @@ def trial(region: RegionRecorder) -> Iterator[None]:
         region.refused = None  # its traceback would keep the user's variables alive
         root.trials -= 1
         active.recorder = region.parent
+        active.grad_enabled, active.inference = modes
         if not root.trials:
             root.lists_read.clear()
             pending, root.refusals = root.refusals, []

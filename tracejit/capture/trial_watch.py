@@ -20,6 +20,7 @@ import numpy as np
 
 from tracejit.capture.breaks import Refused
 from tracejit.capture.location import is_own
+from tracejit.capture.own_effects import changes_objects
 from tracejit.capture.source import is_converted
 from tracejit.capture.unwatched import WATCHING, give_back
 
@@ -44,6 +45,7 @@ class TrialWatch:
 
     def __enter__(self) -> None:
         self.refused: Refused | None = None
+        self.made: list[Any] = []  # objects of our classes, which nobody else has yet
         self.collects = gc.isenabled()
         gc.disable()
         self.before: Any = sys.getprofile()
@@ -69,8 +71,17 @@ class TrialWatch:
 
     def objection(self, frame: FrameType, event: str, argument: Any) -> str | None:
         """Why what is about to run may not."""
-        if event == "call" and not (_may_run(frame.f_code) or is_own_doing(frame)):
-            return f"runs {frame.f_code.co_qualname}, which was not rewritten"
+        if event != "call":
+            return None
+        code = frame.f_code
+        if not (_may_run(code) or is_own_doing(frame)):
+            return f"runs {code.co_qualname}, which was not rewritten"
+        if is_own(code) and (code.co_name == "__init__" or changes_objects(code)):
+            mine = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+            if code.co_name == "__init__":
+                self.made.append(mine)
+            elif not any(x is mine for x in self.made):
+                return f"runs {code.co_qualname}, which changes objects"
         return None
 
 
