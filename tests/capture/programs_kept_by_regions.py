@@ -267,191 +267,65 @@ def loops_that_may_not_write_what_may_be_another(jit):
     return out
 
 
-def data_of_a_branch_that_a_backward_needs(jit):
-    def branch(x, y):
-        y = y.data
-        if x.sum() < 2:
-            y = y.detach()
-        y += x
-        return y.relu_()
-
-    def left(x, y):
-        for _ in range(3):
-            y = y.data
-            y += x
-            if x.sum() > 2:
-                break
-        return y.sigmoid_()
-
-    def written_later(x, y):
-        y = y.data
-        if x.sum() < 2:
-            y = y.data
-        y *= x
-        z = y.exp_()
-        y.detach().mul_(2)
-        return z
-
-    out = []
-    for body in (branch, left, written_later):
-        f = jit(body)
-        for value in (0.5, 1.0, 0.1, 2.0):
-            x, y = tj.full((3,), value, requires_grad=True), tj.arange(3.0)
-            result = f(x * 1, y)
-            try:
-                result.sum().backward()
-            except RuntimeError as error:
-                out.append(error)
-            out += [result.detach().clone(), x.grad, y, y._version]
-    return out
-
-
-def data_that_a_backward_needs_written_in_some_calls(jit):
-    def branch(x):
-        y = x.detach().clone().data
-        y += x
-        z = y.exp_()
-        if x[0] > 0.5:
-            z.detach().mul_(2)
-        return z * 1
-
-    def data_alone(x):
-        d = x.exp().data
-        y = d * x
-        if x[0] > 0.5:
-            d.detach().mul_(2)
-        return y
-
-    def counted_elsewhere(x):
+def writes_to_what_may_be_kept(jit):
+    def one_of_two(x):
         y = x.exp()
-        if x[0] > 0.5:
-            y.data.mul_(2)
+        z = y.detach() if x[0] > 0.5 else y.detach() * 2
+        z.mul_(2)
         return y * 1
 
-    def loop(x):
-        d, k = x.exp().data, x.sum()
-        y = d * x
-        while k > 2:
-            d.mul_(2)
-            k = k - 1
-        return y
-
-    def some_iterations(x):
-        d = x.exp().data
-        y = d * x
-        for row in x:
-            if row > 1:
-                d.mul_(2)
-        return y
-
-    return [differentiated(jit, f)
-            for f in (branch, data_alone, counted_elsewhere, loop, some_iterations)]
-
-
-def after_a_write(x, result, written):
-    """What a backward gives when somebody wrote something since."""
-    with tj.no_grad():
-        written.mul_(2)
-    try:
-        result.sum().backward()
-    except RuntimeError:
-        return "RuntimeError"
-    return x.grad
-
-
-def data_of_the_caller_is_written(jit):
-    def with_history(y, x):
-        y += x
-        return y.relu_()
-
-    def without(y, x):
-        y.mul_(2)
-        return x.exp()
-
-    def kept(y, x):
-        return y * x
-
-    def through_an_alias(y, x):
-        y.detach().add_(1)
-        return y * x
-
-    def in_a_branch(y, x):
-        if x.sum() > 2:
-            y.mul_(2)
-        return y * x
-
-    def in_a_loop(y, x):
+    def best_before(x):
+        best = x * 2
+        y = best.exp()
         for row in x.detach():
-            y.add_(row)
-        return y * x
+            if row > 1:
+                best = y
+        with tj.no_grad():
+            best.add_(1)
+        return y + 1
 
-    out = []
-    for body in (with_history, without, kept, through_an_alias, in_a_branch, in_a_loop):
-        f = jit(body)
-        for number in (0.5, 1.0, 0.5, 1.0):
-            for whose in ("data", "own", "both"):
-                x, y = tj.full((3,), number, requires_grad=True), tj.ones(3)
-                given = y if whose == "own" else y.data
-                result = f(given, x * 1)
-                out += [result.detach().clone(), y, y._version > 0, given._version > 0]
-                written = tj.ones(3) if number == 1.0 else y if whose == "data" else given
-                out.append(after_a_write(x, result, written))
-    return out
+    def best_without_history(x):
+        y, best = x * 1, x.detach() * 2
+        for row in x.detach():
+            if row > 5:
+                best = y.detach()
+            y = y * y
+        best.add_(1)
+        return y
 
-
-def data_of_the_caller_and_what_it_is_of(jit):
-    @jit
-    def f(y, d, x):
-        d.mul_(2)
-        return y * x
-
-    @jit
-    def g(y, d, x):
-        return d * x + y
-
-    out = []
-    for function in (f, g):
-        for number in range(4):
-            for other in (False, True):
-                x, y = tj.ones(3, requires_grad=True), tj.ones(3)
-                d = tj.ones(3).data if other else y.data
-                result = function(y, d, x)
-                out += [result.detach().clone(), y, d, y._version, d._version]
-                out.append(after_a_write(x, result, y if number % 2 else d))
-    return out
+    return [differentiated(jit, f) for f in (one_of_two, best_before, best_without_history)]
 
 
-def data_that_is_given_away_and_needed(jit):
-    def itself(x):
-        d = x.exp().data
-        return d * x, d
-
-    def what_it_is_of(x):
-        y = x.exp()
-        return y.data * x, y
-
+def results_that_a_side_keeps(jit):
     def detached(x):
-        d = x.exp().data
-        return d * x, d.detach()
+        if x[0] > 0.5:
+            y = x.exp()
+            w, z = y * 1, y.detach()
+        else:
+            w, z = x * 1, x.detach() * 1
+        z.mul_(2)
+        return w
 
-    def written(x):
-        d = x.exp().data
-        d += x
-        z = d.exp_()
-        return z * 1, z.detach()
+    def nested(x):
+        if x[1] < 2:
+            y = x.exp()
+            w, z = y * 1, y if x[0] > 0.5 else y * 2
+        else:
+            w, z = x * 1, x * 3
+        with tj.no_grad():
+            z.mul_(2)
+        return w
 
-    def seen(x):
-        d = x.exp().data
-        return d * x, d.view(3, 1)
+    def nested_and_detached(x):
+        if x[1] < 2:
+            y = x.exp()
+            w, z = y * 1, y.detach() if x[0] > 0.5 else y.detach() * 2
+        else:
+            w, z = x * 1, x.detach() * 3
+        z.mul_(2)
+        return w
 
-    out = []
-    for body in (itself, what_it_is_of, detached, written, seen):
-        f = jit(body)
-        for _ in range(3):
-            x = tj.arange(3.0, requires_grad=True)
-            result, other = f(x)
-            out += [result.detach().clone(), after_a_write(x, result, other)]
-    return out
+    return [differentiated(jit, f) for f in (detached, nested, nested_and_detached)]
 
 
 PROGRAMS = programs_in(globals())

@@ -114,6 +114,17 @@ class KeptOutside:
                 entry.saved.unpack()
 
 
+def only_if(when: When, flag: Value) -> When:
+    """The same where a flag of the region holds as well."""
+    return {number: [Test((flag, *test.values), partial(_both, test.holds), test.iteration)
+                     for test in ([Test((), all)] if tests is None else tests)]
+            for number, tests in when.items()}
+
+
+def _both(holds: Callable[[Sequence[Tensor]], bool], given: Sequence[Tensor]) -> bool:
+    return bool(given[0]) and holds(given[1:])
+
+
 def _took(sense: bool | None, when: When, decide: Decide | None, given: Sequence[Tensor]) -> bool:
     """Whether a way was taken, and keeps this, for what the node was given; `sense`: what its first
     operand must be."""

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
-from tracejit.autodiff.kept_outside import KeptOutside, Way, When, in_region
+from tracejit.autodiff.kept_outside import KeptOutside, Way, When, in_region, only_if
 from tracejit.autodiff.loops import gradient_of
 from tracejit.autodiff.pull_back import ControlBackward, Given, pull_back
 from tracejit.autodiff.reach import freeing, leaves, memory_kept, reaching
@@ -34,8 +34,9 @@ class Gradients:
 
     def of_cond(self, parent: Any, flag: Tensor, keys: list[Value],
                 sides: list[tuple[RegionRecorder, list[Tensor]]], wrt: list[Tensor],
-                tracked: list[int], alone: list[int | None]) -> CondGradient:
-        return CondGradient(parent, flag, keys, sides, wrt, tracked, alone)
+                tracked: list[int], alone: list[int | None],
+                given: list[list[Tensor]]) -> CondGradient:
+        return CondGradient(parent, flag, keys, sides, wrt, tracked, alone, given)
 
     def of_loop(self, node: Any) -> Any:
         return gradient_of(node)
@@ -46,12 +47,14 @@ class CondGradient:
 
     tracked  numbers of the results that require grad
     alone    for each of them the only side whose value anybody reads, or None
+    given    what each side gives for all results
     """
 
     def __init__(self, parent: Any, flag: Tensor, keys: list[Value],
                  sides: list[tuple[RegionRecorder, list[Tensor]]], wrt: list[Tensor],
-                 tracked: list[int], alone: list[int | None]):
+                 tracked: list[int], alone: list[int | None], given: list[list[Tensor]]):
         self.parent, self.flag, self.wrt, self.tracked = parent, flag, wrt, tracked
+        self.given = given
         masks = [reaching(outputs, wrt) for _, outputs in sides]
         first = parent.root.first_node
         for number, side in enumerate(alone):  # what is not reached has none, which is not zero
@@ -99,7 +102,7 @@ class CondGradient:
             operands = [self.flag, *numbers, *(Given(k) for k in numbers if flagged), *held]
             backward = ControlBackward(REGISTRY["cond"], {}, regions, operands, self.types, places,
                                        self.masks, arrival, covers, backward)
-        ways = [*map(self._kept, self.sides, self.memories, repeat(results))]
+        ways = [*map(self._kept, self.sides, self.memories, self.given, repeat(results))]
         backward.kept = KeptOutside(ways, self.flag, held)  # type: ignore[union-attr]
         tracked = [results[k] for k in self.tracked]
         closed = not any(region.runs_code for region, _ in self.sides)
@@ -108,15 +111,20 @@ class CondGradient:
                       backward, freeing=self.freeing)  # type: ignore[arg-type]
 
     def _kept(self, side: tuple[RegionRecorder, list[Tensor]], memories: dict[Memory, When],
-              results: list[Tensor]) -> Way:
-        """What a side keeps of what is outside."""
-        region, outputs = side
-        outside = {region.traced(x).memory: alias(results[k])
-                   for k, x in zip(self.tracked, outputs)}
-        outside |= {item.traced.memory: item.tensor  # type: ignore[union-attr]
-                    for item in region.lifted.values()}
-        found = [(memory, when, outside[memory]) for memory, when in memories.items()
-                 if memory in outside]
+              given: list[Tensor], results: list[Tensor]) -> Way:
+        """What a side keeps of what is outside, and of its results."""
+        region, _ = side
+        found: list[tuple[Memory, When, Tensor]] = [
+            (memory, memories[memory], item.tensor) for item in region.lifted.values()
+            if (memory := item.traced.memory) in memories]  # type: ignore[union-attr]
+        for x, result in zip(given, results):
+            own = region.traced(x).memory
+            if own in memories and own not in region.copies:
+                found.append((own, memories[own], alias(result)))
+            for other, flag in region.sharing.memories.of(own):
+                if other in memories and other not in region.copies:
+                    when = only_if(memories[other], region.traced(flag).read())
+                    found.append((other, when, alias(result)))
         inputs = [region.capture(key) for key in self.keys]
         return Way(found, partial(in_region, region.graph, inputs))
 

@@ -244,7 +244,8 @@ class Merge:
         sides = [(region, [rest[k][side] for k in tracked])
                  for side, region in enumerate(self.sides)]
         return region_gradients().of_cond(self.parent, self.flag, keys, sides, wrt, tracked,
-                                          [alone[k] for k in tracked])
+                                          [alone[k] for k in tracked],
+                                          [[pair[side] for pair in rest] for side in (0, 1)])
 
     def built(self, given: Given) -> Any:
         """The value that both sides gave."""

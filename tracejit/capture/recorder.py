@@ -218,6 +218,12 @@ class Recorder:
     def check_kept(self, memory: Memory, family: Family | None) -> None:
         """Refused where a backward would depend on whether memory of this graph is written;
         `family`: of what it is written through, if that counts writes of its own."""
+        if self.is_kept(memory, family):
+            raise Refused("a tensor is written that history outside needs as it is")
+
+    def is_kept(self, memory: Memory, family: Family | None) -> bool:
+        """Whether a backward needs memory of this graph as it is, and sees writes that the family,
+        or none, counts."""
         storage = None if memory.owner is None else memory.owner._storage
         for saved in (found() for found in self.root.kept):
             if saved is None:
@@ -228,7 +234,8 @@ class Recorder:
             else:
                 is_it = tensor._storage is storage
             if is_it and counting_family(tensor) is family:
-                raise Refused("a tensor is written that history outside needs as it is")
+                return True
+        return False
 
     def write(self, tensor: Tensor, value: Any) -> None:
         """The tensor's memory now holds `value` where the tensor looks at it."""
@@ -252,7 +259,7 @@ class Recorder:
                 writes.count = tensor._storage.version  # type: ignore[union-attr]
             return
         tracked = is_grad_enabled() and (tensor._requires_grad or value._requires_grad)
-        if tracked and self.sharing.partners(traced.memory):
+        if self._must_know(traced.memory, tracked, counting_family(tensor)):
             self.need(tensor, "a tensor is written that may be another one, depending on a value")
             self._write_now(self.actual(tensor), value)
             return
@@ -264,6 +271,12 @@ class Recorder:
             traced.memory.apart += self.counts_outside(tensor)
         traced.write(content, counted, self.if_asked(traced.memory, self.happening))
         self.sharing.written(traced.memory, counted)
+
+    def _must_know(self, memory: Memory, tracked: bool, family: Family | None) -> bool:
+        """Whether it matters at once, when memory is written, which other memory it is: for its
+        history (`tracked`), or to a backward. Of the caller's the program counts the writes."""
+        return any(tracked or other.owner is None and self.is_kept(other, family)
+                   for other, _ in self.sharing.partners(memory))
 
     def _write_now(self, tensor: Tensor, value: Any) -> None:
         """The same to a concrete tensor."""

@@ -383,7 +383,8 @@ class RegionGradients(Protocol):
     """What differentiation offers: gradients of nodes with regions, put on the tape by `attach`."""
 
     def of_cond(self, parent: Any, flag: Tensor, keys: list[Value], sides: list,
-                wrt: list[Tensor], tracked: list[int], alone: list[int | None]) -> Any: ...
+                wrt: list[Tensor], tracked: list[int], alone: list[int | None],
+                given: list[list[Tensor]]) -> Any: ...
 
     def of_loop(self, node: Any) -> Any: ...
 
