@@ -177,6 +177,11 @@ FORMS = {
         {}
     return y * 2
 """,
+    "while": """    while y.sum() > 6:
+        y = y - 1
+        {}
+    return y * 2
+""",
 }
 
 

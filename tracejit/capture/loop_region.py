@@ -51,6 +51,8 @@ class LoopRegion(RegionRecorder):
         return draws
 
     def settled(self, container: Any) -> None:
+        if self.may_not_run:
+            super().settled(container)
         self.parent.settled(container)
 
     def appending(self, container: list) -> Callable[[Any], None]:
