@@ -7,13 +7,13 @@ import pytest
 from tests.random_programs import worlds
 
 
-@pytest.mark.parametrize("world", [worlds.OBJECTS, worlds.TRAINING], ids=["objects", "training"])
+@pytest.mark.parametrize("world", worlds.WORLDS)
 @pytest.mark.parametrize("trace", [False, True], ids=["script", "trace"])
 @pytest.mark.parametrize("seed", range(0, 1000, 200))
 @pytest.mark.filterwarnings("ignore")
 def test_captured_calls_leave_what_plain_ones_do(seed, trace, world):
     for one in range(seed, seed + 5):
-        assert worlds.difference(one, trace, world) is None
+        assert worlds.difference(one, trace, worlds.WORLDS[world]) is None
 
 
 def test_a_result_that_is_stale_is_noticed(monkeypatch):

@@ -9,6 +9,7 @@ The statements are few, so that they meet.
 from __future__ import annotations
 
 import argparse
+import collections
 import linecache
 import random
 import sys
@@ -19,10 +20,13 @@ import numpy as np
 
 import tracejit as tj
 from tests.random_programs.objects_world import OBJECTS
+from tests.random_programs.protocols_world import PROTOCOLS
 from tests.random_programs.training_world import TRAINING
 from tests.random_programs.world import World
 from tracejit import config
 
+WORLDS = {"objects": OBJECTS, "training": TRAINING, "protocols": PROTOCOLS}
+HELD = ("Box", "Sub", "Point", "Loose", "L")  # classes of objects that are looked into
 REFUSALS = (RuntimeError, ValueError, IndexError, TypeError, UnboundLocalError, AttributeError,
             KeyError, ZeroDivisionError, OverflowError)  # fmt: skip
 
@@ -40,7 +44,9 @@ class Text:
         self.changes = [[self.pick.choice(world.changes) for _ in range(n)] for n in counts]
 
     def _add(self, depth: int, line: str) -> None:
-        self.lines.append("    " * depth + line)
+        first, *more = line.split("\n")  # of which the others stand further to the right
+        self.lines.append("    " * depth + first)
+        self.lines += ["    " * depth + part for part in more]
 
     def _block(self, depth: int, length: int) -> None:
         for _ in range(length):
@@ -137,9 +143,15 @@ class Picture:
                     self.add(f"{path}.state {number} {k}", dict(value.state.get(p, {})))
         elif isinstance(value, tj.optim.lr_scheduler.LRScheduler):
             self.found[path + ".epoch"] = value.last_epoch
-        elif hasattr(value, "child") or hasattr(value, "u"):
+        elif isinstance(value, np.ndarray):
+            self.found[path] = kind, value.tolist()
+        elif isinstance(value, (set, collections.deque)):
+            self.add(path + ".elements", [*value])
+        elif kind == "Vector":
+            self.add(path + ".parts", [value.v, value.n])
+        elif isinstance(getattr(value, "__dict__", None), dict) and kind in HELD:
             for key, part in vars(value).items():
-                if not callable(part) or hasattr(part, "child"):
+                if not callable(part) or type(part).__name__ in HELD:
                     self.add(f"{path}.{key}", part)
 
 
@@ -211,9 +223,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--trace", action="store_true", help="under trace, not script")
-    parser.add_argument("--training", action="store_true", help="training steps, not objects")
+    parser.add_argument("--world", choices=WORLDS, default="objects")
     options = parser.parse_args()
-    world = TRAINING if options.training else OBJECTS
+    world = WORLDS[options.world]
     failures = 0
     for seed in range(options.seed, options.seed + options.count):
         found = difference(seed, options.trace, world)
