@@ -17,7 +17,7 @@ import pytest
 import tracejit as tj
 from tracejit import config, jit
 from tracejit.capture.aliasing import Memory
-from tracejit.capture.sharing import Sharing
+from tracejit.capture.sharing import Pairs, Sharing
 from tracejit.ir.graph import Graph
 from tracejit.ops.stacks import live_stacks
 from tracejit.ops.types import TensorType
@@ -380,3 +380,22 @@ def test_the_way_back_through_a_branch_after_a_break_leaves_no_stack():
             f(x).sum().backward()
         gc.collect()
         assert live_stacks() == before
+
+
+def test_pairs_that_go_while_flags_are_joined_take_no_others_place():
+    class Thing:
+        pass
+
+    class Flag:
+        def __or__(self, other):
+            gone.clear()
+            pairs.alive()
+            return "joined"
+
+    pairs, gone = Pairs(), [Thing()]
+    one, other, third = Thing(), Thing(), Thing()
+    pairs.put(gone[0], other, Flag())
+    pairs.put(one, other, Flag())
+    pairs.put(third, other, "alone")
+    pairs.put(one, other, Flag())
+    assert pairs.alive() == [(one, other, "joined"), (third, other, "alone")]

@@ -43,11 +43,12 @@ class Pairs:
 
     def put(self, new: Any, other: Any, flag: Any) -> None:
         """`new` is `other` if `flag` holds, or one found before."""
-        for k, (a, b, before) in enumerate(self.pairs):
-            if a() is new and b() is other:
-                self.pairs[k] = (a, b, before | flag)
-                return
-        self.pairs.append((weakref.ref(new), weakref.ref(other), flag))
+        known = next((p for p in self.pairs if p[0]() is new and p[1]() is other), None)
+        if known is None:
+            self.pairs.append((weakref.ref(new), weakref.ref(other), flag))
+            return
+        either = known[2] | flag  # other pairs may go meanwhile
+        self.pairs = [(*p[:2], either) if p is known else p for p in self.pairs]
 
 
 class Sharing:
