@@ -405,8 +405,8 @@ TRIALS = [
         "trials",
         "user code that Python calls by itself may run",
         "tracejit/capture/trial_watch.py",
-        'if event == "call" and not (_may_run(frame.f_code) or is_own_doing(frame)):',
-        'if event == "never":',
+        "if not (_may_run(code) or is_own_doing(frame)):",
+        "if False:",
         _programs("user_code"),
     ),
     Mutant(
