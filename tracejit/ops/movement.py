@@ -358,8 +358,11 @@ def _unsqueeze_all(input: Any, dims: Sequence[int]) -> Any:
     return input
 
 
+_MOST_DIMENSIONS = 64  # of an array of NumPy's
+
+
 def _unsqueeze_eager(xp: Any, x: Any, dim: int) -> Any:
-    if x.flags.c_contiguous:
+    if x.flags.c_contiguous or x.ndim == _MOST_DIMENSIONS:  # NumPy says that these are too many
         return xp.expand_dims(x, dim)
     step = x.shape[dim] * x.strides[dim] if dim < x.ndim else x.itemsize
     return _strided(xp, x, (*x.shape[:dim], 1, *x.shape[dim:]),
