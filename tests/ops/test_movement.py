@@ -194,6 +194,6 @@ def test_strided_views_do_not_reach_around_their_tensor():
 
 @pytest.mark.parametrize("lay", [lambda x: x, lambda x: x.transpose(-1, -2)], ids=["", "moved"])
 def test_too_many_dimensions_are_told_in_one_way(lay):
-    x = lay(tj.ones((1,) * 62 + (2, 3)))
+    x = lay(tracejit.ones((1,) * 62 + (2, 3)))
     with pytest.raises(ValueError, match="maximum supported dimension"):
         x.unsqueeze(0)
