@@ -59,6 +59,7 @@ class Statistics:
     compiles: int = 0
     cache_hits: int = 0
     cache_misses: int = 0
+    plain: int = 0
     compile_seconds: dict[str, float] = field(default_factory=dict)
     recompiles: list[Recompile] = field(default_factory=list)
     breaks: list[Any] = field(default_factory=list)
@@ -133,6 +134,7 @@ class Report:
 
     compiles, variants     programs made, programs kept
     cache_hits, _misses    calls that were replayed, calls that were recorded
+    plain                  calls that ran as they are, since others broke and all tensors are small
     compile_seconds        by stage
     recompiles, breaks     why a call was not replayed
     kernels                launches in the order they run, of all programs
@@ -151,6 +153,7 @@ class Report:
         self.compiles = statistics.compiles
         self.variants = len(entries)
         self.cache_hits, self.cache_misses = statistics.cache_hits, statistics.cache_misses
+        self.plain = statistics.plain
         self.compile_seconds = dict(statistics.compile_seconds)
         self.recompiles = list(statistics.recompiles)
         self.breaks = list(statistics.breaks)
@@ -164,7 +167,8 @@ class Report:
         total = sum(self.compile_seconds.values())
         lines = [
             f"{self.name}: calls recorded {self.cache_misses}, replayed {self.cache_hits}; "
-            f"programs made {self.compiles}, kept {self.variants}",
+            f"programs made {self.compiles}, kept {self.variants}"
+            + (f"; run plainly {self.plain}" if self.plain else ""),
             f"  compiling {total * 1000:.0f} ms{f' ({stages})' if stages else ''}; "
             f"temporaries {self.peak_bytes / 1024:.1f} KiB; {len(self.guards)} guards",
         ]

@@ -65,7 +65,9 @@ from tracejit.runtime.torchscript_objects import (  # noqa: F401
 )
 
 importlib.import_module("tracejit.jit.annotations")  # the module is not the future feature
-_PATIENCE = 3  # captures without an entry before only co-execution is tried
+# After so many captures without an entry only co-execution is tried, but for each 64th call; not
+# even that where no tensor has so many elements: recording an op takes as long as computing it.
+_PATIENCE, _PERIOD, _SMALL = 3, 64, 1 << 16
 _flags = vars(flags)  # reading the attributes takes three times as long
 _MODES = ("eager", "graph", "python", "compiled")
 _segments: OrderedDict[tuple, Segment] = (
@@ -97,8 +99,8 @@ class CompiledFunction:
 
     # Its attributes; all others are the user's.
     OWN = frozenset({
-        "dynamic", "entries", "fullgraph", "function", "lock", "misfires", "mode", "numerics",
-        "places", "read_source", "signature", "statistics", "varying",
+        "dynamic", "entries", "full", "fullgraph", "function", "lock", "misfires", "mode",
+        "numerics", "places", "read_source", "signature", "small", "statistics", "varying",
     })  # fmt: skip
 
     def __init__(
@@ -129,7 +131,9 @@ class CompiledFunction:
         self.lock = threading.RLock()
         self.varying: frozenset[Path] = frozenset()  # places whose number was seen to change
         self.places: Sequence[Place] = ()  # what the last capture found that the code can reach
-        self.misfires: dict[Way, int] = {}  # captures that could not be replayed
+        self.misfires: dict[Way, int] = {}  # calls that made no program
+        self.small: set[Way] = set()  # these did too little for their recording to pay
+        self.full: set[Way] = set()  # where no more programs are made
 
     # -- a call -----------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -194,13 +198,19 @@ class CompiledFunction:
         return self.signature.call(function, arguments)
 
     def _capture(self, way: Way, arguments: tuple) -> Any:
+        misfires = self.misfires.get(way, 0)
+        again = misfires % _PERIOD == 0
+        if way in self.small and not again:
+            self.misfires[way] += 1
+            self.statistics.plain += 1
+            return self._plain(arguments)
         self.statistics.cache_misses += 1
         known = [e for kind, e in self.entries if kind == way]
-        watch = self.misfires.get(way, 0) < _PATIENCE
+        watch = (again or misfires < _PATIENCE) and way not in self.full
         if known and watch:
             self._record_miss(known, arguments)
             if len(known) >= flags.max_entries:
-                self.misfires[way] = _PATIENCE
+                self.full.add(way)
                 self._note_breaks(
                     [
                         Break(
@@ -233,8 +243,10 @@ class CompiledFunction:
         if call.entry is not None:
             self.entries.insert(0, (way, call.entry))
             self.statistics.compiles += 1
-        elif watch:
-            self.misfires[way] = self.misfires.get(way, 0) + 1
+        else:
+            self.misfires[way] = misfires + 1
+            if misfires >= _PATIENCE and way.startswith("compiled") and not self.fullgraph:
+                (self.small.add if call.largest < _SMALL else self.small.discard)(way)
         self._note_breaks(call.breaks)
         return result
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -118,6 +119,7 @@ class CapturedCall:
         self.entry: Entry | None = None
         self.catches = False  # code of the user's may catch what a program raises
         self.segments: list[Segment] = []
+        self.largest = 0  # elements of the largest tensor that its segments compute
         self.ended = False  # by Ctrl-C, or an exit
         self.inner: set[CodeType] = set()  # code of functions that executed code defines
 
@@ -252,6 +254,7 @@ class CapturedCall:
                 return lambda: self._unrecorded(lambda: op_by_op(graph, inputs))
             segment = self._compiled(graph)
             self.segments.append(segment)
+            self.largest = max(self.largest, _largest(graph))
             bound = segment.bound(inputs)
         finally:
             active.recorder = self.recorder
@@ -420,6 +423,13 @@ class CapturedCall:
             self.entry.catches = self.catches
         except Unmodelled as reason:
             self.recorder.note(str(reason))
+
+
+def _largest(graph: Graph) -> int:
+    """Elements of the largest tensor that is computed, at the sizes that were recorded."""
+    values = (value for node in graph.nodes for value in node.outputs)
+    sizes = ([getattr(size, "hint", size) for size in value.type.shape] for value in values)
+    return max(map(math.prod, sizes), default=0)
 
 
 def op_by_op(graph: Graph, inputs: list[Any]) -> list[Tensor]:
