@@ -43,7 +43,8 @@ def test_guards_are_one_line_for_each_place(scaled):
         "mode", "scaled", "x", "class Tensor", "w", "factor", "sizes"
     ]  # fmt: skip
     assert guards[2] == (
-        "x: float32, 2 dimensions, requires_grad=False, neither made in inference mode nor from .data, contiguous")
+        "x: float32, 2 dimensions, requires_grad=False, neither made in inference mode "
+        "nor from .data, contiguous")
     assert guards[5] == "factor: float, any value"
     assert guards[-1].startswith("sizes: in0.size[1] == in1.size[0] (test_report.py:")
 

@@ -67,7 +67,7 @@ from tracejit.runtime.torchscript_objects import (  # noqa: F401
 importlib.import_module("tracejit.jit.annotations")  # the module is not the future feature
 # After so many captures without an entry only co-execution is tried, but for each 64th call; not
 # even that where no tensor has so many elements: recording an op takes as long as computing it.
-_PATIENCE, _PERIOD, _SMALL = 3, 64, 1 << 16
+_PATIENCE, _PERIOD, _SMALL = 3, 64, 1 << 18
 _flags = vars(flags)  # reading the attributes takes three times as long
 _MODES = ("eager", "graph", "python", "compiled")
 _segments: OrderedDict[tuple, Segment] = (
