@@ -1,8 +1,10 @@
-"""Whole training steps of an MLP: forward, backward and Adam, on one batch size and on twenty.
+"""Whole training steps of an MLP: forward, backward and Adam, on one batch size and on twenty,
+and with a look at the clock.
 
 The same initial weights for everyone, so that the first losses can be compared.
 """
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,15 +47,19 @@ def _model(space: Any, sizes: Sequence[int]) -> Any:
     return space.nn.Sequential(*layers[:-1])
 
 
-def torch_like(space: Any, wrap: Any, sizes: Sequence[int], counts: Sequence[int]) -> Starter:
-    """A step under PyTorch's names; torch.compile wraps the step as it does anything."""
+def torch_like(space: Any, wrap: Any, sizes: Sequence[int], counts: Sequence[int],
+               timed: bool = False) -> Starter:
+    """A step under PyTorch's names; torch.compile wraps the step as it does anything. `timed`: it
+    looks at the clock, which is no part of a graph."""
 
     def start() -> Call:
-        model = _model(space, sizes)
+        model, times = _model(space, sizes), [0.0]
         optimizer = space.optim.Adam(model.parameters(), lr=LR, betas=BETAS, eps=EPS)
 
         @wrap
         def step(x: Any, target: Any) -> Any:
+            if timed:
+                times[0] = time.perf_counter()
             optimizer.zero_grad()
             loss = space.nn.functional.cross_entropy(model(x), target)
             loss.backward()
@@ -117,7 +123,8 @@ def with_jax(jax: Any, sizes: Sequence[int], counts: Sequence[int]) -> Starter:
 
 
 def workloads(peers: Peers) -> list[Workload]:
-    """The wide MLP, the tiny one, and one sweep over twenty batch sizes."""
+    """The wide MLP, the tiny one, and one sweep over twenty batch sizes; both MLPs with a step that
+    is no single graph."""
     kinds: list[tuple[str, Sequence[int], Sequence[int]]] = [
         ("MLP step", WIDE, [256]), ("tiny MLP step", TINY, [32]), ("20 batch sizes", WIDE, SWEEP),
     ]
@@ -129,4 +136,9 @@ def workloads(peers: Peers) -> list[Workload]:
         if peers.jax is not None:
             contenders["jax.jit"] = with_jax(peers.jax, sizes, counts)
         found.append(Workload(name, contenders))
+    for name, sizes, count in (("timed MLP step", WIDE, 256), ("timed tiny MLP step", TINY, 32)):
+        found.append(Workload(name, {
+            c: torch_like(space, wrap, sizes, [count], timed=True)
+            for c, space, wrap in peers.torch_like()
+        }))  # fmt: skip
     return found
