@@ -10,7 +10,14 @@ import tracejit
 
 torch = pytest.importorskip("torch")
 
-from tests.optim.test_lr_scheduler_oracle import SCHEDULES, flat, numbers, optimizer_of, shown  # noqa: E402
+from tests.optim.test_lr_scheduler_oracle import (  # noqa: E402
+    SCHEDULES,
+    flat,
+    named,
+    numbers,
+    optimizer_of,
+    shown,
+)
 
 pytestmark = pytest.mark.oracle
 
@@ -92,7 +99,7 @@ def test_combined_continue_from_their_state_dict(make):
 
 
 @pytest.mark.parametrize("epoch", [0, 1, 3, 4, 6])
-@pytest.mark.parametrize(("name", "options"), SCHEDULES, ids=lambda x: str(x)[:40])
+@pytest.mark.parametrize(("name", "options"), SCHEDULES, ids=named)
 def test_resumed(name, options, epoch):
     def run(library):
         optimizer = optimizer_of(library, "Adam")
@@ -114,7 +121,7 @@ def test_resumed(name, options, epoch):
     assert mine == pytest.approx(theirs, rel=1e-12, abs=1e-15)
 
 
-@pytest.mark.parametrize(("name", "options"), SCHEDULES, ids=lambda x: str(x)[:40])
+@pytest.mark.parametrize(("name", "options"), SCHEDULES, ids=named)
 def test_set_to_an_epoch(name, options):
     def run(library):
         optimizer = optimizer_of(library, "Adam")
