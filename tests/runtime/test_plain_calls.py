@@ -49,7 +49,7 @@ def test_it_is_replayed_soon_after_it_breaks_no_more():
     assert f.report().cache_hits == hits + 10
 
 
-@pytest.mark.parametrize("size, mode", [(1 << 18, "compiled"), (4, "graph")])
+@pytest.mark.parametrize("size, mode", [(1 << 20, "compiled"), (4, "graph")])
 def test_large_tensors_and_other_modes_are_recorded_each_time(size, mode):
     f = tj.script(Drawing().__call__, mode=mode)
     _calls(f, 10, size)

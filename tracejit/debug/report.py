@@ -134,7 +134,7 @@ class Report:
 
     compiles, variants     programs made, programs kept
     cache_hits, _misses    calls that were replayed, calls that were recorded
-    plain                  calls that ran as they are, since others broke and all tensors are small
+    plain                  calls that ran as they are, since others broke and tensors are small
     compile_seconds        by stage
     recompiles, breaks     why a call was not replayed
     kernels                launches in the order they run, of all programs

@@ -66,7 +66,8 @@ from tracejit.runtime.torchscript_objects import (  # noqa: F401
 
 importlib.import_module("tracejit.jit.annotations")  # the module is not the future feature
 # After so many captures without an entry only co-execution is tried, but for each 64th call; not
-# even that where no tensor has so many elements: recording an op takes as long as computing it.
+# even that where tensors have fewer elements on average: recording an op takes as long as computing
+# it.
 _PATIENCE, _PERIOD, _SMALL = 3, 64, 1 << 18
 _flags = vars(flags)  # reading the attributes takes three times as long
 _MODES = ("eager", "graph", "python", "compiled")
@@ -246,7 +247,8 @@ class CompiledFunction:
         else:
             self.misfires[way] = misfires + 1
             if misfires >= _PATIENCE and way.startswith("compiled") and not self.fullgraph:
-                (self.small.add if call.largest < _SMALL else self.small.discard)(way)
+                small = call.elements < _SMALL * max(call.nodes, 1)
+                (self.small.add if small else self.small.discard)(way)
         self._note_breaks(call.breaks)
         return result
 

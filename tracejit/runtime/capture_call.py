@@ -119,7 +119,7 @@ class CapturedCall:
         self.entry: Entry | None = None
         self.catches = False  # code of the user's may catch what a program raises
         self.segments: list[Segment] = []
-        self.largest = 0  # elements of the largest tensor that its segments compute
+        self.nodes, self.elements = 0, 0  # that its segments compute
         self.ended = False  # by Ctrl-C, or an exit
         self.inner: set[CodeType] = set()  # code of functions that executed code defines
 
@@ -254,7 +254,8 @@ class CapturedCall:
                 return lambda: self._unrecorded(lambda: op_by_op(graph, inputs))
             segment = self._compiled(graph)
             self.segments.append(segment)
-            self.largest = max(self.largest, _largest(graph))
+            self.nodes += len(graph.nodes)
+            self.elements += _elements(graph)
             bound = segment.bound(inputs)
         finally:
             active.recorder = self.recorder
@@ -425,11 +426,11 @@ class CapturedCall:
             self.recorder.note(str(reason))
 
 
-def _largest(graph: Graph) -> int:
-    """Elements of the largest tensor that is computed, at the sizes that were recorded."""
+def _elements(graph: Graph) -> int:
+    """Elements of all tensors that are computed, at the sizes that were recorded."""
     values = (value for node in graph.nodes for value in node.outputs)
     sizes = ([getattr(size, "hint", size) for size in value.type.shape] for value in values)
-    return max(map(math.prod, sizes), default=0)
+    return sum(map(math.prod, sizes))
 
 
 def op_by_op(graph: Graph, inputs: list[Any]) -> list[Tensor]:
