@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import tracejit as tj
+from tests.random_programs.differences import show
 from tracejit import config
 
 STATEMENTS = (
@@ -179,14 +180,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--history", action="store_true", help="arguments require grad")
     options = parser.parse_args()
-    failures = 0
-    for seed in range(options.seed, options.seed + options.count):
-        found = difference(seed, options.history)
-        if found is not None:
-            failures += 1
-            print(f"=== seed {seed}: {found}", flush=True)
-    print(f"{options.count} programs, {failures} failures")
-    return 1 if failures else 0
+    return show(lambda seed: difference(seed, options.history), options.seed, options.count)
 
 
 if __name__ == "__main__":

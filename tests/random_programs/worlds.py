@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import tracejit as tj
+from tests.random_programs.differences import show
 from tests.random_programs.objects_world import OBJECTS
 from tests.random_programs.protocols_world import PROTOCOLS
 from tests.random_programs.training_world import TRAINING
@@ -226,14 +227,7 @@ def main() -> int:
     parser.add_argument("--world", choices=WORLDS, default="objects")
     options = parser.parse_args()
     world = WORLDS[options.world]
-    failures = 0
-    for seed in range(options.seed, options.seed + options.count):
-        found = difference(seed, options.trace, world)
-        if found is not None:
-            failures += 1
-            print(f"=== seed {seed}: {found}", flush=True)
-    print(f"{options.count} programs, {failures} failures")
-    return 1 if failures else 0
+    return show(lambda seed: difference(seed, options.trace, world), options.seed, options.count)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,6 @@ _CHANGES = frozenset(
 _SETTERS = frozenset({"setattr", "delattr"})
 
 
-@functools.lru_cache(4096)
 def changes_objects(code: CodeType) -> bool:
     """Whether a function of ours may leave objects changed that it did not make itself.
 
@@ -45,7 +44,12 @@ def changes_objects(code: CodeType) -> bool:
         return name not in _NO_SETTINGS
     if not place.startswith(_ROOMS) or place in (*REWRITTEN, _TELLS) or name in _QUIET:
         return False
-    node = _functions(place).get((code.co_name, code.co_firstlineno))
+    return _changes(place, code.co_name, code.co_firstlineno)
+
+
+@functools.lru_cache(4096)  # by what tells a function: hashing its code takes longer
+def _changes(filename: str, name: str, line: int) -> bool:
+    node = _functions(filename).get((name, line))
     return node is not None and _Changes(node).found
 
 

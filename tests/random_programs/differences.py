@@ -1,0 +1,21 @@
+"""The command of a generator whose programs differ or do not: `aliases.py`, `worlds.py`.
+
+In: what tells of a seed how captured calls differ from plain ones. Out: each difference as it is
+found, their number, an exit status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+def show(difference: Callable[[int], str | None], first: int, count: int) -> int:
+    """Of so many seeds from the first on; 1 where anything differed, else 0."""
+    failures = 0
+    for seed in range(first, first + count):
+        found = difference(seed)
+        if found is not None:
+            failures += 1
+            print(f"=== seed {seed}: {found}", flush=True)
+    print(f"{count} programs, {failures} failures")
+    return 1 if failures else 0
