@@ -195,4 +195,29 @@ def data_that_is_given_away_and_needed(jit):
     return out
 
 
+def data_that_a_loop_may_replace(jit):
+    def runs_perhaps(x, t):
+        y = x.data
+        while t.sum() <= 3:
+            t = t + 1
+            y = y * 2
+        y += x
+        return y
+
+    def runs_once(x, t):
+        y, z = x.data, x
+        for _ in range(1):
+            y, z = z * t.sum(), y
+        z += 1
+        return z
+
+    out = []
+    for body in (runs_perhaps, runs_once):
+        f = jit(body)
+        for start in (5.0, 0.0, 5.0):
+            x, t = tj.arange(3.0), tj.full((2,), start)
+            out += [f(x, t), x, x._version]
+    return out
+
+
 PROGRAMS = programs_in(globals())

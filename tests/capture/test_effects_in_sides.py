@@ -182,6 +182,21 @@ FORMS = {
         {}
     return y * 2
 """,
+    "finally": """    for row in x * 1:
+        try:
+            {0}
+        finally:
+            {0}
+    return y * 2
+""",
+    "except": """    if y.sum() > 4:
+        try:
+            {0}
+            y = y[7]
+        except:
+            {0}
+    return y * 2
+""",
 }
 
 
@@ -235,3 +250,38 @@ def test_an_effect_happens_where_the_plain_function_has_it(effect, form):
     text = HEAD + FORMS[form].format(effect)
     expected = _calls(text, f"<{form} plain: {effect}>", lambda f: f)
     assert _calls(text, f"<{form}: {effect}>", lambda f: tj.script(f, mode="graph")) == expected
+
+
+class Counting:
+    asked = 0
+
+    @property
+    def one(self):
+        self.asked += 1
+        return 1.0
+
+
+def test_what_runs_when_a_trial_is_given_up_does_no_more():
+    def lasts(x, counting):
+        if x.sum() > 3:
+            try:
+                x = x + counting.one
+            finally:
+                x = x + counting.one
+        return x
+
+    def catches(x, counting):
+        if x.sum() > 3:
+            try:
+                x = x + counting.one
+            except:  # noqa: E722
+                x = x + counting.one
+        return x
+
+    for function in (lasts, catches):
+        jitted = tj.script(function, mode="graph")
+        for value in (0.0, 2.0, 0.0):
+            plain, captured = Counting(), Counting()
+            expected = function(tj.full((3,), value), plain)
+            assert jitted(tj.full((3,), value), captured).tolist() == expected.tolist()
+            assert captured.asked == plain.asked

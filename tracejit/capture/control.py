@@ -415,6 +415,13 @@ def effect(what: str) -> None:
         raise Refused(what)
 
 
+def unless_refused() -> None:
+    """Before a `finally` or `except`: a trial that is refused does no more, and nobody watches."""
+    refused = getattr(active.recorder, "refused", None)
+    if refused is not None:
+        raise refused
+
+
 def fresh(container: Any) -> Any:
     """A container just made: what happens to it in the same trial is no effect."""
     recorder: Any = active.recorder

@@ -31,6 +31,7 @@ from tracejit.capture.structure import put_together
 from tracejit.capture.variables import Variables
 from tracejit.eager.modes import is_grad_enabled, no_grad
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.views import counting_family
 from tracejit.eager.writing import store
 from tracejit.ir.graph import Graph, Value
 from tracejit.ops.creation import full_of, iota
@@ -187,6 +188,9 @@ class LoopNode:
         self.carried += [h for h in self.happened.values() if isinstance(h, Carried)]
         drawing = [d for d in self.region.generators.values() if d.any()]
         self.sharing = LoopSharing(body)
+        held = [x for slot in self.sharing.changing for x in self._may_hold(slot)]
+        if any(counting_family(x) is not None for x in held):
+            raise Refused("a variable counts writes of its own: it may be `.data` of a tensor")
         self.flags = [Carried(*flag) for flag in self.sharing.flags]
         self.carried += self.flags
         self.draws = [(d, self._state(d)) for d in drawing]
@@ -202,6 +206,13 @@ class LoopNode:
                  *(x for _, elements in self.body.appended.values() for x in elements),
                  *(s.outer for s in changing if self.region.may_not_run)]
         return any(x._requires_grad for x in given)
+
+    def _may_hold(self, slot: Slot) -> list[Tensor]:
+        """Tensors made before the loop that a variable which changes may be after it."""
+        found = self.sharing.outside(slot)
+        if self.region.may_not_run and not slot.filled and not self.sharing.tells(slot):
+            found.append(slot.outer)
+        return found if slot.first_of is None else [*found, slot.first_of.outer]
 
     def _memory(self, x: Tensor) -> Memory:
         return self.region.traced(x).memory
@@ -321,12 +332,7 @@ class LoopNode:
         changing = [(c.slot, c.result) for c in self.carried
                     if c.slot is not None and c.slot.is_tensor and c.slot.end is not c.slot.start]
         for slot, _ in changing:
-            found = known.setdefault(id(slot.end), [])
-            found += self.sharing.outside(slot)
-            if self.region.may_not_run and not slot.filled and not self.sharing.tells(slot):
-                found.append(slot.outer)
-            if slot.first_of is not None:
-                found.append(slot.first_of.outer)
+            known.setdefault(id(slot.end), []).extend(self._may_hold(slot))
         for slot, result in changing:
             counts = [self.parent.traced(x).memory.version for x in known[id(slot.end)]]
             self.parent.traced(result).memory.writes.count = max(counts, default=0)

@@ -390,12 +390,17 @@ class _Rewriter:
         node.body = self.inside(node.body, ends=ends and not node.orelse)
         for handler in node.handlers:
             handler.type = handler.type and self.expressions.visit(handler.type)
-            handler.body = self.inside(handler.body, ends=ends)
+            handler.body = self.unless_refused(self.inside(handler.body, ends=ends))
         node.orelse = node.orelse and self.inside(node.orelse, ends=ends)
-        node.finalbody = node.finalbody and self.inside(node.finalbody, ends=ends)
+        last = node.finalbody and self.inside(node.finalbody, ends=ends)
+        node.finalbody = last and self.unless_refused(last)
         return [*before, node]
 
     at_TryStar = at_Try
+
+    def unless_refused(self, block: list[ast.stmt]) -> list[ast.stmt]:
+        """A block that also runs when a trial is refused; then it should not."""
+        return [located(ast.Expr(ask("unless_refused", [], block[0])), block[0]), *block]
 
     def at_Match(self, node: ast.Match) -> list[ast.stmt]:
         headers = [part for case in node.cases for part in (case.pattern, case.guard) if part]
