@@ -490,4 +490,37 @@ def index_that_a_branch_chose(jit):
     return [shown(f), shown(counted)]
 
 
+def loops_over_sizes_of_a_segment_that_is_over(jit):
+    def backwards(x, n):
+        out = x[0] * 4
+        for i in range(n - 1, -1, -2):
+            out = out * 0.5 + x[i]
+        return out
+
+    def half(x, n):
+        out = x[0] * 4
+        for i in range(n // 2):
+            out = out * 0.5 + x[i] * i
+        return out
+
+    def peeled(x, n):
+        last = None
+        for _, row in zip(range(n // 2), x):
+            last = row if last is None else last * 0.5 + row
+            x = x[: (x > -1).nonzero().shape[0]]
+        return last
+
+    out = []
+    for body in (backwards, half, peeled):
+        @jit
+        def f(x):
+            n = x.shape[0]
+            if (x > 3).nonzero().shape[0] > 1000:
+                x = x + 1
+            return body(x, n)  # noqa: B023
+
+        out += [f(tj.arange(3.0 * n).reshape(n, 3)) for n in (7, 50, 51, 20)]
+    return out
+
+
 PROGRAMS = programs_in(globals())

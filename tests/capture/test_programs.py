@@ -64,6 +64,18 @@ def test_traced_program_shows_what_the_plain_one_does(row, way):
     assert_same(shown(row, tj.trace), expected(row))
 
 
+# Segments of so many nodes end in the midst of all that a program does.
+LIMITS = (2, 5, 9, 4, 16, 7)
+
+
+@pytest.mark.parametrize(("row", "most"), [
+    pytest.param(row, LIMITS[k % len(LIMITS)], id=row.name, marks=share(f"{row.name}-short", 3))
+    for k, row in enumerate(ROWS)])  # fmt: skip
+def test_segments_may_end_anywhere(row, most):
+    with config.override(max_segment_nodes=most):
+        assert_same(shown(row, tj.script), expected(row))
+
+
 def test_there_are_enough_programs_of_every_subject():
     counts = collections.Counter(row.subject for row in ROWS)
     print(len(ROWS), dict(counts))

@@ -23,6 +23,8 @@ REWRITTEN = (  # own files whose control flow becomes regions, as the user's
 _EINOPS = {"einops.py", "packing.py", "parsing.py", "_backends.py", "_torch_specific.py"}
 _MACHINERY = ("<frozen importlib", "<frozen zipimport", "<frozen abc>")
 _HOOKS = ("__subclasshook__", "_check_methods")  # what `isinstance(x, Iterator)` runs
+_CAPTURING = tuple(os.path.join(PACKAGE, room) + os.sep for room in ("capture", "runtime"))
+_CALLS = os.path.join(PACKAGE, "capture", "signature.py")  # the captured function is called here
 _SIZES = os.path.join("tracejit", "ir", "sizes.py")
 _own: dict[int, tuple[CodeType, bool]] = {}  # by id: hashing code takes longer than the answer
 _seen: dict[tuple[CodeType, int], Location] = {}
@@ -75,6 +77,21 @@ def is_asked_by_user() -> bool:
     while frame is not None and frame.f_code.co_filename.endswith(_SIZES):
         frame = frame.f_back
     return frame is not None and not is_own(frame.f_code)
+
+
+def in_capture(depth: int) -> bool:
+    """Whether what the function so many frames up does is a step of capture's own work, in the
+    midst of which no segment may end: the write of memory that others may share, what follows a
+    branch or a loop or the call."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None and is_own(frame.f_code):
+        name = frame.f_code.co_filename
+        if name == _CALLS:
+            return False
+        if name.startswith(_CAPTURING):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def user_location(depth: int = 2) -> Location | None:

@@ -14,6 +14,7 @@ from typing import Any
 from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_numbers import LoopIndex, LoopInt, as_tensor, known_to_graph
 from tracejit.capture.scalars import RuntimeInt
+from tracejit.capture.settling import settled
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
@@ -73,7 +74,9 @@ def _over_range_call(arguments: tuple) -> Rolled | None:
 
 
 def over_range(start: Any, stop: Any, step: int) -> Rolled:
-    """`range(start, stop, step)`; sizes may be symbolic, `step` is an int."""
+    """`range(start, stop, step)`; sizes may be symbolic, also of a segment that is over; `step` is
+    an int."""
+    start, stop = settled((start, stop))
     length = stop - start if step > 0 else start - stop
     if length < 0:
         length = 0

@@ -28,7 +28,7 @@ from tracejit.capture.aliasing import (
 from tracejit.capture.breaks import Break, CaptureError, Refused, leaked
 from tracejit.capture.identities import Identities
 from tracejit.capture.lifting import lift
-from tracejit.capture.location import is_asked_by_user, user_location
+from tracejit.capture.location import in_capture, is_asked_by_user, user_location
 from tracejit.capture.random_state import draws_of
 from tracejit.capture.runtime_numbers import Numbers
 from tracejit.capture.scalars import RuntimeNumber, asked, runtime_number
@@ -131,8 +131,10 @@ class Recorder:
             return value_checks.run_now(self, op, operands, attributes)
         if op.name in DYNAMIC_OPS:
             return self._run_now(op, operands, attributes)
-        if len(self.graph.nodes) >= flags.max_segment_nodes:
-            self.need(None, f"{flags.max_segment_nodes} nodes were recorded")
+        if len(self.graph.nodes) >= flags.max_segment_nodes and not in_capture(4):
+            draws = [d.tensor for d in self.generators.values()]  # states are those of a segment
+            if not any(x is state for x in operands for state in draws):
+                self.need(None, f"{flags.max_segment_nodes} nodes were recorded")
         attributes = asked(op.name, attributes)  # may end the segment, and operands are read then
         if op.name == "reshape":
             self.laid_out(operands[0])
