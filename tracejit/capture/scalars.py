@@ -25,7 +25,7 @@ from tracejit.capture.runtime_numbers import COMPARISONS, FUNCTIONS, INFIX, Numb
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Value
-from tracejit.ir.sizes import Size
+from tracejit.ir.sizes import Size, has_order
 from tracejit.ops.movement import expand
 from tracejit.ops.pointwise_record import coerce
 from tracejit.ops.types import FLOATING, TensorType, float64, int64
@@ -239,6 +239,10 @@ class RuntimeInt(RuntimeNumber):
             return self.concrete()
         return size_of(recorder.root, self)
 
+    def in_a_word(self) -> Any:
+        """Itself, or its value, on which the program then depends, where no int64 holds that."""
+        return self if not self.on_host or self.numbers.fits(self) else self.concrete()
+
     def as_float(self) -> Any:
         """`float(self)`, without asking for the value."""
         return self.arithmetic("float", (self,))
@@ -286,7 +290,7 @@ def _comparison(op: str) -> Callable[[Any, Any], Any]:
             return NotImplemented
         if type(other) is Size and self.kind is int:
             return evaluate(op, (self.as_size(), other))
-        if not isinstance(other, Number):
+        if not (isinstance(other, Number) if op in ("eq", "ne") else has_order(other)):
             return NotImplemented  # no value is asked
         return evaluate(op, (self.concrete(), other))
 
