@@ -329,4 +329,13 @@ def numbers_compared_with_what_has_no_order(jit):
     return [f(tj.ones(n + 1), n) for n in (1, 2, 3)]
 
 
+def divmods_that_raise(jit):
+    def divided(x, n):
+        return [tried(divmod, *pair) for a in (0, 0.0, 3, 1j, x[0].item(), x)
+                for pair in ((a, n), (n, a), (a, n * 0.5), (n * 0.5, a))]
+
+    f = jit(divided)
+    return [f(tj.tensor([v]), n) for v, n in ((1.5, 2), (0.0, 3), (2.0, 0), (2.0, 5))]
+
+
 PROGRAMS = programs_in(globals())

@@ -27,7 +27,7 @@ from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Value
 from tracejit.ir.sizes import Size, has_order
 from tracejit.ops.movement import expand
-from tracejit.ops.pointwise_record import coerce
+from tracejit.ops.pointwise_record import coerce, constant
 from tracejit.ops.types import FLOATING, TensorType, float64, int64
 
 _PLAIN = (int, float, bool)
@@ -199,10 +199,10 @@ class RuntimeNumber:
         return self
 
     def __divmod__(self: Any, other: Any) -> Any:
-        return (self // other, self % other) if isinstance(other, _NUMBERS) else NotImplemented
+        return _quotient_and_rest(self, other) if isinstance(other, _NUMBERS) else NotImplemented
 
     def __rdivmod__(self: Any, other: Any) -> Any:
-        return (other // self, other % self) if isinstance(other, _NUMBERS) else NotImplemented
+        return _quotient_and_rest(other, self) if isinstance(other, _NUMBERS) else NotImplemented
 
     def __round__(self, digits: Any = None) -> Any:
         return self.arithmetic("round", (self,) if digits is None else (self, index(digits)))
@@ -295,6 +295,13 @@ def _comparison(op: str) -> Callable[[Any, Any], Any]:
         return evaluate(op, (self.concrete(), other))
 
     return call
+
+
+def _quotient_and_rest(left: Any, right: Any) -> tuple:
+    try:
+        return left // right, left % right
+    except (TypeError, ZeroDivisionError):  # `divmod` says it in words of its own
+        return divmod(constant(left), constant(right))
 
 
 def _function(op: str) -> Callable[[Any], Any]:
