@@ -42,6 +42,7 @@ from tests.capture import (
     programs_functions,
     programs_gradients_arriving,
     programs_gradients_kept,
+    programs_idioms,
     programs_jumps,
     programs_kept_by_regions,
     programs_kept_numbers,
@@ -108,7 +109,8 @@ SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
     "regions": (programs_trials, programs_region_results, programs_region_numbers,
                 programs_region_sharing, programs_region_layouts),
     "found": (programs_found, programs_found_in_flow, programs_found_in_blocks,
-              programs_found_of_tensors, programs_found_of_objects, programs_found_of_numbers),
+              programs_found_of_tensors, programs_found_of_objects, programs_found_of_numbers,
+              programs_idioms),
 }
 HEAD = """# Programs that show the same plainly and captured
 

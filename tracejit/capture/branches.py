@@ -36,9 +36,11 @@ class Side:
         self.signal: Signal = None
         before = variables.values()
         try:
-            with trial(self.region):
+            with parent.root.blocks.on_trial(), trial(self.region):
                 try:
                     self.signal = function()
+                except RecursionError:  # the frames may be ours
+                    raise Refused("a side recurses too deep") from None
                 except Exception as error:
                     self.error = error.with_traceback(None)
                 self.after = variables.values()

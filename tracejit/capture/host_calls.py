@@ -22,6 +22,7 @@ from tracejit.capture.host_effects import (
     deferred_print,
     log_function,
     log_method,
+    outlet_changed,
     progress_method,
     stream_method,
 )
@@ -39,6 +40,7 @@ from tracejit.capture.host_texts import (
     format_method,
     join_method,
 )
+from tracejit.capture.outlets import changes_outlets
 from tracejit.capture.scalars import RuntimeNumber
 
 _BUILTINS: tuple[tuple[Any, Any], ...] = (
@@ -72,10 +74,12 @@ def replacement(function: Any) -> Callable[..., Any] | None:
         known = next((deferred for plain, deferred in _BUILTINS if plain is function), None)
         return known or (_constructor(function) if kind is type else None)
     if kind is MethodType:
-        return _method(function.__self__, function.__name__)
+        return _method(function, function.__self__, function.__name__)
     if kind is FunctionType and function.__module__ == "logging":
         level = ROOT_LEVELS.get(function)
-        return None if level is None else log_function(function, level)
+        if level is not None:
+            return log_function(function, level)
+        return outlet_changed(function) if changes_outlets(function) else None
     return None
 
 
@@ -96,9 +100,11 @@ def _number(x: Any) -> Any:
     return x.concrete() if type(x) in PENDING or isinstance(x, RuntimeNumber) else x
 
 
-def _method(owner: Any, name: str) -> Callable[..., Any] | None:
-    if isinstance(owner, logging.Logger):
-        return log_method(owner, name) if name in LEVELS or name == "log" else None
+def _method(method: Any, owner: Any, name: str) -> Callable[..., Any] | None:
+    if isinstance(owner, logging.Logger) and (name in LEVELS or name == "log"):
+        return log_method(owner, name)
+    if changes_outlets(method):
+        return outlet_changed(method)
     if name in PROGRESS and type(owner).__module__.startswith("tqdm"):
         return progress_method(owner, name)
     return None

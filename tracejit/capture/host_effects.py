@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import io
 import logging
+import sys
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,8 +25,9 @@ from tracejit.capture.host_reads import (
     snapshot,
 )
 from tracejit.capture.location import user_frame
+from tracejit.capture.outlets import logger_may_wait, stdout_may_wait
 from tracejit.capture.scalars import RuntimeNumber
-from tracejit.eager import printing
+from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
@@ -68,41 +71,33 @@ class Output:
 
 
 def _plain(x: Any) -> Any:
+    if type(x) is Stdout:
+        return x.stream
     if type(x) in PENDING:
         return x.concrete()
     return x.hint if isinstance(x, RuntimeNumber) or type(x) is Size else x
 
 
 def _found(x: Any, recipes: Any) -> Callable[[Any], Any]:
+    if type(x) is Stdout:
+        return lambda replay: sys.stdout
     if isinstance(x, logging.Logger):  # one object for each name, wherever it was found
         place = recipes.state.place_of(x)
         return lambda replay: x if place is None else current(place, replay.arguments)
     return recipes.of(x)
 
 
-class Shown:
-    """A tensor of the recording as a text shows it: its elements once known, its history as it was
-    when the text was made."""
+class History(Node):
+    """Where a text shows a tensor: the history that it had, of which the name is all there is."""
 
-    def __init__(self, tensor: Tensor, grad_fn: Any, requires_grad: bool):
-        self._tensor, self.grad_fn, self.requires_grad = tensor, grad_fn, requires_grad
+    __slots__ = ("_name",)
 
-    array = property(lambda self: self._tensor.array)
-    _device = property(lambda self: self._tensor._device)
-    _dtype = property(lambda self: self._tensor._dtype)
-
-    def __repr__(self) -> str:
-        return printing.text(self)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class History:
-    """The name a text shows of a tensor's grad_fn."""
-
-    text: str
+    def __init__(self, name: str):
+        super().__init__(())
+        self._name = name
 
     def name(self) -> str:
-        return self.text
+        return self._name
 
 
 def frozen(recorder: Any, x: Any) -> Any:
@@ -136,12 +131,16 @@ def _dict(*parts: Any) -> dict:
 
 
 def _shown(recorder: Any, x: Tensor) -> PendingObject:
+    """What stands for a tensor in an output: its elements and the history it had when the output
+    was made. A tensor, as formats and handlers of logging may do with it what they like."""
     grad_fn, requires_grad = x.grad_fn, x.requires_grad
-    history = None if grad_fn is None else History(grad_fn.name())
+    name = None if grad_fn is None else grad_fn.name()
     held = PendingObject(recorder, None, (snapshot(recorder, x),))
 
-    def show(tensor: Tensor) -> Shown:
-        return Shown(tensor, history, requires_grad)
+    def show(tensor: Tensor) -> Tensor:
+        tensor._requires_grad = requires_grad
+        tensor._node = None if name is None else History(name)
+        return tensor
 
     return PendingObject(recorder, show, (held,))
 
@@ -183,8 +182,20 @@ def deferred_print(*args: Any, **keywords: Any) -> None:
     return None
 
 
+class Stdout:
+    """The stream that `sys.stdout` was when the call began; a replay has its own."""
+
+    def __init__(self, stream: Any):
+        self.stream = stream
+
+
 def _printing(recorder: Any, args: tuple, keywords: dict[str, Any]) -> Output:
     file = keywords.get("file")
+    if file is None:
+        if sys.stdout is not recorder.stdout or not stdout_may_wait():
+            raise NotDeferrable
+        recorder.asked.add((stdout_may_wait, None))
+        keywords["file"] = Stdout(recorder.stdout)
     wrong = keywords.keys() - {"sep", "end", "file", "flush"}
     texts = [keywords.get("sep"), keywords.get("end")]
     if wrong or not (file is None or isinstance(file, io.TextIOBase)):
@@ -222,13 +233,26 @@ def _log(
     try:
         if recorder is None or keywords or not args or type(level) is not int:
             raise NotDeferrable
+        if not logger_may_wait(weakref.ref(logger)):
+            raise NotDeferrable
         parts = tuple([frozen(recorder, x) for x in args])
+        recorder.asked.add((logger_may_wait, weakref.ref(logger)))
         recorder.output.append(Output(_emit, (logger, level, *_caller(), *parts)))
         return
     except NotDeferrable:
         pass
     instead("a logger")
     native()
+
+
+def outlet_changed(function: Any) -> Callable[..., Any]:
+    """A function that changes where lines go: those that wait go first."""
+
+    def changed(*args: Any, **keywords: Any) -> Any:
+        instead(f"logging's {function.__name__}")
+        return function(*args, **keywords)
+
+    return changed
 
 
 def _caller() -> tuple[str, int, str]:

@@ -163,7 +163,7 @@ class Body:
         try:
             with without_breaks(self.parent.root):
                 self._start(before)
-            with trial(self.region):
+            with self.parent.root.blocks.on_trial(), trial(self.region):
                 try:
                     self.signal = run(self)
                 except Exception as error:

@@ -48,6 +48,8 @@ def wants_texts(function: Any) -> bool:
         owner = function.__objclass__
     elif issubclass(type(function), BuiltinFunctionType):
         owner = type(function.__self__)
+        if issubclass(owner, BaseException):
+            return True
     return owner in _OF_TEXTS or any(function is f for f in _TAKES_TEXTS)
 
 

@@ -8,6 +8,7 @@ ends in `segment_end.py`.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ from tracejit.capture.identities import Identities
 from tracejit.capture.lifting import lift
 from tracejit.capture.location import in_capture, is_asked_by_user, user_location
 from tracejit.capture.random_state import draws_of
+from tracejit.capture.recursion import Blocks
 from tracejit.capture.runtime_numbers import Numbers
 from tracejit.capture.scalars import RuntimeNumber, asked, runtime_number
 from tracejit.capture.settling import settled
@@ -80,6 +82,7 @@ class Recorder:
         self.kept: list[weakref.ref] = []  # what the call's tape keeps for a backward
         self.exposed: dict[int, Any] = {}  # memory that arrays show: by id of the Storage
         self.trials = 0  # regions that are being recorded, one within the other
+        self.blocks = Blocks()
         self.refusals: list[str] = []  # what was seen in a trial that no region may do
         self.static = static  # one program per exact shape
         self.replayable = True  # an entry is to be made of this call, if nothing prevents it
@@ -102,6 +105,7 @@ class Recorder:
         self.runs_code = False  # the tape calls custom Functions, or hooks in regions
         self.numbers = Numbers(self, runtime_number)
         self.pending: list[weakref.ref] = []  # values that only the program knows
+        self.stdout = sys.stdout
         self.output: list[Any] = []  # what is printed and logged when the values are there
         self.start()
 

@@ -1,8 +1,9 @@
 """Room on the stack: rewritten code and the recorder need more frames than the plain function.
 
 In: a recording about to run the user's code. Out: Python's recursion limit is higher meanwhile, in
-all threads, so that a function that recurses deep enough to work plainly works recorded. Called by
-the recording of a call.
+all threads, so that a function that recurses deep enough to work plainly works recorded. A
+recursion that a value ends would never end on trial, where every side is recorded: `Blocks` refuses
+it. Called by the recording of a call, and by branches and loops.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import CodeType
 
+from tracejit.capture.breaks import Refused
+from tracejit.capture.location import user_frame
+
+MOST = 32  # trials of one block within its own trial
 FRAMES = 6  # of ours for each of the user's, at most
 _lock = threading.Lock()
 _limits: list[int] = []  # the limit that was set, once for each recording that runs
@@ -61,3 +67,33 @@ def forgotten() -> None:
     user_limit()
     if _limits:
         sys.setrecursionlimit(_limits[-1] * FRAMES)
+
+
+class Blocks:
+    """The user's blocks that are on trial, one within the other."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[CodeType, int]] = []  # which instructions of the user's they are
+        self._nested: dict[tuple[CodeType, int], int] = {}  # how often each began within itself
+        self._endless: set[tuple[CodeType, int]] = set()
+
+    @contextmanager
+    def on_trial(self) -> Iterator[None]:
+        """Around the trial of the block that the user's innermost frame is about to run. Refused
+        where it begins within itself time and again, and from then on."""
+        frame = user_frame(3)
+        assert frame is not None, "a block belongs to the user's code"
+        place = frame.f_code, frame.f_lasti
+        if place in self._open:
+            self._nested[place] = self._nested.get(place, 0) + 1
+            if self._nested[place] > MOST:
+                self._endless.add(place)
+        if place in self._endless:
+            raise Refused("it comes to itself again, by recursion")
+        self._open.append(place)
+        try:
+            yield
+        finally:
+            self._open.pop()
+            if place not in self._open:
+                self._nested.pop(place, None)
