@@ -62,8 +62,8 @@ NUMBERS = [
         "scalars",
         "a reflected divmod divides the other way",
         "tracejit/capture/scalars.py",
-        "return (other // self, other % self) if",
-        "return (self // other, self % other) if",
+        "return _quotient_and_rest(other, self) if",
+        "return _quotient_and_rest(self, other) if",
         ("tests/capture/test_survivors_numbers.py",),
     ),
     Mutant(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 
 import tracejit as tj
 from tests.capture.program_inputs import tried
@@ -268,6 +269,73 @@ def numbers_of_tensors_that_are_known_by_now(jit):
             x = tj.arange(6.0).view(3, 2)
             out += [tried(f, x, tj.tensor(n)), x]
     return out
+
+
+def ints_that_no_word_holds(jit):
+    """Functions that make a tensor of an int, or write it: each refuses it in its own words."""
+    def made(x, n):
+        return [tried(f, n) for f in (
+            tj.tensor, tj.as_tensor, x.new_tensor, lambda n: tj.full((2,), n), lambda n: x.fill_(n),
+            lambda n: tj.tensor([n, 1], dtype=tj.float64), lambda n: tj.tensor([n], dtype=tj.int32),
+            lambda n: tj.full_like(x > 0, n), lambda n: tj.tensor([n, 1.5]),
+            lambda n: x.bfloat16().fill_(n))]
+
+    def written(x, n):
+        i, m = tj.tensor([0]), x > 1
+        return [tried(f) for f in (
+            lambda: x.masked_fill(m, n), lambda: (x > 0).masked_fill(m, n),
+            lambda: x.scatter(0, i, n), lambda: x.int().scatter(0, i, n),
+            lambda: x.index_fill(0, i, n), lambda: x.__setitem__(0, n),
+            lambda: x.__setitem__(m, n), lambda: m.__setitem__(0, n))]
+
+    def padded(x, n):
+        pad = tj.nn.functional.pad
+        kinds = (x, x.int(), x.byte(), x > 0, x.float())
+        return [tried(pad, y, (1, 1), "constant", n) for y in kinds]
+
+    out = []
+    for body in (made, written, padded):
+        f = jit(body)
+        for n in (5, -6, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64, -(2**63) - 1, 7):
+            if body is not padded or n not in (2**63 - 1, 2**63):  # left to chance in PyTorch
+                x = tj.tensor([7, 0, 1, 2])
+                out += [f(x, n), x]
+    return out
+
+
+def bytes_divided_by_what_wraps(jit):
+    def divided(x, n):
+        return [x // n, x % n, x.div(n, rounding_mode="trunc"), x.fmod(n)]
+
+    held = {"n": 3}
+    f, g, h = jit(divided), jit(lambda x: divided(x, -1)), jit(lambda x: divided(x, held["n"]))
+    out = []
+    for n in (3, -1, 2, -3, -1):
+        held["n"] = n
+        for dtype in (tj.uint8, tj.int8):
+            x = tj.tensor([7, 255, 1, 100]).to(dtype)
+            out += [f(x, n), g(x), h(x)]
+    return out
+
+
+def numbers_compared_with_what_has_no_order(jit):
+    def compared(x, n):
+        pairs = [(a, b) for a in (1j, "a", None, [1]) for b in (n, x.shape[0], n * 0.5)]
+        pairs += [(b, a) for a, b in pairs]
+        return [tried(order, *pair) for order in (operator.lt, operator.ge, operator.eq)
+                for pair in pairs]
+
+    f = jit(compared)
+    return [f(tj.ones(n + 1), n) for n in (1, 2, 3)]
+
+
+def divmods_that_raise(jit):
+    def divided(x, n):
+        return [tried(divmod, *pair) for a in (0, 0.0, 3, 1j, x[0].item(), x)
+                for pair in ((a, n), (n, a), (a, n * 0.5), (n * 0.5, a))]
+
+    f = jit(divided)
+    return [f(tj.tensor([v]), n) for v, n in ((1.5, 2), (0.0, 3), (2.0, 0), (2.0, 5))]
 
 
 PROGRAMS = programs_in(globals())

@@ -30,6 +30,8 @@ def test_a_size_that_does_not_fit_is_named_as_pytorch_names_it():
         shapes.broadcast((2, 3), (4,))
     with pytest.raises(RuntimeError, match=r"tensor a \(4\) .* tensor b \(3\) .* dimension 1"):
         shapes.broadcast((4,), (2, 3))
+    with pytest.raises(RuntimeError, match=r"tensor a \(4\) .* tensor b \(6\) .* dimension 2"):
+        shapes.broadcast((2, 3, 4), (5, 6))  # the last of those that do not fit
 
 
 def test_a_literal_one_asks_nothing():

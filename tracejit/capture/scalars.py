@@ -25,9 +25,9 @@ from tracejit.capture.runtime_numbers import COMPARISONS, FUNCTIONS, INFIX, Numb
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Value
-from tracejit.ir.sizes import Size
+from tracejit.ir.sizes import Size, has_order
 from tracejit.ops.movement import expand
-from tracejit.ops.pointwise_record import coerce
+from tracejit.ops.pointwise_record import coerce, constant
 from tracejit.ops.types import FLOATING, TensorType, float64, int64
 
 _PLAIN = (int, float, bool)
@@ -199,10 +199,10 @@ class RuntimeNumber:
         return self
 
     def __divmod__(self: Any, other: Any) -> Any:
-        return (self // other, self % other) if isinstance(other, _NUMBERS) else NotImplemented
+        return _quotient_and_rest(self, other) if isinstance(other, _NUMBERS) else NotImplemented
 
     def __rdivmod__(self: Any, other: Any) -> Any:
-        return (other // self, other % self) if isinstance(other, _NUMBERS) else NotImplemented
+        return _quotient_and_rest(other, self) if isinstance(other, _NUMBERS) else NotImplemented
 
     def __round__(self, digits: Any = None) -> Any:
         return self.arithmetic("round", (self,) if digits is None else (self, index(digits)))
@@ -238,6 +238,10 @@ class RuntimeInt(RuntimeNumber):
         if recorder is None or not self.on_host or recorder.root is not self.recorder:
             return self.concrete()
         return size_of(recorder.root, self)
+
+    def in_a_word(self) -> Any:
+        """Itself, or its value, on which the program then depends, where no int64 holds that."""
+        return self if not self.on_host or self.numbers.fits(self) else self.concrete()
 
     def as_float(self) -> Any:
         """`float(self)`, without asking for the value."""
@@ -286,11 +290,18 @@ def _comparison(op: str) -> Callable[[Any, Any], Any]:
             return NotImplemented
         if type(other) is Size and self.kind is int:
             return evaluate(op, (self.as_size(), other))
-        if not isinstance(other, Number):
+        if not (isinstance(other, Number) if op in ("eq", "ne") else has_order(other)):
             return NotImplemented  # no value is asked
         return evaluate(op, (self.concrete(), other))
 
     return call
+
+
+def _quotient_and_rest(left: Any, right: Any) -> tuple:
+    try:
+        return left // right, left % right
+    except (TypeError, ZeroDivisionError):  # `divmod` says it in words of its own
+        return divmod(constant(left), constant(right))
 
 
 def _function(op: str) -> Callable[[Any], Any]:

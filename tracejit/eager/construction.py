@@ -19,6 +19,7 @@ from tracejit.memory.devices import default, makes_tensors
 from tracejit.memory.readers import show
 from tracejit.ops import creation
 from tracejit.ops.joining import stack
+from tracejit.ops.pointwise_record import in_a_word
 from tracejit.ops.types import (
     FLOATING,
     INTEGER,
@@ -105,6 +106,7 @@ def _of_runtime_numbers(data: Any, kind: dtype | None, device: Any) -> Any:
         if any(len(x) != shape[-1] for x in leaves):
             return None
         leaves = [y for x in leaves for y in x]
+    leaves = [in_a_word(x) for x in leaves]
     plain = (bool, int, float) if shape else (bool, int, float, complex)
     numbers = all(_is_runtime(x) or type(x) in plain for x in leaves)
     beyond = any(type(x) is int and not -(1 << 63) <= x < 1 << 63 for x in leaves)
@@ -138,7 +140,7 @@ def as_array(data: Any, kind: dtype | None) -> np.ndarray:
     if isinstance(leaf, (TensorState, np.ndarray)):
         array = _stacked(data)
     else:
-        array = _checked(data)
+        array = _checked(data, kind)
     if kind is None:
         kind = _default_for(array, leaf)
     if array.dtype.kind == "c" and not isinstance(leaf, (TensorState, np.ndarray)):
@@ -189,31 +191,37 @@ def _stacked(data: Any) -> np.ndarray:
     return np.asarray(data)
 
 
-def _checked(data: Any) -> np.ndarray:
+def _checked(data: Any, kind: dtype | None) -> np.ndarray:
     try:
         array = np.array(data)
     except ValueError:
         _explain_ragged(data)
         raise
-    if array.dtype.kind == "f" and array.size and np.abs(array).max() >= 2.0**63:
-        _refuse_huge(data)
+    if array.dtype.kind in "fO" and array.size:
+        array = _of_huge(array, data, kind)
     if array.dtype.kind not in "biufc" and str(array.dtype) != "bfloat16":
         leaf = _first(data)
-        if array.dtype.kind == "O" and isinstance(leaf, int):
-            raise ValueError("Overflow when unpacking long long")
         if isinstance(leaf, (str, bytes)):
             raise TypeError(f"new(): invalid data type '{type(leaf).__name__}'")
         raise RuntimeError(f"Could not infer dtype of {type(leaf).__name__}")
     return array
 
 
-def _refuse_huge(data: Any) -> None:
-    """ValueError where nothing but ints became floats, since some are beyond 64 bits."""
+def _of_huge(array: np.ndarray, data: Any, kind: dtype | None) -> np.ndarray:
+    """The array, or one of floats where ints beyond 64 bits become such: that they do in no dtype
+    of integers, nor by themselves, is a ValueError."""
     leaves = [data]
     while any(isinstance(x, (list, tuple)) for x in leaves):
         leaves = [y for x in leaves for y in (x if isinstance(x, (list, tuple)) else (x,))]
-    if all(type(x) is int for x in leaves):
+    numbers = {type(x) for x in leaves}
+    if not numbers <= {bool, int, float, complex} or int not in numbers:
+        return array
+    if not any(type(x) is int and not -(1 << 63) <= x < 1 << 63 for x in leaves):
+        return array
+    integral = numbers <= {bool, int} if kind is None else kind.category == INTEGER
+    if integral:
         raise ValueError("Overflow when unpacking long long")
+    return array.astype(np.complex128 if complex in numbers else np.float64)
 
 
 def _explain_ragged(data: Any, dim: int = 0) -> None:

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Number
+from numbers import Complex, Number, Real
 from typing import Any
 
 import numpy as np
@@ -398,6 +398,8 @@ class Size:
     def _compare(self, relation: str, other: Any) -> bool:
         if type(other) is Size or _is_int(other):
             return self.scope.decide(relation, self, _local(other, self.scope))
+        if not has_order(other):
+            return NotImplemented
         return _RELATIONS[relation](self.concrete(), other)
 
     # -- text ---------------------------------------------------------------
@@ -412,6 +414,12 @@ class Size:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Number)
+
+
+def has_order(value: Any) -> bool:
+    """Whether numbers can be smaller than this. What cannot be is for Python to refuse: its text
+    names the sides in their order."""
+    return isinstance(value, Number) and (isinstance(value, Real) or not isinstance(value, Complex))
 
 
 def _is_int(value: Any) -> bool:

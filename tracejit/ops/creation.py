@@ -20,7 +20,7 @@ import numpy as np
 from tracejit.memory.devices import as_device, makes_dense, makes_tensors
 from tracejit.ops import pointwise
 from tracejit.ops.operators import method
-from tracejit.ops.pointwise_record import in_64_bits
+from tracejit.ops.pointwise_record import in_64_bits, in_a_word
 from tracejit.ops.record import Op, apply
 from tracejit.ops.shapes import symbolic
 from tracejit.ops.types import (
@@ -30,6 +30,8 @@ from tracejit.ops.types import (
     SCALAR_NAMES,
     TensorType,
     asked_dtype,
+    bfloat16,
+    bool_,
     dtype,
     dtype_of_number,
     element,
@@ -49,7 +51,8 @@ full_record: Op = Op(
     "full", "creation", (),
     infer=_full_type,
     eager=lambda xp, shape, value, dtype, device: xp.full(
-        shape, element(value, dtype.numpy) if dtype is float16 else value, dtype.numpy),
+        shape, element(value, dtype.numpy) if dtype is float16
+        else float(value) if dtype is bfloat16 else value, dtype.numpy),
     element=lambda emit, index, shape, value, dtype, device: emit.number(value),
 )  # fmt: skip
 
@@ -99,8 +102,10 @@ def fitting(value: Any, dtype: dtype, kind: str = "") -> Any:
     >>> fitting(-1, tracejit.uint8)
     255
     """
+    value = in_a_word(value)
     if type(value) is int:
         in_64_bits(value)
+        value = bool(value) if dtype is bool_ else value
     elif dtype.itemsize == 8:
         return value
     if dtype.category != INTEGER:
@@ -165,6 +170,8 @@ def filled(sizes: tuple, value: Any, d: dtype | None, device: Any, like: Any) ->
     if getattr(value, "is_weak", False):  # a runtime number counts as a Python number
         kind = d or (get_default_dtype() if value.dtype is float64 else value.dtype)
         value = fitting(value, kind) if is_int(value) else value
+        if not pointwise.is_tensor(value):  # no program has an int so large
+            return full_of(like, sizes, value, kind, device)
         made = value if kind is value.dtype else pointwise.convert(value, kind)
         if not pointwise.is_tensor(made):  # it was known by now
             return full_of(like, sizes, made, kind, device)

@@ -267,6 +267,8 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
                for shape, truth in ((tuple(places.shape), True), ((size,), False)))
     filled = index_put_record(no, yes, places, dims=(0,), wrap=True)
     shape = tuple(size if d == k else 1 for d in range(len(input.shape)))
+    if creation.is_int(value):
+        value = creation.fitting(value, input.dtype)
     value = convert(value, input.dtype) if is_tensor(value) else value
     return convert(where(filled.reshape(shape), value, input), input.dtype)
 
@@ -392,10 +394,8 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
 
 def _scattered(record: Op, input: Any, dim: int, index: Any, src: Any) -> Any:
     data, places, k, scalar = prepared(input, dim, index, record.name)
-    if getattr(src, "is_weak", False):  # a number of the running program
-        src = convert(src, data.dtype).expand(places.shape)
-    elif not is_tensor(src):
-        src = creation.full_of(data, places.shape, src, data.dtype)
+    if getattr(src, "is_weak", False) or not is_tensor(src):
+        src = creation.filled(tuple(places.shape), src, data.dtype, None, data)
     if src.dtype is not data.dtype:
         raise RuntimeError(f"{record.name}(): Expected self.dtype to be equal to src.dtype")
     src = src if src.shape else src.reshape(1)
@@ -418,10 +418,8 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
         raise RuntimeError("reduce argument must be either add or multiply.")
     if reduce == "multiply":
         from tracejit.ops.scatter_reduce import scatter_reduce
-        if getattr(source, "is_weak", False):
-            source = convert(source, input.dtype).expand(index.shape)
-        elif not is_tensor(source):
-            source = creation.full_of(input, tuple(index.shape), source, input.dtype)
+        if getattr(source, "is_weak", False) or not is_tensor(source):
+            source = creation.filled(tuple(index.shape), source, input.dtype, None, input)
         return scatter_reduce(input, dim, index, source, "prod")
     return _scattered(scatter_add_record if reduce else scatter_record, input, dim, index, source)
 

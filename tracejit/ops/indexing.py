@@ -25,7 +25,7 @@ from tracejit.ops.gather_scatter import index_select, is_mask
 from tracejit.ops.movement import movedim
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_number, is_tensor, where
-from tracejit.ops.pointwise_record import coerce
+from tracejit.ops.pointwise_record import coerce, in_a_word
 from tracejit.ops.rearranging import repeated_each
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import broadcast, equal, hint, normalize_dim, shape_text
@@ -214,7 +214,7 @@ def setitem(input: Any, key: Any, value: Any) -> None:
     found = plan(input, key)
     view = found.view
     if is_int(value):
-        value = fitting(value, view.dtype)
+        value = _written_int(value, view.dtype)
     if not found.indices:
         if is_tensor(value):
             view._assign(_fitted(value, view), overwrites=True)
@@ -238,6 +238,13 @@ def setitem(input: Any, key: Any, value: Any) -> None:
         src = src.expand(*shape[count:count + place], *shape[:count], *shape[count + place:])
         src = movedim(src, tuple(range(place, place + count)), tuple(range(count)))
     view._assign(gather_scatter.put(view, dims, indices, convert(src, view.dtype), False))
+
+
+def _written_int(value: Any, dtype: Any) -> Any:
+    value = in_a_word(value)
+    if type(value) is int and not -(1 << 63) <= value < 1 << 63:
+        raise ValueError("Overflow when unpacking long long")
+    return fitting(value, dtype)
 
 
 def _place_of_indices(dims: list[int], indices: list[Any]) -> tuple[int, int]:

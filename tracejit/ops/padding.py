@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tracejit.ops import creation
 from tracejit.ops.autocast import autocasts
+from tracejit.ops.creation import fitting, is_int
 from tracejit.ops.movement import as_size, typed
-from tracejit.ops.pointwise_record import clone
+from tracejit.ops.pointwise_record import clone, constant
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import hint, shape_text
-from tracejit.ops.types import BOOL, SCALAR_NAMES, TensorType, element
+from tracejit.ops.types import BOOL, INTEGER, SCALAR_NAMES, TensorType, element
 
 
 # -- a constant ------------------------------------------------------------------------------------
@@ -164,7 +167,7 @@ def pad(input: Any, pad: Sequence[Any], mode: str = "constant", value: float | N
                            f"dimension {ndim}")
     pairs, pads = _by_dimension(input, amounts)
     if mode == "constant":
-        return _with_constant(input, pads, value)
+        return _with_constant(input, pads, _as_a_float(value, input.dtype))
     if mode not in _SOURCES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value is not None and value != 0:
@@ -198,10 +201,24 @@ def _by_dimension(input: Any, amounts: tuple) -> tuple[tuple, tuple]:
     return pairs, (*((0, 0),) * (len(input.shape) - len(pairs)), *reversed(pairs))
 
 
+def _as_a_float(value: Any, dtype: Any) -> Any:
+    """The int that a constant is: it becomes a float, which integers must have as an element."""
+    if not is_int(value):
+        return value
+    number = float(constant(value))
+    if dtype.category != INTEGER:
+        return number
+    limits = np.iinfo(dtype.numpy)
+    if not limits.min <= number <= limits.max:
+        kind = "int" if dtype.name == "int32" else f"{dtype.name}_t"
+        raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
+    return int(number)
+
+
 def _with_constant(input: Any, pads: tuple, value: Any) -> Any:
-    if value is not None and getattr(value, "is_weak", False):  # part of the program
-        value = float(value)
-    return pad_record(input, pads=pads, value=0 if value is None else value)
+    if is_int(value):
+        value = fitting(value, input.dtype)
+    return pad_record(input, pads=pads, value=0 if value is None else constant(value))
 
 
 def _padded(input: Any, pads: tuple, mode: str) -> Any:

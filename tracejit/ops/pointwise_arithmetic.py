@@ -34,7 +34,7 @@ from tracejit.ops.pointwise_record import (
     representable,
 )
 from tracejit.ops.record import Op, apply
-from tracejit.ops.types import COMPLEX, FLOATING, bool_, dtype_of_number, int64
+from tracejit.ops.types import COMPLEX, FLOATING, bool_, dtype_of_number, int64, uint8
 
 
 def _no_two_bools(op: Op, operands: tuple) -> None:
@@ -275,7 +275,7 @@ def floor_divide(input: Any, other: Any) -> Any:
 def _floored(input: Any, other: Any, floating: Op) -> Any:
     if is_number(other) and is_number(input):
         input = _as_tensor(input)
-    if is_number(other) and type(other) is int and other == -1 and _integral(input):
+    if _turns_signs(input, other):
         return neg(input)  # the smallest integer divided by -1 traps on the processor
     return _divided(input, other, floating, floor_divide_integer, floor_divide_checked)
 
@@ -285,7 +285,7 @@ def remainder(input: Any, other: Any) -> Any:
 
     Integers: RuntimeError where `other` is 0.
     """
-    if is_number(other) and type(other) is int and other == -1 and _integral(input):
+    if _turns_signs(input, other):
         return input * 0
     return _divided(input, other, remainder_float, remainder_integer, remainder_checked)
 
@@ -342,6 +342,11 @@ def true_divide(input: Any, other: Any) -> Any:
 def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """Another name of `div`."""
     return div(input, other, rounding_mode=rounding_mode)
+
+
+def _turns_signs(input: Any, other: Any) -> bool:
+    """Whether integers with signs are divided by the number -1, which is 255 beside uint8."""
+    return type(other) is int and other == -1 and _integral(input) and input.dtype is not uint8
 
 
 def _integral(x: Any) -> bool:

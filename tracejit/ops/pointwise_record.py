@@ -75,6 +75,13 @@ def constant(x: Any) -> Any:
     return x.concrete() if hasattr(type(x), "decides") else x
 
 
+def in_a_word(x: Any) -> Any:
+    """An operand, but the value of an int known only when a program runs where no int64 holds it:
+    nothing in a program does."""
+    ask = getattr(type(x), "in_a_word", None)
+    return x if ask is None else ask(x)
+
+
 # -- promotion -------------------------------------------------------------------------------------
 def promote(operands: Sequence[Any]) -> tuple:
     """Operands in one dtype: tensors converted, numbers coerced to its kind (integers wrap)."""

@@ -138,7 +138,7 @@ def broadcast(*shapes: Sequence[Any]) -> Shape:
     >>> broadcast((3, 1), (4,))
     (3, 4)
 
-    Raises RuntimeError naming the first dimension that does not fit.
+    Raises RuntimeError naming the last dimension that does not fit.
     """
     result: Shape = ()
     for shape in shapes:
@@ -153,7 +153,8 @@ def _broadcast_two(a: Sequence[Any], b: Sequence[Any]) -> Shape:
         longer, shorter, swapped = a, b, False
     offset = len(longer) - len(shorter)
     sizes = list(longer)
-    for k, size in enumerate(shorter):
+    for k in reversed(range(len(shorter))):
+        size = shorter[k]
         found = _broadcast_size(sizes[offset + k], size)
         if found is None:
             x, y = (size, longer[offset + k]) if swapped else (longer[offset + k], size)
