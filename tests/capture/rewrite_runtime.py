@@ -132,6 +132,7 @@ def runtime(**others):
         "assert_": assert_,
         "call": itself,
         "effect": itself,
+        "unless_refused": lambda: None,
         "set_item": set_item,
         "get_item": operator.getitem,
         "inplace": inplace,

@@ -154,7 +154,7 @@ def test_guards_of_a_body_name_the_line_of_the_composite():
     graph.scope.where = lambda: "capture"
     open_composites(graph)
     assert [(str(g), g.where) for g in graph.scope.guards] == [
-        ("s0 == s2", "train.py:4"), ("s1 == s3", "train.py:4")]
+        ("s1 == s3", "train.py:4"), ("s0 == s2", "train.py:4")]
     assert graph.scope.where() == "capture"
 
 

@@ -195,14 +195,14 @@ def _printing(recorder: Any, args: tuple, keywords: dict[str, Any]) -> Output:
         if sys.stdout is not recorder.stdout or not stdout_may_wait():
             raise NotDeferrable
         recorder.asked.add((stdout_may_wait, None))
-        keywords["file"] = Stdout(recorder.stdout)
+        keywords = {**keywords, "file": Stdout(recorder.stdout)}
     wrong = keywords.keys() - {"sep", "end", "file", "flush"}
     texts = [keywords.get("sep"), keywords.get("end")]
     if wrong or not (file is None or isinstance(file, io.TextIOBase)):
         raise NotDeferrable
     if any(type(x) not in (str, type(None), PendingText) for x in texts):
         raise NotDeferrable
-    return Output(print, tuple([frozen(recorder, x) for x in args]), dict(keywords))
+    return Output(print, tuple([frozen(recorder, x) for x in args]), keywords)
 
 
 # -- logging --------------------------------------------------------------------------------------

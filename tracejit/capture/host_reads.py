@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 from tracejit.capture.runtime_numbers import INFIX, evaluate
@@ -250,7 +251,11 @@ def computed(pending: Pending, values: list[Any]) -> Any:
     if pending.op is None:
         (leaf,) = values
         return number_of(leaf) if pending.reads_number and isinstance(leaf, Tensor) else leaf
-    return evaluate(pending.op, values) if isinstance(pending.op, str) else pending.op(*values)
+    if isinstance(pending.op, str):
+        return evaluate(pending.op, values)
+    recorder: Any = active.recorder
+    with nullcontext() if recorder is None else recorder.paused():
+        return pending.op(*values)  # a text of tensors that are known by now
 
 
 # -- arithmetic -----------------------------------------------------------------------------------
