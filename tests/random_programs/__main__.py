@@ -45,7 +45,7 @@ def main() -> int:
     options = parser.parse_args()
     seeds = _seeds(options.seed, options.count, options.only)
     told = f"{seeds[0]} to {seeds[-1]}" + (f", {options.only} alone" if options.only else "")
-    earlier = parts_in(options.parts, told) if options.parts else None
+    earlier = parts_in(options.parts, seeds) if options.parts else None
     shares = Shares(options.compiled, only=tuple(filter(None, options.modes.split(","))))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # workers end too
     started = time.monotonic()
@@ -54,10 +54,10 @@ def main() -> int:
     complete = total.coverage.programs["all"] == options.count
     report = total.coverage.report(seconds, len(total.failures), told)
     if earlier is not None and complete:
-        earlier.add(total.coverage, told, len(total.failures), seconds)
+        earlier.add(total.coverage, seeds, told, len(total.failures), seconds)
         earlier.save(options.parts)
         report = earlier.coverage.report(earlier.seconds, earlier.failures,
-                                         "; ".join(earlier.seeds))
+                                         "; ".join(earlier.told))
     if options.table:
         COVERAGE.write_text(report)
     print(report.partition("Counts per op")[0])

@@ -23,13 +23,17 @@ class Parts:
 
     tree: str
     coverage: Coverage = field(default_factory=Coverage)
-    seeds: list[str] = field(default_factory=list)
+    seeds: list[range] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
     failures: int = 0
     seconds: float = 0.0
 
-    def add(self, coverage: Coverage, seeds: str, failures: int, seconds: float) -> None:
+    def add(self, coverage: Coverage, seeds: range, told: str, failures: int,
+            seconds: float) -> None:
+        """A part that is complete; `told`: its seeds in words."""
         self.coverage.merge(coverage)
         self.seeds.append(seeds)
+        self.told.append(told)
         self.failures += failures
         self.seconds += seconds
 
@@ -37,17 +41,18 @@ class Parts:
         path.write_bytes(pickle.dumps(self))
 
 
-def parts_in(path: Path, seeds: str) -> Parts:
+def parts_in(path: Path, seeds: range) -> Parts:
     """The parts in a file, none where there is no file; ValueError where they ran on other
-    sources, or one of them had these seeds."""
+    sources, or one of them had any of these seeds."""
     tree = _tree()
     if not path.exists():
         return Parts(tree)
     found: Parts = pickle.loads(path.read_bytes())
     if found.tree != tree:
         raise ValueError(f"the parts in {path} ran on other sources than these")
-    if seeds in found.seeds:
-        raise ValueError(f"seeds {seeds} are a part already")
+    for earlier in found.seeds:
+        if not set(earlier).isdisjoint(seeds):
+            raise ValueError(f"some seeds of {seeds[0]} to {seeds[-1]} are those of a part already")
     return found
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.random_programs import parts
 from tests.random_programs.choices import Choices
 from tests.random_programs.coverage import Coverage
 from tests.random_programs.generator import OPS, generate
@@ -180,3 +181,18 @@ def test_reports_run_as_scripts() -> None:
     space: dict = {}
     exec(program.script("graph"), space)
     assert space["program"].text() == program.text()
+
+
+def test_parts_share_no_seed(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "_tree", lambda: "one tree")
+    path = tmp_path / "parts"
+    first = parts.parts_in(path, range(1, 9, 2))
+    first.add(Coverage(), range(1, 9, 2), "1 to 7", 0, 1.0)
+    first.save(path)
+    assert parts.parts_in(path, range(9, 13, 2)).told == ["1 to 7"]
+    for seeds in (range(1, 9, 2), range(7, 11, 2), range(4)):
+        with pytest.raises(ValueError, match="of a part already"):
+            parts.parts_in(path, seeds)
+    monkeypatch.setattr(parts, "_tree", lambda: "another")
+    with pytest.raises(ValueError, match="other sources"):
+        parts.parts_in(path, range(9, 13, 2))
