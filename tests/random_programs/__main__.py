@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.random_programs.parts import parts_in
+from tests.random_programs.parts import in_words, parts_in
 from tests.random_programs.processes import Shares, run_all
 
 COVERAGE = Path(__file__).parents[2] / "docs" / "coverage_random.md"
@@ -44,7 +44,6 @@ def main() -> int:
     parser.add_argument("--table", action="store_true", help=f"write {COVERAGE.name}")
     options = parser.parse_args()
     seeds = _seeds(options.seed, options.count, options.only)
-    told = f"{seeds[0]} to {seeds[-1]}" + (f", {options.only} alone" if options.only else "")
     earlier = parts_in(options.parts, seeds) if options.parts else None
     shares = Shares(options.compiled, only=tuple(filter(None, options.modes.split(","))))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # workers end too
@@ -52,12 +51,12 @@ def main() -> int:
     total = run_all(seeds, options.jobs, shares, options.minutes)
     seconds = time.monotonic() - started
     complete = total.coverage.programs["all"] == options.count
-    report = total.coverage.report(seconds, len(total.failures), told)
+    report = total.coverage.report(seconds, len(total.failures), in_words(seeds))
     if earlier is not None and complete:
-        earlier.add(total.coverage, seeds, told, len(total.failures), seconds)
+        earlier.add(total.coverage, seeds, len(total.failures), seconds)
         earlier.save(options.parts)
         report = earlier.coverage.report(earlier.seconds, earlier.failures,
-                                         "; ".join(earlier.told))
+                                         "; ".join(map(in_words, earlier.seeds)))
     if options.table:
         COVERAGE.write_text(report)
     print(report.partition("Counts per op")[0])

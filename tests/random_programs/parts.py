@@ -24,16 +24,12 @@ class Parts:
     tree: str
     coverage: Coverage = field(default_factory=Coverage)
     seeds: list[range] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
     failures: int = 0
     seconds: float = 0.0
 
-    def add(self, coverage: Coverage, seeds: range, told: str, failures: int,
-            seconds: float) -> None:
-        """A part that is complete; `told`: its seeds in words."""
+    def add(self, coverage: Coverage, seeds: range, failures: int, seconds: float) -> None:
         self.coverage.merge(coverage)
         self.seeds.append(seeds)
-        self.told.append(told)
         self.failures += failures
         self.seconds += seconds
 
@@ -52,8 +48,14 @@ def parts_in(path: Path, seeds: range) -> Parts:
         raise ValueError(f"the parts in {path} ran on other sources than these")
     for earlier in found.seeds:
         if not set(earlier).isdisjoint(seeds):
-            raise ValueError(f"some seeds of {seeds[0]} to {seeds[-1]} are those of a part already")
+            raise ValueError(f"some seeds of {in_words(seeds)} are those of a part already")
     return found
+
+
+def in_words(seeds: range) -> str:
+    """Seeds as the table tells them; odd ones alone have control flow."""
+    alone = "" if seeds.step == 1 else f", {'flow' if seeds[0] % 2 else 'straight'} alone"
+    return f"{seeds[0]} to {seeds[-1]}{alone}"
 
 
 def _tree() -> str:

@@ -187,9 +187,10 @@ def test_parts_share_no_seed(tmp_path, monkeypatch):
     monkeypatch.setattr(parts, "_tree", lambda: "one tree")
     path = tmp_path / "parts"
     first = parts.parts_in(path, range(1, 9, 2))
-    first.add(Coverage(), range(1, 9, 2), "1 to 7", 0, 1.0)
+    first.add(Coverage(), range(1, 9, 2), 0, 1.0)
     first.save(path)
-    assert parts.parts_in(path, range(9, 13, 2)).told == ["1 to 7"]
+    found = parts.parts_in(path, range(9, 13, 2)).seeds
+    assert [*map(parts.in_words, found)] == ["1 to 7, flow alone"]
     for seeds in (range(1, 9, 2), range(7, 11, 2), range(4)):
         with pytest.raises(ValueError, match="of a part already"):
             parts.parts_in(path, seeds)
