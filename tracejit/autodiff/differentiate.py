@@ -18,7 +18,7 @@ from tracejit.autodiff.closed_code import ClosedWatch
 from tracejit.autodiff.gradient_views import GradientView, gradient_views
 from tracejit.autodiff.partition import computed_again, residuals
 from tracejit.autodiff.pull_back import must_be_dense
-from tracejit.autodiff.reach import Place, ends_at, kept, retaining
+from tracejit.autodiff.reach import Place, ends_at, kept, kept_one_way, retaining
 from tracejit.autodiff.relaid import RelaidTape, relaid, runs_code
 from tracejit.autodiff.stages import Cutting, Stage
 from tracejit.capture.aliasing import Memory
@@ -184,8 +184,13 @@ class _Differentiation:
         values = [None if g is None else recorder.traced(g).read() for g in found]
         real = [v for v in values if v is not None]
         written = {memory.input for memory in recorder.written()}
-        readable, live = _readable(recorder, self.outputs, self.results)
+        unsure = [(memory, x.flag) for x in kept_one_way(self.outputs, recorder.first_node)
+                  if (memory := _memory(recorder, x.tensor)) and memory in self.results]
+        readable, live = _readable(recorder, self.outputs, self.results,
+                                   {memory for memory, _ in unsure})
         saved = residuals(graph, tangents, real, readable, live, self.forward)
+        flags = [recorder.traced(flag).read() for _, flag in unsure if flag is not None]
+        saved = list(dict.fromkeys([*saved, *flags]))
         name = f"{graph.name}_backward"
         given = [*saved, *tangents]
         backward = extract(graph, name, given, real, copied=written,
@@ -201,27 +206,33 @@ class _Differentiation:
                      computed_again(given, real, self.forward), tape is None and coded)
 
 
-def _readable(recorder: Any, outputs: Sequence[Tensor], results: Collection[Memory]
-              ) -> tuple[set[Value], dict[Value, Memory]]:
+def _memory(recorder: Any, tensor: Tensor) -> Memory | None:
+    item = recorder.lifted.get(id(tensor))
+    traced = tensor._traced if item is None else item.traced
+    return None if traced is None else traced.memory
+
+
+def _readable(recorder: Any, outputs: Sequence[Tensor], results: Collection[Memory],
+              unsure: Collection[Memory]) -> tuple[set[Value], dict[Value, Memory]]:
     """The inputs that a backward may read: numbers, and memory whose tensors the tape itself keeps.
     What the call has left in such memory, where it wrote or made it -> the memory.
 
-    Other memory the caller may change before the backward, as with the plain function.
+    Other memory the caller may change before the backward, as with the plain function; so with
+    results that it keeps only if the program goes one way: `unsure`.
     """
     memories = {item.traced.memory.input for item in recorder.lifted_tensors()}
     found = {v for v in recorder.graph.inputs if v not in memories}
     live: dict[Value, Memory] = {}
     others: set[Value] = set()  # what the tape keeps elsewhere
     for tensor in kept(outputs, results=True):
-        item = recorder.lifted.get(id(tensor))
-        traced = tensor._traced if item is None else item.traced
-        if traced is None:
+        memory = _memory(recorder, tensor)
+        if memory is None:
             continue
-        memory = traced.memory
         if memory.owner is not None and not memory.generation:
             found.add(memory.input)
         elif (memory.value.node is None or recorder.sharing.partners(memory)
-              or memory.owner is None and (memory not in results or memory.strides is not None)
+              or memory.owner is None and (memory not in results or memory.strides is not None
+                                           or memory in unsure)
               or live.setdefault(memory.value, memory) is not memory):
             others.add(memory.value)
     return found, {value: memory for value, memory in live.items() if value not in others}

@@ -10,6 +10,7 @@ for their nodes.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 from tracejit.capture.aliasing import Memory
 from tracejit.eager.modes import no_grad
 from tracejit.eager.recording import active
-from tracejit.eager.saved import Saved
+from tracejit.eager.saved import Said, Saved, modified, said_now, version_of
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
@@ -37,25 +38,69 @@ When = Mapping[int, list[Test] | None]  # numbers of results -> one test must ho
 Decide = Callable[[Sequence[Tensor], Sequence[Test]], list[bool]]
 
 
-class Way(NamedTuple):
-    """One way through a node.
+class Within(NamedTuple):
+    """How history within a region keeps memory.
 
-    kept    memory, the results whose history keeps it and when, a tensor over it
-    decide  for what the node holds: which tests hold
+    when    the results whose history does, and when
+    age     of the latest node that does: a backward meets it first
+    tensor  what that node keeps, if it is an operand; `said`: what an error says of it
     """
 
-    kept: Sequence[tuple[Memory, When, Tensor]]
+    when: When
+    age: int
+    tensor: Tensor | None
+    said: Said
+
+    def seen_as(self, inner: Any, outer: Tensor) -> Tensor | None:
+        """`outer`, which is `inner` within the region, if that is what the node keeps."""
+        return outer if self.tensor is inner else None
+
+
+class Kept(NamedTuple):
+    """What a way keeps: memory, and how; a tensor over it, and the one of the program's outside
+    that is what is kept within, if there is one."""
+
+    memory: Memory
+    within: Within
+    tensor: Tensor
+    itself: Tensor | None = None
+
+
+class Way(NamedTuple):
+    """One way through a node: what it keeps; for what the node holds, which tests hold."""
+
+    kept: Sequence[Kept]
     decide: Decide | None = None
 
 
 class Entry:
-    """What is kept if its way is taken; `always`: also if not."""
+    """What is kept if its way is taken.
 
-    __slots__ = ("saved", "when", "always")
+    always  also if not
+    flag    what alone decides, otherwise, if something does, and `sense`: what it must be
+    """
+
+    __slots__ = ("saved", "when", "always", "flag", "sense", "known", "itself")
     holds_tensors = True
 
-    def __init__(self, tensor: Tensor, when: When, always: bool):
-        self.saved, self.when, self.always = Saved(tensor), when, always
+    def __init__(self, kept: Kept, always: bool, flag: Tensor | None, sense: bool):
+        self.saved, self.when, self.always = Saved(kept.tensor), kept.within.when, always
+        self.flag, self.sense = None if any(kept.within.when.values()) else flag, sense
+        self.known = kept.within.said
+        self.itself = None if kept.itself is None else weakref.ref(kept.itself)
+
+    @property
+    def tensor(self) -> Tensor:
+        return self.saved.tensor
+
+    def said(self, shape: tuple) -> Said:
+        """What an error says of it; `shape`: of its tensor, as it was recorded."""
+        return said_now(self.itself, self.known, shape)
+
+    def refuse(self) -> None:
+        """RuntimeError: it was written."""
+        said = said_now(self.itself, self.known)
+        raise modified(said, version_of(self.tensor), self.saved.version)
 
 
 class KeptOutside:
@@ -69,17 +114,18 @@ class KeptOutside:
     def __init__(self, ways: Sequence[Way], first: Tensor | None = None,
                  held: Sequence[Tensor] = ()):
         self.decide, self.first, self.held = [way.decide for way in ways], first, held
-        always = set.intersection(*({memory for memory, when, _ in way.kept
-                                     if None in when.values()} for way in ways))
-        self.ways = [[Entry(tensor, when, memory in always)
-                      for memory, when, tensor in way.kept] for way in ways]
+        always = set.intersection(*({x.memory for x in way.kept if None in x.within.when.values()}
+                                    for way in ways))
+        self.ways = [[Entry(x, x.memory in always, first, number == 0)
+                      for x in sorted(way.kept, key=lambda x: -x.within.age)]
+                     for number, way in enumerate(ways)]
 
-    def saved(self, always: bool) -> Iterator[Saved]:
+    def entries(self, always: bool) -> Iterator[Entry]:
         """What is kept, or what is so in any case."""
         for way in self.ways:
-            yield from (entry.saved for entry in way if entry.always or not always)
+            yield from (entry for entry in way if entry.always or not always)
 
-    def tested(self, read: Callable[[Tensor], Value]) -> Iterator[tuple[Tensor, list[Test] | None]]:
+    def tested(self, read: Callable[[Tensor], Value]) -> Iterator[tuple[Entry, list[Test] | None]]:
         """What is kept, and when, as a region says it in which the node is: with its values."""
         given = [] if self.first is None else [self.first]
         for number, way in enumerate(self.ways):
@@ -89,10 +135,10 @@ class KeptOutside:
                     values = tuple([read(x) for x in (*given, *self.held)])
                     sense = None if self.first is None else number == 0
                     tests = [Test(values, partial(_took, sense, entry.when, self.decide[number]))]
-                yield entry.saved.tensor, tests
+                yield entry, tests
 
     def intact(self) -> bool:
-        return all(saved.intact() for saved in self.saved(False))
+        return all(entry.saved.intact() for entry in self.entries(False))
 
     def check(self, arriving: Collection[int]) -> None:
         """RuntimeError where what a backward from the results `arriving` needs was written, given
@@ -104,21 +150,22 @@ class KeptOutside:
             return
         certain = [[entry for entry in way if _certain(entry.when, arriving)] for way in written]
         if all(certain):
-            certain[0][0].saved.unpack()
+            certain[0][0].refuse()
         if any(x._storage is None for x in (self.first, *self.held) if x is not None):
             recorder: Any = active.recorder
             recorder.undecided()
         number = 0 if self.first is None or bool(self.first) else 1
         for entry in written[number]:
             if _needed(entry.when, self.decide[number], arriving, self.held):
-                entry.saved.unpack()
+                entry.refuse()
 
 
-def only_if(when: When, flag: Value) -> When:
+def only_if(within: Within, flag: Value) -> Within:
     """The same where a flag of the region holds as well."""
-    return {number: [Test((flag, *test.values), partial(_both, test.holds), test.iteration)
+    when = {number: [Test((flag, *test.values), partial(_both, test.holds), test.iteration)
                      for test in ([Test((), all)] if tests is None else tests)]
-            for number, tests in when.items()}
+            for number, tests in within.when.items()}
+    return within._replace(when=when)
 
 
 def _both(holds: Callable[[Sequence[Tensor]], bool], given: Sequence[Tensor]) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.autodiff.iterations import Iterations
-from tracejit.autodiff.kept_outside import Decide, KeptOutside, Test, Way, When
+from tracejit.autodiff.kept_outside import Decide, Kept, KeptOutside, Test, Way, Within
 from tracejit.autodiff.partition import residuals
 from tracejit.autodiff.pull_back import ControlBackward, Given, pull_back
 from tracejit.autodiff.reach import freeing, kept, leaves, memory_kept, reaching
@@ -20,8 +20,9 @@ from tracejit.capture.aliasing import Memory
 from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_body import Peel
 from tracejit.capture.loop_exit import RETURNED
+from tracejit.capture.region import Start
 from tracejit.capture.sources import Lifted
-from tracejit.eager.saved import alias
+from tracejit.eager.saved import alias, said_of_itself
 from tracejit.eager.tape import record_custom
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.uncertain import either, if_true
@@ -233,24 +234,29 @@ class LoopGradient:
         """What iterations keep of what is outside."""
         node, body, region, parent = self.node, self.body, self.region, self.node.parent
         places: list[tuple[Any, Tensor, int | None]] = [
-            (x, alias(r), -1) for x, r in zip(self.outputs, results)]
+            (x, r, -1) for x, r in zip(self.outputs, results)]
         for c in self.slots:  # what a variable was an iteration ago another one may be now
-            places += [(c.slot.start, alias(r), -1) for x, r in zip(self.outputs, results)
+            places += [(c.slot.start, r, -1) for x, r in zip(self.outputs, results)
                        if x is c.slot.start]
-            places += [(c.slot.end, alias(r), -2) for x, r in zip(self.outputs, results)
+            places += [(c.slot.end, r, -2) for x, r in zip(self.outputs, results)
                        if x is c.slot.start]
             places.append((c.slot.start, c.slot.outer, None if c.slot.end is c.slot.start else 0))
         places += [(s.start, s.outer, None) for s in self.invariant]
         places += [(s.item, s.source, None) for s in body.scans]
+        rows = {id(s.item) for s in body.scans}
         places += [(item, item.tensor, None) for item in region.lifted.values()]
         found = []
         for x, other, iteration in places:
             traced: Any = x.traced if type(x) is Lifted else region.traced(x)
             memory = traced.memory
             if memory in self.memories:
-                found.append((memory, self._when(memory, iteration), other))
+                within = self._within(memory, iteration)
+                inner = x.tensor if type(x) is Lifted else x
+                itself = None if id(x) in rows else within.seen_as(inner, other)
+                own = any(other is r for r in results)  # held, it would hold itself
+                found.append(Kept(memory, within, alias(other) if own else other, itself))
         first = node.count if region.may_not_run else None
-        tests = [t for _, when, _ in found for some in when.values() if some for t in some]
+        tests = [t for x in found for some in x.within.when.values() if some for t in some]
         decide: Decide | None = None
         held: list[Any] = []
         if tests:
@@ -260,17 +266,22 @@ class LoopGradient:
         return KeptOutside([Way(found, decide), *([Way([])] if first is not None else [])], first,
                            held)
 
-    def _when(self, memory: Memory, iteration: int | None) -> When:
-        """The results whose history keeps memory, now or in a later iteration."""
+    def _within(self, memory: Memory, iteration: int | None) -> Within:
+        """How history keeps memory, now or in a later iteration."""
         tracked = [k for k, c in enumerate(self.slots) if c.slot.end._requires_grad]
         when: dict[int, list[Test] | None] = {}
-        for number, tests in self.memories[memory].items():
+        for number, tests in self.memories[memory].when.items():
             later = self.later[tracked[number]] if number < len(tracked) else frozenset()
             for k in {number, *later}:
                 before = when.get(k, [])
                 when[k] = None if before is None or tests is None else [
                     *before, *(test._replace(iteration=iteration) for test in tests)]
-        return when
+        within = self.memories[memory]
+        if within.said.made == Start.__name__:
+            made = [said_of_itself(c.slot.end, within.said.shape) for c in self.slots
+                    if c.slot.start is within.tensor]  # by the iteration before
+            within = within._replace(said=made[0] if made else within.said._replace(made=""))
+        return within._replace(when=when)
 
     def _backward(self, plan: Plan, kept: Sequence[Tensor], types: list[TensorType], count: int,
                   exact: ControlBackward | None) -> ControlBackward:

@@ -13,13 +13,13 @@ import gc
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from tracejit.autodiff.kept_outside import KeptOutside, Test, When
+from tracejit.autodiff.kept_outside import Entry, KeptOutside, Within
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.region import RegionRecorder, Start
 from tracejit.eager.function import FunctionNode
 from tracejit.eager.history import CopySlices, Overwrite
 from tracejit.eager.nodes import AccumulateGrad, Node, edge_of
-from tracejit.eager.saved import Saved, SavedOutput
+from tracejit.eager.saved import Saved, SavedOutput, said_of_itself
 from tracejit.eager.tape import CustomNode, OpNode
 from tracejit.eager.tensor import Tensor
 
@@ -91,36 +91,46 @@ def freed_with(node: Node, number: int) -> Iterator[Any]:
 def kept(outputs: Sequence[Tensor], results: bool = False, first_node: int = 0) -> Iterator[Any]:
     """The tensors that the history of outputs since `first_node` keeps: they must not change before
     a backward. `results`: its own as well, and what is kept only if the program goes one way."""
-    for x in _noted(outputs, first_node):
+    for _, x in _noted(outputs, first_node):
         if type(x) is KeptOutside:
-            yield from (saved.tensor for saved in x.saved(always=not results))
+            yield from (entry.tensor for entry in x.entries(always=not results))
         elif isinstance(x, Tensor):
             yield x
         elif type(x) is Saved or results:
             yield x.tensor
 
 
-def _noted(outputs: Sequence[Tensor], first_node: int) -> Iterator[Any]:
-    """What the nodes of the history of outputs since `first_node` hold: notes of tensors, and of
-    those that stand for a loop or a branch the tensors."""
+def kept_one_way(outputs: Sequence[Tensor], first_node: int) -> Iterator[Entry]:
+    """What it keeps only if the program goes one way."""
+    for _, x in _noted(outputs, first_node):
+        if type(x) is KeptOutside:
+            yield from (entry for entry in x.entries(always=False) if not entry.always)
+
+
+def _noted(outputs: Sequence[Tensor], first_node: int) -> Iterator[tuple[Node, Any]]:
+    """What the nodes of the history of outputs since `first_node` hold, the latest first: notes of
+    tensors, and of those that stand for a loop or a branch the tensors."""
     nodes = {node for node, _ in places_behind(outputs) if node.sequence >= first_node}
-    stack: list[Any] = list(nodes)
-    while stack:
-        for x in _held_by(stack.pop()):
-            if type(x) in (KeptOutside, Saved, SavedOutput) or isinstance(x, Tensor):
-                yield x
-            elif type(x) in (tuple, list) or hasattr(type(x), "holds_tensors"):
-                stack.append(x)
+    for node in sorted(nodes, key=lambda node: -node.sequence):
+        yield from ((node, x) for x in _within(node, True))
 
 
-def records(node: Node) -> Iterator[Saved | SavedOutput]:
-    """What a node has noted of tensors that must not change before a backward."""
+def records(node: Node) -> Iterator[Saved | SavedOutput | Entry]:
+    """What a node has noted of tensors that must not change before a backward; of a region also
+    what must not only if the program goes one way."""
+    for x in _within(node, False):
+        if type(x) is KeptOutside:
+            yield from x.entries(always=False)
+        else:
+            yield x
+
+
+def _within(node: Node, tensors: bool) -> Iterator[Any]:
+    """The notes within a node; `tensors`: and tensors."""
     stack: list[Any] = [node]
     while stack:
         for x in _held_by(stack.pop()):
-            if type(x) is KeptOutside:
-                yield from x.saved(always=True)
-            elif type(x) in (Saved, SavedOutput):
+            if type(x) in (KeptOutside, Saved, SavedOutput) or tensors and isinstance(x, Tensor):
                 yield x
             elif type(x) in (tuple, list) or hasattr(type(x), "holds_tensors"):
                 stack.append(x)
@@ -132,26 +142,38 @@ def _held_by(x: Any) -> list[Any]:
     return [*gc.get_referents(x), *attributes]
 
 
-def memory_kept(region: RegionRecorder, outputs: Sequence[Tensor]
-                ) -> dict[Memory, When]:
-    """The memory that history within a region keeps -> the numbers of the outputs that need it,
-    and when they do."""
-    found: dict[Memory, dict[int, list[Test] | None]] = {}
+def memory_kept(region: RegionRecorder, outputs: Sequence[Tensor]) -> dict[Memory, Within]:
+    """The memory that history within a region keeps, and how."""
+    found: dict[Memory, Within] = {}
     for number, output in enumerate(outputs):
-        for x in _noted([output], region.first_node):
+        for node, x in _noted([output], region.first_node):
             if type(x) is KeptOutside:
                 every = [*x.tested(lambda t: region.traced(t).read())]
             else:
-                every = [(x if isinstance(x, Tensor) else x.tensor, None)]
-            for tensor, tests in every:
+                every = [(x, None)]
+            for kept, tests in every:
+                tensor = kept if isinstance(kept, Tensor) else kept.tensor
                 item = region.lifted.get(id(tensor))
                 traced = tensor._traced if item is None else item.traced
-                if traced is not None:
-                    known = found.setdefault(traced.memory, {})
-                    before = known.get(number, [])
-                    known[number] = (None if before is None or tests is None
-                                     else [*before, *tests])
-    return dict(found)
+                if traced is None:
+                    continue
+                known = found.get(traced.memory)
+                if known is None or known.age < node.sequence:
+                    said = (said_of_itself(tensor, traced.shape) if isinstance(kept, Tensor)
+                            else kept.said(traced.shape))
+                    found[traced.memory] = Within({} if known is None else known.when,
+                                                  node.sequence, operand_of(kept), said)
+                when: Any = found[traced.memory].when
+                before = when.get(number, [])
+                when[number] = None if before is None or tests is None else [*before, *tests]
+    return found
+
+
+def operand_of(kept: Any) -> Tensor | None:
+    """The operand that a node has noted, if it is one: not a result, nor a region's own."""
+    if type(kept) is Entry:
+        return None if kept.itself is None else kept.itself()
+    return kept if isinstance(kept, Tensor) else kept.tensor if type(kept) is Saved else None
 
 
 def _own(outputs: Sequence[Tensor], first_node: int) -> set[Node]:

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
-from tracejit.autodiff.kept_outside import KeptOutside, Way, When, in_region, only_if
+from tracejit.autodiff.kept_outside import Kept, KeptOutside, Way, Within, in_region, only_if
 from tracejit.autodiff.loops import gradient_of
 from tracejit.autodiff.pull_back import ControlBackward, Given, pull_back
 from tracejit.autodiff.reach import freeing, leaves, memory_kept, reaching
@@ -110,21 +110,25 @@ class CondGradient:
         record_custom("CondBackward", self.wrt, tracked,
                       backward, freeing=self.freeing)  # type: ignore[arg-type]
 
-    def _kept(self, side: tuple[RegionRecorder, list[Tensor]], memories: dict[Memory, When],
+    def _kept(self, side: tuple[RegionRecorder, list[Tensor]], memories: dict[Memory, Within],
               given: list[Tensor], results: list[Tensor]) -> Way:
         """What a side keeps of what is outside, and of its results."""
         region, _ = side
-        found: list[tuple[Memory, When, Tensor]] = [
-            (memory, memories[memory], item.tensor) for item in region.lifted.values()
-            if (memory := item.traced.memory) in memories]  # type: ignore[union-attr]
+        found = []
+        for item in region.lifted.values():
+            own = item.traced.memory  # type: ignore[union-attr]
+            if own in memories:
+                itself = memories[own].seen_as(item.tensor, item.tensor)
+                found.append(Kept(own, memories[own], item.tensor, itself))
         for x, result in zip(given, results):
             own = region.traced(x).memory
             if own in memories and own not in region.copies:
-                found.append((own, memories[own], alias(result)))
+                itself = memories[own].seen_as(x, result)
+                found.append(Kept(own, memories[own], alias(result), itself))
             for other, flag in region.sharing.memories.of(own):
                 if other in memories and other not in region.copies:
-                    when = only_if(memories[other], region.traced(flag).read())
-                    found.append((other, when, alias(result)))
+                    within = only_if(memories[other], region.traced(flag).read())
+                    found.append(Kept(other, within, alias(result)))
         inputs = [region.capture(key) for key in self.keys]
         return Way(found, partial(in_region, region.graph, inputs))
 

@@ -50,6 +50,7 @@ class Node:
     output_count = 1
     call: Any = None  # what nodes have in common that are parts of one captured call
     stage = -1  # the number of such a part
+    opaque = False  # stands for the nodes of a branch, a loop or a call
 
     def __init__(self, edges: tuple[Edge, ...]):
         self.edges = edges

@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from tracejit.eager.nodes import Node, edge_of, grad_fn_of
 from tracejit.eager.recording import active, settled
@@ -66,24 +66,56 @@ def alias(x: TensorState) -> Any:
     return t
 
 
+class Said(NamedTuple):
+    """What an error says of a tensor that was written: its type, the name of the node that made it,
+    if any, and which of that node's results it is."""
+
+    dtype: Any
+    device: Any
+    shape: tuple
+    made: str
+    number: int
+
+
+def said_of(x: TensorState, node: Node | None, number: int, shape: tuple | None = None) -> Said:
+    """The same of a tensor that is this result of a node; `shape`: as it was recorded."""
+    shape = shape_of(x) if shape is None else shape
+    return Said(x._dtype, x._device, shape, "" if node is None else node.name(), number)
+
+
+def said_of_itself(x: TensorState, shape: tuple | None = None) -> Said:
+    """The same of a tensor by its own history."""
+    return said_of(x, grad_fn_of(x), x._output_nr, shape)
+
+
+def said_now(itself: weakref.ref | None, before: Said, shape: tuple | None = None) -> Said:
+    """The same of a result that may be gone: `before` until it has a history of its own."""
+    x = None if itself is None else itself()
+    node = None if x is None else grad_fn_of(x)
+    return before if x is None or node and node.opaque else said_of_itself(x, shape)
+
+
 class SavedResult:
     """The memory of a result that a node keeps without holding the tensor of the user's.
 
-    made  what made it: the node's name, which of its outputs
+    said    what an error says of it
+    itself  the user's tensor, if that is what is kept
     """
 
-    __slots__ = ("tensor", "version", "made", "number")
+    __slots__ = ("tensor", "version", "said", "itself")
 
-    def __init__(self, tensor: TensorState, made: str, number: int):
+    def __init__(self, tensor: TensorState, said: Said, itself: TensorState | None):
         self.tensor = over_same_memory(tensor)
         self.version = version_of(self.tensor)
-        self.made, self.number = made, number
+        self.said, self.itself = said, None if itself is None else weakref.ref(itself)
+
+    def intact(self) -> bool:
+        return version_of(self.tensor) == self.version
 
     def unpack(self) -> None:
-        check_version(self.tensor, self.version, self, self.number)
-
-    def name(self) -> str:
-        return self.made
+        version = version_of(self.tensor)
+        if version != self.version:
+            raise modified(said_now(self.itself, self.said), version, self.version)
 
 
 PACKED = -1  # the version of what is kept by whoever packed it
@@ -149,6 +181,9 @@ class Saved:
         check_version(self.tensor, self.version, grad_fn_of(self.tensor), self.tensor._output_nr)
         return self.tensor
 
+    def said(self, shape: tuple) -> Said:
+        return said_of_itself(self.tensor, shape)
+
 
 class SavedOutput:
     """A result kept by the node that made it: as an alias, so that node and tensor form no
@@ -182,26 +217,31 @@ class SavedOutput:
         t._node, t._output_nr, t._requires_grad = node, self.number, True
         return t
 
+    def said(self, shape: tuple) -> Said:
+        return said_of(self.tensor, self.node(), self.number, shape)
 
-def check_version(
-    x: TensorState, expected: int, node: Node | SavedResult | None, number: int
-) -> None:
-    """RuntimeError when a saved tensor was written since."""
+
+def check_version(x: TensorState, expected: int, node: Node | None, number: int) -> None:
+    """RuntimeError when a saved tensor, which is this result of a node, was written since."""
     version = version_of(x)
-    if version == expected:
-        return
-    what = f"[{tensor_type_name(x._dtype, x._device)} {shape_text(shape_of(x))}]"
-    made = f", which is output {number} of {node.name()}," if node is not None else ""
+    if version != expected:
+        raise modified(said_of(x, node, number), version, expected)
+
+
+def modified(said: Said, version: int, expected: int) -> RuntimeError:
+    """The error of a backward that needs what was written since."""
+    what = f"[{tensor_type_name(said.dtype, said.device)} {shape_text(settled(said.shape))}]"
+    made = f", which is output {said.number} of {said.made}," if said.made else ""
     hint = ("Hint: the backtrace further above shows the operation that failed to compute its "
             "gradient. The variable "
             "in question was changed in there or anywhere later. Good luck!" if active.anomaly else
             "Hint: enable anomaly detection to find the operation that failed to compute its "
             "gradient, with "
             "tracejit.autograd.set_detect_anomaly(True).")
-    raise RuntimeError("one of the variables needed for gradient computation has been modified by "
-                       "an inplace "
-                       f"operation: {what}{made} is at version {version}; expected version "
-                       f"{expected} instead. {hint}")
+    return RuntimeError("one of the variables needed for gradient computation has been modified by "
+                        "an inplace "
+                        f"operation: {what}{made} is at version {version}; expected version "
+                        f"{expected} instead. {hint}")
 
 
 class Unsaved:

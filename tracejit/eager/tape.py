@@ -158,6 +158,7 @@ class CustomNode(Node):
     """One node for a whole computation whose backward is a callable (a compiled call)."""
 
     __slots__ = ("backward", "saved", "output_count", "freeing", "arrived", "over")
+    opaque = True
 
     def __init__(self, edges: tuple[Edge, ...], backward: Callable | None, saved: tuple,
                  output_count: int):

@@ -11,18 +11,19 @@ from typing import Any
 
 from tracejit.autodiff.differentiate import Joint
 from tracejit.autodiff.freed import Part
-from tracejit.autodiff.reach import records
+from tracejit.autodiff.kept_outside import Entry
+from tracejit.autodiff.reach import operand_of, records
 from tracejit.autodiff.relaid import RelaidTape
 from tracejit.autodiff.stages import Stage
-from tracejit.capture.aliasing import Memory
-from tracejit.eager.nodes import Node, edge_of, grad_fn_of
+from tracejit.capture.aliasing import Memory, Traced
+from tracejit.eager.nodes import Node, edge_of
 from tracejit.eager.saved import Saved, SavedOutput
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.views import counting_family
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
 from tracejit.ops.record import REGISTRY
-from tracejit.runtime.backward_plan import Backward, BackwardStage, Masks, is_sum
+from tracejit.runtime.backward_plan import Backward, BackwardStage, Masks, Note, is_sum
 from tracejit.runtime.segment import Segment
 
 
@@ -64,7 +65,7 @@ def backward_plan(
     extra, places = _saved(kept, primal, roots, joint)
     place = dict(zip(kept, places))
     again = {primal[v] for v in tensors if v in joint.again}
-    noted = _Noted(recorder, primal, roots)
+    noted = _Noted(recorder, primal, roots, joint)
     stages = [
         BackwardStage(
             [result_of.get(p, -1) for p in stage.places],
@@ -145,6 +146,7 @@ def _saved(
     """Which saved values become further outputs, and where each is found after the run."""
     extra: list[Value] = []
     found: list[tuple[str, int]] = []
+    others = {*primal, *(memory.value for memory in roots)}  # memory that may be written
     for value in saved:
         memory = joint.live.get(value)
         if memory is not None and memory.owner is None:
@@ -155,19 +157,26 @@ def _saved(
             found.append(("output", len(roots) + len(extra)))
             extra.append(
                 value.graph.append(REGISTRY["clone"], (value,), {})
-                if value in primal
+                if value in others
                 else value
             )
     return extra, found
 
 
 class _Noted:
-    """What must not be written before a backward: (input, or -1; output, what made it)."""
+    """What must not be written before a backward."""
 
-    def __init__(self, recorder: Any, primal: dict[Value, int], roots: dict[Memory, int]):
+    def __init__(self, recorder: Any, primal: dict[Value, int], roots: dict[Memory, int],
+                 joint: Joint):
         self.recorder, self.primal, self.roots = recorder, primal, roots
-        self.items: list[tuple[int, int, str, int]] = []
-        self.numbers: dict[Memory, int] = {}
+        self.outputs = joint.outputs
+        self.saved: dict[Value | None, int] = {v: k for k, v in enumerate(joint.saved)}
+        self.items: list[Note] = []
+        self.numbers: dict[tuple[Memory, int, bool], int] = {}
+        self.known: dict[Memory, Note] = {}  # also of what is kept only if the program goes one way
+        nodes = {node for stage in joint.stages for node in stage.nodes}
+        for node in sorted(nodes, key=lambda node: -node.sequence):  # as a backward meets them
+            self.by(node)
 
     def of(self, stage: Stage) -> list[tuple[int, list[Masks]]]:
         """What the tape keeps of a stage, with the ways through it."""
@@ -179,10 +188,12 @@ class _Noted:
 
     def by(self, node: Node) -> list[int]:
         """What a node of the tape keeps."""
-        numbers = [self._number(record) for record in records(node)]
+        # What a region keeps for second derivatives as well, it says itself.
+        found = sorted(records(node), key=lambda record: not isinstance(record, Entry))
+        numbers = [self._number(record) for record in found]
         return [number for number in numbers if number is not None]
 
-    def _number(self, record: Saved | SavedOutput) -> int | None:
+    def _number(self, record: Saved | SavedOutput | Entry) -> int | None:
         item = self.recorder.lifted.get(id(record.tensor))
         traced = getattr(record.tensor, "_traced", None) if item is None else item.traced
         if traced is None:
@@ -191,29 +202,40 @@ class _Noted:
         if counting_family(record.tensor) is not None and not (
                 self.recorder.counts_outside(record.tensor)):
             return None  # of the call's own `.data`: nobody else has it
-        if memory not in self.numbers:
-            if memory.owner is None and memory not in self.roots:
+        if memory.owner is None and memory not in self.roots:
+            return None
+        if memory not in self.known:
+            self.known[memory] = self._note(record, traced, item is not None)
+        note = self.known[memory]
+        if isinstance(record, Entry) and not record.always:
+            flag = self._flag(record)
+            if flag < 0:
                 return None
-            self.numbers[memory] = len(self.items)
-            self.items.append(
-                (-1, self.roots[memory], *_made_by(record)) if memory.owner is None
-                else (self.primal[memory.input], -1, "", 0)
-            )
-        return self.numbers[memory]
+            note = note._replace(flag=flag, sense=record.sense)
+        if (memory, note.flag, note.sense) not in self.numbers:
+            self.numbers[memory, note.flag, note.sense] = len(self.items)
+            self.items.append(note)
+        return self.numbers[memory, note.flag, note.sense]
+
+    def _flag(self, entry: Entry) -> int:
+        """The number of the saved value that alone decides whether a result is kept, or -1."""
+        value = None if entry.flag is None else self.recorder.traced(entry.flag).read()
+        return self.saved.get(value, -1)
+
+    def _note(self, record: Saved | SavedOutput | Entry, traced: Traced, given: bool) -> Note:
+        """`given`: the record is of an input itself, or of what a region keeps of it."""
+        itself, said, memory = operand_of(record), record.said(traced.shape), traced.memory
+        if memory.owner is not None:
+            whole = given and itself is not None
+            return Note(self.primal[memory.input], said=None if whole else said)
+        result = next((k for k, x in enumerate(self.outputs) if x is itself), -1)
+        return Note(-1, self.roots[memory], said, result)
 
     def held(self, number: int) -> int:
         """The same of an input of which the program computes again what the tape may not keep."""
         for k, item in enumerate(self.items):
-            if item[0] == number:
+            if item.input == number:
                 return k
-        self.items.append((number, -1, "", 0))
+        known = [note for note in self.known.values() if note.input == number]
+        self.items.append(known[0] if known else Note(number))
         return len(self.items) - 1
-
-
-def _made_by(record: Saved | SavedOutput) -> tuple[str, int]:
-    """The node whose output a record is of, by name, and the output's number."""
-    if isinstance(record, SavedOutput):
-        node, number = record.node(), record.number
-    else:
-        node, number = grad_fn_of(record.tensor), record.tensor._output_nr
-    return ("", 0) if node is None else (node.name(), number)

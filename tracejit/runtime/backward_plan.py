@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from tracejit.autodiff.absent import without
 from tracejit.autodiff.freed import Part
@@ -20,6 +20,7 @@ from tracejit.autodiff.gradient_views import GradientView, Step, chain, seen_fro
 from tracejit.autodiff.joining import joined
 from tracejit.autodiff.relaid import RelaidTape
 from tracejit.eager.nodes import nobody
+from tracejit.eager.saved import Said
 from tracejit.ir.clone import copy_graph
 from tracejit.ir.graph import Graph, Value
 from tracejit.ops.types import dtype
@@ -59,6 +60,24 @@ class BackwardStage:
             mask >> r & 1 and not any(above >> r & 1 and below >> k & 1
                                       for above, below in self.freed)
             for k, mask in enumerate(self.reached) for r in range(len(self.results)))
+
+
+class Note(NamedTuple):
+    """What must not be written.
+
+    input   its number, or -1; `root`: that of an output of the program
+    said    what an error says of it, if that is not the input itself
+    result  the number of the result that is what is kept, or -1
+    flag    the number of the saved value that decides whether it is, or -1
+    sense   what that must be
+    """
+
+    input: int
+    root: int = -1
+    said: Said | None = None
+    result: int = -1
+    flag: int = -1
+    sense: bool = True
 
 
 @dataclass
@@ -108,8 +127,7 @@ class Backward:
     # those of which `backward`, or what is run instead, computes what the plain function kept
     again: list[list[int]]
     remembers: list[int]  # all of these
-    # what must not be written: an input, or an output and what made it
-    noted: list[tuple[int, int, str, int]]
+    noted: list[Note]
     held: dict[int, int]  # saved values that are tensors of the caller -> number in `noted`
     stages: list[BackwardStage]  # lowest first
     places: list[tuple[int, int]]  # for each output: its stage, and its number there
@@ -147,7 +165,8 @@ class Backward:
         written = {number for number, _ in self.before}
         place = {number: k for k, number in enumerate(self.read) if number not in written}
         # Of what is noted: where its version is found, or what does not lie there.
-        self.versions = {n: place[k] for n, (k, *_) in enumerate(self.noted) if k in place}
+        self.versions = {n: place[k] for n, note in enumerate(self.noted)
+                         if (k := note.input) in place}
         self.apart = [n for n in range(len(self.noted)) if n not in self.versions]
         self.numbers = [*range(len(self.stages))]
         self.keeps = bool(self.lent or self.before or self.inner or self.apart)

@@ -31,6 +31,7 @@ class CompiledBackward(Node):
 
     __slots__ = ("call", "stage", "common", "runs", "freed")
     common: BackwardStage
+    opaque = True
 
     def __init__(self, edges: tuple[Edge, ...], call: Any, stage: int):
         self.edges, self.sequence, self.extras = edges, next_number(), None

@@ -19,25 +19,29 @@ from tracejit.autodiff.gradient_views import look
 from tracejit.autodiff.relaid import RelaidTape, Was
 from tracejit.autodiff.run_again import at, without_derivatives
 from tracejit.eager.backward import task_between
-from tracejit.eager.nodes import FREED, Edge, edge_of, grad_fn_of
+from tracejit.eager.nodes import FREED, Edge, edge_of
 from tracejit.eager.recording import active
 from tracejit.eager.saved import (
+    Said,
     Saved,
     SavedResult,
     alias,
     check_version,
+    modified,
     over_same_memory,
+    said_of_itself,
+    version_of,
     versions_of,
 )
 from tracejit.eager.state import make, of_array
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph
-from tracejit.ir.interpret import interpret
+from tracejit.ir.interpret import at_size, interpret
 from tracejit.memory import Storage
 from tracejit.memory.readers import Before
 from tracejit.ops.types import dtype
-from tracejit.runtime.backward_plan import Backward, Shown, Way, read_inputs
+from tracejit.runtime.backward_plan import Backward, Note, Shown, Way, read_inputs
 from tracejit.runtime.segment import Bound
 
 UNSEEN = (
@@ -97,8 +101,16 @@ class Call:
             for number, output in plan.before:
                 inputs[number] = _as_it_was(roots[output], given[number])
         self.inner = [alias(outputs[k]) for k in plan.inner]
-        self.noted = {n: Saved(given[k]) if k >= 0 else SavedResult(roots[root], made, number)
-                      for n in plan.apart for k, root, made, number in [plan.noted[n]]}
+        if plan.apart:
+            self.noted = {n: self._saved(plan.noted[n], roots, outputs) for n in plan.apart}
+
+    def _saved(self, note: Note, roots: Sequence[Tensor], outputs: Sequence[Any]
+               ) -> Saved | SavedResult:
+        """What notices that something is written."""
+        if note.input >= 0:
+            return Saved(self.given[note.input])
+        itself = outputs[note.result] if note.result >= 0 else None
+        return SavedResult(roots[note.root], self._said(note, roots[note.root]), itself)
 
     def remember_versions(self) -> None:
         """Note how often what second derivatives start from was written."""
@@ -130,11 +142,28 @@ class Call:
     def check(self, noted: Iterable[int]) -> None:
         """RuntimeError where what is noted under these numbers was written."""
         for k in noted:
-            if k in self.noted:
-                self.noted[k].unpack()
-            else:
-                x, version = self.given[self.plan.noted[k][0]], self.versions[self.plan.versions[k]]
-                check_version(x, version, grad_fn_of(x), x._output_nr)
+            note = self.plan.noted[k]
+            if note.input < 0:
+                result = self.noted[k]
+                if note.flag < 0 or not result.intact() and self._went(note):
+                    result.unpack()
+                continue
+            x = self.given[note.input]
+            known = (self.noted[k].version if k in self.noted
+                     else self.versions[self.plan.versions[k]])
+            version = version_of(x)
+            if version != known:
+                raise modified(self._said(note, x), version, known)
+
+    def _went(self, note: Note) -> bool:
+        """Whether the program went the way on which a result is kept."""
+        return bool(self.kept()[note.flag]) is note.sense
+
+    def _said(self, note: Note, x: Tensor) -> Said:
+        """What an error says of what is noted, which is in the memory of x."""
+        if note.said is None:
+            return said_of_itself(x)
+        return note.said._replace(shape=at_size(note.said.shape, self.bound.sizes))
 
     def moved(self, over_tensors: bool) -> bool:
         """Whether inputs that something is computed again from are no more what they were."""
