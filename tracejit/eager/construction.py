@@ -19,7 +19,7 @@ from tracejit.memory.devices import default, makes_tensors
 from tracejit.memory.readers import show
 from tracejit.ops import creation
 from tracejit.ops.joining import stack
-from tracejit.ops.pointwise_record import in_a_word
+from tracejit.ops.pointwise_record import beyond_int64, in_a_word
 from tracejit.ops.types import (
     FLOATING,
     INTEGER,
@@ -109,7 +109,7 @@ def _of_runtime_numbers(data: Any, kind: dtype | None, device: Any) -> Any:
     leaves = [in_a_word(x) for x in leaves]
     plain = (bool, int, float) if shape else (bool, int, float, complex)
     numbers = all(_is_runtime(x) or type(x) in plain for x in leaves)
-    beyond = any(type(x) is int and not -(1 << 63) <= x < 1 << 63 for x in leaves)
+    beyond = any(map(beyond_int64, leaves))
     if not numbers or beyond or len(leaves) > _PIECES:
         return None
     if shape and not any(map(_is_runtime, leaves)):
@@ -216,7 +216,7 @@ def _of_huge(array: np.ndarray, data: Any, kind: dtype | None) -> np.ndarray:
     numbers = {type(x) for x in leaves}
     if not numbers <= {bool, int, float, complex} or int not in numbers:
         return array
-    if not any(type(x) is int and not -(1 << 63) <= x < 1 << 63 for x in leaves):
+    if not any(map(beyond_int64, leaves)):
         return array
     integral = numbers <= {bool, int} if kind is None else kind.category == INTEGER
     if integral:

@@ -25,7 +25,7 @@ from tracejit.ops.gather_scatter import index_select, is_mask
 from tracejit.ops.movement import movedim
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_number, is_tensor, where
-from tracejit.ops.pointwise_record import coerce, in_a_word
+from tracejit.ops.pointwise_record import beyond_int64, coerce, in_a_word
 from tracejit.ops.rearranging import repeated_each
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import broadcast, equal, hint, normalize_dim, shape_text
@@ -242,7 +242,7 @@ def setitem(input: Any, key: Any, value: Any) -> None:
 
 def _written_int(value: Any, dtype: Any) -> Any:
     value = in_a_word(value)
-    if type(value) is int and not -(1 << 63) <= value < 1 << 63:
+    if beyond_int64(value):
         raise ValueError("Overflow when unpacking long long")
     return fitting(value, dtype)
 

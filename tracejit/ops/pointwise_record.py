@@ -187,6 +187,11 @@ def _wrapped(number: Any, target: dtype) -> Any:
     return (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
+def beyond_int64(x: Any) -> bool:
+    """Whether x is an int that no int64 holds."""
+    return type(x) is int and not -(1 << 63) <= x < 1 << 63
+
+
 def in_64_bits(number: int) -> int:
     """`number`; OverflowError if neither a signed nor an unsigned word of 64 bits holds it.
 
