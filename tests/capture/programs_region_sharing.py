@@ -639,4 +639,59 @@ def writes_through_data_in_loops(jit):
     return out
 
 
+def detached_tensor_that_leaves_a_loop(jit):
+    """What a variable may be is made in the body, over the memory of what it was before."""
+
+    def chosen(y, t):
+        while t.sum() <= 3:
+            t = t + 1
+            d = y.detach()
+            if y.sum() > 3:
+                y = d
+        return y
+
+    def or_changed(y, t):
+        while t.sum() <= 3:
+            t = t + 1
+            d = y.detach()
+            if y.sum() > 3:
+                y = d
+            elif t.sum() > 2:
+                y = y * 2
+        return y
+
+    def at_a_break(y, t):
+        while t.sum() <= 3:
+            t = t + 1
+            if y.sum() > 3:
+                break
+            y = y.detach()
+            if t.sum() < 2:
+                break
+            y = y.clone()
+        return y
+
+    def in_a_branch(y, t):
+        z = y
+        if t.sum() <= 3:
+            d = y.detach()
+            if y.sum() <= 3:
+                if t.sum() < 2:
+                    z = d
+                else:
+                    z = y * 2
+        return z
+
+    out = []
+    for program in (chosen, or_changed, at_a_break, in_a_branch):
+        f = jit(program)
+        for sign in (-1.0, 1.0):
+            for start in (0.0, 1.0, 2.0, 5.0):
+                y = tj.ones(4) * sign
+                result = f(y, tj.full((1,), start))
+                result.add_(1)
+                out += [result, y, result is y]
+    return out
+
+
 PROGRAMS = programs_in(globals())

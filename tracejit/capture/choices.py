@@ -49,7 +49,7 @@ class Choices:
                 raise Refused("two results of a side share memory")
             for number, tensor in enumerate(given):
                 found = [Choice(number, other, True, whole, side, flag) for other, whole, flag
-                         in _memories(region, tensor, memories[:number])]
+                         in _memories(region, tensor, given[:number])]
                 found += [Choice(number, other, False, True, side, flag) for other, flag
                           in _tensors(region, tensor, given[:number])]
                 if counting_family(tensor) is not None and any(choice.memory for choice in found):
@@ -91,16 +91,20 @@ class Choices:
             parent.may_share(memory, other, flag, choice.whole)
 
 
-def _memories(region: RegionRecorder, own: Tensor, before: Sequence[Memory]
+def _memories(region: RegionRecorder, own: Tensor, before: Sequence[Tensor]
               ) -> Iterator[tuple[Any, bool, Tensor | None]]:
     """Memory made outside, and earlier results, in whose memory a result may be."""
-    earlier = {memory: k for k, memory in enumerate(before)}
+    earlier = {region.traced(tensor).memory: k for k, tensor in enumerate(before)}
     place, sharing = region.traced(own).memory, region.sharing
-    twins = {region.traced(tensor).memory for tensor, _ in sharing.tensors.of(own)}
+    # Whether what it may be in that memory are the tensors themselves, or others over it, too.
+    twins: dict[Memory, bool] = {}
+    for tensor, _ in sharing.tensors.of(own):
+        memory, known = region.traced(tensor).memory, id(tensor) in map(id, before)
+        twins[memory] = (known or region.is_outer(tensor)) and twins.get(memory, True)
     for memory, flag in [(place, None), *sharing.memories.of(place)]:
         outer = region.outer_memory(memory)
         whole = region.is_outer(own) if flag is None else (
-            memory in twins and not sharing.in_part(place, memory))
+            twins.get(memory, False) and not sharing.in_part(place, memory))
         if outer is not None:
             yield outer, whole, flag
         elif flag is not None and memory in earlier:

@@ -127,6 +127,14 @@ class Sharing:
             for known, same in [*self.twins(other), (other, None)]:
                 if known is not new:
                     self.tensors.put(new, known, flag if same is None else flag & same)
+                    self._one_of_two(new, known, flag)
+
+    def _one_of_two(self, new: Tensor, known: Tensor, flag: Tensor) -> None:
+        """What may be either of two tensors over the same memory is in it without being one."""
+        memories = self.recorder.traced(new).memory, self.recorder.traced(known).memory
+        if any(t is not known and self.recorder.traced(t).memory is memories[1]
+               for t, _ in self.tensors.of(new)):
+            self.parts.put(*memories, flag)
 
     def twins(self, tensor: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Tensors that may be the very same, and when."""
