@@ -133,6 +133,14 @@ BRANCHES = [
     ),
     Mutant(
         "branches",
+        "what is one of two tensors over the same memory is taken for that tensor",
+        "tracejit/capture/sharing.py",
+        "            self.parts.put(*memories, flag)",
+        "            pass",
+        _programs("detached_tensor_that_leaves"),
+    ),
+    Mutant(
+        "branches",
         "results of a side may share memory",
         "tracejit/capture/choices.py",
         "if any(len({memories[k] for k in numbers}) < len(numbers) for numbers in apart):",
