@@ -107,7 +107,7 @@ def described(results):
         "__weakref__", "nodes", "versions", "noted", *kept)]
     stages = call.nodes and not call.plan.straight and [nodes.index(at()) for at in call.nodes]
     return (found, order, slots(call, *names), kept, stages or None, list(call.versions),
-            {k: (type(x), x.version, x.made, x.number) for k, x in call.noted.items()})
+            {k: (type(x), x.version, x.said) for k, x in call.noted.items()})
 
 
 @pytest.mark.parametrize("written", [True, False])
