@@ -318,6 +318,71 @@ def iterable_is_gone_before_the_rest(jit):
         out += [f(tj.tensor(values), log), log]
     return out
 
+def continue_of_a_finally_in_one_case(jit):
+    """It takes the place of a jump or an error, which goes on otherwise."""
+
+    def breaks(x, log):
+        k = 0
+        while k < 4:
+            k += 1
+            try:
+                break
+            finally:
+                log.append(k)
+                if x.sum() < 3:
+                    continue  # noqa: B012
+        else:
+            return x * 2
+        return x * 0.5
+
+    def returns(x, log):
+        for _ in range(4):
+            try:
+                return x
+            finally:
+                if x.sum() < 3:
+                    continue  # noqa: B012
+        else:
+            return x * 2
+
+    def raises(x, log):
+        for k in range(4):
+            try:
+                raise ValueError("goes on")
+            finally:
+                log.append(k)
+                if x.sum() < 3:
+                    continue  # noqa: B012
+        return x * 2
+
+    def until(x, log):
+        k = tj.zeros(())
+        while k < 4:
+            k = k + 1
+            try:
+                if x.sum() > 5:
+                    break
+            finally:
+                if x.sum() < 3:
+                    continue  # noqa: B012
+            x = x + 1
+        else:
+            return x * 2
+        return x * 0.5
+
+    out = []
+    for body in (breaks, returns, raises, until):
+        f = jit(body)
+        for value in (-1.0, 2.0, 4.0, 0.0):
+            log = []
+            try:
+                out.append(f(tj.full((2,), value), log))
+            except ValueError as error:
+                out.append(str(error))
+            out.append(log)
+    return out
+
+
 def views_of_arguments_in_loops_that_end_early(jit):
     def broken(x, y):
         v = x.unsqueeze(-1)

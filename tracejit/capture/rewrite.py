@@ -392,7 +392,7 @@ class _Rewriter:
             handler.type = handler.type and self.expressions.visit(handler.type)
             handler.body = self.unless_refused(self.inside(handler.body, ends=ends))
         node.orelse = node.orelse and self.inside(node.orelse, ends=ends)
-        last = node.finalbody and self.inside(node.finalbody, ends=ends)
+        last = node.finalbody and self.inside(node.finalbody)  # at its end a jump or error goes on
         node.finalbody = last and self.unless_refused(last)
         return [*before, node]
 
