@@ -383,6 +383,70 @@ def continue_of_a_finally_in_one_case(jit):
     return out
 
 
+def error_in_an_iteration_that_a_tensor_allows(jit):
+    """The iterations that are left are tried, and run again where they raise."""
+
+    def breaks(x):
+        for k in range(2):
+            if k == 1:
+                raise ValueError("second")
+            if x.sum() > 8:
+                break
+        else:
+            x = x + 1
+        return x
+
+    def returns(x):
+        for k in range(3):
+            if k == 2:
+                raise ValueError("third")
+            if x.sum() > 8 - k:
+                return x * 2
+        return x
+
+    def asserts(x):
+        for k in (3, 5):
+            assert k < 4, "four"
+            if x.sum() > 8:
+                break
+        return x
+
+    out = []
+    for body in (breaks, returns, asserts):
+        f = jit(body)
+        for value in (1.0, 5.0, 2.0, 3.7):
+            try:
+                out.append(f(tj.full((2,), value)))
+            except (ValueError, AssertionError) as error:
+                out.append(str(error))
+    return out
+
+
+def rows_of_a_leaf_are_written(jit):
+    def rows(x, t):
+        for k, row in enumerate(t):
+            x[k] = row.sum()
+        return x
+
+    def columns(x, t):
+        for k in range(t.shape[0]):
+            x[:, k] = 1
+        return x
+
+    out = []
+    for body in (rows, columns):
+        f = jit(body)
+        for size, count in ((3, 2), (20, 16), (20, 20)):
+            for tracked in (True, False):
+                x = tj.ones(size, size, requires_grad=tracked)
+                try:
+                    out.append(f(x, tj.ones(count, 2)))
+                except RuntimeError as error:
+                    out.append(str(error))
+                out.append(x)
+    return out
+
+
 def views_of_arguments_in_loops_that_end_early(jit):
     def broken(x, y):
         v = x.unsqueeze(-1)

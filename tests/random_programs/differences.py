@@ -1,4 +1,4 @@
-"""The command of a generator whose programs differ or do not: `aliases.py`, `worlds.py`.
+"""Shows what differs, for a generator of programs: `aliases.py`, `jumps.py`, `worlds.py`.
 
 In: what tells of a seed how captured calls differ from plain ones. Out: each difference as it is
 found, their number, an exit status.

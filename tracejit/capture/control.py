@@ -370,8 +370,11 @@ def _nested(signal: Decided, others: Iterator[Any], body: Callable[[Any], Signal
             return _returning(signal)
         return BREAK if signal.returned is False else signal
 
+    def going_on() -> Signal:  # more than once, if it raises
+        return _unrolled(unwatched(copy.copy, others), body, variables)
+
     return branch(active.recorder, signal.ended, ended,  # type: ignore[arg-type]
-                  lambda: _unrolled(others, body, variables), variables)
+                  going_on, variables)
 
 
 def _returning(signal: Decided) -> Return:

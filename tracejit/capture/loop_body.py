@@ -38,7 +38,7 @@ from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.views import counting_family
-from tracejit.eager.writing import leaf_error
+from tracejit.eager.writing import check_writable, leaf_error
 from tracejit.ir.graph import Value
 from tracejit.ops.creation import full_of
 from tracejit.ops.record import REGISTRY
@@ -285,6 +285,10 @@ class Body:
             raise Refused("a tensor is written twice in an iteration, or in another grad mode")
         if self.parent.overlaps(self.parent.traced(target)):
             raise Refused("rows of memory that overlaps other memory, or itself, are written")
+        try:
+            check_writable(target)
+        except RuntimeError as error:
+            raise Refused(str(error)) from None
         kind = self.parent.traced(target).read().type
         size = kind.shape[dim]
         start, last = index.start, index.start + index.step * (self.trip - 1)
