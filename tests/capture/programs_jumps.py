@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import tracejit as tj
 from tests.capture.program_inputs import LENGTHS, data, over_lengths
 from tests.capture.program_list import programs_in
@@ -444,6 +446,59 @@ def rows_of_a_leaf_are_written(jit):
                 except RuntimeError as error:
                     out.append(str(error))
                 out.append(x)
+    return out
+
+
+def variables_of_a_return_that_is_called_off(jit):
+    """What a variable was bound to before a `return` is read where that is not the end."""
+
+    def by_an_error(x):
+        y = x
+        try:
+            try:
+                if x.sum() > 3:
+                    y = x * 2
+                    return None
+            finally:
+                raise ValueError
+        except ValueError:
+            pass
+        return y
+
+    def by_a_break(x):
+        y = x
+        for _ in range(3):
+            try:
+                if x.sum() > 3:
+                    y = x * 2
+                    return None
+                x = x + 0.5
+            finally:
+                if x.sum() > 2:
+                    break  # noqa: B012
+        return x, y
+
+    def by_a_manager(x):
+        y = x
+        try:
+            with raising():
+                if x.sum() > 3:
+                    y = x * 2
+                    return None
+        except ValueError:
+            pass
+        return y
+
+    @contextlib.contextmanager
+    def raising():
+        yield
+        raise ValueError
+
+    out = []
+    for body in (by_an_error, by_a_break, by_a_manager):
+        f = jit(body)
+        for value in (1.0, 2.0, 0.0, 4.0):
+            out.append(f(tj.full((2,), value)))
     return out
 
 

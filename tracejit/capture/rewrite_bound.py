@@ -25,6 +25,8 @@ from tracejit.capture.rewrite_names import (
 )
 
 State = frozenset[str] | None  # None: never reached
+_TRIES = (ast.Try, ast.TryStar)
+_WITHS = (ast.With, ast.AsyncWith)
 
 
 def mark_unbound(body: list[ast.stmt], scope: Scope) -> None:
@@ -38,13 +40,36 @@ def may_be_unbound(node: ast.Name) -> bool:
 
 def loose_names(body: list[ast.stmt], scope: Scope) -> set[str]:
     """Names that somebody may read without binding them first: marked reads, and reads by code that
-    runs at another time or on the way out. The body must be marked."""
+    runs at another time or on the way out; all, where a `return` may not be the end. The body must
+    be marked."""
     nodes = list(own(body))
+    if any(map(_goes_on, nodes)):
+        return {n.id for n in nodes if isinstance(n, ast.Name)}
     found = {n.id for n in nodes if isinstance(n, ast.Name) and may_be_unbound(n)}
     later = [n for n in nodes if isinstance(n, COMPREHENSIONS)]
     later += [s for n in nodes for s in getattr(n, "finalbody", ())]
     inside = {n.id for n in own(later) if isinstance(n, ast.Name)}
     return found | inside | set(reads_below(body)) | scope.nonlocals
+
+
+def _goes_on(node: ast.AST) -> bool:
+    """Whether what runs after a `return` within a statement may take its place: a jump of a
+    `finally`, or an error that is caught in the function: of a `finally`, or of the end of a `with`
+    (which nobody looks for behind those that only another `with` may catch)."""
+    if isinstance(node, _TRIES):
+        if _returns(node) and any(isinstance(n, (ast.Break, ast.Continue))
+                                  for n in own(node.finalbody)):
+            return True
+        catches, ends = bool(node.handlers), True
+    else:
+        catches, ends = isinstance(node, _WITHS), False
+    return catches and any(
+        (isinstance(n, _TRIES) and n.finalbody or ends and isinstance(n, _WITHS)) and _returns(n)
+        for n in own([node]) if n is not node)
+
+
+def _returns(node: ast.AST) -> bool:
+    return any(isinstance(n, ast.Return) for n in own([node]))
 
 
 def _joined(*states: State) -> State:
