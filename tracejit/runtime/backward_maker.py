@@ -174,6 +174,7 @@ class _Noted:
         self.items: list[Note] = []
         self.numbers: dict[tuple[Memory, int, bool], int] = {}
         self.known: dict[Memory, Note] = {}  # also of what is kept only if the program goes one way
+        self.found: dict[Node, list[int]] = {}
         nodes = {node for stage in joint.stages for node in stage.nodes}
         for node in sorted(nodes, key=lambda node: -node.sequence):  # as a backward meets them
             self.by(node)
@@ -188,10 +189,12 @@ class _Noted:
 
     def by(self, node: Node) -> list[int]:
         """What a node of the tape keeps."""
-        # What a region keeps for second derivatives as well, it says itself.
-        found = sorted(records(node), key=lambda record: not isinstance(record, Entry))
-        numbers = [self._number(record) for record in found]
-        return [number for number in numbers if number is not None]
+        if node not in self.found:
+            # What a region keeps for second derivatives as well, it says itself.
+            found = sorted(records(node), key=lambda record: not isinstance(record, Entry))
+            numbers = [self._number(record) for record in found]
+            self.found[node] = [number for number in numbers if number is not None]
+        return self.found[node]
 
     def _number(self, record: Saved | SavedOutput | Entry) -> int | None:
         item = self.recorder.lifted.get(id(record.tensor))
