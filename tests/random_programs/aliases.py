@@ -8,7 +8,6 @@ with `--history` what requires grad and the gradients. The statements are few, s
 
 from __future__ import annotations
 
-import argparse
 import linecache
 import random
 import sys
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import tracejit as tj
-from tests.random_programs.differences import show
+from tests.random_programs.differences import options_of, show
 from tracejit import config
 
 STATEMENTS = (
@@ -174,10 +173,7 @@ def difference(seed: int, history: bool = False) -> str | None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.random_programs.aliases",
-                                     description=__doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=1000)
+    parser = options_of("aliases", __doc__)
     parser.add_argument("--history", action="store_true", help="arguments require grad")
     options = parser.parse_args()
     return show(lambda seed: difference(seed, options.history), options.seed, options.count)

@@ -8,7 +8,6 @@ the statements are few, so that the jumps meet.
 
 from __future__ import annotations
 
-import argparse
 import linecache
 import random
 import sys
@@ -17,7 +16,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import tracejit as tj
-from tests.random_programs.differences import show
+from tests.random_programs.differences import options_of, show
 from tracejit import config
 
 STATEMENTS = (
@@ -195,11 +194,7 @@ def difference(seed: int) -> str | None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.random_programs.jumps",
-                                     description=__doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=1000)
-    options = parser.parse_args()
+    options = options_of("jumps", __doc__).parse_args()
     return show(difference, options.seed, options.count)
 
 

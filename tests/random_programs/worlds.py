@@ -8,7 +8,6 @@ The statements are few, so that they meet.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import linecache
 import random
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import tracejit as tj
-from tests.random_programs.differences import show
+from tests.random_programs.differences import options_of, show
 from tests.random_programs.objects_world import OBJECTS
 from tests.random_programs.protocols_world import PROTOCOLS
 from tests.random_programs.training_world import TRAINING
@@ -219,10 +218,7 @@ def difference(seed: int, trace: bool = False, world: World = OBJECTS) -> str | 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.random_programs.worlds",
-                                     description=__doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=1000)
+    parser = options_of("worlds", __doc__)
     parser.add_argument("--trace", action="store_true", help="under trace, not script")
     parser.add_argument("--world", choices=WORLDS, default="objects")
     options = parser.parse_args()
