@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 
 import tracejit as tj
 from tracejit.eager.recording import active
+from tracejit.runtime import executable
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -206,8 +208,11 @@ def test_calls_go_on_after_an_interrupt_at_any_moment(captured):
         y = (x @ x).tanh()
         return (y * 2 + x).sum(0) - y.mean()
 
+    armed = False  # an alarm that comes late interrupts no other test
+
     def interrupt(*args):
-        raise KeyboardInterrupt
+        if armed:
+            raise KeyboardInterrupt
 
     x = tj.randn(60, 60)
     expected = step(x).numpy()
@@ -219,12 +224,14 @@ def test_calls_go_on_after_an_interrupt_at_any_moment(captured):
         for k in range(0, 150, 1 if captured == "replayed" else 3):
             g = f if captured == "replayed" else tj.script(lambda x, k=k: step(x) + 0 * k)
             try:
+                armed = True
                 signal.setitimer(signal.ITIMER_REAL, 1e-5 + k * 2e-5)
                 for _ in range(2000 if captured == "replayed" else 1):
                     g(x)
             except KeyboardInterrupt:
                 hits += 1
             finally:
+                armed = False
                 signal.setitimer(signal.ITIMER_REAL, 0)
             assert active.recorder is None
             np.testing.assert_allclose(f(x).numpy(), expected, rtol=2e-4, atol=1e-4)
@@ -276,6 +283,18 @@ def test_threads_never_draw_the_same_numbers():
     f(tj.zeros(4))
     draws = _often_switching(4, lambda k: [tuple(f(tj.zeros(4)).tolist()) for _ in range(60)])
     assert len({x for some in draws for x in some}) == 240
+
+
+def test_threads_note_the_frames_they_keep(monkeypatch):
+    monkeypatch.setattr(executable, "_keeping", deque())
+
+    def keep(k):
+        for _ in range(3000):
+            executable._keep([], 1 << 12)
+        return k
+
+    assert sorted(_often_switching(4, keep)) == [0, 1, 2, 3]
+    assert len(executable._keeping) <= executable._KEPT_TOTAL >> 12
 
 
 def test_threads_with_many_shapes_share_the_bindings():

@@ -33,25 +33,28 @@ class HeldInterrupts:
     ['whole', 'handled']
     """
 
-    __slots__ = ("handlers", "arrived")
+    __slots__ = ("handlers", "arrived", "error")
 
     def __enter__(self) -> HeldInterrupts:
         self.handlers: dict[int, Any] = {}
         self.arrived: list[tuple[int, FrameType | None]] = []
+        self.error: BaseException | None = None  # of a signal that was not held yet
         if threading.current_thread() is threading.main_thread():
-            try:
-                self._hold()
-            except BaseException:  # one arrived that was not held yet
-                self._restore()
-                raise
+            left = list(_SIGNALS)
+            while left:
+                try:
+                    self._hold(left)
+                except BaseException as error:
+                    self.error = error
         return self
 
-    def _hold(self) -> None:
-        for number in _SIGNALS:
-            handler = signal.getsignal(number)
+    def _hold(self, left: list[int]) -> None:
+        while left:
+            number = left[-1]
+            handler = self.handlers.setdefault(number, signal.getsignal(number))
             if callable(handler):
-                self.handlers[number] = handler
                 signal.signal(number, self._arrive)
+            left.pop()
 
     def _arrive(self, number: int, frame: FrameType | None) -> None:
         self.arrived.append((number, frame))
@@ -60,10 +63,12 @@ class HeldInterrupts:
         self._restore()
         for number, frame in self.arrived:
             self.handlers[number](number, frame)
+        if self.error is not None:
+            raise self.error
 
     def _restore(self) -> None:
         """Every handler is put back, whatever those that are back already raise meanwhile."""
-        left, error = dict(self.handlers), None
+        left, error = {n: h for n, h in self.handlers.items() if callable(h)}, None
         while left:
             try:
                 for number in list(left):

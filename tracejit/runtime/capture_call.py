@@ -121,6 +121,7 @@ class CapturedCall:
         self.segments: list[Segment] = []
         self.nodes, self.elements = 0, 0  # that its segments compute
         self.ended = False  # by Ctrl-C, or an exit
+        self.closed = False
         self.inner: set[CodeType] = set()  # code of functions that executed code defines
 
     @property
@@ -148,6 +149,7 @@ class CapturedCall:
         modes = (is_grad_enabled(), get_default_dtype(), autocast.switches.state, default.place)
         seeded = default_generator.array.copy()
         value, known = None, set() if self.watch else objects_at(self.places, self.arguments)
+        error: BaseException | None = None
         active.recorder = recorder
         try:
             value = self._user_code(values.pop())
@@ -168,16 +170,31 @@ class CapturedCall:
             recorder.flush()
             settle(recorder.pending)
             settle_numbers(recorder.loop_numbers)
-        except BaseException as error:
-            # What ran before it has happened, so make it so.
-            self.ended = not isinstance(error, Exception)
-            with HeldInterrupts():
-                recorder.abandon()
-            plain_exception(error)
+        except BaseException as raised:
+            error = raised
             raise
         finally:
-            active.recorder = None
-            with HeldInterrupts():
+            try:
+                value = self._close(value, known, error)
+            finally:
+                if not self.closed:  # Ctrl-C came before it could be held
+                    self._close(value, known, error)
+                error = None  # which holds this frame
+        return plain(value)
+
+    def _close(self, value: Any, known: set[int], error: BaseException | None) -> Any:
+        """The recording is over: `value` as the caller gets it, and nothing left that only a
+        recording knows. Nothing interrupts it."""
+        recorder = self.recorder
+        with HeldInterrupts():
+            self.closed = True
+            try:
+                if error is not None:  # what ran before it has happened, so make it so
+                    self.ended = not isinstance(error, Exception)
+                    recorder.abandon()
+                    plain_exception(error)
+            finally:
+                active.recorder = None
                 if self.watch:
                     self.numbers.restore(self.arguments, swept=self.entry is None)
                 else:
@@ -190,7 +207,7 @@ class CapturedCall:
                 if recorder.found_same:
                     value = self._put_same(plain(value))
                 self.state.release()
-        return plain(value)
+        return value
 
     def _put_same(self, value: Any) -> Any:
         """`value`, and what the call stored, with the caller's own tensors where results turned out

@@ -267,9 +267,12 @@ class _Native:
 def _keep(frames: list[Any], nbytes: int) -> None:
     """Note that a binding will keep one more frame; the oldest idle ones go past the limit."""
     _keeping.append((frames, nbytes))
-    total = sum(n for _, n in _keeping)
+    total = sum(n for _, n in tuple(_keeping))  # which other threads change meanwhile
     while total > _KEPT_TOTAL and len(_keeping) > 1:
-        oldest, freed = _keeping.popleft()
+        try:
+            oldest, freed = _keeping.popleft()
+        except IndexError:
+            return
         oldest.clear()
         total -= freed
 
