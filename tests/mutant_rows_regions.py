@@ -596,6 +596,38 @@ GRADIENTS = [
         "comes = wanted[s] >> k & 1",
         _programs("loss"),
     ),
+    Mutant(
+        "gradients",
+        "what tells that nothing arrives is left out",
+        "tracejit/autodiff/absent.py",
+        "if value.type.dtype is bool_:",
+        "if False:",
+        _programs("some_results_are_used"),
+    ),
+    Mutant(
+        "gradients",
+        "a loop starts with zeros, whatever it does with them",
+        "tracejit/autodiff/absent.py",
+        "self.exact = self.exact and (not node.regions or self._same_with_zeros(node))",
+        "pass",
+        _programs("some_results_are_used"),
+    ),
+    Mutant(
+        "gradients",
+        "what a side has freed is taken for freed on both ways",
+        "tracejit/runtime/call_nodes.py",
+        "if there is not None and found >> k & 1 and not self.call.was(there):",
+        "if False:",
+        _programs("freed_by"),
+    ),
+    Mutant(
+        "gradients",
+        "of a freed call no flags are left",
+        "tracejit/runtime/later_backward.py",
+        "left.flags = {k: kept[k] for k in flags}",
+        "left.flags = {}",
+        _programs("freed_by"),
+    ),
 ]
 
 NODES = [

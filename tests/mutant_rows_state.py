@@ -277,6 +277,14 @@ GUARDS = [
     ),
     Mutant(
         "runs",
+        "Ctrl-C before it is held leaves the end of a recording out",
+        "tracejit/runtime/capture_call.py",
+        "if not self.closed:  # Ctrl-C came before it could be held",
+        "if False:",
+        (*_INTERRUPTS, "-k", "numbers_of_the_caller"),
+    ),
+    Mutant(
+        "runs",
         "an interrupted launch is taken to have run",
         "tracejit/runtime/launch.py",
         "(_outputs(names), True) if names[\"calls\"].ran() else None",

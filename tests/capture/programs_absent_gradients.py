@@ -302,4 +302,97 @@ def writes_through_data(jit):
     return [program(way) for way in (own, under_condition, in_loop)]
 
 
+def some_results(jit, way, values):
+    """Gradients of some of a call's results, not of the others."""
+    f, out = jit(way), []
+    for value in values:
+        x = leaf(value, 1.0)
+        results = f(x)
+        numbers = range(len(results))
+        for chosen in ([[k] for k in numbers] + [[j, k] for j in numbers for k in range(j)]):
+            for start in (x, x * 1):
+                found = f(start)
+                out += [tj.autograd.grad([found[k].sum() for k in chosen], x)[0]]
+    return out
+
+
+def branches_of_which_some_results_are_used(jit):
+    def in_turn(x):
+        if x.sum() > 2:
+            a, b = x.exp(), x * 2
+        else:
+            a, b = x * 2, x.exp()
+        return a + 0.0, b + 0.0
+
+    def nested(x):
+        a, b = x * 1, x * 2
+        if x.sum() > 0:
+            b = b * 3
+            if x.sum() > 2:
+                a, b = a.exp(), b - 1
+        return a + 0.0, b + 0.0, a * 2 + b
+
+    return [some_results(jit, way, (0.5, 3.0, 200.0)) for way in (in_turn, nested)]
+
+
+def loops_of_which_some_results_are_used(jit):
+    def apart(x):
+        a, b, k = x * 1, x * 1, 0
+        while k < 2 and x.sum() > 0:
+            k += 1
+            a, b = a * 2, b.exp()
+        return a + 0.0, b + 0.0
+
+    def crossing(x):
+        a, b = x * 1, x * 1
+        for _ in range(MANY):
+            a, b = b * 1.0, a.sin().sqrt()
+        return a + 0.0, b + 0.0
+
+    def one_of_the_other(x):
+        a, b, k = x * 1, x * 1, 0
+        while k < 2 and x.sum() > 0:
+            k += 1
+            a, b = a * b, b.exp()
+        return a + 0.0, b + 0.0, a * 3
+
+    def within_a_side(x):
+        a, b, k = x * 1, x * 1, 0
+        if x.sum() > 0:
+            while k < 2 and x.sum() > 0:
+                k += 1
+                a, b = a * 2, b.exp()
+        return a + 0.0, b + 0.0
+
+    def of_a_list(x):
+        b, rows = x * 1, []
+        for r in x.expand(MANY, 2):
+            b = b.exp()
+            rows.append(r * 2)
+        return tj.stack(rows), b
+
+    def recurrent(x):
+        h, c = x * 1, x * 1
+        for r in x.expand(MANY, 2):
+            c = c * r.sigmoid() + h * (1 - r.sigmoid())
+            h = c.tanh() * r.sigmoid()
+        return h + 0.0, c + 0.0
+
+    t = tj.ones(2)
+
+    def in_turn(x):
+        c, b = -x, x
+        for _ in range(2):
+            k = 0
+            while k < 3 and t.sum() > 0:
+                k += 1
+                c = x.clone()
+            for row in t.expand(MANY, 2):
+                b = x * (2 + row * 0)
+        return c * 1, b
+
+    return [some_results(jit, way, (0.5, 6.0, 200.0)) for way in (
+        in_turn, apart, crossing, one_of_the_other, within_a_side, of_a_list, recurrent)]
+
+
 PROGRAMS = programs_in(globals())

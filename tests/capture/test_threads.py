@@ -19,6 +19,8 @@ from tracejit.eager.recording import active
 from tracejit.runtime import executable
 
 ROOT = Path(__file__).resolve().parents[2]
+# What tracejit says of its own defects.
+pytestmark = pytest.mark.filterwarnings("error:.*please report it:RuntimeWarning")
 
 
 def work(x, w):

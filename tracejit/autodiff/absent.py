@@ -8,21 +8,32 @@ they make NaN where a derivative is infinite.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from tracejit.autodiff.partition import dependent
 from tracejit.ir.clone import copy_graph
 from tracejit.ir.graph import Graph, Node, Value
 from tracejit.ops.record import REGISTRY
+from tracejit.ops.types import bool_
 
 
-def without(
-    graph: Graph, tangents: Sequence[Value], absent: Collection[Value]
-) -> tuple[Graph, list[int | None]]:
-    """The graph without the inputs `absent`, which are some of the `tangents`; and for each output
-    its new number, None where nothing is left of it.
+class Left(NamedTuple):
+    """What is left of a graph.
 
-    A sum loses the terms that are gone. Other nodes that lose some of their gradients, but not all,
-    get zeros, as a tape node of several results does.
+    numbers  for each output its new number, None where nothing is left of it
+    exact    no loop was given zeros that may not be the same
+    """
+
+    graph: Graph
+    numbers: list[int | None]
+    exact: bool
+
+
+def without(graph: Graph, tangents: Sequence[Value], absent: Collection[Value]) -> Left:
+    """The graph without the inputs `absent`, which are some of the `tangents`.
+
+    A sum loses the terms that are gone, a branch what its sides make of them. Other nodes that lose
+    some of their gradients, but not all, get zeros, as a tape node of several results does.
     """
     copy, values = copy_graph(graph)
     pruning = _Pruning(copy, dependent(copy, [values[t] for t in tangents]))
@@ -39,18 +50,20 @@ def without(
     left = [pruning.now(v) for v in copy.outputs]
     copy.outputs = [v for v in left if v not in pruning.gone]
     place = iter(range(len(left)))
-    return copy, [None if v in pruning.gone else next(place) for v in left]
+    numbers = [None if v in pruning.gone else next(place) for v in left]
+    return Left(copy, numbers, pruning.exact)
 
 
-def missing(graph: Graph, tangents: Sequence[Value], absent: Collection[int]) -> Graph:
+def missing(graph: Graph, tangents: Sequence[Value], absent: Collection[int]) -> Left:
     """The graph without some of its tangents, with zeros for the outputs of which nothing is left.
     """
     if not absent:
-        return graph
-    made, numbers = without(graph, tangents, [tangents[k] for k in absent])
+        return Left(graph, [*range(len(graph.outputs))], True)
+    left = without(graph, tangents, [tangents[k] for k in absent])
+    made = left.graph
     made.outputs = [zeros_like(made, old) if number is None else made.outputs[number]
-                    for old, number in zip(graph.outputs, numbers)]
-    return made
+                    for old, number in zip(graph.outputs, left.numbers)]
+    return left
 
 
 def zeros_like(graph: Graph, value: Value) -> Value:
@@ -67,6 +80,7 @@ class _Pruning:
         self.graph, self.late = graph, late
         self.gone: set[Value] = set()
         self.moved: dict[Value, Value] = {}  # sums of one term: the term
+        self.exact = True
 
     def now(self, value: Value) -> Value:
         return self.moved.get(value, value)
@@ -80,11 +94,58 @@ class _Pruning:
             if len(left) == len(given):
                 self.graph.nodes.append(node)
             elif not left:
-                self.gone.update(node.outputs)
+                self._drop(node)
             elif node.op.name == "add" and left[0].type == node.outputs[0].type:
                 self.moved[node.outputs[0]] = left[0]
+            elif node.op.name == "cond":
+                self._within_sides(node)
             else:
+                self.exact = self.exact and (not node.regions or self._same_with_zeros(node))
                 self._with_zeros(node)
+
+    def _drop(self, node: Node) -> None:
+        """Nothing is left of a node; where it told whether a gradient arrives, none does."""
+        for value in node.outputs:
+            if value.type.dtype is bool_:
+                self.moved[value] = zeros_like(self.graph, value)
+            else:
+                self.gone.add(value)
+
+    def _within_sides(self, node: Node) -> None:
+        """Each side of a branch loses what is gone."""
+        operands = node.inputs[1:]
+        absent = self._numbers(operands, self.gone)
+        late = self._numbers(operands, self.late)
+        sides = [missing(side, [side.inputs[k] for k in late], [late.index(k) for k in absent])
+                 for side in node.regions]
+        left = [{side.numbers[k] is None for side in sides} for k in range(len(node.outputs))]
+        self.exact = self.exact and all(side.exact for side in sides) and all(
+            len(found) == 1 for found in left)
+        node.regions = tuple([side.graph for side in sides])
+        node.inputs = (node.inputs[0], *(x for k, x in enumerate(operands) if k not in absent))
+        self.gone.update(v for v, found in zip(node.outputs, left) if found == {True})
+        self.graph.nodes.append(node)
+
+    def _same_with_zeros(self, node: Node) -> bool:
+        """Whether zeros at the start of a loop are the same as nothing: what they are added to is
+        all that is computed from them, in each iteration."""
+        if node.op.name not in ("for_loop", "unwind_loop"):
+            return False
+        # Operands and what they are within: a `for_loop` counts, an `unwind_loop` reads a stack.
+        first, skipped = (0, 1) if node.op.name == "for_loop" else (2, 0)
+        copy, _ = copy_graph(node.regions[0])
+        pairs = list(zip(node.inputs[first:], copy.inputs[skipped:]))
+        carried = copy.inputs[skipped:skipped + node.attributes["carried"]]
+        pruning = _Pruning(copy, dependent(copy, [v for x, v in pairs if x in self.late]))
+        start = {v for x, v in pairs if x in self.gone}
+        pruning.gone.update(start)
+        pruning.run()
+        return (pruning.exact and pruning.gone == start
+                and all(pruning.now(end) not in start or begin in start
+                        for begin, end in zip(carried, copy.outputs)))
+
+    def _numbers(self, operands: Sequence[object], among: Collection[Value]) -> list[int]:
+        return [k for k, x in enumerate(operands) if isinstance(x, Value) and x in among]
 
     def _with_zeros(self, node: Node) -> None:
         inputs = [zeros_like(self.graph, x) if x in self.gone else x for x in node.inputs]

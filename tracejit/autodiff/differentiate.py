@@ -18,7 +18,14 @@ from tracejit.autodiff.closed_code import ClosedWatch
 from tracejit.autodiff.gradient_views import GradientView, gradient_views
 from tracejit.autodiff.partition import computed_again, residuals
 from tracejit.autodiff.pull_back import must_be_dense
-from tracejit.autodiff.reach import Place, ends_at, kept, kept_one_way, retaining
+from tracejit.autodiff.reach import (
+    Place,
+    deciding,
+    ends_at,
+    kept,
+    kept_one_way,
+    retaining,
+)
 from tracejit.autodiff.relaid import RelaidTape, relaid, runs_code
 from tracejit.autodiff.stages import Cutting, Stage
 from tracejit.capture.aliasing import Memory
@@ -189,7 +196,9 @@ class _Differentiation:
         readable, live = _readable(recorder, self.outputs, self.results,
                                    {memory for memory, _ in unsure})
         saved = residuals(graph, tangents, real, readable, live, self.forward)
-        flags = [recorder.traced(flag).read() for _, flag in unsure if flag is not None]
+        decide = [*(flag for _, flag in unsure if flag is not None),
+                  *deciding(self.outputs, recorder.first_node)]
+        flags = [recorder.traced(flag).read() for flag in decide]
         saved = list(dict.fromkeys([*saved, *flags]))
         name = f"{graph.name}_backward"
         given = [*saved, *tangents]

@@ -17,7 +17,7 @@ from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
 
 WHOLE = -1
-Part = tuple[int, int]  # the number of a node of the tape, which of its results' backwards; WHOLE
+Part = tuple[int, int]  # the number of a node of the tape, which of its parts, or WHOLE
 
 
 class Freed:
@@ -79,17 +79,17 @@ class _LaidNode:
 
     def release(self) -> None:
         super().release()  # type: ignore[misc]
-        results = getattr(self, "over", ()) if getattr(self, "freeing", None) is not None else ()
-        self.call_freed.free({(self.number, k) for k in results} or {(self.number, WHOLE)})
+        me: Any = self
+        parts = {WHOLE} if getattr(self, "freeing", None) is None else me.over
+        self.call_freed.free({(self.number, k) for k in parts})
 
     def lose(self, parts: Collection[Part]) -> None:
         """These are freed, some of them perhaps its own."""
         own = {k for number, k in parts if number == self.number}
-        if own:
-            if WHOLE not in own:
-                custom: Any = self
-                custom.arrived = frozenset(own)
+        if WHOLE in own:
             super().release()  # type: ignore[misc]
+        elif own:
+            super().free(frozenset(own))  # type: ignore[misc]
 
 
 @functools.cache

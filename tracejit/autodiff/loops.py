@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tracejit.autodiff.freed_ways import FreedWays
 from tracejit.autodiff.iterations import Iterations
 from tracejit.autodiff.kept_outside import Decide, Kept, KeptOutside, Test, Way, Within
 from tracejit.autodiff.partition import residuals
 from tracejit.autodiff.pull_back import ControlBackward, Given, pull_back
-from tracejit.autodiff.reach import freeing, kept, leaves, memory_kept, reaching
+from tracejit.autodiff.reach import freed_within, kept, leaves, memory_kept, reaching
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_body import Peel
@@ -56,8 +57,8 @@ class LoopGradient:
                *(s.origin for s in invariant), *outer]
         self.found = bool(outputs and wrt)
         if self.found:
-            freed = freeing(outputs, self.node.parent.root.first_node)
-            self.freeing = None if any(freed) else freed  # one may become another in an iteration
+            freed = freed_within(self.region, outputs)  # of which one may become another
+            self.freed = {frozenset(range(len(outputs)))} if freed else set()
             self.outputs, self.invariant = outputs, invariant
             self.memories = memory_kept(self.region, outputs)
             self._check_written(outputs)
@@ -228,7 +229,13 @@ class LoopGradient:
         backward.leads_to(node.parent, inputs, results,  # type: ignore[union-attr]
                           not self.region.runs_code)
         record_custom("LoopBackward", inputs, results, backward,  # type: ignore[arg-type]
-                      freeing=self.freeing)
+                      freeing=self._freed())
+
+    def _freed(self) -> FreedWays:
+        """What is freed, if there is an iteration."""
+        sure = not self.region.may_not_run
+        return FreedWays([self.freed] if sure else [self.freed, ()], len(self.outputs),
+                         None if sure else self.node.count)
 
     def _kept(self, results: list[Tensor]) -> KeptOutside:
         """What iterations keep of what is outside."""

@@ -143,7 +143,10 @@ class ControlBackward:
         pruned = self.op.name == "cond" and not any(type(x) is Given for x in self.operands)
         if pruned:
             absent = [k for k, grad in enumerate(grads) if grad is None]
-            regions = tuple(missing(r, r.inputs[:len(grads)], absent) for r in regions)
+            left = [missing(r, r.inputs[:len(grads)], absent) for r in regions]
+            if self.exact is not None and not all(x.exact for x in left):
+                return self.exact(tuple(uncertain), False)
+            regions = tuple([x.graph for x in left])
         for x in self.operands:
             if type(x) is int:
                 if grads[x] is None and pruned:

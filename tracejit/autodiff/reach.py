@@ -16,6 +16,7 @@ from typing import Any
 from tracejit.autodiff.kept_outside import Entry, KeptOutside, Within
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.region import RegionRecorder, Start
+from tracejit.capture.results import Unmodelled
 from tracejit.eager.function import FunctionNode
 from tracejit.eager.history import CopySlices, Overwrite
 from tracejit.eager.nodes import AccumulateGrad, Node, edge_of
@@ -54,24 +55,36 @@ def retaining(outputs: Sequence[Tensor], first_node: int) -> bool:
     return any(tensor() is not None for found in extras for tensor in found.retained.values())
 
 
-def freeing(outputs: Sequence[Tensor], first_node: int) -> list[frozenset[int]]:
-    """For each output those after whose backward it has none: both lead through a node of the
-    call's own that is freed by it."""
-    freed = [{part for node, number in places_behind([x]) if not ends_at(node, first_node)
-              for part in freed_with(node, number)} for x in outputs]
-    return [frozenset(k for k, other in enumerate(freed) if other & own) for own in freed]
+def freed_within(region: RegionRecorder, outputs: Sequence[Tensor]) -> set[frozenset[int]]:
+    """The parts of the history within a region that are freed by themselves: for each the outputs
+    that lead through it."""
+    found: dict[Any, set[int]] = {}
+    for number, x in enumerate(outputs):
+        for place in places_behind([x]):
+            for part in () if ends_at(place[0], region.first_node) else freed_with(*place):
+                found.setdefault(part, set()).add(number)
+    return {frozenset(numbers) for numbers in found.values()}
 
 
 def is_freed(output: Tensor, first_node: int) -> bool:
-    """Whether a backward inside the call freed history of its own that `output` leads through."""
-    return any(_is_over(node, number) for node, number in places_behind([output])
-               if not ends_at(node, first_node))
+    """Whether a backward inside the call freed history of its own that `output` leads through;
+    Unmodelled where only values tell."""
+    places = [place for place in places_behind([output]) if not ends_at(place[0], first_node)]
+    if any(_is_over(*place) for place in places):
+        return True
+    if any(node.freeing.depends(node.freeing.through([number]) & node.over)
+           for node, number in places if isinstance(node, CustomNode) and node.freeing is not None):
+        raise Unmodelled("a value decides whether a backward inside the call has freed history "
+                         "that a result leads through")
+    return False
 
 
 def _is_over(node: Node, number: int) -> bool:
     if isinstance(node, CustomNode):
-        freeing = frozenset() if node.freeing is None else node.freeing[number]
-        return node.backward is None or not freeing.isdisjoint(node.over)
+        if node.backward is None or node.freeing is None:
+            return node.backward is None
+        parts = node.freeing.through([number]) & node.over
+        return bool(parts) and not node.freeing.depends(parts)
     if isinstance(node, FunctionNode):
         return node._freed
     return isinstance(node, OpNode) and node.keeps and node.operands is None
@@ -80,12 +93,25 @@ def _is_over(node: Node, number: int) -> bool:
 def freed_with(node: Node, number: int) -> Iterator[Any]:
     """What of a node a backward through its result `number` frees."""
     if isinstance(node, CustomNode) and node.freeing is not None:
-        yield from ((node, k) for k in node.freeing[number])
+        yield from ((node, k) for k in node.freeing.through([number]))
     elif isinstance(node, OpNode):
         if node.keeps:
             yield node
     elif not isinstance(node, _BARE) and (not isinstance(node, FunctionNode) or node._kept):
         yield node
+
+
+def deciding(outputs: Sequence[Tensor], first_node: int) -> Iterator[Tensor]:
+    """The flags that decide whether history of the call's own was there to be freed."""
+    for place in places_behind(outputs):
+        for part in () if ends_at(place[0], first_node) else freed_with(*place):
+            if (flag := flag_of(part)) is not None:
+                yield flag[0]
+
+
+def flag_of(part: Any) -> tuple[Tensor, bool] | None:
+    """What decides whether a part that is freed was there, and what it must be; None: it was."""
+    return part[0].freeing.flag(part[1]) if type(part) is tuple else None
 
 
 def kept(outputs: Sequence[Tensor], results: bool = False, first_node: int = 0) -> Iterator[Any]:

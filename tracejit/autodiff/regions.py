@@ -12,10 +12,11 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
+from tracejit.autodiff.freed_ways import FreedWays
 from tracejit.autodiff.kept_outside import Kept, KeptOutside, Way, Within, in_region, only_if
 from tracejit.autodiff.loops import gradient_of
 from tracejit.autodiff.pull_back import ControlBackward, Given, pull_back
-from tracejit.autodiff.reach import freeing, leaves, memory_kept, reaching
+from tracejit.autodiff.reach import freed_within, leaves, memory_kept, reaching
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.region import RegionRecorder, install_region_gradients
 from tracejit.eager.modes import no_grad
@@ -65,7 +66,7 @@ class CondGradient:
             parent.same_leaves(one, other)
         self.masks = [a | b for a, b in zip(*masks)]
         self.sides, self.memories = sides, [memory_kept(*side) for side in sides]
-        self.freeing = [a | b for a, b in zip(*(freeing(outputs, first) for _, outputs in sides))]
+        self.freed = [freed_within(*side) for side in sides]
         plans = [[SideGradient(region, outputs, wrt, mask, flagged)
                   for (region, outputs), mask in zip(sides, masks)]
                  for flagged in (False, True)[:len(tracked)]]
@@ -107,8 +108,8 @@ class CondGradient:
         tracked = [results[k] for k in self.tracked]
         closed = not any(region.runs_code for region, _ in self.sides)
         backward.leads_to(self.parent, self.wrt, tracked, closed)  # type: ignore[union-attr]
-        record_custom("CondBackward", self.wrt, tracked,
-                      backward, freeing=self.freeing)  # type: ignore[arg-type]
+        record_custom("CondBackward", self.wrt, tracked, backward,  # type: ignore[arg-type]
+                      freeing=FreedWays(self.freed, len(numbers), self.flag))
 
     def _kept(self, side: tuple[RegionRecorder, list[Tensor]], memories: dict[Memory, Within],
               given: list[Tensor], results: list[Tensor]) -> Way:

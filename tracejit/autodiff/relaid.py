@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit.autodiff.freed import WHOLE, Freed, Part, laid_class
+from tracejit.autodiff.freed_ways import FreedWays
 from tracejit.autodiff.gradient_views import Step, chain, look
 from tracejit.autodiff.partition import computed_again
 from tracejit.autodiff.pull_back import ControlBackward
@@ -282,9 +283,14 @@ class _Reader:
         if isinstance(node, Overwrite):
             return self.parts(node, ("type",))
         if isinstance(node, CustomNode) and isinstance(node.backward, ControlBackward):
-            names = ("saved", "output_count", "freeing", "arrived", "over")
-            return self.parts(node, names) | {"backward": self.control(node, node.backward)}
+            names = ("saved", "output_count", "frees", "over")
+            return self.parts(node, names) | {"backward": self.control(node, node.backward),
+                                              "freeing": self.freed_ways(node.freeing)}
         raise NotRelaid
+
+    def freed_ways(self, ways: FreedWays) -> Recipe:
+        first = self.recipe(ways.first)
+        return lambda laid: FreedWays(ways.ways, ways.count, first(laid))
 
     def control(self, node: Node, backward: ControlBackward) -> Recipe:
         """The backward of a branch or a loop runs it again."""

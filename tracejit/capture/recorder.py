@@ -31,6 +31,7 @@ from tracejit.capture.identities import Identities
 from tracejit.capture.lifting import lift
 from tracejit.capture.location import in_capture, is_asked_by_user, user_location
 from tracejit.capture.random_state import draws_of
+from tracejit.capture.reachable import remains
 from tracejit.capture.recursion import Blocks
 from tracejit.capture.runtime_numbers import Numbers
 from tracejit.capture.scalars import RuntimeNumber, asked, runtime_number
@@ -265,7 +266,8 @@ class Recorder:
                 writes.count = tensor._storage.version  # type: ignore[union-attr]
             return
         tracked = is_grad_enabled() and (tensor._requires_grad or value._requires_grad)
-        if self._must_know(traced.memory, tracked, counting_family(tensor)):
+        family = counting_family(tensor)
+        if remains(lambda: self._must_know(traced.memory, tracked, family)):
             self.need(tensor, "a tensor is written that may be another one, depending on a value")
             self._write_now(self.actual(tensor), value)
             return

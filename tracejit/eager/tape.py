@@ -151,29 +151,30 @@ def type_of(x: TensorState) -> TensorType:
     return TensorType(x._dtype, shape_of(x), x._device)
 
 
-_NO_OUTPUTS: frozenset[int] = frozenset()
+_NO_PARTS: frozenset[int] = frozenset()
 
 
 class CustomNode(Node):
     """One node for a whole computation whose backward is a callable (a compiled call)."""
 
-    __slots__ = ("backward", "saved", "output_count", "freeing", "arrived", "over")
+    __slots__ = ("backward", "saved", "output_count", "freeing", "frees", "over")
     opaque = True
 
     def __init__(self, edges: tuple[Edge, ...], backward: Callable | None, saved: tuple,
                  output_count: int):
         super().__init__(edges)
         self.backward, self.saved, self.output_count = backward, saved, output_count
-        self.freeing: Sequence[frozenset[int]] | None = None
-        self.arrived = _NO_OUTPUTS  # those with a gradient in this backward
-        self.over = _NO_OUTPUTS  # and in earlier ones
+        self.freeing: Any = None
+        self.frees = _NO_PARTS  # what this backward does
+        self.over = _NO_PARTS  # and what earlier ones did
 
     def apply(self, grads: list) -> Sequence[Any]:
         if self.backward is None:
             raise RuntimeError(FREED)
         if self.freeing is not None:
-            self.arrived = frozenset([k for k, grad in enumerate(grads) if grad is not None])
-            if any(self.freeing[k] & self.over for k in self.arrived):
+            arrived = [k for k, grad in enumerate(grads) if grad is not None]
+            self.frees = self.freeing.through(arrived)
+            if self.freeing.needs(self.frees & self.over):
                 raise RuntimeError(FREED)
         for x in self.saved:
             x.unpack()
@@ -188,8 +189,12 @@ class CustomNode(Node):
                 and backward.intact())
 
     def release(self) -> None:
-        self.over |= self.arrived
-        if self.freeing is None or all(outputs & self.over for outputs in self.freeing):
+        self.free(self.frees)
+
+    def free(self, parts: frozenset[int]) -> None:
+        """These parts are freed."""
+        self.over |= parts
+        if self.freeing is None or self.freeing.all_over(self.over):
             self.backward, self.saved = None, ()
 
 
@@ -198,14 +203,14 @@ _custom_classes: dict[str, type] = {}
 
 def record_custom(name: str, inputs: Sequence[Any], outputs: Sequence[Any], backward: Callable,
                   saved: Sequence[Any] = (),
-                  freeing: Sequence[frozenset[int]] | None = None) -> Node | None:
+                  freeing: Any = None) -> Node | None:
     """Make `outputs` the results of one node called `name` with edges to `inputs` (tensors, edges).
 
     backward(grads, create_graph) gets one gradient (or None) for each output and returns one (or
     None) for each input; with create_graph it must run differentiable ops. Tensors in `saved` must
     not be written before it runs, nor what a `SavedResult` among them keeps: that is checked.
     Floating outputs require grad afterwards.
-    `freeing`: for each output those after whose backward it can have none; default: all.
+    `freeing`: what of it a backward frees, by itself (`autodiff.freed_ways`); default: everything.
     Returns None when no input requires grad.
     """
     if not active.grad_enabled:

@@ -70,13 +70,13 @@ def interpret(graph: Graph, inputs: Sequence[Any], *, run: Runner | None = None,
 def _run(graph: Graph, inputs: Sequence[Any], run: Runner, sizes: Mapping[str, int]) -> Results:
     values: dict[Value, Any] = dict(zip(graph.inputs, inputs, strict=True))
     for node in graph.nodes:
-        values.update(zip(node.outputs, _outputs_of(node, values, sizes, run), strict=True))
+        values.update(zip(node.outputs, outputs_of(node, values, sizes, run), strict=True))
     number = {value: k for k, value in enumerate(graph.inputs)}
     writes = [(number[target], _apart(values[v], inputs)) for target, v in graph.writes]
     return Results([values[v] for v in graph.outputs], writes)
 
 
-def _outputs_of(node: Node, values: dict[Value, Any], sizes: Mapping[str, int],
+def outputs_of(node: Node, values: dict[Value, Any], sizes: Mapping[str, int],
                 run: Runner) -> tuple:
     operands = tuple(values[x] if isinstance(x, Value) else at_size(x, sizes) for x in node.inputs)
     attributes = {name: at_size(x, sizes) for name, x in node.attributes.items()}

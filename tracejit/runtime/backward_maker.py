@@ -7,13 +7,11 @@ that the forward program keeps for it. Called by `entry_maker`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from tracejit.autodiff.differentiate import Joint
-from tracejit.autodiff.freed import Part
 from tracejit.autodiff.kept_outside import Entry
-from tracejit.autodiff.reach import operand_of, records
-from tracejit.autodiff.relaid import RelaidTape
+from tracejit.autodiff.reach import flag_of, operand_of, records
 from tracejit.autodiff.stages import Stage
 from tracejit.capture.aliasing import Memory, Traced
 from tracejit.eager.nodes import Node, edge_of
@@ -23,7 +21,14 @@ from tracejit.eager.views import counting_family
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
 from tracejit.ops.record import REGISTRY
-from tracejit.runtime.backward_plan import Backward, BackwardStage, Masks, Note, is_sum
+from tracejit.runtime.backward_plan import (
+    Backward,
+    BackwardStage,
+    Masks,
+    Note,
+    There,
+    is_sum,
+)
 from tracejit.runtime.segment import Segment
 
 
@@ -48,7 +53,9 @@ def backward_plan(
     cuts = [at[place] for place in joint.ends[len(joint.inputs):]]
     whole, tape, once_more = None, joint.tape, joint.again
     inner: list[int] = []
-    parts = [_parts(stage, tape) for stage in joint.stages]
+    freed = [_freed(recorder, stage, joint.saved) for stage in joint.stages]
+    parts = [[[] if tape is None else [*map(tape.part, found.parts)] for found in some]
+             for some in freed]
     tensors = [item.value for item in recorder.lifted_tensors()]
     sources = recorder.input_sources()
     unwritten = [v for v in tensors if v not in joint.written and isinstance(sources[v], Tensor)]
@@ -71,13 +78,14 @@ def backward_plan(
             [result_of.get(p, -1) for p in stage.places],
             [end_of[e] for e in stage.edges],
             stage.reached,
-            list(freed),
-            list(freed.values()),
-            _own(stage, list(freed)),
+            [found.way for found in freed[k]],
+            parts[k],
+            [found.there for found in freed[k]],
+            _own(stage, freed[k]),
             [noted.by(node) for node, _ in stage.places],
             noted.of(stage),
         )
-        for stage, freed in zip(joint.stages, parts)
+        for k, stage in enumerate(joint.stages)
     ]
     saved = [place[v] for v in joint.saved]
     both = [[primal[v] for v in unwritten if v in found] for found in (joint.again, once_more)]
@@ -113,20 +121,32 @@ def backward_plan(
     return extra, plan
 
 
-def _parts(stage: Stage, tape: RelaidTape | None) -> dict[Masks, list[Part]]:
-    """What is freed by itself: the ways through it, and the parts of the tape."""
-    found: dict[Masks, list[Part]] = {}
+class _Freed(NamedTuple):
+    """What is freed by itself: the ways through it, what decides if it was there, its parts."""
+
+    way: Masks
+    there: There | None
+    parts: list[Any]
+
+
+def _freed(recorder: Any, stage: Stage, saved: list[Value]) -> list[_Freed]:
+    number = {v: k for k, v in enumerate(saved)}
+    found: dict[tuple, _Freed] = {}
     for part, way in stage.freed.items():
-        found.setdefault(way, []).extend([] if tape is None else [tape.part(part)])
-    return found
+        flag = flag_of(part)
+        there = None if flag is None else There(number[recorder.traced(flag[0]).read()], flag[1])
+        key = way, there
+        found.setdefault(key, _Freed(way, there, [])).parts.append(part)
+    return list(found.values())
 
 
-def _own(stage: Stage, ways: list[Masks]) -> list[int]:
+def _own(stage: Stage, freed: list[_Freed]) -> list[int]:
     """For each result what is freed with the node that made it."""
     found: dict[Any, int] = {}
-    for part, way in stage.freed.items():
-        node = part[0] if type(part) is tuple else part
-        found[node] = found.get(node, 0) | 1 << ways.index(way)
+    for k, some in enumerate(freed):
+        for part in some.parts:
+            node = part[0] if type(part) is tuple else part
+            found[node] = found.get(node, 0) | 1 << k
     return [found.get(node, 0) for node, _ in stage.places]
 
 

@@ -9,12 +9,12 @@ run, what must not have been written and what is freed. Made by `backward_maker`
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from tracejit.autodiff.absent import without
+from tracejit.autodiff.absent import Left, without
 from tracejit.autodiff.freed import Part
 from tracejit.autodiff.gradient_views import GradientView, Step, chain, seen_from
 from tracejit.autodiff.joining import joined
@@ -39,7 +39,8 @@ class BackwardStage:
     results  the numbers of the tangents that stand for its gradients
     edges    the numbers of the gradients it gives
     reached  for each edge the results that lead to it, as bits
-    freed    the ways through what is freed by itself; for each the `parts` of the tape
+    freed    the ways through what is freed by itself; for each the `parts` of the tape, and what
+             decides whether it was there (`there`)
     own      for each result what of these is freed with the node that made it, as bits; what that
              node keeps: `own_kept`, numbers among what is noted
     kept     (number among what is noted, the ways through what keeps it)
@@ -50,16 +51,25 @@ class BackwardStage:
     reached: list[int]
     freed: list[Masks]
     parts: list[list[Part]]
+    there: list[There | None]
     own: list[int]
     own_kept: list[list[int]]
     kept: list[tuple[int, list[Masks]]]
 
-    def leads_on(self) -> bool:
-        """Whether gradients go through it where all that is freed by itself is freed."""
+    def leads_on(self, gone: int) -> bool:
+        """Whether gradients go through it where these bits of what is freed by itself are freed."""
+        freed = [way for k, way in enumerate(self.freed) if gone >> k & 1]
         return any(
-            mask >> r & 1 and not any(above >> r & 1 and below >> k & 1
-                                      for above, below in self.freed)
+            mask >> r & 1 and not any(above >> r & 1 and below >> k & 1 for above, below in freed)
             for k, mask in enumerate(self.reached) for r in range(len(self.results)))
+
+
+class There(NamedTuple):
+    """What decides whether something was there to be freed: the number of the saved value, and what
+    that must be."""
+
+    flag: int
+    sense: bool
 
 
 class Note(NamedTuple):
@@ -90,6 +100,7 @@ class Way:
     places    for each stage, for each edge: which of the program's outputs goes there
     looks     (stage in the key, edge): the view that goes there instead, of an output, or of what
               arrived as tangent -1 - number; and what is one tensor has one number
+    exact     whether nothing that does not arrive is replaced by zeros that one could notice
     """
 
     graph: Graph
@@ -99,6 +110,7 @@ class Way:
     places: list[list[int | None]]
     looks: dict[tuple[int, int], tuple[int, list[Step], Any]] = field(default_factory=dict)
     segment: Segment | None = None
+    exact: bool = True
 
 
 def _picker(numbers: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
@@ -184,7 +196,7 @@ class Backward:
         return found
 
     def _way(self, key: Key) -> Way:
-        arrived, wanted = self._arrived(key), self._wanted(key)
+        arrived, wanted = self._arrived(key), self.wanted(key)
         inside, taken = set(arrived), set()
         outputs: list[int] = []
         places: list[list[int | None]] = []
@@ -193,7 +205,7 @@ class Backward:
             stage = self.stages[s]
             for k, g in enumerate(stage.edges):
                 comes = stage.reached[k] & arrived[s] and wanted[s] >> k & 1
-                if not comes or self._target(g, inside) or g in taken or self.grads[g] is None:
+                if not comes or self.target(g, inside) or g in taken or self.grads[g] is None:
                     places[-1].append(None)
                     continue
                 taken.add(g)
@@ -203,14 +215,15 @@ class Backward:
                     for k in range(len(self.stages[s].results)) if mask >> k & 1]
         numbers = [self.stages[key[n][0]].results[k] for n, k in tangents]
         order = sorted(range(len(numbers)), key=numbers.__getitem__)
-        graph, left = self._graph(sorted(numbers), inside, outputs)
+        graph, left, exact = self._graph(sorted(numbers), inside, outputs)
         places = [[None if k is None else left[k] for k in row] for row in places]
         checked = {number for s, _, _ in key for number, ways in self.stages[s].kept
                    if any(_goes(way, arrived[s], wanted[s]) for way in ways)}
         checked |= {self.held[k] for k in read_inputs(graph) if k in self.held}
         frees = [sum(1 << k for k, way in enumerate(self.stages[s].freed)
                      if _goes(way, arrived[s], wanted[s])) for s, _, _ in key]
-        return Way(graph, sorted(checked), frees, [tangents[k] for k in order], places)
+        return Way(graph, sorted(checked), frees, [tangents[k] for k in order], places,
+                   exact=exact)
 
     def _look(self, way: Way, key: Key, shown: Shown) -> None:
         """Let a way give views at these edges."""
@@ -269,7 +282,7 @@ class Backward:
         first = view.first if view.steps else above.first
         return above._replace(steps=[*above.steps, *view.steps], first=first)
 
-    def _target(self, gradient: int, inside: set[int]) -> tuple[int, int] | None:
+    def target(self, gradient: int, inside: Collection[int]) -> tuple[int, int] | None:
         """The stage, of those that run, to which a gradient goes, and its result."""
         cut = gradient - len(self.wrt)
         return self.cuts[cut] if cut >= 0 and self.cuts[cut][0] in inside else None
@@ -279,17 +292,17 @@ class Backward:
         found = {s: mask for s, mask, _ in key}
         for s in found:
             for k, g in enumerate(self.stages[s].edges):
-                target = self._target(g, set(found))
+                target = self.target(g, set(found))
                 if target is not None and self.stages[s].reached[k] & found[s]:
                     found[target[0]] |= 1 << target[1]
         return found
 
-    def _wanted(self, key: Key) -> dict[int, int]:
+    def wanted(self, key: Key) -> dict[int, int]:
         """For each stage the edges to which gradients shall go, also for other stages."""
         found = {s: mask for s, _, mask in key}
         for s in reversed(found):
             for k, g in enumerate(self.stages[s].edges):
-                target = self._target(g, set(found))
+                target = self.target(g, set(found))
                 if target is None:
                     continue
                 below, at = target
@@ -301,7 +314,7 @@ class Backward:
 
     def _graph(
         self, arriving: list[int], inside: set[int], outputs: list[int]
-    ) -> tuple[Graph, list[int | None]]:
+    ) -> Left:
         """The program for these tangents and gradients; the number of each gradient in it."""
         graph = self.backward
         first = len(graph.inputs) - len(self.tangents)
@@ -316,16 +329,17 @@ class Backward:
             graph, values = joined(graph, sent, [tangents[t] for t in arriving])
             tangents = graph.inputs[first:]
         numbers: list[int | None] = list(range(len(graph.outputs)))
+        exact = True
         absent = {t for k, t in enumerate(tangents) if k not in arriving}
         if absent:
-            graph, numbers = without(graph, tangents, absent)
+            graph, numbers, exact = without(graph, tangents, absent)
         left = [numbers[self.grads[g]] for g in outputs]  # type: ignore[index]
         real = [k for k in left if k is not None]
         if real != list(range(len(graph.outputs))):
             graph, _ = copy_graph(graph)
             graph.outputs = [graph.outputs[k] for k in real]
         place = iter(range(len(real)))
-        return graph, [None if k is None else next(place) for k in left]
+        return Left(graph, [None if k is None else next(place) for k in left], exact)
 
 
 def is_sum(value: Value) -> bool:

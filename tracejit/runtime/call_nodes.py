@@ -61,7 +61,7 @@ class CompiledBackward(Node):
         if call is None:
             raise RuntimeError(FREED)
         own = functools.reduce(operator.or_, [self.common.own[k] for k in results], 0)
-        if own & self.freed:
+        if self.gone(own):
             raise RuntimeError(FREED)
         if not call.over:
             call.check({n for k in results for n in self.common.own_kept[k]})
@@ -101,12 +101,25 @@ class CompiledBackward(Node):
         self.free(self.runs | own)
 
     def free(self, bits: int) -> None:
-        """These parts are freed."""
+        """These parts are freed, as far as they are there."""
+        if self.call is None or self.call.over:
+            return  # what was there is freed
         self.freed |= bits
         everything = (1 << len(self.common.freed)) - 1
-        if everything and self.freed == everything and self.call is not None:
-            self.call = self.call.spent(self.stage)
+        if everything and self.freed == everything:
+            self.freed = self.gone(everything)
+            self.call = self.call.spent(self.stage, self.freed)
             reads_no_more(self)
+
+    def gone(self, bits: int) -> int:
+        """Which of these parts are freed."""
+        found = bits & self.freed
+        if self.call is None or self.call.over:
+            return found
+        for k, there in enumerate(self.common.there) if found else ():
+            if there is not None and found >> k & 1 and not self.call.was(there):
+                found &= ~(1 << k)
+        return found
 
     @property
     def ends(self) -> tuple[Edge, ...]:

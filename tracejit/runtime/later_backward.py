@@ -9,11 +9,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
 from tracejit.autodiff.absent import without
+from tracejit.autodiff.decided import Decided, Unknown
 from tracejit.autodiff.freed import Freed
 from tracejit.autodiff.gradient_views import look
 from tracejit.autodiff.relaid import RelaidTape, Was
@@ -35,13 +37,12 @@ from tracejit.eager.saved import (
 )
 from tracejit.eager.state import make, of_array
 from tracejit.eager.tensor import Tensor
-from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph
 from tracejit.ir.interpret import at_size, interpret
 from tracejit.memory import Storage
 from tracejit.memory.readers import Before
 from tracejit.ops.types import dtype
-from tracejit.runtime.backward_plan import Backward, Note, Shown, Way, read_inputs
+from tracejit.runtime.backward_plan import Backward, Key, Note, Shown, There, Way
 from tracejit.runtime.segment import Bound
 
 UNSEEN = (
@@ -121,14 +122,17 @@ class Call:
         """What the backward program reads of the call."""
         return self.plan.kept((*self.given, *reversed(self.made)))
 
-    def spent(self, stage: int) -> Call | None:
-        """What is left of the call for a stage of which everything is freed: gradients that need
-        nothing of it; None where there are none."""
-        plan = self.plan
-        if plan.tape is not None and plan.tape.choosy or not plan.stages[stage].leads_on():
+    def spent(self, stage: int, gone: int) -> Call | None:
+        """What is left of the call for a stage of which these parts are freed, and the others were
+        not there: gradients that need nothing of it but flags; None where there are none."""
+        plan, common = self.plan, self.plan.stages[stage]
+        if plan.tape is not None and plan.tape.choosy or not common.leads_on(gone):
             return None
-        left = Call(plan, (), (), self.bound, self.ends)
+        left = FreedCall(plan, (), (), self.bound, self.ends)
         left.nodes, left.freed, left.over = self.nodes, self.freed, True
+        flags = {there.flag for there in common.there if there is not None}
+        kept = self.kept() if flags else ()
+        left.flags = {k: kept[k] for k in flags}
         return left
 
     def about_to_write(self, storage: Storage, before: Before) -> None:
@@ -154,6 +158,10 @@ class Call:
             version = version_of(x)
             if version != known:
                 raise modified(self._said(note, x), version, known)
+
+    def was(self, there: There) -> bool:
+        """Whether something was there to be freed."""
+        return bool(self.kept()[there.flag]) is there.sense
 
     def _went(self, note: Note) -> bool:
         """Whether the program went the way on which a result is kept."""
@@ -183,18 +191,17 @@ class Call:
                      for (node, grads), mask in zip(parts.items(), wanted)])
         way = self.plan.way(key, shown if shown and any(shown) else ())
         for node, frees in zip(parts, way.frees):
-            if node.freed & frees:
+            if node.gone(frees):
                 raise RuntimeError(FREED)
             node.runs = frees
-        if self.over and way.checked:
-            raise RuntimeError(FREED)
-        self.check(way.checked)
+        if not self.over:
+            self.check(way.checked)
         plan, given = self.plan, list(parts.values())
         recorder: Any = active.recorder
         numbers = [plan.stages[key[n][0]].results[k] for n, k in way.tangents]
         tangents = [_cast(given[n][k], plan.dtypes[t]) for (n, k), t in zip(way.tangents, numbers)]
         if self.over:
-            return self._looked(way, self._without_saved(way.graph, tangents), given, tangents)
+            return self._looked(way, self._left(way.graph, tangents), given, tangents)
         mapped = recorder is not None and recorder.mapped
         choosy = plan.tape is not None and plan.tape.differs(numbers)
         seen = active.anomaly and plan.tape is not None  # each node's gradients
@@ -203,6 +210,8 @@ class Call:
             if plan.tape is None or plan.tape.regions:
                 raise RuntimeError(UNSEEN)
             over_tensors = True
+        if not way.exact and plan.tape is not None:
+            return self._one_by_one(plan.tape, key, given)
         if over_tensors:
             (stage, _, edges), = key
             if plan.tape is None:
@@ -227,13 +236,9 @@ class Call:
             without_derivatives(made, [*(e for node in parts for e in node.edges), *known])
         return [[None if k is None else made[k] for k in row] for row in way.places]
 
-    def _without_saved(self, graph: Graph, tangents: list[Any]) -> list[Any]:
-        """The program's results where it reads nothing of the call, as eager ops on the tape."""
-        first = len(graph.inputs) - len(tangents)
-        if any(k < first for k in read_inputs(graph)):
-            raise RuntimeError(FREED)
-        part = extract(graph, graph.name, graph.inputs[first:], graph.outputs)
-        return interpret(part, tangents, symbols=self.bound.sizes).outputs
+    def _left(self, graph: Graph, tangents: list[Any]) -> list[Any]:
+        """What a program gives of a call whose history is freed."""
+        raise RuntimeError(FREED)
 
     def _looked(self, way: Way, made: list[Any], given: list[list], tangents: list[Any]
                 ) -> list[list[Any]]:
@@ -250,6 +255,28 @@ class Call:
                 known[number] = look(base, steps, self.bound.sizes)
             found[n][k] = known[number]
         return found
+
+    def _one_by_one(self, tape: RelaidTape, key: Key, given: Sequence[list]) -> list[list[Any]]:
+        """The gradients of each stage over its tape: what arrives there from those before, too."""
+        plan = self.plan
+        arriving = {s: list(grads) for (s, _, _), grads in zip(key, given)}
+        wanted, rows = plan.wanted(key), []
+        for s, grads in arriving.items():
+            stage = plan.stages[s]
+            tangents = {t: _cast(grad, plan.dtypes[t])
+                        for t, grad in zip(stage.results, grads) if grad is not None}
+            row = [None for _ in stage.edges]
+            if tangents:
+                row = self._laid(tape, s, wanted[s], tangents)
+            for k, g in enumerate(stage.edges):
+                target = plan.target(g, arriving)
+                if target is not None and row[k] is not None:
+                    below, at = target
+                    known = arriving[below][at]
+                    arriving[below][at] = row[k] if known is None else known + row[k]
+                    row[k] = None
+            rows.append(row)
+        return rows
 
     def _laid(self, tape: RelaidTape, stage: int, wanted: int, tangents: Mapping[int, Tensor]
               ) -> list[Any]:
@@ -284,7 +311,7 @@ class Call:
         numbers: Sequence[int | None] = range(len(graph.outputs))
         absent = {graph.inputs[k] for t, k in enumerate(plan.tangents) if t not in arrived}
         if absent:
-            graph, numbers = without(graph, [graph.inputs[k] for k in plan.tangents], absent)
+            graph, numbers, _ = without(graph, [graph.inputs[k] for k in plan.tangents], absent)
         of_tangent = {plan.tangents[t]: x for t, x in zip(arrived, tangents)}
         rest = iter([of_array(x) if isinstance(x, np.ndarray) else x
                      for x in (*self.inputs, *self._with_history())])
@@ -309,6 +336,26 @@ class Call:
                 again._node, again._output_nr, again._requires_grad = node, number, True
             found.append(again)
         return found
+
+
+class FreedCall(Call):
+    """What is left of a call whose history is freed.
+
+    flags  of what it saved, by position: those that decide what was there
+    """
+
+    __slots__ = ("flags",)
+    flags: Mapping[int, Tensor]
+
+    def _left(self, graph: Graph, tangents: list[Any]) -> list[Any]:
+        """The program's results where they need no more of the call, as eager ops on the tape."""
+        first = len(graph.inputs) - len(tangents)
+        known = {**self.flags, **dict(enumerate(tangents, first))}
+        given = {graph.inputs[k]: partial(known.get, k) for k in known}
+        try:
+            return Decided(graph, given, self.bound.sizes).outputs()
+        except Unknown:
+            raise RuntimeError(FREED) from None
 
 
 def _as_it_was(content: Tensor, x: Tensor) -> Tensor:
