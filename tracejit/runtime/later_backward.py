@@ -205,12 +205,13 @@ class Call:
         mapped = recorder is not None and recorder.mapped
         choosy = plan.tape is not None and plan.tape.differs(numbers)
         seen = active.anomaly and plan.tape is not None  # each node's gradients
-        over_tensors = (active.grad_enabled or mapped or choosy or seen) and not plan.final
+        alone = not way.exact and plan.tape is not None
+        over_tensors = (active.grad_enabled or mapped or choosy or seen or alone) and not plan.final
         if self.old and self.moved(over_tensors):
             if plan.tape is None or plan.tape.regions:
                 raise RuntimeError(UNSEEN)
             over_tensors = True
-        if not way.exact and plan.tape is not None:
+        if over_tensors and alone and plan.tape is not None:
             return self._one_by_one(plan.tape, key, given)
         if over_tensors:
             (stage, _, edges), = key
