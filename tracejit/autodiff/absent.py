@@ -21,7 +21,8 @@ class Left(NamedTuple):
     """What is left of a graph.
 
     numbers  for each output its new number, None where nothing is left of it
-    exact    no loop was given zeros that may not be the same
+    exact    zeros that may not be the same as nothing were neither given to a loop nor made of what
+             one side of a branch alone has lost
     """
 
     graph: Graph

@@ -77,7 +77,7 @@ def _run(graph: Graph, inputs: Sequence[Any], run: Runner, sizes: Mapping[str, i
 
 
 def outputs_of(node: Node, values: dict[Value, Any], sizes: Mapping[str, int],
-                run: Runner) -> tuple:
+               run: Runner) -> tuple:
     operands = tuple(values[x] if isinstance(x, Value) else at_size(x, sizes) for x in node.inputs)
     attributes = {name: at_size(x, sizes) for name, x in node.attributes.items()}
     if node.regions:
