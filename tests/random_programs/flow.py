@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.random_programs import functions, loops, movements, operations, state, statements
+from tests.random_programs import (
+    functions,
+    identities,
+    loops,
+    movements,
+    operations,
+    state,
+    statements,
+)
 from tests.random_programs.builder import Builder
 from tests.random_programs.conditions import DECIDED, Condition, condition
 from tests.random_programs.program import Block, Clause, Step
@@ -162,14 +170,14 @@ SIMPLE: list[Callable[[Builder], bool]] = [
     *[statements.count] * 2, statements.host_read, *[statements.append] * 2,
     *[statements.read_list] * 2, *[statements.index_row] * 3, *[state.attribute] * 2,
     state.dictionary, state.outer_number, statements.comprehension, statements.swap,
-    statements.gradient,
+    statements.gradient, identities.identity, identities.identity,
 ]  # fmt: skip
 COMPOUND = [*[branch] * 8, *[for_loop] * 6, *[while_loop] * 5]
 STATEMENTS: list[Callable[[Builder], bool]] = [
     *SIMPLE, *COMPOUND, *COMPOUND, *[jump] * 2, *[try_block] * 2, *[function] * 5,
     without_gradients,
 ]  # fmt: skip
-WILD = (statements.truth_value, statements.host_read)
+WILD = (statements.truth_value, statements.host_read, identities.identity)
 TAME: list[Callable[[Builder], bool]] = [
     *[op] * 10, *[statements.rebind] * 8, *[statements.alias] * 3, *[statements.index_row] * 3,
     statements.append, statements.swap,
