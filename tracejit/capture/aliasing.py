@@ -139,9 +139,16 @@ class Traced:
         it is."""
         graph = self.memory.value.graph
         values = None if exact else _generic_sizes(graph)
-        if values is None:
-            self.settle_layout()
-            values = dict(graph.scope.hints)
+        if values is not None:
+            try:
+                return self._laid_out(values)
+            except ValueError:  # so many dimensions that NumPy cannot count the elements
+                pass
+        self.settle_layout()
+        return self._laid_out(dict(graph.scope.hints))
+
+    def _laid_out(self, values: dict[str, int]) -> np.ndarray:
+        """The array of these sizes."""
         shape = tuple(evaluate(s, values) for s in self.memory.value.type.shape)
         one: Any = np.empty(1, self.memory.value.dtype.numpy)
         strides = tuple(s * one.itemsize for s in self._strides(shape, values))
