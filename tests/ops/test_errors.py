@@ -113,6 +113,20 @@ def test_a_bias_that_does_not_fit(bias, rows, mode):
         assert tuple(found.shape) == tuple(expected)
 
 
+@pytest.mark.parametrize("rows", [(4,), (2, 4), (2, 2, 2), (0, 2)])
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+def test_a_weight_of_three_dimensions(rows, mode):
+    torch = pytest.importorskip("torch")
+    import tracejit
+
+    linear = tracejit.nn.functional.linear
+    ours = linear if mode == "eager" else tracejit.script(linear, mode=mode)
+    with pytest.raises(RuntimeError) as expected:
+        torch.nn.functional.linear(torch.ones(rows), torch.ones(2, rows[-1], 2))
+    with pytest.raises(RuntimeError, match=re.escape(str(expected.value))):
+        ours(tracejit.ones(rows), tracejit.ones(2, rows[-1], 2))
+
+
 def test_joining_nothing():
     from tracejit.ops.joining import cat, stack
 

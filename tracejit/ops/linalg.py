@@ -411,6 +411,9 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     if len(weight.shape) == 1:
         result = matmul(input, weight)
         return result if bias is None else result + bias
+    if len(weight.shape) > 2:
+        raise RuntimeError("t() expects a tensor with <= 2 dimensions, but self is "
+                           f"{len(weight.shape)}D")
     if len(input.shape) == 1:
         return linear(input.unsqueeze(0), weight, bias).squeeze(0)
     for x in (weight, bias):
