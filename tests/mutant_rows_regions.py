@@ -713,4 +713,63 @@ NODES = [
     ),
 ]
 
-ROWS = [*JUMPS, *BRANCHES, *LOOPS, *TRIALS, *GRADIENTS, *NODES]
+IDENTITY = [
+    Mutant(
+        "identity",
+        "which of two tensors a variable is is not asked",
+        "tracejit/eager/identity.py",
+        "        active.recorder.identify(x, outputs)\n",
+        "        pass\n",
+        _programs("hooks_on_one_of_two"),
+    ),
+    Mutant(
+        "identity",
+        "gradients are wanted of what stands for a tensor",
+        "tracejit/eager/backward.py",
+        "itself(x, outputs) if isinstance(x, TensorState) else x for x in _tuple(given)",
+        "x for x in _tuple(given)",
+        _programs("gradients_of_one_of_two"),
+    ),
+    Mutant(
+        "identity",
+        "what stands for a tensor keeps its old history",
+        "tracejit/eager/views.py",
+        "one._view.family, one._view.generation = family, -1",
+        "one._view.family = family",
+        _programs("one_of_two"),
+    ),
+    Mutant(
+        "identity",
+        "what stands for a tensor keeps the memory that the tensor had",
+        "tracejit/eager/writing.py",
+        "for x in (self, *standing_for(self)):",
+        "for x in (self,):",
+        _programs("memory_of_one_of_two"),
+    ),
+    Mutant(
+        "identity",
+        "attributes are those of the object, not of the tensor it turned out to be",
+        "tracejit/capture/sharing.py",
+        "    tensor.__dict__ = other.__dict__\n",
+        "",
+        _programs("attributes_of_one_of_two"),
+    ),
+    Mutant(
+        "identity",
+        "two names of one tensor are two elements of a set",
+        "tracejit/capture/control.py",
+        "        container = set(known_ones(recorder, container))\n",
+        "        pass\n",
+        _programs("one_of_two_in_containers"),
+    ),
+    Mutant(
+        "identity",
+        "an error names the node before the last write",
+        "tracejit/eager/history.py",
+        "family.written_by = None if node.opaque else (node.name(), number)",
+        "family.written_by = None",
+        _programs("named_in_errors"),
+    ),
+]
+
+ROWS = [*JUMPS, *BRANCHES, *LOOPS, *TRIALS, *GRADIENTS, *NODES, *IDENTITY]

@@ -135,6 +135,7 @@ def runtime(**others):
         "unless_refused": lambda: None,
         "set_item": set_item,
         "get_item": operator.getitem,
+        "itself": itself,
         "inplace": inplace,
         "update_item": update_item,
         "fresh": itself,

@@ -288,3 +288,29 @@ def test_what_math_makes_of_a_float_is_one_program(name):
         (ours, factor), (plain, expected) = captured(tj.ones(2), n), scaled(tj.ones(2), n)
         assert factor == expected and type(factor) is float and ours.tolist() == plain.tolist()
     assert captured.report().cache_misses == 1 and not captured.report().breaks
+
+
+def test_a_number_is_no_tensor_where_an_op_wants_one():
+    def given(x, n):
+        found = []
+        for op in (tj.exp, tj.tanh, tj.amax, tj.sum):
+            for number in (n, n * 0.5, x[0].item()):
+                try:
+                    found.append(op(number))
+                except (TypeError, AttributeError) as error:
+                    found.append(str(error))
+        return found
+
+    def counted(x, n):
+        for _ in range(20):
+            n = n + 1
+        try:
+            return tj.exp(n)
+        except TypeError as error:
+            return str(error)
+
+    for plain in (given, counted):
+        captured = tj.script(plain)
+        for n in (1, 2, 3):
+            x = tj.tensor([0.5, 2.0])
+            assert captured(x, n) == plain(x, n)

@@ -38,6 +38,7 @@ NOT_IN_TORCH = {
     "layouts_of_what_may_be_an_argument": ORDER,
     "functions_that_cannot_be_differentiated_twice": "PyTorch asks first what was used: both raise",
     "more_dimensions_than_there_can_be": "PyTorch has more dimensions than NumPy's 64",
+    "one_of_two_resized": "PyTorch resizes a tensor that has views",
     "contiguous_of_transposed_of_sizes_1": "strides where there is one element or none differ",
 }
 

@@ -20,6 +20,7 @@ from tracejit.eager.modes import no_grad
 from tracejit.eager.recording import active
 from tracejit.eager.saved import Said, Saved, modified, said_now, version_of
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.views import View, family_made
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.interpret import interpret
@@ -78,9 +79,10 @@ class Entry:
 
     always  also if not
     flag    what alone decides, otherwise, if something does, and `sense`: what it must be
+    itself  the tensor that is kept, if it is one of the program's; its `family`, if it may go
     """
 
-    __slots__ = ("saved", "when", "always", "flag", "sense", "known", "itself")
+    __slots__ = ("saved", "when", "always", "flag", "sense", "known", "itself", "family")
     holds_tensors = True
 
     def __init__(self, kept: Kept, always: bool, flag: Tensor | None, sense: bool):
@@ -88,6 +90,8 @@ class Entry:
         self.flag, self.sense = None if any(kept.within.when.values()) else flag, sense
         self.known = kept.within.said
         self.itself = None if kept.itself is None else weakref.ref(kept.itself)
+        x = None if kept.itself is kept.tensor else kept.itself
+        self.family = None if x is None or type(x._view) is View else family_made(x)
 
     @property
     def tensor(self) -> Tensor:
@@ -95,11 +99,11 @@ class Entry:
 
     def said(self, shape: tuple) -> Said:
         """What an error says of it; `shape`: of its tensor, as it was recorded."""
-        return said_now(self.itself, self.known, shape)
+        return said_now(self.itself, self.known, shape, self.family)
 
     def refuse(self) -> None:
         """RuntimeError: it was written."""
-        said = said_now(self.itself, self.known)
+        said = said_now(self.itself, self.known, family=self.family)
         raise modified(said, version_of(self.tensor), self.saved.version)
 
 

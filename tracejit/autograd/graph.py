@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from tracejit.eager.hooks import register_hook
+from tracejit.eager.identity import itself
 from tracejit.eager.modes import no_grad
 from tracejit.eager.nodes import GradientEdge, Node, RemovableHandle, edge_of
 from tracejit.eager.recording import active, ever
@@ -195,6 +196,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not "
                            "require gradients")
+    tensor = itself(tensor)
     return GradientEdge(*edge_of(tensor), Unsaved(tensor, active.recorder))
 
 
@@ -225,7 +227,7 @@ class _SharedHook:
     def __init__(self, tensors: Sequence[Any], fn: Callable[[Any], None], first: bool) -> None:
         self.fn, self.first = fn, first
         self.handles = [register_hook(x, partial(self._arrived, k)) for k, x in enumerate(tensors)]
-        self.places = [x if x.is_leaf else edge_of(x) for x in tensors]
+        self.places = [x if x.is_leaf else edge_of(x) for x in map(itself, tensors)]
 
     def _arrived(self, number: int, grad: Any) -> None:
         task = active.task

@@ -8,6 +8,7 @@ effects cannot be seen is refused before it runs. Called by `control.py`, and by
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 import sys
 import warnings
@@ -38,12 +39,13 @@ from tracejit.capture.rolled import FollowedList, length
 from tracejit.capture.rolled import joined as in_one
 from tracejit.capture.runtime_numbers import OF_FLOATS, is_runtime
 from tracejit.capture.scalars import RuntimeNumber
-from tracejit.capture.sharing import known_as
+from tracejit.capture.sharing import known_as, known_ones
 from tracejit.capture.source import is_understood
 from tracejit.capture.watch import PASSED_ON
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
 from tracejit.ops import joining
+from tracejit.ops.record import Op
 
 _CONTAINERS = (list, dict, set, bytearray, deque)
 _FIXED: tuple[type, ...] = (
@@ -76,10 +78,14 @@ def adapted(recorder: Any, function: Any) -> Any:
         return deferred
     if function is id or function is hash:
         return _with_known_tensors(recorder, recorder.root.identities.numbering(function))
+    if function is set or function is frozenset:
+        return _of_known_tensors(recorder, function)
     if function is sys.getrecursionlimit and not recorder.replayable:  # nobody watches
         return user_limit
     if function is warnings.warn:
         return deferred_warn
+    if _wants_tensor(function):
+        return _of_tensors(function)
     if type(function) is FunctionType:
         return _adapted_function(recorder, function)
     if type(function) is MethodType and type(function.__func__) is FunctionType:
@@ -122,10 +128,54 @@ def _with_known_tensors(recorder: Any, function: Any) -> Any:
 PASSED_ON.update(c for c in _with_known_tensors.__code__.co_consts if isinstance(c, CodeType))
 
 
+def _of_known_tensors(recorder: Any, kind: type) -> Any:
+    """`set` and `frozenset`, to which one tensor is one element."""
+
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        if len(arguments) != 1 or keywords:
+            return kind(*arguments, **keywords)
+        return kind(known_ones(recorder, arguments[0]))
+
+    return call
+
+
+PASSED_ON.update(c for c in _of_known_tensors.__code__.co_consts if isinstance(c, CodeType))
+
+
 def _adapted_function(recorder: Any, function: FunctionType) -> Any:
     found = recorder.root.adapt(function)
     foreign = found is function and not is_own(function.__code__) and not is_understood(function)
     return with_plain_numbers(function) if foreign else found
+
+
+def _wants_tensor(function: Any) -> bool:
+    """Whether this is an op of tracejit's that takes a tensor first."""
+    if type(function) is Op:
+        return function.kind == "pointwise"
+    if type(function) is not FunctionType or not is_own(function.__code__):
+        return False
+    found: Any = inspect.unwrap(function)
+    if type(found) is Op:
+        return found.kind == "pointwise"
+    of_ops = (found.__module__ or "").startswith("tracejit.ops.")
+    return of_ops and found.__code__.co_varnames[:1] in (("input",), ("self",))
+
+
+def _of_tensors(function: Callable[..., Any]) -> Any:
+    """A function that refuses a number in the place of its tensor, where it is given no other."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        others = (*args[1:], *kwargs.values())
+        if args and isinstance(args[0], RuntimeNumber) and not any(
+                isinstance(x, Tensor) for x in others):
+            args = (args[0].concrete(), *args[1:])
+        return function(*args, **kwargs)
+
+    return call
+
+
+PASSED_ON.update(c for c in _of_tensors.__code__.co_consts if isinstance(c, CodeType))
 
 
 def _on_numbers(function: Any) -> Any:

@@ -39,7 +39,7 @@ from tracejit.capture.loop_numbers import LoopBool, tested
 from tracejit.capture.loops import counted_loop, open_loop
 from tracejit.capture.plain_arguments import plain_text
 from tracejit.capture.rolled import FollowedList
-from tracejit.capture.sharing import are_one, known_as, may_be_another
+from tracejit.capture.sharing import are_one, known_as, known_ones, may_be_another
 from tracejit.capture.signals import BREAK, CONTINUE, SKIP, Decided, Return, Signal
 from tracejit.capture.unwatched import unwatched
 from tracejit.capture.variables import Variables
@@ -52,8 +52,8 @@ from tracejit.ops.types import bool_
 __all__ = [
     "BREAK", "CONTINUE", "SKIP", "Return", "and_", "assert_", "both", "call", "effect", "either",
     "for_", "formatted", "fresh", "get_item", "if_", "in_", "inplace", "is_", "iterate", "iterated",
-    "not_", "or_", "percent", "set_item", "settled", "ternary", "text", "update_item", "value",
-    "while_",
+    "itself", "not_", "or_", "percent", "set_item", "settled", "ternary", "text", "update_item",
+    "value", "while_",
 ]  # fmt: skip
 
 Body = Callable[[], Signal]
@@ -433,6 +433,10 @@ def fresh(container: Any) -> Any:
     if type(container) is list and not container and not recorder.root.trials:
         container = FollowedList()
         recorder.root.followed.append(weakref.ref(container))
+    if type(container) is set:
+        container = set(known_ones(recorder, container))
+    elif type(container) is dict:
+        container = dict(zip(known_ones(recorder, container), container.values()))
     if recorder.root.trials:
         recorder.own.append(container)
     return container
@@ -461,6 +465,14 @@ def text(*parts: Any) -> Any:
 def percent(template: str, values: Any) -> Any:
     """`template % values`."""
     return deferred_percent(template, values)
+
+
+def itself(value: Any) -> Any:
+    """What is about to get an attribute, or to lose one."""
+    recorder = _recorder()
+    if recorder is None or not isinstance(value, Tensor):
+        return value
+    return known_as(recorder, value)
 
 
 def get_item(container: Any, key: Any) -> Any:

@@ -202,6 +202,8 @@ class Body:
 
     def tensor_slot(self, name: str, outer: Tensor, requires_grad: bool, k: int = 0) -> Slot:
         """A tensor that an iteration starts from."""
+        if outer.__dict__:
+            raise Refused(f"{name} has attributes of the user's")
         start = self.region.placeholder(outer, requires_grad)
         traced = self.region.traced(start)
         slot = Slot(name, outer, start, traced.read(), self._origin(start))

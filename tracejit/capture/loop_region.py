@@ -39,6 +39,13 @@ class LoopRegion(RegionRecorder):
     def carries(self, tensor: Tensor) -> bool:
         return any(s.start is tensor for s in self.body.slots) or super().carries(tensor)
 
+    def before(self, tensor: Tensor) -> list[Tensor]:
+        found = next((s.outer for s in self.body.slots if s.start is tensor), None)
+        if found is None:
+            return super().before(tensor)
+        same = [s.start for s in self.body.slots if s.outer is found and s.start is not tensor]
+        return [found, *same, *(twin for twin, _ in self.parent.sharing.twins(found))]
+
     def draws_of(self, generator: random.Generator) -> Draws:
         if self.body.trip is None:
             raise Refused("random numbers are drawn in a loop whose end is decided by a value")

@@ -116,6 +116,11 @@ class Merge:
             return number_tensor(self.sides[side], number, kind)
 
     def _agree(self, one: Tensor, other: Tensor, what: str) -> None:
+        if one.__dict__ or other.__dict__:
+            raise Refused(f"{what} has attributes of the user's")
+        if type(one) is not type(other):
+            raise Refused(f"{what} is a {type(one).__name__} in one case and a "
+                          f"{type(other).__name__} in the other")
         a, b = [region.traced(t).read().type for region, t in zip(self.sides, (one, other))]
         if a.dtype is not b.dtype:
             raise Refused(f"{what} is {a.dtype.name} in one case and {b.dtype.name} in the other")

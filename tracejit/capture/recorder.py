@@ -36,7 +36,7 @@ from tracejit.capture.recursion import Blocks
 from tracejit.capture.runtime_numbers import Numbers
 from tracejit.capture.scalars import RuntimeNumber, asked, runtime_number
 from tracejit.capture.settling import settled
-from tracejit.capture.sharing import Sharing, same_tensor
+from tracejit.capture.sharing import Sharing, known_as, matters
 from tracejit.capture.sources import Draws, Lifted, NumberSource
 from tracejit.capture.unwatched import unwatched
 from tracejit.capture.viewable import is_contiguous, may_overlap, offset, stays_view, strides
@@ -46,7 +46,7 @@ from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
 from tracejit.eager.state import make, of_array
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.views import Family, counting_family
+from tracejit.eager.views import Family, actual, counting_family
 from tracejit.eager.writing import bump_version, check_writable, write_memory
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.sizes import Size
@@ -196,9 +196,11 @@ class Recorder:
             return []
         return [n for n, s in zip(traced.shape, traced.layout().strides) if s == 0]
 
-    def actual(self, tensor: Tensor) -> Tensor:
-        """The tensor, or the caller's that it was found to be when a segment ended."""
-        return same_tensor(tensor, self.root.found_same)
+    def identify(self, tensor: Tensor, outputs: Sequence[Any] | None) -> None:
+        """Which tensor a variable is matters now: where a value decides it, it is needed.
+        `outputs`: if it does to gradients of these."""
+        if outputs is None or matters(self, tensor, outputs):
+            known_as(self, tensor)
 
     def is_contiguous(self, tensor: Tensor) -> bool:
         return is_contiguous(self.laid_out(tensor))
@@ -259,7 +261,7 @@ class Recorder:
                 self.flush()
             else:
                 self.need(tensor, "memory is written that overlaps another tensor's, or itself")
-            tensor = self.actual(tensor)
+            tensor = actual(tensor)
             self._write_now(tensor, value)
             writes = self.writes.get(id(tensor._storage))
             if writes is not None:
@@ -269,7 +271,7 @@ class Recorder:
         family = counting_family(tensor)
         if remains(lambda: self._must_know(traced.memory, tracked, family)):
             self.need(tensor, "a tensor is written that may be another one, depending on a value")
-            self._write_now(self.actual(tensor), value)
+            self._write_now(actual(tensor), value)
             return
         self.graph.location, self.graph.detached = user_location(), True
         happens = self.happening is not False
@@ -338,6 +340,10 @@ class Recorder:
     def carries(self, tensor: Tensor) -> bool:
         """Whether a tensor stands for what a variable is at the start of an iteration."""
         return False
+
+    def before(self, tensor: Tensor) -> list[Tensor]:
+        """What such a tensor is in the first iteration."""
+        return []
 
     def may_be(self, result: Tensor, other: Tensor, flag: Tensor) -> None:
         """`result` is `other`, the very tensor, if `flag` holds when the program runs."""

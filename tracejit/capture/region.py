@@ -102,6 +102,9 @@ class RegionRecorder(Recorder):
     def carries(self, tensor: Tensor) -> bool:
         return self.parent.carries(tensor)
 
+    def before(self, tensor: Tensor) -> list[Tensor]:
+        return self.parent.before(tensor)
+
     def is_outer(self, tensor: Tensor) -> bool:
         """Whether a tensor was made outside this region."""
         return tensor._traced is None or tensor._traced.recorder is not self

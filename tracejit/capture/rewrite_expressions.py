@@ -159,6 +159,13 @@ class Expressions(ast.NodeTransformer):
         arguments: list[ast.expr] = [load("__class__"), load(first)]
         return located(ast.Call(ask("call", [node.func], node), arguments, []), node)
 
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """What an attribute is stored in may be one of two tensors."""
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load):
+            node.value = ask("itself", [node.value], node.value)
+        return node
+
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracejit.capture.aliasing import UNKNOWN, Memory, concrete
 from tracejit.capture.materialise import laid_out, materialise
-from tracejit.capture.sharing import become_view
+from tracejit.capture.sharing import become
 from tracejit.capture.sources import values_of
 from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.tensor import Tensor
@@ -35,18 +35,18 @@ def flush(recorder: Recorder) -> None:
         return
     alive = recorder.alive()
     fresh = list(dict.fromkeys(t._traced.memory for t in alive if t._traced.memory.owner is None))
+    known = len(recorder.found_same)
     if fresh or recorder.written():
         sources = recorder.input_sources()
         inputs = [v for v in recorder.graph.inputs if v in sources]  # no tangents
-        known = len(recorder.found_same)
         finish(recorder, inputs, [sources[v] for v in inputs], alive, fresh, [])
-        with recorder.paused():
-            for tensor, owner in recorder.found_same[known:]:
-                become_view(tensor, owner, alive)
     else:
         with HeldInterrupts():
             _settle(recorder, alive, [], [])
         _show(recorder)
+    with recorder.paused():
+        for tensor, owner in recorder.found_same[known:]:
+            become(tensor, owner, alive)
 
 
 def finish(

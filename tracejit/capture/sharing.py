@@ -8,16 +8,16 @@ that may be the caller's own tensors are found here when a segment ends. Called 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.breaks import Refused
-from tracejit.eager.modes import enable_grad, no_grad
-from tracejit.eager.nodes import grad_fn_of
+from tracejit.eager.modes import no_grad
+from tracejit.eager.nodes import edge_of, grad_fn_of, reaches
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.views import View, chain_of
+from tracejit.eager.views import View, actual, family_of, stand_for
 from tracejit.ops.pointwise import where
 from tracejit.ops.shapes import known_same_shape
 
@@ -120,7 +120,7 @@ class Sharing:
 
     def identify(self, new: Tensor, other: Tensor, flag: Tensor) -> None:
         """A tensor made just now is the very tensor `other` if `flag` holds."""
-        other = same_tensor(other, self.recorder.root.found_same)
+        other = actual(other)
         if other._traced is not None and other._requires_grad and grad_fn_of(other) is None:
             self.leaves.append(other)
         with no_grad():
@@ -165,19 +165,12 @@ def _holds(flag: Tensor, roots: dict[Memory, Tensor]) -> bool:
     return root is not None and bool(root.array)
 
 
-def same_tensor(tensor: Tensor, found: list[tuple[Tensor, Tensor]]) -> Tensor:
-    """The tensor itself, or the one it turned out to be."""
-    other = next((other for one, other in found if one is tensor), None)
-    return tensor if other is None else same_tensor(other, found)
-
-
 def are_one(recorder: Any, one: Tensor, other: Tensor) -> bool:
     """`one is other`; where a value decides, it is needed."""
-    found = recorder.root.found_same
-    known = same_tensor(other, found)
-    if any(same_tensor(tensor, found) is known for tensor, _ in recorder.sharing.twins(one)):
+    known = actual(other)
+    if any(actual(tensor) is known for tensor, _ in recorder.sharing.twins(one)):
         recorder.need(one, "which tensor a variable is depends on a value")
-    if same_tensor(one, found) is same_tensor(other, found):
+    if actual(one) is actual(other):
         return True
     around = [one, other, *(t for x in (one, other) for t, _ in recorder.sharing.twins(x))]
     if any(recorder.carries(tensor) for tensor in around):
@@ -192,27 +185,49 @@ def known_as(recorder: Any, tensor: Tensor) -> Tensor:
         raise Refused("which tensor a variable of a loop is is asked")
     if twins:
         recorder.need(tensor, "which tensor a variable is depends on a value")
-    return same_tensor(tensor, recorder.root.found_same)
+    return actual(tensor)
+
+
+def matters(recorder: Any, tensor: Tensor, outputs: Sequence[Any]) -> bool:
+    """Whether gradients of `outputs` with respect to a tensor are others if it is one that it may
+    be: they arrive there on another way, which does not go on to the tensor."""
+    if not tensor._requires_grad:
+        return True
+    here = edge_of(tensor)
+    others = [other for other, _ in recorder.sharing.twins(tensor)] + recorder.before(tensor)
+    return any(
+        reaches(outputs, edge_of(other), here) and not reaches([other], here)
+        for other in others if other._requires_grad
+    )
+
+
+def known_ones(recorder: Any, values: Iterable[Any]) -> list[Any]:
+    """The values, and of tensors those they turned out to be."""
+    return [known_as(recorder, x) if isinstance(x, Tensor) else x for x in values]
 
 
 def may_be_another(recorder: Any, x: Any) -> bool:
     """Whether a value decides, or decided, which tensor `x` is."""
     if not isinstance(x, Tensor):
         return False
-    found = any(one is x for one, _ in recorder.root.found_same)
-    return found or recorder.carries(x) or bool(recorder.sharing.twins(x))
+    return actual(x) is not x or recorder.carries(x) or bool(recorder.sharing.twins(x))
 
 
-def become_view(tensor: Tensor, of: Tensor, alive: Collection[Tensor]) -> None:
-    """A concrete tensor that turned out to be another one shares its history from now on, and so
-    do the views of it among those `alive`."""
+def become(tensor: Tensor, other: Tensor, alive: Collection[Tensor]) -> None:
+    """A concrete tensor that turned out to be another one stands for it from now on; views of it
+    among those `alive` are views of the other one's family."""
     old = tensor._view
-    with enable_grad():  # wherever the segment ends
-        shown = of.view(of.shape)
-    tensor._node, tensor._output_nr = shown._node, shown._output_nr
-    tensor._requires_grad, tensor._view = shown._requires_grad, shown._view
+    other.__dict__.update(tensor.__dict__)
+    tensor.__dict__ = other.__dict__
+    stand_for(tensor, other)
     if old is not None:
         family = old.family if type(old) is View else old
-        for view in (step for x in alive for step in chain_of(x)[1]):
+        for view in (view for x in alive for view in _views_to(x)):
             if view.family is family:
-                view.family, view.generation = shown._view.family, -1
+                view.family, view.generation = family_of(other), -1
+
+
+def _views_to(x: Tensor) -> Iterator[View]:
+    while type(x._view) is View:
+        yield x._view
+        x = x._view.parent

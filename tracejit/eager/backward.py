@@ -11,6 +11,7 @@ from typing import Any
 
 from tracejit.eager.engine import Place, Root, Task
 from tracejit.eager.hooks import retain_grad
+from tracejit.eager.identity import itself
 from tracejit.eager.nodes import AccumulateGrad, GradientEdge, Node, edge_of
 from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.tape import refresh
@@ -42,7 +43,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     if inputs is None:
         Task(roots, retain, create_graph).run()
         return
-    wanted = _tuple(inputs)
+    wanted = _themselves(inputs, None)
     if not wanted:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     places = [_place(x) for x in wanted]
@@ -76,7 +77,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         raise ValueError("Expected allow_unused to be True or not passed when "
                          "materialize_grads=True, but got: "
                          "allow_unused=False.")
-    wanted = _tuple(inputs)
+    wanted = _themselves(inputs, _tuple(outputs))
     for x in wanted:
         if not isinstance(x, (TensorState, GradientEdge)):
             raise TypeError(f"grad: expected inputs to be tensors, got {type(x).__name__}")
@@ -142,6 +143,11 @@ def task_between(outputs: Sequence[Any], places: Sequence[Place], grads: Sequenc
 
 def _tuple(given: Any) -> tuple:
     return (given,) if isinstance(given, (TensorState, GradientEdge)) else tuple(given)
+
+
+def _themselves(given: Any, outputs: tuple | None) -> tuple:
+    """What gradients are wanted of: of tensors, those that they are; `outputs`: of those alone."""
+    return tuple([itself(x, outputs) if isinstance(x, TensorState) else x for x in _tuple(given)])
 
 
 def _refreshed(x: Any) -> Any:

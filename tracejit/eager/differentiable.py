@@ -12,12 +12,13 @@ from typing import Any
 
 from tracejit.eager import backward as backward_pass
 from tracejit.eager import hooks
+from tracejit.eager.identity import itself
 from tracejit.eager.nodes import Node, RemovableHandle, grad_fn_of
 from tracejit.eager.recording import active
 from tracejit.eager.saved import detached
 from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.tape import refresh
-from tracejit.eager.views import View, family_of
+from tracejit.eager.views import chain_of, family_of, standing_for
 from tracejit.eager.writing import get_data, set_data
 from tracejit.ops.shapes import shape_text
 from tracejit.ops.types import FLOATING
@@ -62,6 +63,8 @@ class Differentiable(TensorState):
         >>> tracejit.tensor([1.0]).requires_grad_()
         tensor([1.], requires_grad=True)
         """
+        if self._view is not None or active.recorder is not None:
+            self = itself(self)
         if requires_grad == self.requires_grad:
             return self
         if self.grad_fn is not None:
@@ -72,6 +75,8 @@ class Differentiable(TensorState):
             raise RuntimeError(INFERENCE)
         hooks.announce(self)
         self._requires_grad = bool(requires_grad)
+        for x in standing_for(self):
+            x._view.generation = -1  # its history is out of date
         return self
 
     @property
@@ -80,21 +85,27 @@ class Differentiable(TensorState):
 
     @property
     def grad_fn(self) -> Node | None:
-        if self._view is not None:
-            refresh(self)
+        if self._view is not None or active.recorder is not None:
+            self = itself(self)
+            if self._view is not None:
+                refresh(self)
         return grad_fn_of(self)
 
     @property
     def grad(self) -> Any:
+        recorder = active.recorder
+        if recorder is not None or self._view is not None:
+            self = itself(self)
         if self._grad is None and self._node is not None and self._requires_grad:
             if grad_fn_of(self) is not None and not hooks.retains_grad(self):
                 warnings.warn(NON_LEAF_GRAD, UserWarning, stacklevel=2)
-        if active.recorder is not None:
-            active.recorder.grad_read(self)
+        if recorder is not None:
+            recorder.grad_read(self)
         return self._grad
 
     @grad.setter
     def grad(self, value: Any) -> None:
+        self = itself(self)
         if value is not None:
             _check_grad(self, value)
         if active.recorder is not None:
@@ -113,10 +124,11 @@ class Differentiable(TensorState):
 
     @data.setter
     def data(self, value: Any) -> None:
-        set_data(self, value)
+        set_data(itself(self), value)
 
     @property
     def retains_grad(self) -> bool:
+        self = itself(self)
         if active.recorder is not None and self._traced is None:
             active.recorder.need(self, "retains_grad of a tensor made outside is read")
         return hooks.retains_grad(self)
@@ -133,7 +145,8 @@ class Differentiable(TensorState):
 
     def detach_(self) -> Any:
         """Forget the history of this tensor: it becomes a leaf."""
-        if type(self._view) is View:
+        self = itself(self)
+        if chain_of(self)[1]:
             raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are "
                                "using DistributedDataParallel"
                                " (DDP) for training, and gradient_as_bucket_view is set as True, "

@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.eager.history import set_history
+from tracejit.eager.identity import itself
 from tracejit.eager.modes import no_grad
 from tracejit.eager.nodes import FREED, Edge, Node, edge_of, grad_fn_of
 from tracejit.eager.recording import active
 from tracejit.eager.saved import Saved, SavedOutput, Unsaved, alias, settle_shapes
 from tracejit.eager.state import TensorState
 from tracejit.eager.tape import refresh
-from tracejit.eager.views import View, family_of
+from tracejit.eager.views import View, actual, family_of
 from tracejit.eager.writing import LEAF, bump_version, check_writable, write_memory
 from tracejit.ops import creation
 from tracejit.ops.cotangents import fit
@@ -243,7 +244,9 @@ class Function(metaclass=FunctionMeta):
 
 def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
     """Give the outputs their history, and the node what was saved."""
-    dirty = node.dirty_tensors
+    dirty = tuple(map(itself, node.dirty_tensors))
+    if dirty:
+        args, outputs = _actual(args), _actual(outputs)
     for x in dirty:
         if tracked:
             _check_dirty(x)
@@ -268,6 +271,10 @@ def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
                 family_of(x).generation += 1
     node.dirty_tensors = node.non_differentiable = ()
     return results
+
+
+def _actual(values: tuple) -> tuple:
+    return tuple([actual(x) if isinstance(x, TensorState) else x for x in values])
 
 
 def _check_dirty(x: Any) -> None:

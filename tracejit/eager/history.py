@@ -102,26 +102,32 @@ def _original(self: TensorState) -> Saved:
 def rebase(self: TensorState, result: Any, overwrites: bool = False) -> None:
     """Make the history of `self` (and of the base it views) that of `result`; `overwrites`: no op
     of `self`, so that what was there before gets zeros."""
-    if type(self._view) is View:
-        base, steps = chain_of(self)
+    base, steps = chain_of(self)
+    if steps:
         source = edge_of(result) if result._requires_grad else None
         if source is not None:
             _keep_written(*source, self, result)
         old = edge_of(base) if base._requires_grad else None
-        set_history(base, CopySlices(old, source, steps, type_of(base), type_of(result)), 0)
-        base._view.generation += 1
+        _rebase(base, CopySlices(old, source, steps, type_of(base), type_of(result)), 0)
         refresh(self)
         return
     node: Node
     if not result._requires_grad or overwrites and self._requires_grad:
         source = edge_of(result) if result._requires_grad else None
-        node, number = Overwrite(edge_of(self), source, type_of(self)), 0
+        node, number = Overwrite(edge_of(base), source, type_of(self)), 0
     else:
         node, number = edge_of(result)
         _keep_written(node, number, self, result)
-    set_history(self, node, number)
-    if self._view is not None:
-        self._view.generation += 1
+    _rebase(base, node, number)
+    refresh(self)
+
+
+def _rebase(base: TensorState, node: Node, number: int) -> None:
+    set_history(base, node, number)
+    family = base._view
+    if family is not None:
+        family.generation += 1
+        family.written_by = None if node.opaque else (node.name(), number)
 
 
 def _keep_written(node: Node, number: int, self: TensorState, result: Any) -> None:

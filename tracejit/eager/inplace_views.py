@@ -14,12 +14,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.eager.history import set_history
+from tracejit.eager.identity import itself
 from tracejit.eager.nodes import grad_fn_of
 from tracejit.eager.recording import active
 from tracejit.eager.saved import alias
 from tracejit.eager.state import TensorState, make, shape_of
 from tracejit.eager.storage_size import resize as resize_storage
-from tracejit.eager.views import Family, View, family_of
+from tracejit.eager.views import Family, View, family_of, stand_for, standing_for
 from tracejit.eager.writing import bump_version, check_writable, take_memory
 from tracejit.ops import movement, slicing
 from tracejit.ops.creation import sizes_given
@@ -28,10 +29,11 @@ from tracejit.ops.shapes import numel
 
 
 def _views_of(x: TensorState) -> list[View]:
-    """The records of views whose parent is x."""
-    if x._view is None or type(x._view) is View and not x._view.viewed:
-        return []
-    return [v for v in gc.get_referrers(x) if type(v) is View and v.parent is x]
+    """The records of views whose parent is x, or stands for it."""
+    seen = [one for one in (x, *standing_for(x))
+            if one._view is not None and (type(one._view) is not View or one._view.viewed)]
+    return [v for one in seen for v in gc.get_referrers(one)
+            if type(v) is View and v.parent is one and v.op is not None]
 
 
 def _concrete(x: TensorState) -> None:
@@ -55,6 +57,7 @@ def _stand_in(self: TensorState, views: list[View]) -> Any:
 
 def _become(self: Any, look: Callable[[Any], Any]) -> Any:
     """`self` becomes `look(self)`, a view of it."""
+    self = itself(self)
     check_writable(self, overlap=True)
     look(alias(self))  # raises what is to be raised before anything changes
     _concrete(self)
@@ -68,6 +71,8 @@ def _become(self: Any, look: Callable[[Any], Any]) -> Any:
         self._view = result._view
     if grad_fn_of(result) is not None:
         set_history(self, result._node, result._output_nr)
+    for x in standing_for(self):
+        stand_for(x, self)
     bump_version(self)
     return self
 
@@ -115,11 +120,13 @@ def as_strided_(self: Any, size: Sequence[int], stride: Sequence[int],
 def detached_from_views(x: Any) -> None:
     """The tensor is about to look at other memory: views of it go on with what they look at, and it
     is a view no more."""
-    views = _views_of(x)
+    views, followers = _views_of(x), standing_for(x)
     if views:
         _stand_in(x, views)
     inference = x._view is not None and family_of(x).inference
     x._view = Family(inference=True) if inference else None
+    for one in followers:
+        stand_for(one, x)
 
 
 # -- other sizes -----------------------------------------------------------------------------------
@@ -138,6 +145,7 @@ def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None)
     shape = sizes_given(sizes, size)
     if self._requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
+    self = itself(self)
     _concrete(self)
     shape = tuple(int(n) for n in shape)
     if self._shape == shape:

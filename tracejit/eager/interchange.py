@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.eager.array_storage import ArrayStorage
+from tracejit.eager.identity import itself
 from tracejit.eager.nodes import grad_fn_of
 from tracejit.eager.recording import active
 from tracejit.eager.saved import alias
@@ -176,6 +177,7 @@ class Interchange(TensorState):
         return format(self.item(), spec) if not shape_of(self) else object.__format__(self, spec)
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
+        self = itself(self)
         if active.recorder is not None:
             active.recorder.need(self, "the tensor was pickled")
         self.array  # noqa: B018 - names the leak of a deferred tensor
@@ -184,6 +186,7 @@ class Interchange(TensorState):
         return (rebuild, (type(self), *state))
 
     def __copy__(self) -> Any:
+        self = itself(self)
         made = alias(self)
         made.__class__ = type(self)
         made._requires_grad = self._requires_grad and grad_fn_of(self) is None
@@ -193,6 +196,7 @@ class Interchange(TensorState):
     def __deepcopy__(self, memo: dict) -> Any:
         from copy import deepcopy
 
+        self = itself(self)
         if grad_fn_of(self) is not None:
             raise RuntimeError(NOT_A_LEAF)
         if id(self) in memo:

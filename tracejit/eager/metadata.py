@@ -9,6 +9,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
+from tracejit.eager.identity import itself
 from tracejit.eager.recording import active
 from tracejit.eager.saved import version_of
 from tracejit.eager.size import Size
@@ -19,7 +20,7 @@ from tracejit.eager.state import (
     shape_of,
     strides_of,
 )
-from tracejit.eager.views import View, chain_of, family_of
+from tracejit.eager.views import chain_of, family_of
 from tracejit.ops.shapes import normalize_dim, numel
 
 
@@ -118,11 +119,13 @@ class Metadata(TensorState):
     def _base(self) -> Any:
         """The tensor that this one is a differentiable view of, or None."""
         self._told("_base")
-        return chain_of(self)[0] if type(self._view) is View else None
+        self = itself(self)
+        base, steps = chain_of(self)
+        return base if steps else None
 
     def _is_view(self) -> bool:
         self._told("_is_view()")
-        return type(self._view) is View
+        return bool(chain_of(itself(self))[1])
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or its size along one dimension.

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from tracejit.eager.recording import active, ever
 from tracejit.eager.state import TensorState
 from tracejit.eager.uncertain import through
+from tracejit.eager.views import actual
 
 Edge = tuple["Node", int] | None
 next_number = itertools.count().__next__  # of nodes, in the order they are made
@@ -160,7 +161,7 @@ class LeafSink:
         """The sink of the leaf, made where no graph holds one."""
         node = self.found()
         if node is None:
-            node = AccumulateGrad(leaf)
+            node = AccumulateGrad(actual(leaf))
             self.found = weakref.ref(node)
         return node
 
@@ -203,6 +204,22 @@ def leads_elsewhere(tensors: Iterable[TensorState], own: set[Node]) -> bool:
         behind = {edge[0] for edge in node.edges if edge is not None} - seen
         seen |= behind
         stack += behind
+    return False
+
+
+def reaches(tensors: Iterable[Any], place: tuple[Node, int],
+            stop: tuple[Node, int] | None = None) -> bool:
+    """Whether gradients of tensors (or edges) arrive at a place, other than by way of `stop`."""
+    stack = [(x.node, x.output_nr) if type(x) is GradientEdge else edge_of(x)
+             for x in tensors if type(x) is GradientEdge or x._requires_grad]
+    seen = set()
+    while stack:
+        found = stack.pop()
+        if found == place:
+            return True
+        if found not in seen and found != stop:
+            seen.add(found)
+            stack += [edge for edge in found[0].edges if edge is not None]
     return False
 
 

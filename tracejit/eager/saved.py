@@ -15,7 +15,7 @@ from tracejit.eager.nodes import Node, edge_of, grad_fn_of
 from tracejit.eager.recording import active, settled
 from tracejit.eager.state import TensorState, make, shape_of
 from tracejit.eager.type_names import tensor_type_name
-from tracejit.eager.views import counting_family, family_of
+from tracejit.eager.views import Family, actual, counting_family, family_of
 from tracejit.ops.shapes import shape_text
 
 
@@ -88,11 +88,16 @@ def said_of_itself(x: TensorState, shape: tuple | None = None) -> Said:
     return said_of(x, grad_fn_of(x), x._output_nr, shape)
 
 
-def said_now(itself: weakref.ref | None, before: Said, shape: tuple | None = None) -> Said:
-    """The same of a result that may be gone: `before` until it has a history of its own."""
+def said_now(itself: weakref.ref | None, before: Said, shape: tuple | None = None,
+             family: Family | None = None) -> Said:
+    """The same of a result that may be gone: `before` until it has a history of its own. Of what is
+    gone its family knows it."""
     x = None if itself is None else itself()
-    node = None if x is None else grad_fn_of(x)
-    return before if x is None or node and node.opaque else said_of_itself(x, shape)
+    if x is None:
+        written = None if family is None else family.written_by
+        return before if written is None else before._replace(made=written[0], number=written[1])
+    node = grad_fn_of(x)
+    return before if node and node.opaque else said_of_itself(x, shape)
 
 
 class SavedResult:
@@ -178,7 +183,9 @@ class Saved:
     def unpack(self) -> Any:
         if self.version == PACKED:
             return self.tensor.unpack()
-        check_version(self.tensor, self.version, grad_fn_of(self.tensor), self.tensor._output_nr)
+        version = version_of(self.tensor)
+        if version != self.version:
+            raise modified(said_of_itself(actual(self.tensor)), version, self.version)
         return self.tensor
 
     def said(self, shape: tuple) -> Said:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.eager.identity import itself
 from tracejit.eager.inplace_views import detached_from_views
 from tracejit.eager.nodes import grad_fn_of
 from tracejit.eager.recording import active
@@ -49,6 +50,7 @@ def set_(self: Any, source: Any = None, storage_offset: Any = None, size: Any = 
     if isinstance(source, TensorState) and source._dtype is not self._dtype:
         raise RuntimeError(f"Could not set tensor of type {scalar_name(source._dtype)} to a tensor "
                            f"of type {scalar_name(self._dtype)}")
+    self = itself(self)
     if self._requires_grad and active.grad_enabled:
         raise RuntimeError(LEAF if grad_fn_of(self) is None
                            else "set_(): the derivative of it is not implemented")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.eager.identity import itself
 from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState, of_array
 from tracejit.eager.writing import take_memory
@@ -31,6 +32,7 @@ class SharedMemory(TensorState):
         >>> tracejit.ones(2).share_memory_().is_shared()
         True
         """
+        self = itself(self)
         if active.recorder is not None:
             active.recorder.need(self, "share_memory_() was called")
         if self._device.type == "cuda" or self.is_shared():

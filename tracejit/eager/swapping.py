@@ -10,11 +10,13 @@ import gc
 from typing import Any
 
 from tracejit.eager.hooks import retains_grad
+from tracejit.eager.identity import itself
 from tracejit.eager.nodes import LeafSink
 from tracejit.eager.recording import active
 from tracejit.eager.saved import Saved
 from tracejit.eager.state import TensorState
-from tracejit.eager.views import View
+from tracejit.eager.views import View, stand_for, standing_for
+from tracejit.eager.writing import take_memory
 from tracejit.memory.readers import about_to_write
 
 POISONED = (
@@ -45,12 +47,14 @@ def swap_tensors(t1: Any, t2: Any) -> None:
         if retains_grad(x):
             raise RuntimeError("swap_tensors: Expected no weakrefs to a tensor that is swapped, "
                                "but retain_grad() was called on it")
+    t1, t2 = itself(t1), itself(t2)
     if t1 is t2:
         return
     if active.recorder is not None:
         active.recorder.need(t1, "swap_tensors was called")
         active.recorder.need(t2, "swap_tensors was called")
     holders = [*_holders(t1, t2), *_holders(t2, t1)]
+    followers = [(one, x) for x in (t1, t2) for one in standing_for(x)]
     for x in (t1, t2):
         if x._storage is not None:
             about_to_write(x._storage)
@@ -63,11 +67,16 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
     for holder, name, x in holders:
         setattr(holder, name, x)
+    for one, x in followers:
+        stand_for(one, x)
+        take_memory(one, x)
+        one.__dict__ = x.__dict__
 
 
 def _holders(x: Any, other: Any) -> list[tuple[Any, str, Any]]:
     """Who keeps what `x` is now, and shall keep `other`."""
-    return [(r, _HOLDERS[type(r)], other) for r in gc.get_referrers(x) if type(r) in _HOLDERS]
+    return [(r, _HOLDERS[type(r)], other) for r in gc.get_referrers(x)
+            if type(r) in _HOLDERS and not (type(r) is View and r.op is None)]
 
 
 def _poison(x: Any) -> None:

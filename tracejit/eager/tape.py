@@ -250,7 +250,13 @@ def refresh(x: TensorState) -> None:
         x = x._view.parent
     for v in reversed(stale):
         view = v._view
-        if not view.untracked:
+        if view.op is None:
+            parent = view.parent
+            if parent._requires_grad:
+                edge_of(parent)  # a leaf's sink is found through it
+            v._node, v._output_nr, v._requires_grad = (
+                parent._node, parent._output_nr, parent._requires_grad)
+        elif not view.untracked:
             before = v._node, v._output_nr, v._requires_grad
             node = grad_fn_of(v)
             v._node, v._output_nr, v._requires_grad = None, 0, False

@@ -6,9 +6,8 @@ rebase histories (writing.py) and stale views regenerate theirs (`tape.refresh`)
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
-
-from tracejit.ops.record import Op
 
 
 class Family:
@@ -17,17 +16,22 @@ class Family:
     generation  how often the base's history was replaced by a write
     version     None: the Storage's counter counts writes; an int for `.data`, which counts its own
     inference   made in inference mode
+    written_by  PyTorch's name of the node of the last such write, and which of its results this is
+    stand_ins   weak references to tensors that stand for members
     """
 
-    __slots__ = ("generation", "version", "inference")
+    __slots__ = ("generation", "version", "inference", "written_by", "stand_ins")
 
     def __init__(self, version: int | None = None, inference: bool = False):
         self.generation, self.version, self.inference = 0, version, inference
+        self.written_by: tuple[str, int] | None = None
+        self.stand_ins: tuple[weakref.ref, ...] = ()
 
 
 class View:
     """`op(parent, *operands, **attributes)` looks at the parent's memory.
 
+    op          None: the tensor is no view, it stands for the parent itself
     generation  the family's, when this view's own history was made
     untracked   made in no_grad mode
     viewed      whether there have been views of this view
@@ -37,7 +41,7 @@ class View:
     __slots__ = ("parent", "op", "operands", "attributes", "family", "generation", "untracked",
                  "viewed", "output")
 
-    def __init__(self, parent: Any, op: Op, operands: tuple, attributes: dict, family: Family,
+    def __init__(self, parent: Any, op: Any, operands: tuple, attributes: dict, family: Family,
                  untracked: bool):
         self.parent, self.op, self.operands, self.attributes = parent, op, operands, attributes
         self.family, self.generation, self.untracked = family, family.generation, untracked
@@ -63,6 +67,40 @@ def chain_of(x: Any) -> tuple[Any, list[View]]:
     """The base of a view, and the view ops that lead from it to x."""
     steps = []
     while type(x._view) is View:
-        steps.append(x._view)
+        if x._view.op is not None:
+            steps.append(x._view)
         x = x._view.parent
     return x, steps[::-1]
+
+
+def actual(x: Any) -> Any:
+    """The tensor that x stands for: itself, or the one it turned out to be."""
+    while type(x._view) is View and x._view.op is None:
+        x = x._view.parent
+    return x
+
+
+def family_made(x: Any) -> Family:
+    """The family of a tensor, made where it has none."""
+    if x._view is None:
+        x._view = Family()
+    return family_of(x)
+
+
+def stand_for(x: Any, other: Any) -> None:
+    """From now on x stands for `other`, whose history it has, and so does what stood for x."""
+    family, followers = family_made(other), standing_for(x)
+    x._view = View(other, None, (), {}, family, untracked=False)
+    x._view.viewed = True  # for all that is known here
+    for one in (x, *followers):
+        one._view.family, one._view.generation = family, -1
+    known = [r for r in family.stand_ins if r() is not None]
+    family.stand_ins = (*known, *map(weakref.ref, (x, *followers)))
+
+
+def standing_for(x: Any) -> list:
+    """The tensors that stand for x: they follow it wherever it gets another history or memory."""
+    if x._view is None:
+        return []
+    held = [r() for r in family_of(x).stand_ins]
+    return [one for one in held if one is not None and one is not x and actual(one) is x]

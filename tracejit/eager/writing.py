@@ -18,7 +18,15 @@ from tracejit.eager.saved import over_same_memory
 from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.tape import refresh
 from tracejit.eager.type_names import scalar_name
-from tracejit.eager.views import Family, View, chain_of, counting_family, family_of
+from tracejit.eager.views import (
+    Family,
+    View,
+    actual,
+    chain_of,
+    counting_family,
+    family_of,
+    standing_for,
+)
 from tracejit.memory.readers import about_to_write
 from tracejit.ops import creation, pointwise
 from tracejit.ops.shapes import shape_text
@@ -58,15 +66,13 @@ def assign(self: TensorState, result: Any, overwrites: bool = False, since: int 
 def check_writable(self: TensorState, overlap: bool = False) -> None:
     """The checks of an in-place op that need no result; `overlap`: elements may share memory."""
     repeats = not overlap and _repeats(self)  # first: it may find that this is another tensor
-    if active.recorder is not None:
-        self = active.recorder.actual(self)
-    view = self._view
-    if view is not None:
+    if self._view is not None:
+        self = actual(self)
         refresh(self)
         if family_of(self).inference and not active.inference:
             raise RuntimeError(INFERENCE_WRITE)
     if self._requires_grad and active.grad_enabled:
-        if type(view) is View:
+        if type(self._view) is View:
             check_origin(self)
         leaf = leaf_error(self)
         if leaf is not None:
@@ -78,8 +84,8 @@ def check_writable(self: TensorState, overlap: bool = False) -> None:
 def leaf_error(self: TensorState) -> str | None:
     """Why a tensor that requires grad must not be written in grad mode: it is a leaf, or sees one.
     None where it may be."""
-    if type(self._view) is View:
-        base, _ = chain_of(self)
+    base, steps = chain_of(self)
+    if steps:
         if base._requires_grad and grad_fn_of(base) is None or grad_fn_of(self) is None:
             return LEAF_VIEW
         return None
@@ -188,9 +194,10 @@ def take_memory(self: TensorState, other: TensorState) -> None:
     """Look at the memory of a concrete tensor."""
     if other._storage is None:
         raise RuntimeError(other._traced.escaped())
-    self._storage, self._offset, self._shape = other._storage, other._offset, other._shape
-    self._strides, self._dtype, self._device = other._strides, other._dtype, other._device
-    self._array, self._traced = other._array, None
+    for x in (self, *standing_for(self)):
+        x._storage, x._offset, x._shape = other._storage, other._offset, other._shape
+        x._strides, x._dtype, x._device = other._strides, other._dtype, other._device
+        x._array, x._traced = other._array, None
 
 
 def get_data(self: TensorState) -> Any:

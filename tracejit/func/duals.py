@@ -55,6 +55,8 @@ class Duals(Mapping):
         of_parent = self.tangent(view.parent)
         if of_parent is None:
             return None
+        if view.op is None:
+            return self.hold(x, of_parent)
         return self.hold(x, self.outside(view.op, of_parent, *view.operands, **view.attributes))
 
     def hold(self, x: Any, tangent: Any) -> Any:
@@ -109,7 +111,7 @@ class Duals(Mapping):
         """Memory is written: the tangent of what looks there becomes that of the value."""
         of_value = self.tangent(value)
         if of_value is not None and self.tangent(tensor) is None:
-            base = chain_of(tensor)[0] if type(tensor._view) is View else tensor
+            base, _ = chain_of(tensor)
             self.hold(base, self.outside(zeros_like, base))
         own = self.tangent(tensor)
         self.outside(write_memory, tensor, value)

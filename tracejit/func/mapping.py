@@ -304,6 +304,10 @@ class Mapping:
             if self.below is not None:
                 self.outside(self.below.grad_written, tensor)
 
+    def identify(self, tensor: Any, outputs: Any) -> None:
+        if self.below is not None:
+            self.outside(self.below.identify, tensor, outputs)
+
     def history_written(self, tensor: Any) -> None:
         if not self.has(tensor) and self.below is not None:
             self.outside(self.below.history_written, tensor)

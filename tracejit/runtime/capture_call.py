@@ -41,7 +41,6 @@ from tracejit.capture.recorder import Recorder
 from tracejit.capture.recursion import deeper
 from tracejit.capture.results import Unmodelled
 from tracejit.capture.rolled import settle_lists
-from tracejit.capture.sharing import same_tensor
 from tracejit.capture.signature import Signature
 from tracejit.capture.sinks import Sinks
 from tracejit.capture.source import original_code
@@ -54,6 +53,7 @@ from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.views import actual
 from tracejit.ir.graph import Graph
 from tracejit.ir.verify import GraphError
 from tracejit.memory.devices import default
@@ -215,7 +215,11 @@ class CapturedCall:
         found, seen = self.recorder.found_same, set[int]()
 
         def own(x: Any) -> Any:
-            return same_tensor(x, found) if isinstance(x, Tensor) else x
+            if not isinstance(x, Tensor):
+                return x
+            x = actual(x)
+            other = next((other for one, other in found if one is x), None)
+            return x if other is None else own(other)
 
         for place in self.places:
             now = found_at(place, self.arguments)
