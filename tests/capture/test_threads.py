@@ -299,6 +299,20 @@ def test_threads_note_the_frames_they_keep(monkeypatch):
     assert len(executable._keeping) <= executable._KEPT_TOTAL >> 12
 
 
+def test_frames_are_counted_again_when_others_are_kept_meanwhile(monkeypatch):
+    class Kept(deque):
+        def __iter__(self):
+            every = super().__iter__()
+            yield next(every)
+            if len(self) < 3:
+                executable._keep([], 1)  # as the end of another object may, while this is read
+            yield from every
+
+    monkeypatch.setattr(executable, "_keeping", Kept([([], 5)]))
+    executable._keep([], 2)
+    assert executable._bytes_kept() == 8
+
+
 def test_threads_with_many_shapes_share_the_bindings():
     f = tj.script(lambda x: x.sum() + 1)
     sizes = [range(1 + 140 * k, 140 + 140 * k) for k in range(3)]

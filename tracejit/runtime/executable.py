@@ -267,7 +267,7 @@ class _Native:
 def _keep(frames: list[Any], nbytes: int) -> None:
     """Note that a binding will keep one more frame; the oldest idle ones go past the limit."""
     _keeping.append((frames, nbytes))
-    total = sum(n for _, n in tuple(_keeping))  # which other threads change meanwhile
+    total = _bytes_kept()
     while total > _KEPT_TOTAL and len(_keeping) > 1:
         try:
             oldest, freed = _keeping.popleft()
@@ -275,6 +275,15 @@ def _keep(frames: list[Any], nbytes: int) -> None:
             return
         oldest.clear()
         total -= freed
+
+
+def _bytes_kept() -> int:
+    """Bytes of all frames that are kept, while other threads keep and drop some."""
+    while True:
+        try:
+            return sum(n for _, n in tuple(_keeping))
+        except RuntimeError:  # changed while it was read: a collection ran, and gave way
+            continue
 
 
 class _Frame:
