@@ -582,6 +582,14 @@ GRADIENTS = [
     ),
     Mutant(
         "gradients",
+        "a leaf is taken for what its own sink keeps",
+        "tracejit/autodiff/reach.py",
+        "if type(node) is AccumulateGrad:",
+        "if False:",
+        _programs("leaves_written"),
+    ),
+    Mutant(
+        "gradients",
         "every result of a node is taken to reach every input",
         "tracejit/autodiff/reach.py",
         "if edge is not None and (reached is None or place[1] in reached[k])]",

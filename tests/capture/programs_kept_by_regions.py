@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 
 import tracejit as tj
+from tests.capture.program_inputs import leaf, tried
 from tests.capture.program_list import programs_in
 
 VALUES = list(itertools.product((0.0, 0.5, 1.0, 3.0), repeat=3))[::3]
@@ -326,6 +327,41 @@ def results_that_a_side_keeps(jit):
         return w
 
     return [differentiated(jit, f) for f in (detached, nested, nested_and_detached)]
+
+
+def leaves_written_that_no_side_keeps(jit):
+    def of_a_branch(x, c):
+        y = x
+        if c.sum() > 0:
+            y = x * 2
+        z = y * y
+        with tj.no_grad():
+            x.add_(1)
+        return z
+
+    def of_a_loop(x, c):
+        y, k = x * 2, c.sum()
+        while k > -3:
+            y = y + x
+            k = k - 1
+        with tj.no_grad():
+            x.add_(1)
+        return y
+
+    def within(x, c):
+        y = x * 2 if c.sum() > 0 else x + 1
+        with tj.no_grad():
+            x.add_(1)
+        y.sum().backward()
+        return x.grad * 1
+
+    out = []
+    for f in (jit(of_a_branch), jit(of_a_loop), jit(within)):
+        for value in (1.0, -1.0, 2.0, -2.0):
+            x = leaf(1.0, 2.0)
+            y = f(x, tj.tensor([value]))
+            out += [y, x, tried(y.sum().backward) if y.requires_grad else None, x.grad]
+    return out
 
 
 PROGRAMS = programs_in(globals())

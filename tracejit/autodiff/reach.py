@@ -173,6 +173,8 @@ def memory_kept(region: RegionRecorder, outputs: Sequence[Tensor]) -> dict[Memor
     found: dict[Memory, Within] = {}
     for number, output in enumerate(outputs):
         for node, x in _noted([output], region.first_node):
+            if type(node) is AccumulateGrad:  # whose leaf is no rule's operand
+                continue
             if type(x) is KeptOutside:
                 every = [*x.tested(lambda t: region.traced(t).read())]
             else:
