@@ -30,7 +30,7 @@ $(VENV)/.has-%: pyproject.toml | $(PY)
 	@$(PY) -m compileall -q tracejit
 	@touch $@
 
-TEST_ENV := $(VENV)/.has-dev $(VENV)/.has-examples
+TEST_ENV := $(addprefix $(VENV)/.has-,dev examples safetensors tensorboard)
 
 demo: $(VENV)/.has-examples
 	$(PY) examples/train_digits.py $(ARGS)

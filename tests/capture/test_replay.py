@@ -300,6 +300,13 @@ def test_static_functions_make_one_program_per_shape():
     assert "float32[2]" in str(f.graph(tj.ones(2)))
 
 
+def test_asking_for_a_graph_draws_no_numbers():
+    f = tj.script(lambda x: x + tj.rand(2))
+    before = tj.get_rng_state()
+    f.graph(tj.ones(2))
+    assert tj.equal(tj.get_rng_state(), before)
+
+
 def test_long_recordings_are_cut_into_segments():
     with config.override(max_segment_nodes=10):
         f = tj.script(lambda x: sum(x * k for k in range(20)))

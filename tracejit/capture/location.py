@@ -7,10 +7,14 @@ recorder for every node and by break records.
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import linecache
 import os
 import sys
+from collections.abc import Iterator
 from types import CodeType, FrameType, FunctionType
+from typing import Any
 
 from tracejit.ir.graph import Location
 
@@ -28,6 +32,7 @@ _CALLS = os.path.join(PACKAGE, "capture", "signature.py")  # the captured functi
 _SIZES = os.path.join("tracejit", "ir", "sizes.py")
 _own: dict[int, tuple[CodeType, bool]] = {}  # by id: hashing code takes longer than the answer
 _seen: dict[tuple[CodeType, int], Location] = {}
+_naming_modules: contextvars.ContextVar[bool] = contextvars.ContextVar("modules", default=False)
 
 
 def is_own(code: CodeType) -> bool:
@@ -104,4 +109,28 @@ def user_location(depth: int = 2) -> Location | None:
     if found is None:
         text = linecache.getline(code.co_filename, line).strip()
         found = _seen[code, line] = Location(code.co_filename, line, text, code.co_name)
+    if _naming_modules.get():
+        return found._replace(module=_module_name(sys._getframe(depth)))
     return found
+
+
+@contextlib.contextmanager
+def naming_modules() -> Iterator[None]:
+    """Locations made within say which module of the captured one they were reached through."""
+    token = _naming_modules.set(True)
+    try:
+        yield
+    finally:
+        _naming_modules.reset(token)
+
+
+def _module_name(frame: FrameType | None) -> str:
+    """The name, in the outermost module of which a method runs, of the innermost one it has."""
+    owners: list[Any] = []
+    while frame is not None and frame.f_code.co_filename != _CALLS:
+        owner = frame.f_locals.get("self")
+        if hasattr(owner, "named_modules"):
+            owners.append(owner)
+        frame = frame.f_back
+    names = {id(m): name for name, m in owners[-1].named_modules()} if owners else {}
+    return next((names[id(m)] for m in owners if id(m) in names), "")

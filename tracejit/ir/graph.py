@@ -23,12 +23,16 @@ MOST_DIMENSIONS = 64  # of an array of NumPy's
 
 
 class Location(NamedTuple):
-    """A line of the user's program."""
+    """A line of the user's program.
+
+    module  the name of the module whose method it was reached through, where that was asked for
+    """
 
     file: str
     line: int
     text: str
     function: str = ""
+    module: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"

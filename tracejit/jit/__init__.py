@@ -44,6 +44,7 @@ from tracejit.eager.recording import active, ever
 from tracejit.eager.saved import packing
 from tracejit.ir.digest import digest
 from tracejit.ir.graph import Graph
+from tracejit.ops.generators import get_rng_state, set_rng_state
 from tracejit.runtime.capture_call import CapturedCall
 from tracejit.runtime.entry import Entry, ReplayFailed
 from tracejit.runtime.scripted_module import scripted_module
@@ -314,7 +315,11 @@ class CompiledFunction:
         found = self._find(way, arguments)
         if found is None:
             arguments = copy.deepcopy(arguments)
-            self._capture(way, arguments)
+            state = get_rng_state()
+            try:
+                self._capture(way, arguments)
+            finally:
+                set_rng_state(state)  # a question draws none of the program's numbers
             found = self._find(way, arguments)
         if found is None:
             reasons = "\n".join(map(str, self.statistics.breaks))

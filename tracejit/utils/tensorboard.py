@@ -27,12 +27,12 @@ def _writer_class() -> type:
     class SummaryWriter(tensorboardX.SummaryWriter):
         """Writes what is added to it to event files in `log_dir`; tensorboardX's, for tensors.
 
-        Arguments may be tensors, alone or in lists and dicts; `add_graph` has no meaning here.
+        Arguments may be tensors, alone or in lists and dicts.
         """
 
         def __getattribute__(self, name: str) -> Any:
             found = super().__getattribute__(name)
-            if not name.startswith("add_"):
+            if not name.startswith("add_") or name in ("add_graph", "add_event"):
                 return found
 
             def add(*args: Any, **kwargs: Any) -> Any:
@@ -40,9 +40,26 @@ def _writer_class() -> type:
 
             return add
 
-        def add_graph(self, model: Any, input_to_model: Any = None, *args: Any) -> None:
-            raise NotImplementedError("SummaryWriter.add_graph needs PyTorch's tracer; print "
-                                      "tracejit.script(model).graph instead")
+        def add_graph(self, model: Any, input_to_model: Any = None, verbose: bool = False,
+                      use_strict_trace: bool = True) -> None:
+            """Log the captured graph of what `model` computes from `input_to_model`.
+
+            input_to_model    the argument, or a tuple or list of the arguments
+            verbose           also print the graph
+            use_strict_trace  without effect: containers of every type are captured
+
+            The model, its state and the random generators stay as they are. CaptureError names the
+            lines why a model has no single graph.
+            """
+            from tensorboardX.proto.event_pb2 import Event
+
+            from tracejit.utils.tensorboard_graph import captured, definition
+
+            graph = captured(model, input_to_model)
+            if verbose:
+                print(graph)
+            drawn = definition(graph, model).SerializeToString()
+            self._get_file_writer().add_event(Event(graph_def=drawn))
 
     return SummaryWriter
 
