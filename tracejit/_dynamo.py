@@ -13,6 +13,7 @@ from tracejit.compiler import (  # noqa: F401
     is_compiling,
     reset,
 )
+from tracejit.debug.explain import explain  # noqa: F401
 
 config = SimpleNamespace(
     cache_size_limit=8, recompile_limit=8, accumulated_cache_size_limit=256, suppress_errors=False,

@@ -137,6 +137,7 @@ class Report:
     plain                  calls that ran as they are, since others broke and tensors are small
     compile_seconds        by stage
     recompiles, breaks     why a call was not replayed
+    graphs                 what was captured, of all programs
     kernels                launches in the order they run, of all programs
     peak_bytes             of temporaries, at the largest sizes so far
     guards                 what a call must match to be replayed, one line per place
@@ -158,6 +159,7 @@ class Report:
         self.recompiles = list(statistics.recompiles)
         self.breaks = list(statistics.breaks)
         segments = list(statistics.segments.values())
+        self.graphs = [segment.captured for segment in segments]
         self.kernels = [k for segment in segments for k in kernels_of(segment)]
         self.peak_bytes = max((peak_of(segment) for segment in segments), default=0)
         self.guards = [line for entry in entries for line in guard_lines(entry)]
