@@ -165,7 +165,7 @@ def _unlike_arrays(path: str, got: Any, expected: np.ndarray, compare: Compare) 
         or got.dtype != expected.dtype
         or got.shape != expected.shape
     ):
-        return f"{got!r}, plainly {expected!r}"
+        return _undecided(path, got, expected, compare)
     return compare(path, got, expected)
 
 

@@ -105,7 +105,7 @@ class Tolerance:
     def __init__(self, expected: list[tuple[str, Any]], noisy: list[list[tuple[str, Any]]]):
         self.spread: dict[str, np.ndarray] = {}
         self.undecided: dict[str, np.ndarray | None] = {}
-        self.others: set[str] = set()  # what is no array and differs under noise
+        self.others: set[str] = set()  # what noise changes, but for the elements of arrays
         self.compared = self.skipped = 0
         self.until = _agreed(expected, noisy)
         runs = [dict(run) for run in noisy]
@@ -126,6 +126,7 @@ class Tolerance:
         ]
         if len(fit) < len(moved):  # another branch, another size: nothing can be said
             self.undecided[path] = None
+            self.others.add(path)
             return
         if want.dtype.kind in "biu":
             self.undecided[path] = np.any([m != want for m in fit], axis=0)
