@@ -380,4 +380,53 @@ def rows_over_the_same_memory_are_written(jit):
     return out
 
 
+def one_of_several_views_written(jit):
+    def by_value(t, x, c):
+        r, s = t.unbind(0)
+        k = c.sum()
+        while k < 4:
+            k = k + 1
+            r *= x
+        return s
+
+    def row_by_row(t, x, c):
+        for r in t:
+            k = c.sum()
+            while k < 4:
+                k = k + 1
+                r *= x
+
+    def counted(t, x, c):
+        r = t.split(1)[0]
+        for _ in range(12 + len(c)):
+            r *= x
+        return r
+
+    def in_a_branch(t, x, c):
+        r, s = t.unbind(0)
+        if c.sum() < 4:
+            r *= x
+        return s
+
+    def made_untracked(t, x, c):
+        with tj.no_grad():
+            r = t[0]
+        k = c.sum()
+        while k < 4:
+            k = k + 1
+            r *= x
+        return r
+
+    out = []
+    for way in (by_value, row_by_row, counted, in_a_branch, made_untracked):
+        f = jit(way)
+        for tracked, value in ((True, 1.0), (False, 1.0), (True, 5.0), (False, 5.0), (True, 2.0)):
+            base = tj.ones(2, 3, requires_grad=tracked and way is not made_untracked)
+            t, x = base * 2, tj.tensor(3.0, requires_grad=not tracked or value == 2)
+            out += [tried(f, t, x, tj.tensor([value])), t]
+            if t.requires_grad:
+                out += [tried(t.sum().backward), base.grad, x.grad]
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -34,6 +34,7 @@ from tracejit.capture.structure import (
 )
 from tracejit.capture.variables import UNBOUND, Variables
 from tracejit.capture.viewable import either_strides, same_strides, strides_kept
+from tracejit.eager.history import check_rebase
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
@@ -326,7 +327,7 @@ class Body:
     # -- the end of an iteration -----------------------------------------------------------------
     def _finish(self, before: dict[str, Any], after: dict[str, Any]) -> None:
         self.taking = self.region.taking()
-        self._check_leaves()
+        self._check_histories()
         for name, value in after.items():
             if value is before[name] and id(value) in self.appended:
                 continue
@@ -368,11 +369,16 @@ class Body:
             self._agree(slot, k, leaf)
         self.results[name] = (structure, slots)
 
-    def _check_leaves(self) -> None:
-        """A placeholder may be written with a history; a leaf that it stands for may not."""
+    def _check_histories(self) -> None:
+        """A placeholder may be written with a history; what it stands for perhaps not: a leaf, one
+        of several views."""
         for slot in self.slots:
-            if slot.requires_grad and slot.outer._requires_grad and slot.rebased:
-                reason = leaf_error(slot.outer)
+            if slot.requires_grad and slot.rebased:
+                reason = leaf_error(slot.outer) if slot.outer._requires_grad else None
+                try:
+                    check_rebase(slot.outer)
+                except RuntimeError as error:
+                    reason = reason or str(error)
                 if reason is not None:
                     raise Refused(f"{slot.name}: {reason}")
 
