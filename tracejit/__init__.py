@@ -201,9 +201,9 @@ arccosh, arcsinh, arctanh = acosh, asinh, atanh
 
 _COMPILING = {
     **dict.fromkeys(
-        ("CompiledFunction", "RecompileError", "compile", "no_recompile", "script", "trace"),
-        "tracejit.jit",
+        ("CompiledFunction", "RecompileError", "no_recompile", "script", "trace"), "tracejit.jit"
     ),
+    "compile": "tracejit.compiler",
     "CaptureError": "tracejit.capture.recorder",
     "compare": "tracejit.debug.compare",
 }

@@ -454,7 +454,6 @@ def trace(
     return traced
 
 
-compile = script
 ScriptFunction = CompiledFunction
 
 

@@ -269,10 +269,10 @@ class Module(Listing, Conversion, StateDict, Hooks):
 
     # -- compiled forward ----------------------------------------------------------------------
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile `forward` of this module from now on; arguments as those of `script`."""
-        from tracejit.jit import script
+        """Compile `forward` of this module from now on; arguments as those of `compile`."""
+        from tracejit.compiler import compile
 
-        object.__setattr__(self, "forward", script(self.forward, *args, **kwargs))
+        object.__setattr__(self, "forward", compile(self.forward, *args, **kwargs))
 
     def report(self) -> Any:
         """What became of the compiled `forward`; RuntimeError where it is not compiled."""
