@@ -83,6 +83,14 @@ NUMBERS = [
         _programs("owner_that_is_elsewhere"),
     ),
     Mutant(
+        "guards",
+        "a method of an object of the library is not replaced",
+        "tracejit/capture/state.py",
+        "(not ours or isinstance(found, FunctionType))",
+        '(not ours or name == "forward")',
+        _programs("methods_of_library"),
+    ),
+    Mutant(
         "places",
         "numbers in objects nobody listed are not swept",
         "tracejit/capture/number_places.py",

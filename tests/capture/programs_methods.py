@@ -355,4 +355,51 @@ def monkeypatched(jit):
     return out
 
 
+def methods_of_library_objects_replaced(jit):
+    def trained():
+        model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+        with tj.no_grad():
+            model[0].weight.copy_(tj.tensor([[0.5, -1.0], [2.0, 0.25]]))
+            model[0].bias.fill_(0.5)
+        optimizer = tj.optim.SGD(model.parameters(), lr=0.1)
+        return model, optimizer, tj.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+
+    def replaced(change):
+        """Steps before a method of an object is replaced, after that, and when it is back."""
+        model, optimizer, schedule = trained()
+        normal = tj.distributions.Normal(tj.zeros(2), tj.ones(2))
+        seen = []
+
+        @jit
+        def step(x):
+            optimizer.zero_grad()
+            loss = model(x).pow(2).sum() - normal.log_prob(x).sum()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+            return loss, len(model.state_dict()), model.train(), [*model.parameters()][0] * 2
+
+        x, out = tj.tensor([[1.0, 2.0], [3.0, -1.0], [0.5, 0.0]]), []
+        for k in range(4):
+            if k == 2:
+                owner, name, other = change(model, optimizer, schedule, normal, seen)
+                setattr(owner, name, other)
+            if k == 3:
+                delattr(owner, name)
+            loss, size, trained_model, doubled = step(x)
+            rates = [group["lr"] for group in optimizer.param_groups]
+            out += [loss, size, trained_model is model, doubled, rates, list(seen),
+                    [p * 1 for p in nn.Module.parameters(model)]]
+        return out
+
+    return [replaced(change) for change in (
+        lambda m, o, s, n, seen: (o, "step", lambda closure=None: seen.append("step")),
+        lambda m, o, s, n, seen: (s, "get_lr", lambda: [0.25]),
+        lambda m, o, s, n, seen: (m, "state_dict", lambda: {}),
+        lambda m, o, s, n, seen: (m, "parameters", lambda: iter([tj.ones(1)])),
+        lambda m, o, s, n, seen: (m[1], "train", lambda mode=True: seen.append(mode)),
+        lambda m, o, s, n, seen: (n, "log_prob", lambda x: x * 3),
+    )]
+
+
 PROGRAMS = programs_in(globals())

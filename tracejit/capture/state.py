@@ -420,7 +420,7 @@ class State:
             if not ours:
                 self._child(place, "type", name, found, f"{place.text}.{name}")
                 self._overridden(cls, name)
-            if own_dict(value) is not None and (not ours or name == "forward"):
+            if own_dict(value) is not None and (not ours or isinstance(found, FunctionType)):
                 self._child(place, "attr", name, ABSENT, f"{place.text}.{name} of the instance")
         elif found is ABSENT:
             missed = self._may_miss(name, cls)
