@@ -84,6 +84,14 @@ NUMBERS = [
     ),
     Mutant(
         "guards",
+        "a look at a defaultdict makes what is missing",
+        "tracejit/capture/guards.py",
+        'return f"{parent}.get({self._key(place.key)}, ABSENT)"',
+        'return f"{parent}[{self._key(place.key)}]"',
+        _programs("parameters_replaced_under"),
+    ),
+    Mutant(
+        "guards",
         "a method of an object of the library is not replaced",
         "tracejit/capture/state.py",
         "(not ours or isinstance(found, FunctionType))",

@@ -485,4 +485,22 @@ def returned_generator(jit):
     return [list(f(two())), list(f(two() * 2)), list(g(two())), list(g(two() * 2))]
 
 
+def keys_that_go_and_come(jit):
+    class Made(dict):
+        def __missing__(self, key):
+            self[key] = 1.0
+            return 1.0
+
+    out = []
+    for table in (collections.defaultdict(lambda: 5.0), Made()):
+        @jit
+        def f(x, table=table):
+            return x * table["a"] if "a" in table else x
+
+        for change in (lambda: table.update(a=2.0), table.clear, lambda: table["a"]):
+            change()
+            out += [f(tj.ones(2)), f(tj.ones(2)), dict(table)]
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -376,4 +376,30 @@ def defaults_of_a_hook(jit):
     return out
 
 
+def parameters_replaced_under_an_optimizer(jit):
+    out = []
+    for make in (lambda p: tj.optim.SGD(p, 0.1, momentum=0.9), tj.optim.Adam):
+        layers = [nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)]
+        for layer in layers:
+            nn.init.ones_(layer.weight)
+        optimizer = make([layer.weight for layer in layers])
+
+        @jit
+        def step(x, layers=layers, optimizer=optimizer):
+            optimizer.zero_grad()
+            (layers[0](x) + layers[1](layers[0](x))).sum().backward()
+            optimizer.step()
+
+        first = layers[0].weight
+        replaced = [first, first, nn.Parameter(tj.ones(1, 1)), layers[1].weight, first]
+        for weight in replaced:
+            layers[0].weight = weight
+            for _ in range(2):
+                step(tj.ones(1, 1))
+            state = optimizer.state_dict()["state"]
+            out += [len(optimizer.state), sorted(state), first, weight,
+                    [sorted(of_one) for of_one in state.values()]]
+    return out
+
+
 PROGRAMS = programs_in(globals())

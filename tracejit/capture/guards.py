@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import weakref
 from abc import get_cache_token
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -264,7 +264,10 @@ class Guards:
             return f"{parent}.__self__"
         if place.how == "func":
             return f"{parent}.__func__"
-        if reads_itself(type(place.parent.value)):  # type: ignore[union-attr]
+        cls = type(place.parent.value)  # type: ignore[union-attr]
+        if cls is defaultdict:  # which would make what is missing
+            return f"{parent}.get({self._key(place.key)}, ABSENT)"
+        if reads_itself(cls) or hasattr(cls, "__missing__"):
             return f"item({parent}, {self._key(place.key)})"
         return f"{parent}[{self._key(place.key)}]"
 
