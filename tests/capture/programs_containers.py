@@ -5,7 +5,9 @@ from __future__ import annotations
 import collections
 import dataclasses
 import enum
+import functools
 import itertools
+import operator
 import types
 import weakref
 from typing import Any, NamedTuple
@@ -497,7 +499,8 @@ def keys_that_go_and_come(jit):
         def f(x, table=table):
             return x * table["a"] if "a" in table else x
 
-        for change in (lambda: table.update(a=2.0), table.clear, lambda: table["a"]):
+        for change in (functools.partial(table.update, a=2.0), table.clear,
+                       functools.partial(operator.getitem, table, "a")):
             change()
             out += [f(tj.ones(2)), f(tj.ones(2)), dict(table)]
     return out

@@ -395,7 +395,7 @@ def methods_of_library_objects_replaced(jit):
     return [replaced(change) for change in (
         lambda m, o, s, n, seen: (o, "step", lambda closure=None: seen.append("step")),
         lambda m, o, s, n, seen: (s, "get_lr", lambda: [0.25]),
-        lambda m, o, s, n, seen: (m, "state_dict", lambda: {}),
+        lambda m, o, s, n, seen: (m, "state_dict", dict),
         lambda m, o, s, n, seen: (m, "parameters", lambda: iter([tj.ones(1)])),
         lambda m, o, s, n, seen: (m[1], "train", lambda mode=True: seen.append(mode)),
         lambda m, o, s, n, seen: (n, "log_prob", lambda x: x * 3),

@@ -3,9 +3,13 @@ questions instead of a program per value (C2)."""
 
 from __future__ import annotations
 
+import collections
 import copy
+import datetime
+import decimal
 import math
 
+import numpy as np
 import pytest
 
 import tracejit as tj
@@ -314,3 +318,37 @@ def test_a_number_is_no_tensor_where_an_op_wants_one():
         for n in (1, 2, 3):
             x = tj.tensor([0.5, 2.0])
             assert captured(x, n) == plain(x, n)
+
+
+def test_numbers_have_the_attributes_of_numbers():
+    def asked(x, v):
+        out = [hasattr(v, "shape"), getattr(v, "dtype", None), hasattr(len(x), "shape"),
+               v.real * 2, hasattr(x, "dtype"), bool(np.isclose(v, v)),
+               str(np.result_type(float(v))), np.ndim(v)]  # fmt: skip
+        for number in (v, x.shape[0]):
+            try:
+                out.append(getattr(number, "shape"))  # noqa: B009 - how a name may be asked for
+            except AttributeError as error:
+                out.append(str(error))
+        return (x * v).tolist(), out
+
+    f = tj.script(asked)
+    for n, v in ((2, 0.5), (2, 0.75), (3, 0.5), (3, 2), (2, 3)):
+        assert f(tj.ones(n), v) == asked(tj.ones(n), v)
+
+
+@pytest.mark.parametrize("way", [
+    lambda x, rng: rng.permutation(len(x)).tolist(),
+    lambda x, rng: x[tj.from_numpy(rng.permutation(x.shape[0]))].tolist(),
+    lambda x, rng: np.random.default_rng(x.shape[0]).permutation(len(x)).tolist(),
+    lambda x, rng: rng.choice(x.numel(), size=x.shape[0]).tolist(),
+    lambda x, rng: collections.deque(range(5), maxlen=len(x)),
+    lambda x, rng: str(decimal.Decimal(len(x))),
+    lambda x, rng: datetime.timedelta(seconds=len(x)).seconds,
+])
+def test_c_code_gets_plain_sizes(way):
+    f = tj.script(lambda x, rng: (way(x, rng), (x * 2).tolist()))
+    for n in (3, 3, 4):
+        x = tj.arange(float(n))
+        expected = way(x, np.random.RandomState(0)), (x * 2).tolist()
+        assert f(x, np.random.RandomState(0)) == expected

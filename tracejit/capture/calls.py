@@ -26,13 +26,22 @@ from types import (
 )
 from typing import Any
 
+import numpy as np
+
 from tracejit.capture.behaviour import function_of, module_name
 from tracejit.capture.breaks import Refused
 from tracejit.capture.computed_names import is_users
 from tracejit.capture.deferred_warnings import deferred_warn
 from tracejit.capture.host_calls import replacement
 from tracejit.capture.location import is_own
-from tracejit.capture.plain_arguments import wants_texts, with_plain_numbers, with_plain_texts
+from tracejit.capture.plain_arguments import (
+    asks_as_plain,
+    is_cython,
+    of_arrays,
+    wants_texts,
+    with_plain_numbers,
+    with_plain_texts,
+)
 from tracejit.capture.pure import is_of_arrays, is_pure
 from tracejit.capture.recursion import user_limit
 from tracejit.capture.rolled import FollowedList, length
@@ -47,6 +56,7 @@ from tracejit.ir.sizes import Size
 from tracejit.ops import joining
 from tracejit.ops.record import Op
 
+_OF_ARRAYS = type(np.mean)
 _CONTAINERS = (list, dict, set, bytearray, deque)
 _FIXED: tuple[type, ...] = (
     Tensor, int, float, complex, str, bytes, tuple, frozenset, range, slice, type(None), type,
@@ -92,6 +102,12 @@ def adapted(recorder: Any, function: Any) -> Any:
         return MethodType(_adapted_function(recorder, function.__func__), function.__self__)
     if type(function_of(function)) is functools._lru_cache_wrapper:
         return with_plain_numbers(function)  # numbers are keys of what it keeps
+    if is_cython(function):
+        return with_plain_numbers(function)
+    if type(function) is _OF_ARRAYS:
+        return of_arrays(function)
+    if function is getattr or function is hasattr:
+        return asks_as_plain(function)
     if type(function) is BuiltinFunctionType and function in OF_FLOATS:
         return _on_numbers(function)
     owner = function.__objclass__ if isinstance(function, MethodDescriptorType) else None

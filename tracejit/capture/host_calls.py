@@ -42,6 +42,7 @@ from tracejit.capture.host_texts import (
 )
 from tracejit.capture.outlets import changes_outlets
 from tracejit.capture.scalars import RuntimeNumber
+from tracejit.ir.sizes import Size
 
 _BUILTINS: tuple[tuple[Any, Any], ...] = (
     (builtins.print, deferred_print),
@@ -53,6 +54,7 @@ _BUILTINS: tuple[tuple[Any, Any], ...] = (
     (builtins.min, deferred_min),
     (builtins.max, deferred_max),
 )
+_KEEP_SIZES = ("functools", "itertools")  # hand arguments on, or ask them for `__index__`
 _TEXTS = {"format": format_method, "join": join_method}
 
 
@@ -89,15 +91,18 @@ def _constructor(cls: type) -> Callable[..., Any] | None:
     if cls.__module__ == "builtins" or any(type(f) is FunctionType for f in own):
         return None
 
+    sizes = cls.__module__ not in _KEEP_SIZES
+
     def make(*args: Any, **keywords: Any) -> Any:
-        named = {k: _number(v) for k, v in keywords.items()}
-        return cls(*[_number(x) for x in args], **named)
+        named = {k: _number(v, sizes) for k, v in keywords.items()}
+        return cls(*[_number(x, sizes) for x in args], **named)
 
     return make
 
 
-def _number(x: Any) -> Any:
-    return x.concrete() if type(x) in PENDING or isinstance(x, RuntimeNumber) else x
+def _number(x: Any, sizes: bool) -> Any:
+    pending = type(x) in PENDING or isinstance(x, RuntimeNumber) or sizes and type(x) is Size
+    return x.concrete() if pending else x
 
 
 def _method(method: Any, owner: Any, name: str) -> Callable[..., Any] | None:

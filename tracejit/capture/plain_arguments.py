@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter, OrderedDict, defaultdict
-from types import BuiltinFunctionType, CodeType, MethodDescriptorType
+from types import BuiltinFunctionType, CodeType, MethodDescriptorType, MethodType
 from typing import Any
 
 from tracejit.capture.host_reads import PendingText
@@ -18,6 +18,7 @@ from tracejit.capture.rolled import FollowedList, settle
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.watch import PASSED_ON
 from tracejit.eager.size import Size as Shape
+from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
 
 _OF_TEXTS = (str, bytes, re.Pattern, re.Match)
@@ -29,6 +30,7 @@ def with_plain_numbers(function: Any) -> Any:
     """For code nobody can see into, which may look at types: plain ints and floats."""
     home = str(getattr(function, "__module__", None) or "").partition(".")[0]
     sizes = home in WANT_INTS or getattr(function, "__objclass__", None) is int
+    sizes = sizes or is_cython(function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -39,6 +41,33 @@ def with_plain_numbers(function: Any) -> Any:
 
 
 PASSED_ON.update(c for c in with_plain_numbers.__code__.co_consts if isinstance(c, CodeType))
+
+
+def is_cython(function: Any) -> bool:
+    """Whether Cython made the C code of this, which may take nothing for an int but an int.
+
+    >>> import numpy
+    >>> is_cython(numpy.random.permutation), is_cython(numpy.ones)
+    (True, False)
+    """
+    made = function.__func__ if type(function) is MethodType else function
+    return type(made).__name__ in ("cython_function_or_method", "fused_cython_function")
+
+
+def of_arrays(function: Any) -> Any:
+    """For functions of NumPy's, which ask numbers for a dtype; given tensors, these compute."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(x, Tensor) for x in (*args, *kwargs.values())):
+            return function(*args, **kwargs)
+        keywords = {k: plain_numbers(x) for k, x in kwargs.items()}
+        return function(*[plain_numbers(x) for x in args], **keywords)
+
+    return call
+
+
+PASSED_ON.update(c for c in of_arrays.__code__.co_consts if isinstance(c, CodeType))
 
 
 def wants_texts(function: Any) -> bool:
@@ -65,6 +94,24 @@ def with_plain_texts(function: Any) -> Any:
 
 
 PASSED_ON.update(c for c in with_plain_texts.__code__.co_consts if isinstance(c, CodeType))
+
+
+def asks_as_plain(function: Any) -> Any:
+    """For `getattr` and `hasattr`: what stands for a number has the attributes of a number."""
+    asked = with_plain_texts(function)
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any) -> Any:
+        number = bool(args) and (isinstance(args[0], RuntimeNumber) or type(args[0]) is Size)
+        kind: Any = args[0].__class__ if number else None
+        if number and len(args) > 1 and not hasattr(kind, plain_text(args[1])):
+            args = kind(), *args[1:]
+        return asked(*args)
+
+    return call
+
+
+PASSED_ON.update(c for c in asks_as_plain.__code__.co_consts if isinstance(c, CodeType))
 
 
 def plain_text(x: Any) -> Any:
