@@ -14,6 +14,7 @@ import pytest
 
 import tracejit as tj
 from tests.capture.number_outcomes import same
+from tracejit import nn
 
 NAN, INF = float("nan"), float("inf")
 INTS = [1, 2, 0, -3, 7, 2**31 - 1, 2**53 + 1, 2**60 + 2**36 + 1, -(2**63), 2**63 - 1]
@@ -352,3 +353,18 @@ def test_c_code_gets_plain_sizes(way):
         x = tj.arange(float(n))
         expected = way(x, np.random.RandomState(0)), (x * 2).tolist()
         assert f(x, np.random.RandomState(0)) == expected
+
+
+def test_modules_that_a_call_makes_hold_plain_numbers():
+    @tj.script
+    def made(x, v):
+        layers = nn.Sequential(nn.Linear(x.size(1), len(x)), nn.LeakyReLU(v), nn.LSTM(len(x), 4))
+        return layers, {"embedding": nn.Embedding.from_pretrained(x)}
+
+    for n, v in ((2, 0.5), (2, 0.5), (3, 0.25)):
+        layers, held = made(tj.ones(n, 5), v)
+        modules = [*layers, held["embedding"]]
+        numbers = [x for m in modules for x in vars(m).values() if isinstance(x, (int, float))]
+        assert {type(x) for x in numbers} <= {int, float, bool}
+        assert "Linear(in_features=5, out_features=" + str(n) in str(layers)
+        assert layers[1].negative_slope == v and layers[2].input_size == n

@@ -73,3 +73,23 @@ def test_module_that_pytorch_saved():
     assert type(again[3]) is nn.Linear
     (row,), (expected,) = again(tracejit.tensor(x.tolist())).tolist(), net(x).tolist()
     assert row == pytest.approx(expected, rel=1e-5)
+
+
+def test_captured_calls_save_modules_and_parameters():
+    model = tracejit.nn.Linear(2, 2)
+
+    @tracejit.script
+    def step(x):
+        file, loss = io.BytesIO(), model(x).sum()
+        weights = [tracejit.nn.Parameter(x * 2), *model.parameters()]
+        tracejit.save({"model": model, "loss": loss, "weights": weights}, file)
+        return loss * 2, file.getvalue()
+
+    for n in (1, 1, 3):
+        x = tracejit.ones(n, 2)
+        doubled, data = step(x)
+        found = tracejit.load(io.BytesIO(data), weights_only=False)
+        assert tracejit.equal(found["loss"] * 2, doubled)
+        assert tracejit.equal(found["model"](x), model(x))
+        assert tracejit.equal(found["weights"][0], x * 2)
+        assert tracejit.equal(found["weights"][1], model.weight)

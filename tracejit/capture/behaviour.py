@@ -20,6 +20,11 @@ _IMMUTABLE, _HEAP_TYPE = 1 << 8, 1 << 9
 Known = weakref.WeakKeyDictionary[type, tuple[int, tuple]]
 _alone: Known = weakref.WeakKeyDictionary()  # of classes without their bases
 _whole: Known = weakref.WeakKeyDictionary()
+# Modules of ours whose objects hold what the user put into them.
+USERS_STATE = tuple(
+    f"tracejit.{room}"
+    for room in ("amp", "cpu", "cuda", "distributions", "nn", "optim", "sparse", "utils")
+)
 
 
 def may_change(cls: type) -> bool:

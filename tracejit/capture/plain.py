@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterable
 from types import CellType, FunctionType, MemberDescriptorType
 from typing import Any
 
-from tracejit.capture.behaviour import module_name, own_dict
+from tracejit.capture.behaviour import USERS_STATE, module_name, own_dict
 from tracejit.capture.host_reads import Pending
 from tracejit.capture.rolled import FollowedList, ordinary
 from tracejit.capture.scalars import RuntimeNumber
+from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
 
 Leaf = Callable[[Any], Any]
@@ -71,10 +72,13 @@ def plain_objects(value: Any, seen: set[int]) -> Any:
 
 
 def is_object(value: Any) -> bool:
-    """Whether this is an instance of a class of the user's."""
+    """Whether this is an instance of a class of the user's, or of ours that holds the user's."""
     kind = type(value)
-    return bool(kind.__flags__ & _HEAP) and not isinstance(value, type) \
-        and not module_name(kind).startswith("tracejit.")
+    if not kind.__flags__ & _HEAP or isinstance(value, type):
+        return False
+    home = module_name(kind)
+    ours = home.startswith("tracejit.")
+    return not ours or home.startswith(USERS_STATE) and not isinstance(value, Tensor)
 
 
 _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE

@@ -26,6 +26,7 @@ from types import (
 from typing import Any
 
 from tracejit.capture.behaviour import (
+    USERS_STATE,
     behaviour,
     code_in_class,
     may_change,
@@ -82,7 +83,7 @@ def _is_internal(cls: type) -> bool:
     module = module_name(cls)
     if not module.startswith("tracejit.") or issubclass(cls, Tensor):
         return False
-    return not module.startswith(_USERS_STATE)
+    return not module.startswith(USERS_STATE)
 
 
 def _is_ours(cls: type, name: str) -> bool:
@@ -275,7 +276,7 @@ class State:
         if place.kind == "tensor":
             self._of_tensor(place, value, self.names if only is None else only)
             return
-        if module.startswith("tracejit.") and not module.startswith(_USERS_STATE):
+        if module.startswith("tracejit.") and not module.startswith(USERS_STATE):
             if isinstance(
                 own.get("function"), FunctionType
             ):  # a captured function: its own code counts
@@ -537,11 +538,6 @@ class State:
 
 
 _SLOT = MemberDescriptorType
-# Modules of ours whose objects hold what the user put into them.
-_USERS_STATE = tuple(
-    f"tracejit.{room}"
-    for room in ("amp", "cpu", "cuda", "distributions", "nn", "optim", "sparse", "utils")
-)
 # Of whose objects methods of ours, which mention no names, read all.
 _READ_WHOLE = "tracejit.sparse.tensor"
 _QUIET = (

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from typing import Any
 
 from tracejit.eager.metadata import layout
+from tracejit.eager.recording import active
 from tracejit.eager.size import Size
 from tracejit.eager.state import TensorState, strides_of
 from tracejit.eager.tensor import Tensor
@@ -123,7 +124,7 @@ def _tensor(x: Any) -> tuple:
     """How to make a tensor again."""
     x.array  # noqa: B018 - names the leak of a deferred tensor
     if type(x) is Parameter:
-        data, state = x.detach(), x.__dict__
+        data, state = _detached(x), x.__dict__
         if state:
             return names.PARAMETER_WITH_STATE, (data, x.requires_grad, OrderedDict(), dict(state))
         return names.PARAMETER, (data, x.requires_grad, OrderedDict())
@@ -133,6 +134,15 @@ def _tensor(x: Any) -> tuple:
         return names.TENSOR, parts
     cls = names.TENSOR_CLASS if type(x) is Tensor else type(x)
     return names.TYPED, (names.TENSOR, cls, parts, dict(x.__dict__))
+
+
+def _detached(x: Tensor) -> Tensor:
+    """Its elements, at once also where a call is recorded: the file is no part of a program."""
+    recorder, active.recorder = active.recorder, None
+    try:
+        return x.detach()
+    finally:
+        active.recorder = recorder
 
 
 def pickled(obj: Any, protocol: int) -> tuple[bytes, list[Storage]]:
