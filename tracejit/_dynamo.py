@@ -5,6 +5,7 @@ have is `TRACEJIT_MAX_ENTRIES`.
 """
 
 from types import SimpleNamespace
+from typing import Any
 
 from tracejit.compiler import (  # noqa: F401
     allow_in_graph,
@@ -20,3 +21,21 @@ config = SimpleNamespace(
     verbose=False, capture_scalar_outputs=False, capture_dynamic_output_shape_ops=False,
     optimize_ddp=True, automatic_dynamic_shapes=True, assume_static_by_default=True,
 )  # fmt: skip
+
+
+def graph_break(msg: str = "") -> None:
+    """Nothing: capture ends where it must, and nowhere else."""
+
+
+def mark_dynamic(t: Any, index: Any, **limits: Any) -> None:
+    """Nothing to mark: sizes are those of each call unless the program depends on them."""
+
+
+maybe_mark_dynamic = mark_dynamic
+
+
+def mark_static(t: Any, index: Any = None) -> None:
+    """Nothing to mark: a size that the program depends on is guarded."""
+
+
+mark_static_address = mark_static

@@ -42,3 +42,30 @@ def test_disabled():
 def test_what_is_refused(options, kind, text):
     with pytest.raises(kind, match=text):
         torch.compile(lambda x: x, **options)
+
+
+def test_the_module_behind_a_compiled_one():
+    model = nn.Linear(2, 2)
+    compiled = torch.compile(model)
+    assert compiled._orig_mod is model and not hasattr(model, "_orig_mod")
+    assert getattr(compiled, "_orig_mod", compiled).state_dict().keys() == model.state_dict().keys()
+    assert "_orig_mod" not in str([*compiled.named_modules()])
+
+
+def test_marks_and_settings_change_nothing():
+    torch._inductor.config.coordinate_descent_tuning = True
+    torch._inductor.config.triton.unique_kernel_names = True
+    torch._dynamo.config.cache_size_limit = 64
+
+    @torch.compile
+    def f(x):
+        y = x + 1
+        torch._dynamo.graph_break()
+        return y * 2
+
+    for n in (2, 3):
+        x = torch.ones(n)
+        torch._dynamo.mark_dynamic(x, 0)
+        torch._dynamo.mark_static(x)
+        assert f(x).tolist() == [4.0] * n
+    assert f.report().compiles == 1 and not f.report().breaks

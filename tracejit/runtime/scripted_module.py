@@ -66,6 +66,11 @@ class ScriptedModule:
     def __class__(self) -> type:
         return type(self._scripted_original)  # type: ignore[attr-defined]
 
+    @property
+    def _orig_mod(self) -> Any:
+        """The module, by the name that programs ask `torch.compile`'s result for."""
+        return self._scripted_original  # type: ignore[attr-defined]
+
     def __copy__(self) -> Any:
         return _again(self, copy.copy(self._scripted_original))  # type: ignore[attr-defined]
 
