@@ -213,9 +213,9 @@ _MAPPING = {"vmap": "tracejit.func"}
 _LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING}
 _SUBMODULES = (
     "_C", "__config__", "_dynamo", "_inductor", "_utils", "amp", "compiler", "config", "cpu",
-    "datasets", "debug", "distributed", "distributions", "fft", "func", "functional", "fx", "hub", "jit",
-    "linalg", "logs", "masked", "multiprocessing", "nn", "onnx", "optim", "profiler", "safetensors",
-    "serialization", "signal", "special", "storage", "testing", "utils",
+    "datasets", "debug", "distributed", "distributions", "fft", "func", "functional", "fx", "hub",
+    "jit", "linalg", "logs", "masked", "multiprocessing", "nn", "onnx", "optim", "profiler",
+    "safetensors", "serialization", "signal", "special", "storage", "testing", "utils",
 )  # fmt: skip
 
 
