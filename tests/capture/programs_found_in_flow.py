@@ -429,4 +429,24 @@ def one_of_several_views_written(jit):
     return out
 
 
+def leaves_beside_a_backward_that_raises(jit):
+    @jit
+    def f(x, y, c):
+        if c.sum() > 0:
+            a, b = x * 2, y * 3
+        else:
+            a, b = x + 1, y * y
+        a = a.tanh()
+        a[0] += 1
+        return y, a, b
+
+    out = []
+    for value in (1.0, -1.0, 2.0):
+        x, y = tj.tensor([1.0, 2.0], requires_grad=True), tj.tensor([3.0, 4.0], requires_grad=True)
+        same, a, b = f(x, y, tj.tensor([value]))
+        out += [tried(((same * same).sum() + a.sum()).backward), x.grad, y.grad]
+        out += [tried(b.sum().backward), x.grad, y.grad]
+    return out
+
+
 PROGRAMS = programs_in(globals())

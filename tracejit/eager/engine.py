@@ -53,36 +53,55 @@ class Task:
         self.waiting: dict[Node, int] = {}
         self.ready: list[tuple[int, Node]] = []
         self.pushed = 0
-        self.reached = nodes = self._discover([node for node, _, _ in roots])
+        self.taken: dict[Node, set[int]] = {}  # of choosy nodes the edges along which gradients go
+        self.reached = nodes = self._discover([root[:2] for root in roots])
         if targets is not None:
             self._find_needed(nodes)
             roots = [root for root in roots if self._leads(root[:2])]
-            self.waiting = {}
-            self.running &= set(self._discover([node for node, _, _ in roots]))  # type: ignore[operator]
+            self.waiting, self.taken = {}, {}
+            self.running &= set(self._discover([root[:2] for root in roots]))  # type: ignore[operator]
         for node, number, grad in roots:
             self._add(node, number, grad)
         for node in dict.fromkeys(node for node, _, _ in roots):
             if not self.waiting.get(node):
                 self._push(node)
 
-    def _discover(self, roots: list[Node]) -> list[Node]:
+    def _discover(self, roots: list[Place]) -> list[Node]:
         """All nodes behind the roots, of those known to run; counts for each how many consumers
         must run before it."""
-        seen = dict.fromkeys(roots)
-        stack = list(seen)
+        seen: dict[Node, None] = {}
+        stack = []
+        for node, number in roots:
+            if node not in seen or node.choosy:
+                seen[node] = None
+                stack.append((node, number))
         waiting, running = self.waiting, self.running
         while stack:
-            node = stack.pop()
+            node, number = stack.pop()
             if node in self.ends or not (running is None or node in running):
                 continue
-            for edge in node.edges:
+            for edge in self._new_edges(node, number) if node.choosy else node.edges:
                 if edge is not None:
                     node = edge[0]
                     waiting[node] = waiting.get(node, 0) + 1
-                    if node not in seen and (running is None or self._leads(edge)):
+                    if (node not in seen or node.choosy) and (running is None or self._leads(edge)):
                         seen[node] = None
-                        stack.append(node)
+                        stack.append(edge)
         return list(seen)
+
+    def _new_edges(self, node: Node, number: int) -> list[Any]:
+        """The edges of a node to which this result leads, and none before."""
+        taken = self.taken.setdefault(node, set())
+        new = [k for k in node.edges_behind(number) if k not in taken]
+        taken.update(new)
+        return [node.edges[k] for k in new]
+
+    def _edges(self, node: Node) -> Sequence[Any]:
+        """The edges of a node along which gradients may go in this run."""
+        taken = self.taken.get(node) if node.choosy else None
+        if taken is None:
+            return node.edges
+        return [edge if k in taken else None for k, edge in enumerate(node.edges)]
 
     def _find_needed(self, nodes: list[Any]) -> None:
         """Which nodes must run so that targets and sinks get their gradients."""
@@ -176,7 +195,7 @@ class Task:
         results = self._apply(node, grads)
         if not self.retain_graph:
             node.release()
-        self._pass_on(node.edges, results)
+        self._pass_on(self._edges(node), results)
 
     def _stops(self, node: Any, grads: list) -> int:
         """A part of a captured call of which some results keep their gradients."""
@@ -224,7 +243,7 @@ class Task:
         alone = self.create_graph or active.anomaly or extras is not None or not first.joins
         stack = [] if alone else [first]
         while stack:
-            for edge in stack.pop().edges:
+            for edge in self._edges(stack.pop()):
                 node = None if edge is None else edge[0]
                 if node is not None and node.call is first.call and node not in parts:
                     if self._follows(node, parts):
@@ -233,7 +252,8 @@ class Task:
         if active.recorder is not None:
             for node in parts:
                 active.recorder.applies(node)
-        edges = [[None if e is None or e[0] in parts else e for e in node.edges] for node in parts]
+        edges = [[None if e is None or e[0] in parts else e for e in self._edges(node)]
+                 for node in parts]
         made: list[Sequence[Any]]
         if all(g is None for given in parts.values() for g in given):
             made = [[None] * len(node.edges) for node in parts]
@@ -250,7 +270,7 @@ class Task:
     def _follows(self, node: Node, parts: dict[Node, list]) -> bool:
         """Whether all gradients of a node come from parts that run now, or are there already, and
         nobody looks at them."""
-        count = sum(e is not None and e[0] is node for part in parts for e in part.edges)
+        count = sum(e is not None and e[0] is node for part in parts for e in self._edges(part))
         return (
             count == self.waiting[node]
             and node.extras is None

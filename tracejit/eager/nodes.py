@@ -52,6 +52,7 @@ class Node:
     call: Any = None  # what nodes have in common that are parts of one captured call
     stage = -1  # the number of such a part
     opaque = False  # stands for the nodes of a branch, a loop or a call
+    choosy = False  # not every result leads to every edge
 
     def __init__(self, edges: tuple[Edge, ...]):
         self.edges = edges
@@ -63,6 +64,10 @@ class Node:
     def apply(self, grads: list) -> Sequence[Any]:
         """Gradients along `edges` from gradients of the outputs (None where undefined)."""
         raise NotImplementedError
+
+    def edges_behind(self, number: int) -> Iterable[int]:
+        """Of a choosy node: the numbers of the edges to which a result leads."""
+        return range(len(self.edges))
 
     def release(self) -> None:
         """Let go of what was saved."""

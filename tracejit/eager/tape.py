@@ -7,7 +7,7 @@ deferred tensors are recorded over like others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tracejit.eager.nodes import FREED, Edge, Node, RemovableHandle, edge_of, grad_fn_of
@@ -158,7 +158,7 @@ class CustomNode(Node):
     """One node for a whole computation whose backward is a callable (a compiled call)."""
 
     __slots__ = ("backward", "saved", "output_count", "freeing", "frees", "over")
-    opaque = True
+    opaque = choosy = True
 
     def __init__(self, edges: tuple[Edge, ...], backward: Callable | None, saved: tuple,
                  output_count: int):
@@ -182,6 +182,12 @@ class CustomNode(Node):
 
     def apply_uncertain(self, grads: list) -> Sequence[Any]:
         return self.apply(grads)
+
+    def edges_behind(self, number: int) -> Iterable[int]:
+        reached = getattr(self.backward, "reached", None)
+        if reached is None:
+            return range(len(self.edges))
+        return [k for k, results in enumerate(reached) if number in results]
 
     def indifferent(self) -> bool:
         backward: Any = self.backward

@@ -31,7 +31,7 @@ class CompiledBackward(Node):
 
     __slots__ = ("call", "stage", "common", "runs", "freed")
     common: BackwardStage
-    opaque = True
+    opaque = choosy = True
 
     def __init__(self, edges: tuple[Edge, ...], call: Any, stage: int):
         self.edges, self.sequence, self.extras = edges, next_number(), None
@@ -66,6 +66,12 @@ class CompiledBackward(Node):
         if not call.over:
             call.check({n for k in results for n in self.common.own_kept[k]})
         return own
+
+    def edges_behind(self, number: int) -> Sequence[int]:
+        reached = self.common.reached
+        if not reached:
+            return range(len(self.edges))
+        return [k for k, mask in enumerate(reached) if mask >> number & 1]
 
     def leading(self, wanted: int) -> int:
         """The results that lead to edges, both as bits."""
