@@ -83,6 +83,14 @@ NUMBERS = [
         _programs("owner_that_is_elsewhere"),
     ),
     Mutant(
+        "runtime",
+        "a size of a segment before is looked up by its name",
+        "tracejit/capture/value_checks.py",
+        "attributes = at_size(attributes)  # some may be of segments before",
+        "attributes = at_size(attributes, recorder.graph.scope.hints)",
+        _programs("sizes_read_before_an_array"),
+    ),
+    Mutant(
         "guards",
         "a look at a defaultdict makes what is missing",
         "tracejit/capture/guards.py",

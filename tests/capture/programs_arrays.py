@@ -9,6 +9,7 @@ import numpy as np
 
 import tracejit as tj
 from tests.capture.program_list import programs_in
+from tracejit.nn import functional as F
 
 
 class Box:
@@ -153,6 +154,40 @@ def arrays_of_values(jit):
         return x * float(found.max()), found.argmax().item()
 
     return runs(jit(f))
+
+
+def sizes_read_before_an_array_ends_a_segment(jit):
+    def mapped(a, b):
+        w = tj.arange(6.0).view(3, 2)
+        rows = tj.vmap(lambda w, y: y.scatter(0, tj.tensor([0]), w[:1]), (0, None))
+        return rows(w, tj.from_numpy(a)), tj.vmap(lambda w, y: tj.cat([w, y]), (0, None))(
+            w, tj.from_numpy(a))
+
+    def ensemble(a, b):
+        x, w = tj.from_numpy(np.outer(a, b)), tj.ones(3, 2, len(b))
+        return tj.vmap(lambda w, x: F.linear(x, w), (0, None))(w, x)
+
+    def indexed(a, b):
+        u, i = (tj.from_numpy(x.argsort()) for x in (a, b))
+        table, places = tj.arange(25.0).view(5, 5), u * 1
+        out = [table[u[:, None], i[None]] + places.sum()]
+        table[u[: len(i)], i[: len(u)]] = 1.0
+        table[u[: len(i)], i[: len(u)]] += 1
+        table[u[:, None], u[None]] = 2.0
+        return [*out, table, table.index_put((u, u), tj.tensor(2.0))]
+
+    def added(a, b):
+        x, y = tj.from_numpy(a), tj.from_numpy(b)
+        total = x.sum() + y.sum()
+        rows = tj.zeros(2, len(a)).scatter_add(0, (x > 1).long()[None], x[None])
+        return rows + total, tj.tensordot(x[:, None], y[None], 1) * total
+
+    out = []
+    for f in map(jit, (mapped, ensemble, indexed, added)):
+        for n, m in ((4, 2), (4, 2), (2, 5), (3, 3), (5, 1)):
+            a, b = (np.linspace(3, 0, k, dtype=np.float32) for k in (n, m))
+            out.append(f(a, b))
+    return out
 
 
 PROGRAMS = programs_in(globals())

@@ -145,6 +145,8 @@ class Recorder:
             self.laid_out(operands[0])
         values = self.operands(operands)
         if op.may_fail and self.root is self and not self.differentiating:
+            if self.restarted:
+                attributes, values = settled(attributes), settled(values)
             values = value_checks.checked(self, op, operands, values, attributes)
         graph = self.graph
         if self.restarted:

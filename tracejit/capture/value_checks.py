@@ -40,13 +40,13 @@ def checked(recorder: Any, op: Op, operands: tuple, values: tuple, attributes: d
     replayable = recorder.replayable and not recorder.breaks
     if not replayable and any(v.node is not None and v not in recorder.looked for v in decisive):
         operands = _with_states(recorder, operands)
-        attributes = at_size(attributes, recorder.graph.scope.hints)  # sizes of this segment
+        attributes = at_size(attributes)
         recorder.flush()  # cheaper than computing them here and in the program
         return checked(recorder, op, operands, recorder.operands(operands), attributes)
     for value in decisive:
         if value not in recorder.looked:
             recorder.looked[value] = _content(recorder, value)
-    if _succeeds(op, values, attributes, recorder.looked, recorder.graph.scope.hints):
+    if _succeeds(op, values, attributes, recorder.looked):
         return values
     run_eagerly(recorder, op, operands, attributes)
     return recorder.operands(operands)
@@ -75,8 +75,8 @@ def run_eagerly(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any
 def run_now(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any:
     """End the segment and run the op as eager mode does."""
     operands = _with_states(recorder, operands)
-    attributes = at_size(attributes, recorder.graph.scope.hints)
     recorder.flush()
+    attributes = at_size(attributes)  # some may be of segments before
     operands = tuple([x.concrete() if isinstance(x, RuntimeNumber) else x for x in operands])
     with recorder.paused():
         return Tensor.dispatch(op, operands, attributes)
@@ -120,7 +120,7 @@ def _array(x: Any) -> Any:
     return x.array if isinstance(x, Tensor) else np.asarray(x)
 
 
-def _succeeds(op: Op, values: tuple, attributes: dict, known: dict, hints: dict) -> bool:
+def _succeeds(op: Op, values: tuple, attributes: dict, known: dict) -> bool:
     """Whether the op runs on what is known as it is and ones for everything else."""
     graph, operands, arrays = Graph(op.name), [], []
     for value in values:
@@ -132,8 +132,8 @@ def _succeeds(op: Op, values: tuple, attributes: dict, known: dict, hints: dict)
             one = np.ones((), kind.dtype.numpy)  # weights that are all zero are no distribution
             arrays.append(known[value] if value in known else np.broadcast_to(one, kind.shape))
         else:
-            operands.append(at_size(value, hints))
-    made = graph.append(op, tuple(operands), at_size(attributes, hints))
+            operands.append(at_size(value))
+    made = graph.append(op, tuple(operands), at_size(attributes))
     graph.outputs = list(made) if isinstance(made, tuple) else [made]
     try:
         interpret(graph, arrays, symbols={})

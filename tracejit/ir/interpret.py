@@ -143,10 +143,11 @@ def _strides(x: Any) -> Sequence[int]:
     return x.stride() if hasattr(x, "stride") else [s // x.itemsize for s in x.strides]
 
 
-def at_size(static: Any, values: Mapping[str, int]) -> Any:
-    """`static` with every symbolic size in it replaced by its value."""
+def at_size(static: Any, values: Mapping[str, int] | None = None) -> Any:
+    """`static` with every symbolic size in it replaced by its value; without `values` by that of
+    the example which the size itself comes from."""
     if type(static) is Size:
-        return evaluate(static, values)
+        return static.hint if values is None else evaluate(static, values)
     if isinstance(static, (tuple, list)):
         return type(static)([at_size(x, values) for x in static])
     if isinstance(static, dict):
