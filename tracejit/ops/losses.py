@@ -7,6 +7,7 @@ In: predictions and targets of one shape. Out: the mean or sum of the elements' 
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +28,7 @@ from tracejit.ops.pointwise_record import (
     promote,
 )
 from tracejit.ops.record import Op, apply
-from tracejit.ops.types import COMPLEX, TensorType
+from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, TensorType
 
 
 def reduced(loss: Any, reduction: str) -> Any:
@@ -116,6 +117,10 @@ def _loss(record: Op, operands: tuple, weight: Any, reduction: str) -> Any:
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     must_be_real(f"\"{_KERNELS[record.name]}\" not implemented for '{{}}'", operands)
+    kinds = [x.dtype for x in operands if is_tensor(x)]
+    if all(kind.category < FLOATING for kind in kinds):
+        raise NotImplementedError(f"\"{_KERNELS[record.name]}\" not implemented for "
+                                  f"'{SCALAR_NAMES[kinds[0].name]}'")
     if any(is_tensor(x) and x.dtype.itemsize == 2 for x in operands):
         operands = tuple(map(constant, operands))  # the element's record would round it
     return apply(record, promote((*operands, weight)), {"reduction": reduction})
@@ -138,6 +143,15 @@ _absolute_error = pointwise(
 mse_record = loss_record("mse_loss", _squared_error)
 
 
+def _warn_of_sizes(input: Any, target: Any) -> None:
+    """A warning where broadcasting makes more differences than either has elements."""
+    if target.shape != input.shape:
+        warnings.warn(
+            f"Using a target size ({target.shape}) that is different to the input size "
+            f"({input.shape}). This will likely lead to incorrect results due to broadcasting. "
+            "Please ensure they have the same size.", stacklevel=4)
+
+
 @autocasts(cpu="float32", cuda="float32")
 def mse_loss(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
              reduction: str = "mean") -> Any:
@@ -147,6 +161,7 @@ def mse_loss(input: Any, target: Any, size_average: bool | None = None, reduce: 
     >>> tracejit.nn.functional.mse_loss(tracejit.tensor([1., 2.]), tracejit.tensor([1., 4.]))
     tensor(2.)
     """
+    _warn_of_sizes(input, target)
     return _loss(mse_record, (input, target), None, legacy(reduction, size_average, reduce))
 
 
@@ -154,6 +169,7 @@ def mse_loss(input: Any, target: Any, size_average: bool | None = None, reduce: 
 def l1_loss(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
             reduction: str = "mean") -> Any:
     """|input - target|."""
+    _warn_of_sizes(input, target)
     if any(x.dtype.category == COMPLEX for x in (input, target)):
         return reduced(abs(input - target), legacy(reduction, size_average, reduce))
     return reduced(_absolute_error(input, target), legacy(reduction, size_average, reduce))
@@ -180,6 +196,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     """Half the squared difference below `delta`, linear beyond. RuntimeError unless `delta` > 0."""
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    _warn_of_sizes(input, target)
     return _loss(huber_record, (input, target, delta), None, reduction)
 
 
@@ -204,9 +221,10 @@ def smooth_l1_loss(input: Any, target: Any, size_average: bool | None = None,
     """`huber_loss` divided by `beta`; with `beta` 0 it is `l1_loss`."""
     reduction = legacy(reduction, size_average, reduce)
     if beta < 0:
-        raise ValueError("smooth_l1_loss does not support negative values for beta.")
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
         return l1_loss(input, target, reduction=reduction)
+    _warn_of_sizes(input, target)
     return _loss(smooth_l1_record, (input, target, beta), None, reduction)
 
 
@@ -224,8 +242,8 @@ _LOG, _LOG1M = "log({input})", "log1p(-{input})"
 _bce = pointwise(
     "binary_cross_entropy_error", _bce_array,
     "(({target} - {dtype}(1)) * "
-    f"({_LOG1M} if {_LOG1M} > {{dtype}}(-100) else {{dtype}}(-100)) - "
-    f"{{target}} * ({_LOG} if {_LOG} > {{dtype}}(-100) else {{dtype}}(-100)))",
+    f"({{dtype}}(-100) if {_LOG1M} < {{dtype}}(-100) else {_LOG1M}) - "  # NaN stays NaN
+    f"{{target}} * ({{dtype}}(-100) if {_LOG} < {{dtype}}(-100) else {_LOG}))",
     methods=(), operands=("input", "target"),
     input=_bce_input,
     target=lambda grad, input: grad * (clamp_min(log1p(-input), -100.0)
@@ -251,7 +269,15 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None,
                          size_average: bool | None = None, reduce: bool | None = None,
                          reduction: str = "mean") -> Any:
     """-(target log(input) + (1 - target) log(1 - input)); logarithms are at least -100."""
-    return _loss(bce_record, (input, target), weight, legacy(reduction, size_average, reduce))
+    reduction = legacy(reduction, size_average, reduce)
+    if target.shape != input.shape:
+        raise ValueError(f"Using a target size ({target.shape}) that is different to the input "
+                         f"size ({input.shape}) is deprecated. Please ensure they have the same "
+                         "size.")
+    if target.dtype is not input.dtype:
+        names = [SCALAR_NAMES[x.dtype.name] for x in (target, input)]
+        raise RuntimeError("Found dtype {} but expected {}".format(*names))
+    return _loss(bce_record, (input, target), weight, reduction)
 
 
 @autocasts(cpu="float32", cuda="float32")
@@ -260,6 +286,16 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
                                      reduction: str = "mean", pos_weight: Any = None) -> Any:
     """`binary_cross_entropy` of sigmoid(input), stable for large inputs."""
     reduction = legacy(reduction, size_average, reduce)
+    if target.shape != input.shape:
+        raise ValueError(f"Target size ({target.shape}) must be the same as input size "
+                         f"({input.shape})")
+    if input.dtype.category < FLOATING:
+        raise NotImplementedError("\"log_sigmoid_cpu\" not implemented for "
+                                  f"'{SCALAR_NAMES[input.dtype.name]}'")
+    if target.dtype.category < FLOATING:
+        names = [SCALAR_NAMES[x.dtype.name] for x in (input, target)]
+        raise RuntimeError("result type {} can't be cast to the desired output type "
+                           "{}".format(*names))
     if pos_weight is None:
         return _loss(bce_logits_record, (input, target), weight, reduction)
     loss = (1 - target) * input - ((pos_weight - 1) * target + 1) * logsigmoid(input)
