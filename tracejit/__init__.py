@@ -169,10 +169,13 @@ from tracejit.ops.type_limits import finfo, iinfo
 from tracejit.ops import windows as _windows
 from tracejit.ops.unique import bincount, histc, unique, unique_consecutive
 from tracejit import accelerator, autograd, backends, cuda, random
+from tracejit.accelerator import get_device_module
 from tracejit.backends import (
-    are_deterministic_algorithms_enabled, get_float32_matmul_precision, get_num_threads,
-    is_deterministic_algorithms_warn_only_enabled, set_float32_matmul_precision, set_num_threads,
-    use_deterministic_algorithms,
+    are_deterministic_algorithms_enabled, get_deterministic_debug_mode,
+    get_float32_matmul_precision, get_num_interop_threads, get_num_threads,
+    is_deterministic_algorithms_warn_only_enabled, is_warn_always_enabled,
+    set_deterministic_debug_mode, set_float32_matmul_precision, set_num_interop_threads,
+    set_num_threads, set_warn_always, use_deterministic_algorithms,
 )  # fmt: skip
 from tracejit.eager import dispatch as _dispatch
 from tracejit.eager import inplace_views as _inplace_views
@@ -207,10 +210,11 @@ _COMPILING = {
     "CaptureError": "tracejit.capture.recorder",
     "compare": "tracejit.debug.compare",
 }
-_CASTING = dict.fromkeys(("autocast",), "tracejit.amp")
+_CASTING = dict.fromkeys(("GradScaler", "autocast"), "tracejit.amp")
 _SAVING = dict.fromkeys(("load", "save"), "tracejit.serialization")
 _MAPPING = {"vmap": "tracejit.func"}
-_LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING}
+_ON_DEVICES = {"OutOfMemoryError": "tracejit.cuda"}
+_LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING, **_ON_DEVICES}
 _SUBMODULES = (
     "_C", "__config__", "_dynamo", "_utils", "amp", "compiler", "config", "cpu", "datasets",
     "debug", "distributed", "distributions", "fft", "func", "functional", "fx", "hub", "jit",
