@@ -94,6 +94,8 @@ from tracejit.ops.movement import (
 from tracejit.ops.normalization import layer_norm
 from tracejit.ops import foreach as _foreach
 from tracejit.ops import native as _native
+from tracejit.ops import native_losses as _native_losses
+from tracejit.ops import native_windows as _native_windows
 from tracejit.ops import out as _out
 from tracejit.ops.padding import constant_pad_nd
 from tracejit.ops.order_statistics import kthvalue, median, mode, nanmedian
@@ -193,7 +195,7 @@ _watch_for_einops()
 detach = Tensor.detach
 globals().update(_CPU_TYPES)
 globals().update(_STORAGE_TYPES)
-globals().update(_native.FUNCTIONS)
+globals().update(_native.FUNCTIONS | _native_losses.FUNCTIONS | _native_windows.FUNCTIONS)
 globals().update({name: getattr(Tensor, name) for name in _inplace.TOP_LEVEL})
 globals().update(_foreach.functions())
 
@@ -213,8 +215,11 @@ _COMPILING = {
 _CASTING = dict.fromkeys(("GradScaler", "autocast"), "tracejit.amp")
 _SAVING = dict.fromkeys(("load", "save"), "tracejit.serialization")
 _MAPPING = {"vmap": "tracejit.func"}
+_CELLS = dict.fromkeys(
+    ("gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"), "tracejit.nn.cell_functions"
+)
 _ON_DEVICES = {"OutOfMemoryError": "tracejit.cuda"}
-_LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING, **_ON_DEVICES}
+_LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING, **_CELLS, **_ON_DEVICES}
 _SUBMODULES = (
     "_C", "__config__", "_dynamo", "_utils", "amp", "compiler", "config", "cpu", "datasets",
     "debug", "distributed", "distributions", "fft", "func", "functional", "fx", "hub", "jit",
