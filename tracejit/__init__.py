@@ -34,6 +34,9 @@ from tracejit.eager.modes import (
 from tracejit.eager.printing import set_printoptions
 from tracejit.eager.size import Size, broadcast_shapes
 from tracejit.eager import set_storage as _set_storage
+from tracejit.eager.anomaly import (
+    is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled,
+)  # fmt: skip
 from tracejit.eager.typed_storage import CLASSES as _STORAGE_TYPES, TypedStorage, is_storage
 from tracejit.eager.untyped_storage import UntypedStorage
 from tracejit.eager.tensor_types import CPU_TYPES as _CPU_TYPES, set_default_tensor_type
@@ -223,8 +226,8 @@ _LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING, **_CELLS, **_ON_DEVIC
 _SUBMODULES = (
     "_C", "__config__", "_dynamo", "_utils", "amp", "compiler", "config", "cpu", "datasets",
     "debug", "distributed", "distributions", "fft", "func", "functional", "fx", "hub", "jit",
-    "linalg", "logs", "masked", "multiprocessing", "nn", "onnx", "optim", "profiler", "safetensors",
-    "serialization", "signal", "special", "storage", "testing", "utils",
+    "linalg", "logs", "masked", "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler",
+    "safetensors", "serialization", "signal", "special", "storage", "testing", "types", "utils",
 )  # fmt: skip
 
 
