@@ -97,7 +97,12 @@ def is_initialized() -> bool:
 
 def get_device_name(device: Any = None) -> str:
     """What the driver calls a device."""
-    return get_device_properties(device).name
+    return str(_facts(device)["name"].decode())
+
+
+def _facts(device: Any) -> dict[str, Any]:
+    number = _number(device)
+    return _runtime().getDeviceProperties(number)
 
 
 @dataclass(frozen=True)
@@ -113,8 +118,7 @@ class _CudaDeviceProperties:
 
 def get_device_properties(device: Any = None) -> _CudaDeviceProperties:
     """A device's name, generation, memory and number of processors. DeviceUnavailable without."""
-    number = _number(device)
-    found = _runtime().getDeviceProperties(number)
+    found = _facts(device)
     return _CudaDeviceProperties(
         found["name"].decode(), found["major"], found["minor"], found["totalGlobalMem"],
         found["multiProcessorCount"],
