@@ -34,6 +34,9 @@ from tracejit.eager.modes import (
 from tracejit.eager.printing import set_printoptions
 from tracejit.eager.size import Size, broadcast_shapes
 from tracejit.eager import set_storage as _set_storage
+from tracejit.eager.anomaly import (
+    is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled,
+)  # fmt: skip
 from tracejit.eager.typed_storage import CLASSES as _STORAGE_TYPES, TypedStorage, is_storage
 from tracejit.eager.untyped_storage import UntypedStorage
 from tracejit.eager.tensor_types import CPU_TYPES as _CPU_TYPES, set_default_tensor_type
@@ -94,6 +97,8 @@ from tracejit.ops.movement import (
 from tracejit.ops.normalization import layer_norm
 from tracejit.ops import foreach as _foreach
 from tracejit.ops import native as _native
+from tracejit.ops import native_losses as _native_losses
+from tracejit.ops import native_windows as _native_windows
 from tracejit.ops import out as _out
 from tracejit.ops.padding import constant_pad_nd
 from tracejit.ops.order_statistics import kthvalue, median, mode, nanmedian
@@ -169,10 +174,13 @@ from tracejit.ops.type_limits import finfo, iinfo
 from tracejit.ops import windows as _windows
 from tracejit.ops.unique import bincount, histc, unique, unique_consecutive
 from tracejit import accelerator, autograd, backends, cuda, random
+from tracejit.accelerator import get_device_module
 from tracejit.backends import (
-    are_deterministic_algorithms_enabled, get_float32_matmul_precision, get_num_threads,
-    is_deterministic_algorithms_warn_only_enabled, set_float32_matmul_precision, set_num_threads,
-    use_deterministic_algorithms,
+    are_deterministic_algorithms_enabled, get_deterministic_debug_mode,
+    get_float32_matmul_precision, get_num_interop_threads, get_num_threads,
+    is_deterministic_algorithms_warn_only_enabled, is_warn_always_enabled,
+    set_deterministic_debug_mode, set_float32_matmul_precision, set_num_interop_threads,
+    set_num_threads, set_warn_always, use_deterministic_algorithms,
 )  # fmt: skip
 from tracejit.eager import dispatch as _dispatch
 from tracejit.eager import inplace_views as _inplace_views
@@ -190,7 +198,7 @@ _watch_for_einops()
 detach = Tensor.detach
 globals().update(_CPU_TYPES)
 globals().update(_STORAGE_TYPES)
-globals().update(_native.FUNCTIONS)
+globals().update(_native.FUNCTIONS | _native_losses.FUNCTIONS | _native_windows.FUNCTIONS)
 globals().update({name: getattr(Tensor, name) for name in _inplace.TOP_LEVEL})
 globals().update(_foreach.functions())
 
@@ -207,15 +215,20 @@ _COMPILING = {
     "CaptureError": "tracejit.capture.recorder",
     "compare": "tracejit.debug.compare",
 }
-_CASTING = dict.fromkeys(("autocast",), "tracejit.amp")
+_CASTING = dict.fromkeys(("GradScaler", "autocast"), "tracejit.amp")
 _SAVING = dict.fromkeys(("load", "save"), "tracejit.serialization")
 _MAPPING = {"vmap": "tracejit.func"}
-_LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING}
+_CELLS = dict.fromkeys(
+    ("gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"), "tracejit.nn.cell_functions"
+)
+_ON_DEVICES = {"OutOfMemoryError": "tracejit.cuda"}
+_LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING, **_CELLS, **_ON_DEVICES}
 _SUBMODULES = (
     "_C", "__config__", "_dynamo", "_inductor", "_utils", "amp", "compiler", "config", "cpu",
     "datasets", "debug", "distributed", "distributions", "fft", "func", "functional", "fx", "hub",
-    "jit", "linalg", "logs", "masked", "multiprocessing", "nn", "onnx", "optim", "profiler",
-    "safetensors", "serialization", "signal", "special", "storage", "testing", "utils",
+    "jit", "linalg", "logs", "masked", "multiprocessing", "nn", "onnx", "optim", "overrides",
+    "profiler", "safetensors", "serialization", "signal", "special", "storage", "testing", "types",
+    "utils",
 )  # fmt: skip
 
 

@@ -5,10 +5,11 @@ In: nothing. Out: a CUDA device, or None.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from tracejit import cuda
-from tracejit.memory.devices import device
+from tracejit.memory.devices import device as Device
 
 
 def is_available() -> bool:
@@ -28,9 +29,26 @@ def current_accelerator(check_available: bool = False) -> Any:
     >>> tracejit.accelerator.current_accelerator() in (None, tracejit.device("cuda"))
     True
     """
-    return device("cuda") if is_available() else None
+    return Device("cuda") if is_available() else None
 
 
 def synchronize(device: Any = None) -> None:
     """Wait until everything started there has finished."""
     cuda.synchronize(device)
+
+
+def get_device_module(device: Any = None) -> Any:
+    """What `tracejit` has for devices of a kind: `tracejit.cpu` or `tracejit.cuda`; None is the
+    accelerator, else the CPU. RuntimeError for other kinds, and for what is no device.
+
+    >>> import tracejit
+    >>> tracejit.get_device_module("cpu").__name__
+    'tracejit.cpu'
+    """
+    if device is None:
+        place = current_accelerator() or Device("cpu")
+    elif isinstance(device, (str, Device)):
+        place = Device(device)
+    else:
+        raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
+    return importlib.import_module(f"tracejit.{place.type}")

@@ -10,7 +10,7 @@ import io
 import os
 import pickle
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -25,7 +25,7 @@ from tracejit.memory import (
     as_device,
     device,
 )
-from tracejit.saving import archive, legacy
+from tracejit.saving import archive, legacy, legacy_writing
 from tracejit.saving.names import StorageType
 from tracejit.saving.pickling import pickled
 from tracejit.saving.rebuilding import KNOWN, Elements, refuse
@@ -110,6 +110,7 @@ def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = D
     f  a path, or a file-like object open for writing bytes
     Tensors over the same memory are over the same memory after loading; of a view all of its base
     is saved. Tensors with a history become leaves. `pickle_module` is accepted and not used.
+    `_use_new_zipfile_serialization=False` writes the format of PyTorch before 1.6.
     Raises AttributeError for what is no file, RuntimeError where the folder is missing, and for
     tensors of different dtypes over the same memory.
 
@@ -120,11 +121,13 @@ def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = D
     {'weight': tensor([1., 1.]), 'epoch': 3}
     """
     _tell_recorder("a file is saved")
-    if not _use_new_zipfile_serialization:
-        raise ValueError("tracejit.save writes PyTorch's zip format only")
     if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a "
                              "'write' attribute")
+    if not _use_new_zipfile_serialization:
+        with nullcontext(f) if hasattr(f, "write") else open(f, "wb") as file:
+            legacy_writing.write(file, obj, pickle_protocol)
+        return
     data, storages = pickled(obj, pickle_protocol)
     if not isinstance(f, (str, os.PathLike)):
         archive.write(f, "archive", data, storages)

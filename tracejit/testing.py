@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit._random_tensors import make_tensor
 from tracejit.eager.construction import as_tensor
 from tracejit.eager.tensor import Tensor
 from tracejit.ops.pointwise import isclose
@@ -29,7 +30,7 @@ from tracejit.ops.types import (
     promote_types,
 )
 
-__all__ = ["assert_allclose", "assert_close"]
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
 _Tolerances = dict[dtype, tuple[float, float]]
 _CLOSE: _Tolerances = {

@@ -15,6 +15,11 @@ def on_device(array):
 def test_names():
     assert tracejit.cuda.is_available() and tracejit.cuda.device_count() >= 1
     assert tracejit.cuda.get_device_name(0)
+    assert tracejit.cuda.get_device_capability() >= (7, 0) and tracejit.cuda.is_initialized()
+    free, total = tracejit.cuda.mem_get_info()
+    assert 0 < free <= total == tracejit.cuda.get_device_properties(0).total_memory
+    x = on_device(numbers(1000))
+    assert tracejit.cuda.max_memory_allocated() >= tracejit.cuda.memory_allocated() >= x.nbytes
     tracejit.cuda.synchronize()
     with tracejit.cuda.device(0):
         assert tracejit.cuda.current_device() == 0

@@ -15,6 +15,9 @@ X = RNG.normal(size=(2, 4, 3, 3)).astype(np.float32)
 C = RNG.uniform(0.5, 1.5, size=4).astype(np.float32)
 D = RNG.normal(size=(5, 3)).astype(np.float32)
 GRID = RNG.uniform(-1, 1, size=(2, 2, 2, 2)).astype(np.float32)
+P = RNG.uniform(0.1, 1.0, size=(5, 3)).astype(np.float32)
+W = RNG.normal(size=(2, 3, 5)).astype(np.float32)
+CELL = [RNG.normal(size=shape).astype(np.float32) for shape in ((8, 3), (8, 2), (8,))]
 TIES = np.array([[1, 2], [1, 2], [4, 0], [3, 0], [5, 1]], np.float32)
 
 
@@ -62,6 +65,45 @@ CALLS = {
     **{f"empty {kind}": (lambda t, x, kind=kind: t.segment_reduce(
         x, kind, lengths=lengths(t, 2, 0, 3), initial=1.5), D)
         for kind in ("sum", "mean", "max", "min", "prod")},
+    "frobenius_norm": (
+        lambda t, x: (t.frobenius_norm(x, 1), t.frobenius_norm(x, (1, 2), True)), X),
+    "nuclear_norm": (lambda t, x: (t.nuclear_norm(x), t.nuclear_norm(x, (0, 1), True)), D),
+    "nuclear_norm of stacks": (lambda t, x: t.nuclear_norm(x, (2, 3)), X),
+    "grid_sampler_2d": (lambda t, x, g: t.grid_sampler_2d(x, g, 0, 2, True), X, GRID),
+    "dropout_": (lambda t, x: (
+        t.dropout_(x * 1, 0.5, False), t.dropout_(x * 1, 1.0, True),
+        t.alpha_dropout_(x * 1, 0.0, True), t.feature_alpha_dropout_(x * 1, 0.5, False)), X),
+    **{f"losses {reduction}": (lambda t, d, p, r=reduction: (
+        t.kl_div(d, p, r), t.kl_div(d, p, r, log_target=True),
+        t.binary_cross_entropy_with_logits(d, p.detach(), p.detach(), None, r),
+        t.margin_ranking_loss(d, p, p.sign(), 0.5, r),
+        t.hinge_embedding_loss(d, p.detach().round().sign(), 1.5, r),
+        t.cosine_embedding_loss(d, p, (-1) ** t.arange(5), 0.1, r),
+        t.triplet_margin_loss(d, p, p - 1, 0.9, 2, 1e-6, True, r),
+        t.poisson_nll_loss(d, p, True, True, 1e-8, r),
+        t.ctc_loss(d.log_softmax(1)[:, None], t.tensor([[1, 2]]), t.tensor([5]), t.tensor([2]), 0,
+                   r, True)), D, P) for reduction in (0, 1, 2)},
+    "losses": (lambda t, d, p: (
+        t.kl_div(d, p), t.binary_cross_entropy_with_logits(d, p), t.margin_ranking_loss(d, p, p),
+        t.hinge_embedding_loss(d, p.detach().sign()), t.triplet_margin_loss(d, p, p + d),
+        t.cosine_embedding_loss(d, p, t.ones(5)),
+        t.ctc_loss(d.log_softmax(1)[:, None], t.tensor([[1, 2]]), [5], [2])), D, P),
+    "conv_tbc": (lambda t, x, w: t.conv_tbc(x[0], w, w[0, 0], 1), X, W),
+    "F.conv_tbc": (lambda t, x, w: t.nn.functional.conv_tbc(x[0], w, w[0, 0]), X, W),
+    "convolution": (lambda t, x, w: (
+        t.convolution(x, x, None, (1, 1), (1, 1), (1, 1), False, (0, 0), 1),
+        t.convolution(x[0], w.permute(2, 1, 0), w[0, 0], [2], [1], [1], False, [0], 1),
+        t.convolution(x, x.mT[:, :, :2].transpose(0, 1), None, [2, 2], [1, 1], [1, 1], True,
+                      [1, 1], 1)), X, W),
+    "adaptive_max_pool1d": (lambda t, x: t.adaptive_max_pool1d(x[0], 2), X),
+    "max_pool1d_with_indices": (lambda t, x: (
+        *t.max_pool1d_with_indices(x[0], 2), *t.max_pool1d_with_indices(x[0], 2, 1, 1)), X),
+    "affine_grid_generator": (
+        lambda t, x: t.affine_grid_generator(x[:, 0, :2], (2, 1, 3, 4), False), X),
+    "cells": (lambda t, d, w, v, c: (
+        *t.lstm_cell(d, (d[:, :2], d[:, 1:]), w, v, c, c), t.gru_cell(d, d[:, :2], w[:6], v[:6]),
+        t.rnn_tanh_cell(d, d[:, :2], w[:2], v[:2], c[:2], c[2:4]),
+        t.rnn_relu_cell(d, d[:, :2], w[:2], v[:2], c[:2])), D, *CELL),
     "segment empty": (
         lambda t, x: t.segment_reduce(x.detach(), "max", lengths=lengths(t, 0, 5)), D),
     "segment mean of none": (
@@ -120,6 +162,9 @@ def test_channels_of_cross_map_lrn(size):
 
 
 REFUSED = {
+    "name of a reduction": lambda t, x: t.kl_div(x, x, "mean"),
+    "name of a reduction of pairs": lambda t, x: t.margin_ranking_loss(x, x, x, 0.0, "none"),
+    "bool for a reduction": lambda t, x: t.hinge_embedding_loss(x, x, 1.0, True),
     "reduce": lambda t, x: t.segment_reduce(x, "x", lengths=lengths(t, 5)),
     "sum": lambda t, x: t.segment_reduce(x, "sum", lengths=lengths(t, 1, 1)),
     "negative": lambda t, x: t.segment_reduce(x, "sum", lengths=lengths(t, -1, 6)),

@@ -81,6 +81,20 @@ def test_tracejit_reads_what_pytorch_writes(protocol, archive):
     check_sharing(found)
 
 
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_both_read_what_tracejit_writes_in_the_old_format(protocol, tmp_path):
+    options = {"pickle_protocol": protocol, "_use_new_zipfile_serialization": False}
+    file = saved(tracejit, everything(tracejit), **options)
+    tracejit.save(everything(tracejit), tmp_path / "old.pt", **options)
+    assert (tmp_path / "old.pt").read_bytes() == file.getvalue()
+    for library in (tracejit, torch):
+        for source in (io.BytesIO(file.getvalue()), str(tmp_path / "old.pt")):
+            found = loaded(library, source, **({} if library is tracejit else
+                                               {"weights_only": protocol == 2}))
+            assert described(found) == described(everything(torch))
+            check_sharing(found)
+
+
 def test_tracejit_reads_what_it_writes(tmp_path):
     tracejit.save(everything(tracejit), tmp_path / "x.pt")
     for how in ({}, {"mmap": True}, {"weights_only": False}, {"map_location": "cpu"}):

@@ -7,10 +7,12 @@ engine are in `eager/`.
 from __future__ import annotations
 
 from tracejit.autograd import (
+    anomaly_mode,
     batched,  # noqa: F401
     forward_ad,
     function,
     functional,
+    grad_mode,
     graph,
     profiler,
     variable,
@@ -31,9 +33,9 @@ from tracejit.eager.modes import (
 )
 
 __all__ = [
-    "Function", "FunctionCtx", "GradcheckError", "Variable", "backward", "detect_anomaly",
-    "enable_grad", "forward_ad", "function", "functional", "grad", "gradcheck", "gradgradcheck",
-    "graph", "inference_mode", "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled",
-    "no_grad", "once_differentiable", "profiler", "set_detect_anomaly", "set_grad_enabled",
-    "variable",
+    "Function", "FunctionCtx", "GradcheckError", "Variable", "anomaly_mode", "backward",
+    "detect_anomaly", "enable_grad", "forward_ad", "function", "functional", "grad", "grad_mode",
+    "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_enabled",
+    "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "once_differentiable", "profiler",
+    "set_detect_anomaly", "set_grad_enabled", "variable",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ ask of it, and how precisely numbers were asked to be computed.
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from typing import Any
 
@@ -19,6 +20,23 @@ from tracejit.memory import threads
 class _Asked:
     mode, warn_only = False, False
     precision = "highest"
+    fastpath = True
+    every_warning = False
+    interop_threads: int | None = None
+
+
+_SUBMODULES = ("mha", "mkl", "mkldnn", "openmp", "opt_einsum")
+_DEBUG_MODES = ("default", "warn", "error")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"tracejit.backends.{name}")
+    raise AttributeError(f"module 'tracejit.backends' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SUBMODULES})
 
 
 def _asked() -> type[_Asked]:
@@ -44,6 +62,39 @@ def set_num_threads(count: int | None) -> None:
     threads.set_num_threads(count)
 
 
+def get_num_interop_threads() -> int:
+    """Threads for what runs side by side: as many as were asked for, and nothing does."""
+    return _asked().interop_threads or threads.available_threads()
+
+
+def set_num_interop_threads(count: int) -> None:
+    """Remember how many threads may run ops side by side. RuntimeError for none, and the second
+    time."""
+    if isinstance(count, bool) or not isinstance(count, int):
+        raise RuntimeError("set_num_interop_threads expects an int, but got "
+                           f"{type(count).__name__}")
+    if count < 1:
+        raise RuntimeError("set_num_interop_threads expects a positive integer")
+    asked = _asked()
+    if asked.interop_threads is not None:
+        raise RuntimeError("Error: cannot set number of interop threads after parallel work has "
+                           "started or set_num_interop_threads called")
+    asked.interop_threads = count
+
+
+def set_warn_always(b: bool, /) -> None:
+    """Remember whether to warn each time: what warns here always does, and Python's filters decide
+    what is shown. RuntimeError for what is no bool."""
+    if not isinstance(b, bool):
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    _asked().every_warning = b
+
+
+def is_warn_always_enabled() -> bool:
+    """What `set_warn_always` was told."""
+    return _asked().every_warning
+
+
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Remember whether deterministic algorithms are asked for; all are.
 
@@ -66,6 +117,36 @@ def is_deterministic_algorithms_warn_only_enabled() -> Any:
     """Whether a warning, no error, was asked for where there is none; there is one everywhere."""
     asked = _asked()
     return asked.mode and asked.warn_only
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """`use_deterministic_algorithms` by a number or a word: 0 "default", 1 "warn", 2 "error".
+
+    >>> import tracejit
+    >>> tracejit.set_deterministic_debug_mode("warn")
+    >>> tracejit.get_deterministic_debug_mode()
+    1
+    >>> tracejit.set_deterministic_debug_mode(0)
+
+    TypeError for what is neither, RuntimeError for others.
+    """
+    if not isinstance(debug_mode, (int, str)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    if isinstance(debug_mode, str):
+        if debug_mode not in _DEBUG_MODES:
+            raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, "
+                               f"`error`, but got {debug_mode}")
+        debug_mode = _DEBUG_MODES.index(debug_mode)
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError("invalid value of debug_mode, expected 0, 1, or 2, but got "
+                           f"{debug_mode}")
+    use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    """What `set_deterministic_debug_mode` was told, as a number."""
+    asked = _asked()
+    return 0 if not asked.mode else 1 if asked.warn_only else 2
 
 
 def set_float32_matmul_precision(precision: str) -> None:

@@ -7,32 +7,38 @@ them is asked for. Without CuPy or a GPU `is_available()` is False and the other
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
+import sys
+from dataclasses import dataclass
 from typing import Any
 
 from tracejit.eager.tensor_types import CUDA_TYPES
 from tracejit.memory.devices import DeviceUnavailable, array_module, as_device
 from tracejit.memory.devices import device as Device
-from tracejit.ops.generators import manual_seed as _manual_seed
 
-__all__ = [
-    "DeviceUnavailable",
-    "current_device",
-    "device",
-    "device_count",
-    "empty_cache",
-    "get_device_name",
-    "is_available",
-    "is_bf16_supported",
-    "manual_seed",
-    "manual_seed_all",
-    "memory_allocated",
-    "memory_reserved",
-    "set_device",
-    "synchronize",
-]
 _initialized = False  # whether devices have random states of their own to be saved
+_LATER = {
+    **dict.fromkeys(
+        ("empty_cache", "max_memory_allocated", "max_memory_cached", "max_memory_reserved",
+         "mem_get_info", "memory_allocated", "memory_cached", "memory_reserved", "memory_stats",
+         "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_memory_stats"),
+        "memory",
+    ),
+    **dict.fromkeys(
+        ("get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed", "manual_seed_all",
+         "seed", "seed_all", "set_rng_state", "set_rng_state_all"),
+        "random",
+    ),
+}  # fmt: skip
+_SUBMODULES = ("amp", "memory", "random")
+__all__ = [  # noqa: PLE0604
+    "DeviceUnavailable", "OutOfMemoryError", "current_device", "device", "device_count",
+    "device_of", "get_arch_list", "get_device_capability", "get_device_name",
+    "get_device_properties", "init", "is_available", "is_bf16_supported", "is_initialized",
+    "is_tf32_supported", "set_device", "synchronize", *_LATER,
+]  # fmt: skip
 
 
 def device_count() -> int:
@@ -79,34 +85,61 @@ def synchronize(device: Any = None) -> None:
         module.cuda.runtime.deviceSynchronize()
 
 
+def init() -> None:
+    """Nothing to begin with. DeviceUnavailable without a device."""
+    _runtime()
+
+
+def is_initialized() -> bool:
+    """Whether a device was used, or could have been: CuPy is loaded and finds one."""
+    return "cupy" in sys.modules and is_available()
+
+
 def get_device_name(device: Any = None) -> str:
     """What the driver calls a device."""
+    return str(_facts(device)["name"].decode())
+
+
+def _facts(device: Any) -> dict[str, Any]:
     number = _number(device)
-    return str(_runtime().getDeviceProperties(number)["name"].decode())
+    return _runtime().getDeviceProperties(number)
 
 
-def empty_cache() -> None:
-    """Give memory that nothing uses back to the driver; without a device nothing happens."""
-    if is_available():
-        array_module(Device("cuda")).get_default_memory_pool().free_all_blocks()
+@dataclass(frozen=True)
+class _CudaDeviceProperties:
+    """What the driver says of a device; memory is in bytes."""
+
+    name: str
+    major: int
+    minor: int
+    total_memory: int
+    multi_processor_count: int
 
 
-def memory_allocated(device: Any = None) -> int:
-    """Bytes that are in use on a device; 0 without one."""
-    return _pooled("used_bytes", device)
+def get_device_properties(device: Any = None) -> _CudaDeviceProperties:
+    """A device's name, generation, memory and number of processors. DeviceUnavailable without."""
+    found = _facts(device)
+    return _CudaDeviceProperties(
+        found["name"].decode(), found["major"], found["minor"], found["totalGlobalMem"],
+        found["multiProcessorCount"],
+    )  # fmt: skip
 
 
-def memory_reserved(device: Any = None) -> int:
-    """Bytes that were taken from the driver, in use or not; 0 without a device."""
-    return _pooled("total_bytes", device)
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """A device's generation, as (major, minor). DeviceUnavailable without one."""
+    found = get_device_properties(device)
+    return found.major, found.minor
 
 
-def _pooled(what: str, device: Any) -> int:
-    if not is_available():
-        return 0
-    module = array_module(Device("cuda"))
-    with module.cuda.Device(_number(device)):
-        return int(getattr(module.get_default_memory_pool(), what)())
+def get_arch_list() -> list[str]:
+    """For which devices kernels can be made: those that are here."""
+    found = {get_device_capability(number) for number in range(device_count())}
+    return [f"sm_{major}{minor}" for major, minor in sorted(found)]
+
+
+def is_tf32_supported() -> bool:
+    """Whether products may be of tf32 numbers: no, they are as precise as float32."""
+    return False
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
@@ -128,16 +161,42 @@ class device:
         set_device(self._before)
 
 
-def manual_seed(seed: int) -> None:
-    """Seed the one generator there is: random numbers are the same on every device."""
-    _manual_seed(seed)
+class device_of(device):
+    """Context: plain "cuda" means the device of a tensor inside; nothing for one on the CPU."""
+
+    def __init__(self, obj: Any) -> None:
+        self.place = obj.device
+
+    def __enter__(self) -> None:
+        if self.place.type == "cuda":
+            super().__init__(self.place)
+            super().__enter__()
+
+    def __exit__(self, *exc: object) -> None:
+        if self.place.type == "cuda":
+            super().__exit__(*exc)
 
 
-manual_seed_all = manual_seed
 globals().update(CUDA_TYPES)
 
 
+@functools.cache
+def _out_of_memory() -> type[Exception]:
+    """What is raised where a device has too little memory: CuPy's, where there is one."""
+    if is_available():
+        return array_module(Device("cuda")).cuda.memory.OutOfMemoryError
+    return type("OutOfMemoryError", (RuntimeError,), {"__module__": "tracejit"})
+
+
 def __getattr__(name: str) -> Any:
-    if name == "amp":
-        return importlib.import_module("tracejit.cuda.amp")
+    if name == "OutOfMemoryError":
+        return _out_of_memory()
+    if name in _SUBMODULES:
+        return importlib.import_module(f"tracejit.cuda.{name}")
+    if name in _LATER:
+        return getattr(importlib.import_module(f"tracejit.cuda.{_LATER[name]}"), name)
     raise AttributeError(f"module 'tracejit.cuda' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER, *_SUBMODULES, "OutOfMemoryError"})

@@ -68,6 +68,16 @@ def is_anomaly_enabled() -> bool:
     return active.anomaly
 
 
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether a NaN in a backward is an error while anomaly detection is on, in this thread."""
+    return active.anomaly_check_nan
+
+
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Switch anomaly detection from now on."""
+    _switch(bool(mode), bool(check_nan))
+
+
 def apply(node: Any, grads: list) -> Sequence[Any]:
     """Run a node; on an error or a NaN, warn with the forward traceback."""
     return watched(node, functools.partial(node.apply, grads))

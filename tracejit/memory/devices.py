@@ -213,8 +213,9 @@ def as_device(where: Any) -> device:
     return device("cuda", int(array_module(place).cuda.runtime.getDevice()))
 
 
-class DeviceUnavailable(RuntimeError):
-    """The device's library or driver is not there; the message says what to install."""
+class DeviceUnavailable(RuntimeError, AssertionError):
+    """The device's library or driver is not there; the message says what to install. PyTorch has
+    AssertionError for it, or RuntimeError, by what is asked for."""
 
 
 def array_module(where: device) -> ModuleType:

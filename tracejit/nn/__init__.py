@@ -135,7 +135,7 @@ from tracejit.nn.padding import (
     ZeroPad3d,
 )
 from tracejit.nn.parallel import DataParallel
-from tracejit.nn.parameter import Buffer, Parameter
+from tracejit.nn.parameter import Buffer, Parameter, factory_kwargs
 from tracejit.nn.parameter_containers import ParameterDict, ParameterList
 from tracejit.nn.pixel_shuffle import (
     ChannelShuffle,
@@ -183,7 +183,7 @@ from tracejit.nn.windows import (
     Unfold,
 )
 
-from tracejit.nn import modules  # isort: skip
+from tracejit.nn import common_types, grad, modules  # isort: skip
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
@@ -217,5 +217,5 @@ __all__ = [
     "TransformerEncoderLayer", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
     "Unflatten", "Unfold", "UninitializedBuffer", "UninitializedParameter", "Upsample",
     "UpsamplingBilinear2d", "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
-    "functional", "init", "modules", "utils",
+    "common_types", "factory_kwargs", "functional", "grad", "init", "modules", "utils",
 ]  # fmt: skip

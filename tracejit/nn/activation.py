@@ -37,13 +37,6 @@ class ReLU(_Inplace):
         return F.relu(input, self.inplace)
 
 
-class ReLU6(_Inplace):
-    """min(max(x, 0), 6)."""
-
-    def forward(self, input: Any) -> Any:
-        return F.relu6(input, self.inplace)
-
-
 class SiLU(_Inplace):
     """x * sigmoid(x)."""
 
@@ -128,6 +121,19 @@ class Hardtanh(Module):
         return f"min_val={self.min_val}, max_val={self.max_val}" + (
             ", inplace=True" if self.inplace else ""
         )
+
+
+class ReLU6(Hardtanh):
+    """min(max(x, 0), 6)."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+    def forward(self, input: Any) -> Any:
+        return F.relu6(input, self.inplace)
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
 
 
 class Sigmoid(Module):

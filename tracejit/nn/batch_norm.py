@@ -16,7 +16,7 @@ from tracejit.nn.module import Module
 from tracejit.nn.parameter import Parameter
 
 
-class _ChannelNorm(Module):
+class _NormBase(Module):
     """Parameters and running statistics, one element for each channel."""
 
     _version = 2  # since then batches are counted
@@ -81,7 +81,7 @@ class _ChannelNorm(Module):
         )
 
 
-class _BatchNorm(_ChannelNorm):
+class _BatchNorm(_NormBase):
     def _check_input_dim(self, input: Any) -> None:
         raise NotImplementedError
 
@@ -195,7 +195,7 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"expected at least 2D input (got {len(input.shape)}D input)")
 
 
-class _InstanceNorm(_ChannelNorm):
+class _InstanceNorm(_NormBase):
     _dimensions: int  # of an input without a batch
 
     def __init__(

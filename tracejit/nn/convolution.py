@@ -23,36 +23,32 @@ def per_dimension(value: Any, count: int) -> tuple:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
 
 
-class _Convolution(Module):
+class _ConvNd(Module):
     """What all convolution layers have: numbers per dimension, a weight, perhaps a bias."""
-
-    dimensions: int
-    transposed = False
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        padding: str | int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
+        kernel_size: tuple[int, ...],
+        stride: tuple[int, ...],
+        padding: str | tuple[int, ...],
+        dilation: tuple[int, ...],
+        transposed: bool,
+        output_padding: tuple[int, ...],
+        groups: int,
+        bias: bool,
+        padding_mode: str,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        count = self.dimensions
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size = per_dimension(kernel_size, count)
-        self.stride = per_dimension(stride, count)
-        self.padding = padding if isinstance(padding, str) else per_dimension(padding, count)
-        self.dilation = per_dimension(dilation, count)
-        self.output_padding = (0,) * count
-        self.padding_mode = padding_mode
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.dilation, self.transposed = dilation, transposed
+        self.output_padding, self.padding_mode = output_padding, padding_mode
         self._check()
+        self._reversed_padding_repeated_twice = self._amounts()
         kind = {"device": device, "dtype": dtype}
         self.weight = Parameter(tracejit.empty(self._weight_shape(), **kind))
         if bias:
@@ -97,28 +93,17 @@ class _Convolution(Module):
                 bound = 1 / math.sqrt(inputs)
                 init.uniform_(self.bias, -bound, bound)
 
-    def _amounts(self) -> list[int]:
+    def _amounts(self) -> Sequence[int]:
         """What a padding mode other than zeros adds before and after, last dimension first."""
         if not isinstance(self.padding, str):
-            return [p for p in reversed(self.padding) for _ in range(2)]
+            return tuple(p for p in reversed(self.padding) for _ in range(2))
         if self.padding == "valid":
-            return [0, 0] * self.dimensions
+            return [0, 0] * len(self.kernel_size)
         total = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
         return [n for t in reversed(total) for n in (t // 2, t - t // 2)]
 
-    def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
-        """The layer with another weight and bias: what layers that compute theirs call."""
-        convolve = (F.conv1d, F.conv2d, F.conv3d)[self.dimensions - 1]
-        padding: Any = self.padding
-        if self.padding_mode != "zeros":
-            input, padding = F.pad(input, self._amounts(), mode=self.padding_mode), 0
-        return convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
-
-    def forward(self, input: Any) -> Any:
-        return self._conv_forward(input, self.weight, self.bias)
-
     def extra_repr(self) -> str:
-        count = self.dimensions
+        count = len(self.kernel_size)
         parts = [
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}",
             f"stride={self.stride}",
@@ -136,6 +121,47 @@ class _Convolution(Module):
         if self.padding_mode != "zeros":
             parts.append(f"padding_mode={self.padding_mode}")
         return ", ".join(parts)
+
+
+class _Convolution(_ConvNd):
+    """A layer whose numbers may be given once for all dimensions."""
+
+    dimensions: int
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: str | int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        count = self.dimensions
+        super().__init__(
+            in_channels, out_channels, per_dimension(kernel_size, count),
+            per_dimension(stride, count),
+            padding if isinstance(padding, str) else per_dimension(padding, count),
+            per_dimension(dilation, count), False, (0,) * count, groups, bias, padding_mode, device,
+            dtype,
+        )  # fmt: skip
+
+    def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
+        """The layer with another weight and bias: what layers that compute theirs call."""
+        convolve = (F.conv1d, F.conv2d, F.conv3d)[self.dimensions - 1]
+        padding: Any = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = F.pad(input, self._reversed_padding_repeated_twice,
+                                   mode=self.padding_mode), 0
+        return convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input: Any) -> Any:
+        return self._conv_forward(input, self.weight, self.bias)
 
 
 class Conv1d(_Convolution):
@@ -171,10 +197,39 @@ class Conv3d(_Convolution):
     dimensions = 3
 
 
-class _Transposed(_Convolution):
+class _ConvTransposeNd(_ConvNd):
     """A layer whose weight is (in_channels, out_channels / groups, *kernel)."""
 
-    transposed = True
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: tuple[int, ...],
+        stride: tuple[int, ...],
+        padding: tuple[int, ...],
+        dilation: tuple[int, ...],
+        transposed: bool,
+        output_padding: tuple[int, ...],
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if padding_mode != "zeros":
+            raise ValueError(
+                f'Only "zeros" padding mode is supported for {type(self).__name__}'
+            )
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, transposed,
+            output_padding, groups, bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+
+class _Transposed(_ConvTransposeNd):
+    """A transposed layer whose numbers may be given once for all dimensions."""
+
+    dimensions: int
 
     def __init__(
         self,
@@ -191,15 +246,13 @@ class _Transposed(_Convolution):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        if padding_mode != "zeros":
-            raise ValueError(
-                f'Only "zeros" padding mode is supported for {type(self).__name__}'
-            )
+        count = self.dimensions
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
-            padding_mode, device, dtype,
+            in_channels, out_channels, per_dimension(kernel_size, count),
+            per_dimension(stride, count), per_dimension(padding, count),
+            per_dimension(dilation, count), True, per_dimension(output_padding, count), groups,
+            bias, padding_mode, device, dtype,
         )  # fmt: skip
-        self.output_padding = per_dimension(output_padding, self.dimensions)
 
     def _padding_for(self, sizes: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]:
         """The output padding with which the output has the `wanted` sizes; ValueError if none."""

@@ -12,7 +12,7 @@ from tracejit.nn import functional as F
 from tracejit.nn.module import Module
 
 
-class _Dropout(Module):
+class _DropoutNd(Module):
     """A probability, and whether the input itself is changed.
 
     Raises ValueError where p is not in [0, 1].
@@ -28,7 +28,7 @@ class _Dropout(Module):
         return f"p={self.p}, inplace={self.inplace}"
 
 
-class Dropout(_Dropout):
+class Dropout(_DropoutNd):
     """While training, each element is zero with probability p, the others are scaled by 1 / (1 -
     p).
 
@@ -41,35 +41,35 @@ class Dropout(_Dropout):
         return F.dropout(input, self.p, self.training, self.inplace)
 
 
-class Dropout1d(_Dropout):
+class Dropout1d(_DropoutNd):
     """Each channel of (N, C, L) or (C, L) is zero with probability p."""
 
     def forward(self, input: Any) -> Any:
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
-class Dropout2d(_Dropout):
+class Dropout2d(_DropoutNd):
     """Each channel of (N, C, H, W) is zero with probability p."""
 
     def forward(self, input: Any) -> Any:
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
-class Dropout3d(_Dropout):
+class Dropout3d(_DropoutNd):
     """Each channel of (N, C, D, H, W) is zero with probability p."""
 
     def forward(self, input: Any) -> Any:
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
-class AlphaDropout(_Dropout):
+class AlphaDropout(_DropoutNd):
     """Dropout that keeps mean and variance of self-normalising networks (`SELU`)."""
 
     def forward(self, input: Any) -> Any:
         return F.alpha_dropout(input, self.p, self.training)
 
 
-class FeatureAlphaDropout(_Dropout):
+class FeatureAlphaDropout(_DropoutNd):
     """`AlphaDropout` of whole channels."""
 
     def forward(self, input: Any) -> Any:

@@ -116,6 +116,7 @@ from tracejit.ops.margin_losses import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
+from tracejit.ops.native_windows import conv_tbc
 from tracejit.ops.norm_pooling import (
     lp_pool1d,
     lp_pool2d,

@@ -115,6 +115,10 @@ def constant_(tensor: Any, val: float) -> Any:
         return tensor.fill_(val)
 
 
+_no_grad_uniform_, _no_grad_normal_, _no_grad_trunc_normal_ = uniform_, normal_, trunc_normal_
+_no_grad_fill_ = constant_
+
+
 def ones_(tensor: Any) -> Any:
     """Fill with ones."""
     return constant_(tensor, 1.0)
@@ -123,6 +127,9 @@ def ones_(tensor: Any) -> Any:
 def zeros_(tensor: Any) -> Any:
     """Fill with zeros."""
     return constant_(tensor, 0.0)
+
+
+_no_grad_zero_ = zeros_
 
 
 def eye_(tensor: Any) -> Any:

@@ -108,7 +108,7 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.in_features = self.weight.shape[-1]
 
 
-class _LazyConvolution(LazyModuleMixin):
+class _LazyConvXdMixin(LazyModuleMixin):
     """A convolution whose `in_channels` are those of the first input."""
 
     dimensions: int
@@ -150,7 +150,7 @@ class _LazyConvolution(LazyModuleMixin):
         return input.shape[-count - 1]
 
 
-class _LazyPlain(_LazyConvolution):
+class _LazyPlain(_LazyConvXdMixin):
     """A lazy convolution."""
 
     in_channels: int
@@ -174,7 +174,7 @@ class _LazyPlain(_LazyConvolution):
         self._become_lazy(bias, device, dtype, out_channels)
 
 
-class _LazyTransposed(_LazyConvolution):
+class _LazyTransposed(_LazyConvXdMixin):
     """A lazy transposed convolution."""
 
     in_channels: int

@@ -22,7 +22,7 @@ from tracejit.ops.creation import zeros
 from tracejit.ops.types import int64
 
 
-class _LazyNorm(LazyModuleMixin):
+class _LazyNormBase(LazyModuleMixin):
     num_features: int
 
     def __init__(
@@ -65,7 +65,7 @@ class _LazyNorm(LazyModuleMixin):
             self.reset_parameters()
 
 
-class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
+class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
     """A `BatchNorm1d` whose `num_features` are those of the first input.
 
     >>> import tracejit
@@ -77,32 +77,32 @@ class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
     cls_to_become = BatchNorm1d
 
 
-class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
+class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):
     """A `BatchNorm2d` whose `num_features` are those of the first input."""
 
     cls_to_become = BatchNorm2d
 
 
-class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
+class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
     """A `BatchNorm3d` whose `num_features` are those of the first input."""
 
     cls_to_become = BatchNorm3d
 
 
-class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
+class LazyInstanceNorm1d(_LazyNormBase, InstanceNorm1d):
     """An `InstanceNorm1d`, affine and with running statistics unless told otherwise, whose
     `num_features` are those of the first input."""
 
     cls_to_become = InstanceNorm1d
 
 
-class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
+class LazyInstanceNorm2d(_LazyNormBase, InstanceNorm2d):
     """An `InstanceNorm2d` as `LazyInstanceNorm1d` is."""
 
     cls_to_become = InstanceNorm2d
 
 
-class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
+class LazyInstanceNorm3d(_LazyNormBase, InstanceNorm3d):
     """An `InstanceNorm3d` as `LazyInstanceNorm1d` is."""
 
     cls_to_become = InstanceNorm3d

@@ -12,7 +12,7 @@ attribute: capture guards and lifts what it finds there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from tracejit.eager.global_hooks import everywhere
 from tracejit.eager.recording import active
@@ -31,9 +31,11 @@ from tracejit.nn.module_global_hooks import (  # noqa: F401 - public in PyTorch'
 )
 from tracejit.nn.module_hooks import Hooks, call_with_hooks
 from tracejit.nn.module_listing import Listing
+from tracejit.nn.module_state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401
 from tracejit.nn.module_state import StateDict
 from tracejit.nn.parameter import Buffer, Parameter
 
+T_destination = TypeVar("T_destination", bound=dict[str, Any])
 _TABLES = ("_parameters", "_buffers", "_modules")
 _KINDS = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_pre_hooks",
@@ -61,13 +63,21 @@ class Module(Listing, Conversion, StateDict, Hooks):
     _modules: dict[str, Module | None]
     _non_persistent_buffers_set: set[str]
     dump_patches = False
+    call_super_init = False  # True: the next class in order is initialised with what is given
+    T_destination = T_destination
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if (args or kwargs) and not self.call_super_init:
+            what = (f"got an unexpected keyword argument '{next(iter(kwargs))}'" if kwargs else
+                    f"takes 1 positional argument but {len(args) + 1} were given")
+            raise TypeError(f"{type(self).__name__}.__init__() {what}")
         own = self.__dict__
         own["training"] = True
         for name in (*_TABLES, *_HOOKS):
             own[name] = {}
         own["_non_persistent_buffers_set"] = set()
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What a call computes; subclasses define it."""
@@ -89,6 +99,8 @@ class Module(Listing, Conversion, StateDict, Hooks):
                 return recorder.adapted(self.forward)(*args, **kwargs)
             return self.forward(*args, **kwargs)
         return call_with_hooks(self, args, kwargs)
+
+    _call_impl = _wrapped_call_impl = __call__
 
     # -- attributes ----------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
@@ -299,6 +311,12 @@ class Module(Listing, Conversion, StateDict, Hooks):
         return (
             found if bind is None or "forward" in self.__dict__ else bind(found, self, type(self))
         )
+
+
+def _addindent(s_: str, numSpaces: int) -> str:
+    """A text with every line but the first moved to the right; empty lines stay empty."""
+    first, *rest = s_.split("\n")
+    return "\n".join([first, *(" " * numSpaces + x if x.strip() else "" for x in rest)])
 
 
 def module_text(name: str, extra: str, children: Iterable[tuple[str, str]]) -> str:

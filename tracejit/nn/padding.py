@@ -30,7 +30,7 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
-class _ConstantPad(_Pad):
+class _ConstantPadNd(_Pad):
     def __init__(self, padding: Any, value: float) -> None:
         super().__init__(padding)
         self.value = value
@@ -42,7 +42,7 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-class _CircularPad(_Pad):
+class _CircularPadNd(_Pad):
     mode = "circular"
 
     def forward(self, input: Any) -> Any:
@@ -52,13 +52,21 @@ class _CircularPad(_Pad):
         return super().forward(input)
 
 
-class ConstantPad1d(_ConstantPad):
+class _ReflectionPadNd(_Pad):
+    mode = "reflect"
+
+
+class _ReplicationPadNd(_Pad):
+    mode = "replicate"
+
+
+class ConstantPad1d(_ConstantPadNd):
     """`value` around the last dimension: see `ConstantPad2d`."""
 
     dimensions = 1
 
 
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPadNd):
     """`value` around the last 2 dimensions.
 
     padding  one number, or (left, right, top, bottom); negative numbers take elements away
@@ -71,7 +79,7 @@ class ConstantPad2d(_ConstantPad):
     dimensions = 2
 
 
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPadNd):
     """`value` around the last 3 dimensions: see `ConstantPad2d`."""
 
     dimensions = 3
@@ -107,7 +115,7 @@ class ZeroPad3d(ConstantPad3d):
         return f"{self.padding}"
 
 
-class ReflectionPad1d(_Pad):
+class ReflectionPad1d(_ReflectionPadNd):
     """(N, C, L) or (C, L), mirrored at its ends, which are not repeated.
 
     >>> import tracejit
@@ -116,24 +124,21 @@ class ReflectionPad1d(_Pad):
     """
 
     dimensions = 1
-    mode = "reflect"
 
 
-class ReflectionPad2d(_Pad):
+class ReflectionPad2d(_ReflectionPadNd):
     """(N, C, H, W) or (C, H, W), mirrored at its ends, which are not repeated."""
 
     dimensions = 2
-    mode = "reflect"
 
 
-class ReflectionPad3d(_Pad):
+class ReflectionPad3d(_ReflectionPadNd):
     """(N, C, D, H, W) or (C, D, H, W), mirrored at its ends, which are not repeated."""
 
     dimensions = 3
-    mode = "reflect"
 
 
-class ReplicationPad1d(_Pad):
+class ReplicationPad1d(_ReplicationPadNd):
     """(N, C, L) or (C, L), continued by its first and last elements.
 
     >>> import tracejit
@@ -142,24 +147,21 @@ class ReplicationPad1d(_Pad):
     """
 
     dimensions = 1
-    mode = "replicate"
 
 
-class ReplicationPad2d(_Pad):
+class ReplicationPad2d(_ReplicationPadNd):
     """(N, C, H, W) or (C, H, W), continued by its first and last elements."""
 
     dimensions = 2
-    mode = "replicate"
 
 
-class ReplicationPad3d(_Pad):
+class ReplicationPad3d(_ReplicationPadNd):
     """(N, C, D, H, W) or (C, D, H, W), continued by its first and last elements."""
 
     dimensions = 3
-    mode = "replicate"
 
 
-class CircularPad1d(_CircularPad):
+class CircularPad1d(_CircularPadNd):
     """(N, C, L) or (C, L), continued by its other end.
 
     >>> import tracejit
@@ -170,13 +172,13 @@ class CircularPad1d(_CircularPad):
     dimensions = 1
 
 
-class CircularPad2d(_CircularPad):
+class CircularPad2d(_CircularPadNd):
     """(N, C, H, W) or (C, H, W), continued by its other end."""
 
     dimensions = 2
 
 
-class CircularPad3d(_CircularPad):
+class CircularPad3d(_CircularPadNd):
     """(N, C, D, H, W) or (C, D, H, W), continued by its other end."""
 
     dimensions = 3

@@ -80,3 +80,26 @@ class Buffer(metaclass=_OfBuffers):
 
 def _rebuilt(cls: type[Parameter], data: Any, requires_grad: bool) -> Parameter:
     return cls(data, requires_grad)
+
+
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    """Where, and of which dtype, a layer makes its tensors, out of its keyword arguments, which may
+    have these apart as `factory_kwargs`.
+
+    >>> factory_kwargs({"factory_kwargs": {"device": "cpu"}, "dtype": None})
+    {'device': 'cpu', 'dtype': None}
+
+    TypeError for other arguments, and for what is said twice.
+    """
+    given = kwargs or {}
+    known = ("device", "dtype", "memory_format")
+    unexpected = given.keys() - {*known, "factory_kwargs"}
+    if unexpected:
+        raise TypeError(f"unexpected kwargs {unexpected}")
+    made = dict(given.get("factory_kwargs", {}))
+    for name in known:
+        if name in given:
+            if name in made:
+                raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
+            made[name] = given[name]
+    return made

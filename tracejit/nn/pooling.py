@@ -12,7 +12,7 @@ from tracejit.nn import functional as F
 from tracejit.nn.module import Module
 
 
-class _MaxPool(Module):
+class _MaxPoolNd(Module):
     """The options of maxima of windows."""
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
@@ -28,7 +28,7 @@ class _MaxPool(Module):
                 f"dilation={self.dilation}, ceil_mode={self.ceil_mode}")
 
 
-class MaxPool1d(_MaxPool):
+class MaxPool1d(_MaxPoolNd):
     """The largest element of each window of (N, C, L): see `MaxPool2d`."""
 
     def forward(self, input: Any) -> Any:
@@ -36,7 +36,7 @@ class MaxPool1d(_MaxPool):
                             self.ceil_mode, self.return_indices)  # fmt: skip
 
 
-class MaxPool2d(_MaxPool):
+class MaxPool2d(_MaxPoolNd):
     """The largest element of each window of (N, C, H, W).
 
     return_indices  also where in H * W they are; the rest as in `nn.functional.max_pool2d`
@@ -51,7 +51,7 @@ class MaxPool2d(_MaxPool):
                             self.ceil_mode, self.return_indices)  # fmt: skip
 
 
-class MaxPool3d(_MaxPool):
+class MaxPool3d(_MaxPoolNd):
     """The largest element of each window of (N, C, D, H, W): see `MaxPool2d`."""
 
     def forward(self, input: Any) -> Any:
@@ -59,30 +59,7 @@ class MaxPool3d(_MaxPool):
                             self.ceil_mode, self.return_indices)  # fmt: skip
 
 
-class AvgPool1d(Module):
-    """The mean of each window of (N, C, L): see `AvgPool2d`."""
-
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0,
-                 ceil_mode: bool = False, count_include_pad: bool = True) -> None:  # fmt: skip
-        super().__init__()
-        self.kernel_size = _single(kernel_size)
-        self.stride = self.kernel_size if stride is None else _single(stride)
-        self.padding = _single(padding)
-        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
-
-    def forward(self, input: Any) -> Any:
-        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-                            self.count_include_pad)  # fmt: skip
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-def _single(value: Any) -> tuple:
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
-
-
-class _AvgPool(Module):
+class _AvgPoolNd(Module):
     """The options of means of windows."""
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0,
@@ -98,7 +75,27 @@ class _AvgPool(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class AvgPool2d(_AvgPool):
+class AvgPool1d(_AvgPoolNd):
+    """The mean of each window of (N, C, L): see `AvgPool2d`."""
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0,
+                 ceil_mode: bool = False, count_include_pad: bool = True) -> None:  # fmt: skip
+        Module.__init__(self)
+        self.kernel_size = _single(kernel_size)
+        self.stride = self.kernel_size if stride is None else _single(stride)
+        self.padding = _single(padding)
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+
+    def forward(self, input: Any) -> Any:
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                            self.count_include_pad)  # fmt: skip
+
+
+def _single(value: Any) -> tuple:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+class AvgPool2d(_AvgPoolNd):
     """The mean of each window of (N, C, H, W); options as in `nn.functional.avg_pool2d`.
 
     >>> import tracejit
@@ -111,7 +108,7 @@ class AvgPool2d(_AvgPool):
                             self.count_include_pad, self.divisor_override)  # fmt: skip
 
 
-class AvgPool3d(_AvgPool):
+class AvgPool3d(_AvgPoolNd):
     """The mean of each window of (N, C, D, H, W): see `AvgPool2d`."""
 
     def forward(self, input: Any) -> Any:
@@ -119,7 +116,7 @@ class AvgPool3d(_AvgPool):
                             self.count_include_pad, self.divisor_override)  # fmt: skip
 
 
-class _AdaptiveAvgPool(Module):
+class _AdaptiveAvgPoolNd(Module):
     """Means of as many windows as are asked for."""
 
     def __init__(self, output_size: Any) -> None:
@@ -130,14 +127,14 @@ class _AdaptiveAvgPool(Module):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """(N, C, L) to (N, C, *output_size), as means of windows: see `AdaptiveAvgPool2d`."""
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """(N, C, H, W) to (N, C, *output_size), as means of windows; None keeps a size.
 
     >>> import tracejit
@@ -149,14 +146,14 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
-class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """(N, C, D, H, W) to (N, C, *output_size), as means of windows: see `AdaptiveAvgPool2d`."""
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_avg_pool3d(input, self.output_size)
 
 
-class _AdaptiveMaxPool(Module):
+class _AdaptiveMaxPoolNd(Module):
     """Maxima of as many windows as are asked for."""
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
@@ -167,14 +164,14 @@ class _AdaptiveMaxPool(Module):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """(N, C, L) to (N, C, *output_size), as maxima of windows: see `AdaptiveMaxPool2d`."""
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """(N, C, H, W) to (N, C, *output_size), as maxima of windows; None keeps a size.
 
     return_indices  also where in H * W they are
@@ -188,14 +185,14 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """(N, C, D, H, W) to (N, C, *output_size), as maxima of windows: see `AdaptiveMaxPool2d`."""
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 
-class _LPPool(Module):
+class _LPPoolNd(Module):
     """The options of norms of windows."""
 
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None,
@@ -209,7 +206,7 @@ class _LPPool(Module):
                 f"stride={self.stride}, ceil_mode={self.ceil_mode}")
 
 
-class LPPool1d(_LPPool):
+class LPPool1d(_LPPoolNd):
     """The norm of each window of (N, C, L); options as in `nn.functional.lp_pool1d`."""
 
     def forward(self, input: Any) -> Any:
@@ -217,7 +214,7 @@ class LPPool1d(_LPPool):
                            self.ceil_mode)  # fmt: skip
 
 
-class LPPool2d(_LPPool):
+class LPPool2d(_LPPoolNd):
     """The norm of each window of (N, C, H, W); options as in `nn.functional.lp_pool2d`."""
 
     def forward(self, input: Any) -> Any:
@@ -225,7 +222,7 @@ class LPPool2d(_LPPool):
                            self.ceil_mode)  # fmt: skip
 
 
-class LPPool3d(_LPPool):
+class LPPool3d(_LPPoolNd):
     """The norm of each window of (N, C, D, H, W); options as in `nn.functional.lp_pool3d`."""
 
     def forward(self, input: Any) -> Any:
@@ -233,7 +230,7 @@ class LPPool3d(_LPPool):
                            self.ceil_mode)  # fmt: skip
 
 
-class _MaxUnpool(Module):
+class _MaxUnpoolNd(Module):
     """The windows that maxima are of."""
 
     dimensions: int
@@ -251,7 +248,7 @@ class _MaxUnpool(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class MaxUnpool1d(_MaxUnpool):
+class MaxUnpool1d(_MaxUnpoolNd):
     """The maxima of windows of (N, C, L) put back where they were, among zeros."""
 
     dimensions = 1
@@ -261,7 +258,7 @@ class MaxUnpool1d(_MaxUnpool):
                               output_size)  # fmt: skip
 
 
-class MaxUnpool2d(_MaxUnpool):
+class MaxUnpool2d(_MaxUnpoolNd):
     """The maxima of windows of (N, C, H, W) put back where they were, among zeros."""
 
     dimensions = 2
@@ -271,7 +268,7 @@ class MaxUnpool2d(_MaxUnpool):
                               output_size)  # fmt: skip
 
 
-class MaxUnpool3d(_MaxUnpool):
+class MaxUnpool3d(_MaxUnpoolNd):
     """The maxima of windows of (N, C, D, H, W) put back where they were, among zeros."""
 
     dimensions = 3

@@ -22,7 +22,7 @@ from tracejit.nn.module import Module
 from tracejit.nn.normalization import LayerNorm
 
 
-def _function(activation: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _get_activation_fn(activation: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
     if not isinstance(activation, str):
         return activation
     if activation not in ("relu", "gelu"):
@@ -65,7 +65,7 @@ class _Layer(Module):
             setattr(self, f"norm{k}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **kind))
         for k in parts:
             setattr(self, f"dropout{k}", Dropout(dropout))
-        self.activation = _function(activation)
+        self.activation = _get_activation_fn(activation)
 
     def _residual(self, x: Any, part: Callable[[Any], Any], norm: Any, dropout: Any) -> Any:
         """x plus a part of the layer, normalised before the part or after the sum."""
@@ -136,8 +136,8 @@ class TransformerDecoderLayer(_Layer):
         return self._residual(x, self._feed_forward, self.norm3, self.dropout3)
 
 
-def _copies(layer: Module, count: int) -> ModuleList:
-    return ModuleList([copy.deepcopy(layer) for _ in range(count)])
+def _get_clones(module: Module, N: int) -> ModuleList:
+    return ModuleList([copy.deepcopy(module) for _ in range(N)])
 
 
 class TransformerEncoder(Module):
@@ -152,7 +152,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = _copies(encoder_layer, num_layers)
+        self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
 
@@ -175,7 +175,7 @@ class TransformerDecoder(Module):
         self, decoder_layer: Module, num_layers: int, norm: Module | None = None
     ) -> None:
         super().__init__()
-        self.layers = _copies(decoder_layer, num_layers)
+        self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(

@@ -16,7 +16,7 @@ from tracejit.ops import creation, dropout, normalization
 from tracejit.ops import embedding as _rows
 from tracejit.ops.composite import widened
 from tracejit.ops.grid_sampling import grid_sample
-from tracejit.ops.linalg_norms import vector_norm
+from tracejit.ops.linalg_norms import matrix_norm, vector_norm
 from tracejit.ops.pixel_shuffle import channel_shuffle
 from tracejit.ops.pointwise_math import rsqrt
 from tracejit.ops.softmax import log_softmax, softmax
@@ -119,6 +119,9 @@ def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: i
                        ("zeros", "border", "reflection")[padding_mode], align_corners)
 
 
+grid_sampler_2d = grid_sampler_3d = grid_sampler
+
+
 def native_channel_shuffle(input: Any, groups: int) -> Any:
     """`channel_shuffle`."""
     return channel_shuffle(input, groups)
@@ -130,6 +133,31 @@ def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
         return vector_norm(v, pow)
     others = tuple(k for k in range(len(v.shape)) if k != dim)
     return vector_norm(v, pow, others, True)
+
+
+def frobenius_norm(input: Any, dim: Any, keepdim: bool = False) -> Any:
+    """`linalg.vector_norm` over some dimensions."""
+    return vector_norm(input, 2, dim, keepdim)
+
+
+def nuclear_norm(input: Any, dim: Any = (-2, -1), keepdim: bool = False) -> Any:
+    """The sum of the singular values of matrices."""
+    return matrix_norm(input, "nuc", dim, keepdim)
+
+
+def dropout_(input: Any, p: float, train: bool) -> Any:
+    """`nn.functional.dropout` in place."""
+    return dropout.dropout(input, p, train, True)
+
+
+def alpha_dropout_(input: Any, p: float, train: bool) -> Any:
+    """`nn.functional.alpha_dropout` in place."""
+    return dropout.alpha_dropout(input, p, train, True)
+
+
+def feature_alpha_dropout_(input: Any, p: float, train: bool) -> Any:
+    """`nn.functional.feature_alpha_dropout` in place."""
+    return dropout.feature_alpha_dropout(input, p, train, True)
 
 
 def _weight_norm(v: Any, g: Any, dim: int = 0) -> Any:
@@ -148,6 +176,8 @@ def _log_softmax(input: Any, dim: int, half_to_float: bool) -> Any:
 
 
 NAMES = ("native_layer_norm native_group_norm native_batch_norm native_dropout batch_norm "
-         "instance_norm group_norm rms_norm embedding bilinear grid_sampler "
-         "native_channel_shuffle norm_except_dim _weight_norm _softmax _log_softmax").split()
+         "instance_norm group_norm rms_norm embedding bilinear grid_sampler grid_sampler_2d "
+         "grid_sampler_3d frobenius_norm nuclear_norm dropout_ alpha_dropout_ "
+         "feature_alpha_dropout_ native_channel_shuffle norm_except_dim _weight_norm "
+         "_softmax _log_softmax").split()
 FUNCTIONS = {name: globals()[name] for name in NAMES}

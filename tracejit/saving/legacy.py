@@ -19,7 +19,7 @@ from tracejit.saving.rebuilding import Elements, refuse
 from tracejit.saving.unpickling import Reader, Unpickler
 
 MAGIC = 0x1950A86A20F9469CFC6C
-_PROTOCOL = 1001
+PROTOCOL = 1001
 
 
 class _Legacy:
@@ -65,7 +65,7 @@ def load(reader: Reader, place: Callable[[Storage, str], Storage],
 
     refuse(plain() != MAGIC, "Invalid magic number; corrupt file?")
     version, system = plain(), plain()
-    refuse(version != _PROTOCOL, f"Invalid protocol version: {version!r:.80}")
+    refuse(version != PROTOCOL, f"Invalid protocol version: {version!r:.80}")
     refuse(not isinstance(system, dict), "the file does not say how it was made")
     storages = _Legacy(lambda: reader.left, place)
     found = Unpickler(reader, storages.reference, allowed).load()

@@ -54,6 +54,10 @@ class Pickler(_PythonPickler):
         self.storages: list[Storage] = []
         self._known: dict[int, tuple[str, dtype]] = {}
 
+    def kinds(self) -> list[dtype]:
+        """Of what kind the elements of `storages` are."""
+        return [kind for _, kind in self._known.values()]
+
     def persistent_id(self, obj: Any) -> Any:
         """What stands for a storage: its type, number, place and number of elements."""
         if type(obj) is not _Reference:

@@ -1,5 +1,8 @@
 """What is done to parameters of modules; PyTorch's `nn.utils`."""
 
+import importlib
+from typing import Any
+
 from tracejit.nn.utils import parametrizations, parametrize, rnn
 from tracejit.nn.utils.clip_grad import (
     clip_grad_norm,
@@ -27,3 +30,9 @@ __all__ = [
     "remove_weight_norm", "rnn", "skip_init", "spectral_norm", "vector_to_parameters",
     "weight_norm",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name == "stateless":  # it brings in derivatives
+        return importlib.import_module("tracejit.nn.utils.stateless")
+    raise AttributeError(f"module 'tracejit.nn.utils' has no attribute {name!r}")

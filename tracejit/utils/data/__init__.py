@@ -23,6 +23,8 @@ from tracejit.utils.data.sampler import (
 )
 from tracejit.utils.data.worker import get_worker_info
 
+from tracejit.utils.data import _utils  # isort: skip  # noqa: F401
+
 __all__ = [
     "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler",
     "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset",

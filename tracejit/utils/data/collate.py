@@ -7,6 +7,7 @@ samples' own containers. Called by the loader, in its worker processes where the
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
@@ -20,9 +21,10 @@ from tracejit.memory import CPU
 from tracejit.ops.joining import stack
 from tracejit.ops.types import float64
 
-_UNKNOWN = (
+default_collate_err_msg_format = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 )
+np_str_obj_array_pattern = re.compile("[SaUO]")  # of arrays that are no numbers
 
 
 def default_collate(batch: Any) -> Any:
@@ -39,8 +41,8 @@ def default_collate(batch: Any) -> Any:
     if isinstance(sample, Tensor):
         return _stacked(batch)
     if isinstance(sample, np.ndarray):
-        if sample.dtype.kind in "SUO":
-            raise TypeError(_UNKNOWN.format(sample.dtype))
+        if np_str_obj_array_pattern.search(sample.dtype.str):
+            raise TypeError(default_collate_err_msg_format.format(sample.dtype))
         return stack([as_tensor(array) for array in batch], 0)
     if isinstance(sample, np.generic) and not isinstance(sample, (str, bytes)):
         return as_tensor(np.array(batch))
@@ -60,7 +62,7 @@ def default_collate(batch: Any) -> Any:
         if isinstance(sample, tuple) and not hasattr(sample, "_fields"):
             return [default_collate(column) for column in columns]
         return _sequence(sample, [default_collate(column) for column in columns])
-    raise TypeError(_UNKNOWN.format(type(sample)))
+    raise TypeError(default_collate_err_msg_format.format(type(sample)))
 
 
 def default_convert(data: Any) -> Any:

@@ -1,0 +1,64 @@
+"""Random states of devices; PyTorch's `torch.cuda.random`.
+
+In: seeds and states. Out: the state of the one generator there is, which every device draws from.
+Without a device there are no states of devices, and what sets them is without effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tracejit import cuda
+from tracejit.ops import generators
+
+__all__ = ["get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed",
+           "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all"]  # fmt: skip
+
+
+def manual_seed(seed: int) -> None:
+    """Seed the one generator there is: random numbers are the same on every device."""
+    generators.manual_seed(seed)
+
+
+def seed() -> None:
+    """Seed the generator by chance; without a device nothing happens."""
+    if cuda.is_available():
+        generators.seed()
+
+
+def initial_seed() -> int:
+    """What the generator was seeded with. DeviceUnavailable without a device."""
+    cuda.init()
+    return int(generators.initial_seed())
+
+
+def get_rng_state(device: Any = "cuda") -> Any:
+    """A device's random state. DeviceUnavailable without a device."""
+    cuda.init()
+    return generators.get_rng_state()
+
+
+def get_rng_state_all() -> list[Any]:
+    """The random state of each device: [] without one.
+
+    >>> import tracejit
+    >>> len(tracejit.cuda.get_rng_state_all()) == tracejit.cuda.device_count()
+    True
+    """
+    return [get_rng_state(number) for number in range(cuda.device_count())]
+
+
+def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
+    """Go on from a device's random state; without a device nothing happens."""
+    if cuda.is_available():
+        generators.set_rng_state(new_state)
+
+
+def set_rng_state_all(new_states: Iterable[Any]) -> None:
+    """Go on from what `get_rng_state_all` gave."""
+    for number, state in enumerate(new_states):
+        set_rng_state(state, number)
+
+
+manual_seed_all, seed_all = manual_seed, seed

@@ -1,0 +1,23 @@
+"""Modules as functions of their parameters, under their older place; PyTorch's
+`torch.nn.utils.stateless`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from tracejit.func import functional_call as _functional_call
+
+__all__ = ["functional_call"]
+
+
+def functional_call(module: Any, parameters_and_buffers: dict[str, Any], args: Any = None,
+                    kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True,
+                    strict: bool = False) -> Any:
+    """`tracejit.func.functional_call`, which it warns to use."""
+    warnings.warn("`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and "
+                  "will be removed in a future version of PyTorch. Please use "
+                  "`torch.func.functional_call` instead which is a drop-in replacement.",
+                  FutureWarning, stacklevel=2)
+    return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights,
+                            strict=strict)
