@@ -94,6 +94,7 @@ from tracejit.ops.movement import (
 from tracejit.ops.normalization import layer_norm
 from tracejit.ops import foreach as _foreach
 from tracejit.ops import native as _native
+from tracejit.ops import numpy_names as _numpy_names
 from tracejit.ops import out as _out
 from tracejit.ops.padding import constant_pad_nd
 from tracejit.ops.order_statistics import kthvalue, median, mode, nanmedian
@@ -195,6 +196,7 @@ globals().update({name: getattr(Tensor, name) for name in _inplace.TOP_LEVEL})
 globals().update(_foreach.functions())
 
 globals().update(_out.with_out(globals(), _out.TORCH))
+globals().update(_numpy_names.functions_taking(globals(), _numpy_names.TORCH))
 
 arccos, arcsin, arctan, arctan2 = acos, asin, atan, atan2
 arccosh, arcsinh, arctanh = acosh, asinh, atanh

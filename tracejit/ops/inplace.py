@@ -28,6 +28,7 @@ from tracejit.ops import (
     tensor_products,
 )
 from tracejit.ops.autocast import not_cast
+from tracejit.ops.numpy_names import names_of, renamed
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_record import is_number, must_be_real
 from tracejit.ops.shapes import equal
@@ -105,9 +106,12 @@ _READ_LATER = (gamma_functions.mvlgamma, moments.renorm, scatter_reduce.index_re
 def twin(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """The method that stores `function(self, ...)` in self."""
     copied = function in _READ_LATER
+    names = names_of(function, skip=1)
 
     @not_cast
     def call(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        if keywords:
+            keywords = renamed(keywords, names)
         since = self._next_number()
         read = self.clone() if copied and self.requires_grad else self
         self._assign(function(read, *arguments, **keywords), since=since)
