@@ -203,7 +203,7 @@ arccosh, arcsinh, arctanh = acosh, asinh, atanh
 
 _COMPILING = {
     **dict.fromkeys(
-        ("CompiledFunction", "RecompileError", "no_recompile", "script", "trace"), "tracejit.jit"
+        ("CompiledFunction", "RecompileError", "no_recompile", "script"), "tracejit.jit"
     ),
     "compile": "tracejit.compiler",
     "CaptureError": "tracejit.capture.recorder",
@@ -258,6 +258,23 @@ def is_tensor(obj: Any) -> Any:
     (True, False)
     """
     return isinstance(obj, Tensor)
+
+
+def trace(*arguments: Any, **named: Any) -> Any:
+    """Of a matrix: the sum of its diagonal, as PyTorch's; of a function: `tracejit.jit.trace`.
+
+    >>> import tracejit
+    >>> tracejit.trace(tracejit.eye(3))
+    tensor(3.)
+
+    RuntimeError for a tensor that is no matrix.
+    """
+    matrix = arguments[0] if arguments else named.get("input")
+    if isinstance(matrix, Tensor):
+        return Tensor.trace(*arguments, **named)
+    from tracejit.jit import trace as compiled
+
+    return compiled(*arguments, **named)
 
 
 def _assert(condition: Any, message: str) -> None:

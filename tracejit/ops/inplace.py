@@ -14,6 +14,7 @@ from typing import Any
 from tracejit.ops import (
     bessel_functions,
     error_functions,
+    expanded_writes,
     floating_parts,
     gamma_functions,
     gather_scatter,
@@ -138,6 +139,10 @@ def _assignment(function: Callable[..., Any]) -> Callable[..., Any]:
 for _function in FUNCTIONS:
     _name = getattr(_function, "name", None) or _function.__name__
     method(f"{_name}_")(twin(_function, _name))
+for _name, _write in (("masked_fill_", expanded_writes.masked_fill_),
+                      ("index_fill_", expanded_writes.index_fill_),
+                      ("index_put_", indexing.put_shared)):  # fmt: skip
+    method(_name)(expanded_writes.or_shared(getattr(Operators, _name), _write))
 for _name, _function in ALIASES.items():
     method(f"{_name}_")(twin(_function, _name))
 for _name, _binary in _OPERATORS.items():
