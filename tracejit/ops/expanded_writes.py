@@ -1,4 +1,4 @@
-"""Writes to some elements of a tensor whose elements share memory, as those of an expanded tensor do.
+"""Writes to some elements of an expanded tensor, several of which share a place in memory.
 
 In: the tensor, along which dimensions its elements share memory, and what `masked_fill_`,
 `index_fill_` and `index_put_` take. Out: the tensor, written. Of several values for one place in
