@@ -99,6 +99,7 @@ from tracejit.ops import foreach as _foreach
 from tracejit.ops import native as _native
 from tracejit.ops import native_losses as _native_losses
 from tracejit.ops import native_windows as _native_windows
+from tracejit.ops import numpy_names as _numpy_names
 from tracejit.ops import out as _out
 from tracejit.ops.padding import constant_pad_nd
 from tracejit.ops.order_statistics import kthvalue, median, mode, nanmedian
@@ -203,13 +204,14 @@ globals().update({name: getattr(Tensor, name) for name in _inplace.TOP_LEVEL})
 globals().update(_foreach.functions())
 
 globals().update(_out.with_out(globals(), _out.TORCH))
+globals().update(_numpy_names.functions_taking(globals(), _numpy_names.TORCH))
 
 arccos, arcsin, arctan, arctan2 = acos, asin, atan, atan2
 arccosh, arcsinh, arctanh = acosh, asinh, atanh
 
 _COMPILING = {
     **dict.fromkeys(
-        ("CompiledFunction", "RecompileError", "no_recompile", "script", "trace"), "tracejit.jit"
+        ("CompiledFunction", "RecompileError", "no_recompile", "script"), "tracejit.jit"
     ),
     "compile": "tracejit.compiler",
     "CaptureError": "tracejit.capture.recorder",
@@ -269,6 +271,23 @@ def is_tensor(obj: Any) -> Any:
     (True, False)
     """
     return isinstance(obj, Tensor)
+
+
+def trace(*arguments: Any, **named: Any) -> Any:
+    """Of a matrix: the sum of its diagonal, as PyTorch's; of a function: `tracejit.jit.trace`.
+
+    >>> import tracejit
+    >>> tracejit.trace(tracejit.eye(3))
+    tensor(3.)
+
+    RuntimeError for a tensor that is no matrix.
+    """
+    matrix = arguments[0] if arguments else named.get("input")
+    if isinstance(matrix, Tensor):
+        return Tensor.trace(*arguments, **named)
+    from tracejit.jit import trace as compiled
+
+    return compiled(*arguments, **named)
 
 
 def _assert(condition: Any, message: str) -> None:

@@ -7,6 +7,7 @@ tensor([1., 2., 3.])
 
 from __future__ import annotations
 
+from tracejit.ops import numpy_names as _numpy_names
 from tracejit.ops import out as _out
 from tracejit.ops.fourier import (
     fft,
@@ -34,6 +35,7 @@ from tracejit.ops.fourier import (
 )
 
 globals().update(_out.with_out(globals(), _out.FFT))
+globals().update(_numpy_names.functions_taking(globals(), _numpy_names.FFT))
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2",

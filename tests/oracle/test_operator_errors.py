@@ -30,7 +30,6 @@ ALLOWED = {
                     "a number may come first"),
     "arange": "a step that `out` rounds to 0 is a RuntimeError, as a step of 0 is",
     "narrow_copy": "a dimension out of range is an IndexError, as it is for narrow",
-    "trace": "tracejit.trace compiles, as torch.jit.trace does",
 }  # fmt: skip
 
 

@@ -192,7 +192,6 @@ BY_DESIGN: dict[str, Difference] = {
         lambda sample: sample.kwargs["M"] is not None or sample.input.dtype.is_complex,
         "an approximation that starts from other random numbers"),
     "topk": _TIES,
-    "trace": Difference(lambda sample: True, "tracejit.trace compiles, as torch.jit.trace does"),
 }
 
 

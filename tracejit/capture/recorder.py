@@ -191,12 +191,12 @@ class Recorder:
             self.need(tensor, "how a tensor lies in memory depends on a value")
         return self.traced(tensor)
 
-    def repeated(self, tensor: Tensor) -> list:
-        """Sizes of the dimensions along which the example's elements share memory."""
+    def shared(self, tensor: Tensor) -> list[int]:
+        """The dimensions along which the example's elements share memory."""
         traced = self.laid_out(tensor)
         if traced.dense:
             return []
-        return [n for n, s in zip(traced.shape, traced.layout().strides) if s == 0]
+        return [d for d, s in enumerate(traced.layout().strides) if s == 0]
 
     def identify(self, tensor: Tensor, outputs: Sequence[Any] | None) -> None:
         """Which tensor a variable is matters now: where a value decides it, it is needed.

@@ -361,8 +361,11 @@ class Task:
         if node.extras is not None and node.extras.hooks:
             run_hooks(node, (), [grad])
         if hooks is not None:
+            returned = variable
             for hook in tuple(hooks.accumulated.values()):
-                hook(variable)
+                returned = _replaced(returned, hook)
+            if returned is not variable:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
 def _age(node: Node) -> int:
@@ -460,7 +463,7 @@ def _replaced(grad: Any, hook: Callable[[Any], Any]) -> Any:
     if new is None:
         return grad
     if not isinstance(new, TensorState) and type(new) is not type(grad):
-        raise TypeError(f"expected hook to return a Tensor or None, but got {type(new).__name__}")
+        raise TypeError(f"expected Variable, but hook returned '{type(new).__name__}'")
     if new.shape != grad.shape:
         raise RuntimeError(f"hook '{_name(hook)}' has changed the size of value")
     if new.dtype is not grad.dtype or new.is_sparse is not grad.is_sparse:

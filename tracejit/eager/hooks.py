@@ -58,7 +58,7 @@ def register_hook(x: TensorState, hook: Callable[[Any], Any]) -> RemovableHandle
 
 def register_post_accumulate_grad_hook(x: TensorState,
                                        hook: Callable[[Any], None]) -> RemovableHandle:
-    """Call `hook(tensor)` after a gradient was added to the leaf's `.grad`."""
+    """Call `hook(tensor)`, which returns None, after a gradient was added to the leaf's `.grad`."""
     x = itself(x)
     if not x.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")

@@ -165,9 +165,9 @@ def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None)
 
 
 @method()
-def resize_as_(self: Any, other: Any, *, memory_format: Any = None) -> Any:
+def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
     """Give the tensor the sizes of another; see `resize_`."""
-    return resize_(self, tuple(other.shape))
+    return resize_(self, tuple(the_template.shape))
 
 
 @method()

@@ -48,6 +48,7 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
 
     dispatch = staticmethod(dispatch)
     _assign = writing.assign
+    _shared_dims = writing.shared_dims
     _next_number = staticmethod(next_number)  # of the tape's nodes
     __array_ufunc__ = array_ufunc
     __array_function__ = array_function

@@ -65,7 +65,7 @@ def assign(self: TensorState, result: Any, overwrites: bool = False, since: int 
 
 def check_writable(self: TensorState, overlap: bool = False) -> None:
     """The checks of an in-place op that need no result; `overlap`: elements may share memory."""
-    repeats = not overlap and _repeats(self)  # first: it may find that this is another tensor
+    repeats = not overlap and shared_dims(self)  # first: it may find that this is another tensor
     if self._view is not None:
         self = actual(self)
         refresh(self)
@@ -92,14 +92,17 @@ def leaf_error(self: TensorState) -> str | None:
     return LEAF if grad_fn_of(self) is None else None
 
 
-def _repeats(self: TensorState) -> bool:
-    """Whether elements share memory, as those of an expanded tensor do."""
+def shared_dims(self: TensorState) -> list[int]:
+    """The dimensions along which elements share memory, as those of an expanded tensor do."""
     recorder = active.recorder
     if recorder is not None:
-        repeated = recorder.repeated(self)
+        shared = recorder.shared(self)
     else:
-        repeated = [n for s, n in zip(self._strides or (), self._shape) if s == 0]
-    return any(n > 1 for n in repeated) and not any(n == 0 for n in shape_of(self))
+        shared = [d for d, s in enumerate(self._strides or ()) if s == 0]
+    if not shared:
+        return []
+    shape = shape_of(self)
+    return [] if any(n == 0 for n in shape) else [d for d in shared if shape[d] > 1]
 
 
 def store(self: TensorState, result: Any, overwrites: bool = False, since: int = 0) -> Any:

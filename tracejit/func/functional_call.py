@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tracejit.ops.joining import stack
+from tracejit.ops.operators import Operators
 
 __all__ = ["functional_call", "stack_module_state"]
 
@@ -21,7 +22,8 @@ def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = No
     strict                       RuntimeError for names that lack or are not the module's
 
     The module is as it was afterwards. ValueError for a name in several dicts, for names of one
-    tensor that are given different ones, and for what is no dict.
+    tensor that are given different ones, and for what is no dict; TypeError for a value that is no
+    tensor.
 
     >>> import tracejit
     >>> layer = tracejit.nn.Linear(2, 1)
@@ -30,6 +32,9 @@ def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = No
     tensor([3.5000])
     """
     given = _merged(parameter_and_buffer_dicts)
+    for value in given.values():
+        if value is not None and not isinstance(value, Operators):
+            raise TypeError(f"{value} is not an instance of torch.Tensor")
     places = {name: (table, leaf) for name, table, leaf in _places(module)}
     if tie_weights:
         given = _tied(given, places)

@@ -229,8 +229,8 @@ class Mapping:
             return tuple(self.outside(tensor._traced.whole.stride))[1:]
         return strides_of(tensor) if self.below is None else self.outside(tensor.stride)
 
-    def repeated(self, tensor: Any) -> list:
-        return [n for n, s in zip(self.shape(tensor), self.strides(tensor)) if s == 0]
+    def shared(self, tensor: Any) -> list[int]:
+        return [d for d, s in enumerate(self.strides(tensor)) if s == 0]
 
     def actual(self, tensor: Any) -> Any:
         return tensor if self.below is None else self.outside(self.below.actual, tensor)

@@ -10,12 +10,14 @@ from typing import Any
 
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.diagonals import triu_indices
+from tracejit.ops.numpy_names import numpy_names
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import convert
 from tracejit.ops.shapes import broadcast, equal, hint, same
 from tracejit.ops.types import FLOATING, SCALAR_NAMES, result_type
 
 
+@numpy_names
 @autocasts(cuda="float32")
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between vectors along `dim` of two floating tensors that broadcast.
@@ -44,6 +46,7 @@ def _at_least(norm: Any, eps: float) -> Any:
     return norm + (norm.clamp(min=eps) - norm).detach()
 
 
+@numpy_names
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6,
                       keepdim: bool = False) -> Any:  # fmt: skip
     """The p-norm of x1 - x2 + eps along the last dimension of two tensors that broadcast.

@@ -211,7 +211,9 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     k = normalize_dim(dim, len(input.shape))
     if len(index.shape) > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
-    places = as_index(index).reshape(-1)
+    if index.dtype not in (int32, int64):
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    places = convert(index, int64).reshape(-1)
     if not input.shape:
         if not equal(places.shape[0], 1):
             raise RuntimeError("index_select(): Index to scalar can have only 1 value, got "

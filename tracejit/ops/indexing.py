@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from tracejit.ops import gather_scatter
+from tracejit.ops import expanded_writes, gather_scatter
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite
 from tracejit.ops.creation import fitting, is_int
@@ -37,6 +38,7 @@ from tracejit.ops.types import (
     TensorType,
     bool_,
     can_cast,
+    int32,
     int64,
 )
 
@@ -49,6 +51,10 @@ DYNAMIC_OPS = {
     "unique": "compute it outside of the captured function",
     "bincount": "tracejit.zeros(n).index_add(0, input, ones) has a fixed number of bins",
 }  # fmt: skip
+
+
+_HEAP_TYPE = 1 << 9
+_MOST_ITEMS = 32  # of a list that is a key as a tuple is
 
 
 # -- keys -----------------------------------------------------------------------------------------
@@ -66,7 +72,7 @@ class Plan:
 
 def plan(input: Any, key: Any) -> Plan:
     """Apply the basic part of a key and collect the rest."""
-    items = list(key) if isinstance(key, tuple) else [key]
+    items = list(key) if isinstance(key, tuple) or _several(key) else [key]
     items = [_as_tensor(input, item) for item in items]
     consumed = sum(map(_width, items))
     if not input.shape and consumed:
@@ -83,6 +89,21 @@ def plan(input: Any, key: Any) -> Plan:
         dim = _apply_item(found, item, dim, source)
         source += _width(item)
     return found
+
+
+def _several(key: Any) -> bool:
+    """Whether a sequence is a key of several items, as a tuple is; PyTorch asks as NumPy did."""
+    if not isinstance(key, Sequence) or len(key) >= _MOST_ITEMS:
+        return False
+    several = any(item is None or item is Ellipsis or is_tensor(item)
+                  or isinstance(item, (slice, Sequence, np.ndarray)) for item in key)
+    if several:
+        warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated and "
+                      "will be changed in pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In "
+                      "pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], "
+                      "which will result either in an error or a different result",
+                      UserWarning, stacklevel=4)
+    return several
 
 
 def _width(item: Any) -> int:
@@ -105,7 +126,8 @@ def _as_tensor(input: Any, item: Any) -> Any:
     if isinstance(item, (list, tuple, range)):
         return _of_sequence(input, item)
     if isinstance(item, np.ndarray):
-        return type(input).of_array(item).to(input.device)
+        made = type(input).of_array(item).to(input.device)
+        return made if is_mask(made) else convert(made, int64)
     if hasattr(item, "__index__"):
         return item.__index__()
     raise _no_index(item)
@@ -138,6 +160,8 @@ def _apply_item(found: Plan, item: Any, dim: int, source: int) -> int:
             found.view = slice_along(found.view, dim, item.start, item.stop, item.step)
         return dim + 1
     if not is_mask(item):
+        if item.shape and item.dtype not in (int32, int64):
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         found.dims.append(dim)
         found.indices.append(gather_scatter.as_index(item))
         return dim + 1
@@ -210,7 +234,13 @@ def getitem(input: Any, key: Any) -> Any:
 
 @method("__setitem__")
 def setitem(input: Any, key: Any, value: Any) -> None:
-    """`input[key] = value`: the value is converted to the tensor's dtype and broadcast."""
+    """`input[key] = value`: the value is converted to the tensor's dtype and broadcast.
+
+    TypeError for what is neither tensor nor number.
+    """
+    if not is_tensor(value) and not _is_one_number(value):
+        raise TypeError(f"can't assign a {_c_name(type(value))} to a "
+                        f"tracejit.{SCALAR_NAMES[input.dtype.name]}Tensor")
     found = plan(input, key)
     view = found.view
     if is_int(value):
@@ -221,12 +251,37 @@ def setitem(input: Any, key: Any, value: Any) -> None:
         else:
             view._assign(_constant(view, value))
         return
+    shared = expanded_writes.shared(view)
+    if shared:
+        _set_shared(found, shared, value)
+        return
     if len(found.indices) == 1 and found.mask is not None:
         written = _masked(view, found.mask, found.dims[0], value)
         if written is not None:
             view._assign(written)
             return
     dims, indices = _resolved(found)
+    src = _source(view, dims, indices, value)
+    view._assign(gather_scatter.put(view, dims, indices, src, False))
+
+
+def _set_shared(found: Plan, shared: list[int], value: Any) -> None:
+    """Assignment to elements that share memory."""
+    view = found.view
+    expanded_writes.warn("index_put_")
+    if len(found.indices) == 1 and found.mask is not None and not (
+            is_tensor(value) and value.shape):
+        rest = len(view.shape) - found.dims[0] - len(found.mask.shape)
+        mask = found.mask.reshape((*found.mask.shape, *(1,) * rest))
+        expanded_writes.fill(view, shared, mask, value, "masked_fill_")
+        return
+    dims, indices = _resolved(found)
+    src = _source(view, dims, indices, value)
+    expanded_writes.put(view, shared, dims, indices, src, False)
+
+
+def _source(view: Any, dims: list[int], indices: list[Any], value: Any) -> Any:
+    """What is written at the positions of a key, in the order of dimensions that `put` takes."""
     src = value if is_tensor(value) else _constant(view, value, ())
     most = len(view.shape) - len(dims) + max(len(i.shape) for i in indices)
     while len(src.shape) > most and hint(src.shape[0]) == 1 and equal(src.shape[0], 1):
@@ -237,7 +292,20 @@ def setitem(input: Any, key: Any, value: Any) -> None:
             view.shape, broadcast(*[i.shape for i in indices]), tuple(dims))
         src = src.expand(*shape[count:count + place], *shape[:count], *shape[count + place:])
         src = movedim(src, tuple(range(place, place + count)), tuple(range(count)))
-    view._assign(gather_scatter.put(view, dims, indices, convert(src, view.dtype), False))
+    return convert(src, view.dtype)
+
+
+def _is_one_number(value: Any) -> bool:
+    """Whether a value is a number to PyTorch: of NumPy's, integers and what Python knows."""
+    if isinstance(value, (np.inexact, np.bool_)):
+        return isinstance(value, (float, complex))
+    return is_number(value) or is_int(value)
+
+
+def _c_name(kind: type) -> str:
+    """A type's name with its module, as those have it that are written in C."""
+    in_python = kind.__flags__ & _HEAP_TYPE or kind.__module__ == "builtins"
+    return kind.__name__ if in_python else f"{kind.__module__}.{kind.__name__}"
 
 
 def _written_int(value: Any, dtype: Any) -> Any:
@@ -436,12 +504,24 @@ def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool 
     >>> x.index_put((tracejit.tensor([0, 2]),), tracejit.ones(2)).tolist()
     [1.0, 0.0, 1.0]
     """
+    dims, places = _places_to_put(input, indices, values)
+    return gather_scatter.put(input, dims, places, values, accumulate)
+
+
+def _places_to_put(input: Any, indices: Sequence[Any], values: Any) -> tuple[list, list]:
     found = plan(input, tuple(indices))
     if values.dtype is not input.dtype:
         raise RuntimeError("Index put requires the source and destination dtypes match, got "
                            f"{input.dtype} for the destination and {values.dtype} for the source.")
-    dims, places = _resolved(found)
-    return gather_scatter.put(input, dims, places, values, accumulate)
+    return _resolved(found)
+
+
+def put_shared(input: Any, shared: Sequence[int], indices: Sequence[Any], values: Any,
+               accumulate: bool = False) -> Any:
+    """`input.index_put_`, where elements share memory along these dimensions."""
+    expanded_writes.warn("index_put_")
+    dims, places = _places_to_put(input, indices, values)
+    return expanded_writes.put(input, shared, dims, places, values, accumulate)
 
 
 @method()

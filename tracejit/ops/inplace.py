@@ -14,6 +14,7 @@ from typing import Any
 from tracejit.ops import (
     bessel_functions,
     error_functions,
+    expanded_writes,
     floating_parts,
     gamma_functions,
     gather_scatter,
@@ -28,6 +29,7 @@ from tracejit.ops import (
     tensor_products,
 )
 from tracejit.ops.autocast import not_cast
+from tracejit.ops.numpy_names import names_of, renamed
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_record import is_number, must_be_real
 from tracejit.ops.shapes import equal
@@ -105,9 +107,12 @@ _READ_LATER = (gamma_functions.mvlgamma, moments.renorm, scatter_reduce.index_re
 def twin(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """The method that stores `function(self, ...)` in self."""
     copied = function in _READ_LATER
+    names = names_of(function, skip=1)
 
     @not_cast
     def call(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        if keywords:
+            keywords = renamed(keywords, names)
         since = self._next_number()
         read = self.clone() if copied and self.requires_grad else self
         self._assign(function(read, *arguments, **keywords), since=since)
@@ -134,6 +139,10 @@ def _assignment(function: Callable[..., Any]) -> Callable[..., Any]:
 for _function in FUNCTIONS:
     _name = getattr(_function, "name", None) or _function.__name__
     method(f"{_name}_")(twin(_function, _name))
+for _name, _write in (("masked_fill_", expanded_writes.masked_fill_),
+                      ("index_fill_", expanded_writes.index_fill_),
+                      ("index_put_", indexing.put_shared)):  # fmt: skip
+    method(_name)(expanded_writes.or_shared(getattr(Operators, _name), _write))
 for _name, _function in ALIASES.items():
     method(f"{_name}_")(twin(_function, _name))
 for _name, _binary in _OPERATORS.items():

@@ -20,13 +20,10 @@ from tracejit.ops.older_orders import older_order
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_record import convert, decisive, device_of
 from tracejit.ops.record import Op, apply
-from tracejit.ops.types import BOOL, FLOATING, TensorType
+from tracejit.ops.types import BOOL, CPP_NAMES, FLOATING, TensorType
 
 # Multiplications above which OpenBLAS has no routine per layout (its `small_kernel_permit`).
 _SMALL_PRODUCT = 100 * 100 * 100
-_TITLES = {"float32": "float", "float64": "double", "float16": "c10::Half", "int64": "long int",
-           "bfloat16": "c10::BFloat16", "int32": "int", "bool": "bool",
-           "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}  # fmt: skip
 
 
 def _product_type(input: Any, other: Any) -> TensorType:
@@ -109,9 +106,13 @@ def product(input: Any, other: Any) -> Any:
 
 def _same_dtype(input: Any, other: Any) -> None:
     if input.dtype is not other.dtype:
-        names = (_TITLES.get(x.dtype.name, x.dtype.name) for x in (input, other))
+        names = (CPP_NAMES[x.dtype.name] for x in (input, other))
         raise RuntimeError("expected m1 and m2 to have the same dtype, but got: {} != {}"
                            .format(*names))
+    _no_bool(input)
+
+
+def _no_bool(input: Any) -> None:
     if input.dtype.category == BOOL:
         raise NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Bool'")
 
@@ -418,9 +419,10 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
         return linear(input.unsqueeze(0), weight, bias).squeeze(0)
     for x in (weight, bias):
         if x is not None and x.dtype is not input.dtype:
-            names = (_TITLES.get(y.dtype.name, y.dtype.name) for y in (input, x))
+            names = (CPP_NAMES[y.dtype.name] for y in (input, x))
             raise RuntimeError("mat1 and mat2 must have the same dtype, but got {} and {}"
                                .format(*(n.capitalize() for n in names)))
+    _no_bool(input)
     return apply(linear_record, (input, weight, bias), {})
 
 

@@ -23,7 +23,7 @@ from tracejit.ops.operators import method
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import equal, shape_text
-from tracejit.ops.types import FLOATING, TensorType
+from tracejit.ops.types import CPP_NAMES, FLOATING, TensorType
 
 
 # -- powers ----------------------------------------------------------------------------------------
@@ -124,8 +124,6 @@ def matrix_exp(A: Any) -> Any:
 
 
 # -- long products ---------------------------------------------------------------------------------
-_C_NAMES = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int",
-            "float16": "c10::Half", "bfloat16": "c10::BFloat16", "bool": "bool"}  # fmt: skip
 
 
 def _check_chain(tensors: Sequence[Any]) -> None:
@@ -141,7 +139,7 @@ def _check_chain(tensors: Sequence[Any]) -> None:
         if 0 < k < len(tensors) - 1 and len(x.shape) != 2:
             raise RuntimeError(f"multi_dot(): tensor {k} must be 2D but got {len(x.shape)}D")
         if x.dtype is not first.dtype:
-            names = [_C_NAMES.get(y.dtype.name, y.dtype.name) for y in (first, x)]
+            names = [CPP_NAMES[y.dtype.name] for y in (first, x)]
             raise RuntimeError(
                 "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
                 f"{names[0]} and tensor {k} {names[1]}"

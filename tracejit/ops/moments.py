@@ -19,7 +19,7 @@ from tracejit.ops.creation import zeros_like
 from tracejit.ops.movement import squeeze_record
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, where
-from tracejit.ops.reduction import nansum, reduction, sum
+from tracejit.ops.reduction import nansum, sum
 from tracejit.ops.reduction_record import (
     amax_record,
     amin_record,
@@ -55,7 +55,7 @@ def _mean_rule(grad: Any, input_type: TensorType, dims: tuple[int, ...], keepdim
 mean_record = composite("mean", ("input",), _mean_body, infer=_type, input=_mean_rule)
 
 
-@reduction
+@method()
 def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Any:
     """The mean over `dim` (None: all); nan of nothing. RuntimeError for integers without `dtype`.
 
@@ -181,7 +181,7 @@ def _spread(record: Any, input: Any, dim: Any, unbiased: bool | None, keepdim: b
     return record(input, freedom, dims=dims, keepdim=bool(keepdim))
 
 
-@reduction
+@method()
 def var(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
         correction: Any = None) -> Any:
     """The variance over `dim`: squared deviations summed, divided by count - correction (1).
@@ -193,7 +193,7 @@ def var(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool
     return _spread(var_record, input, dim, unbiased, keepdim, correction, "std and var")
 
 
-@reduction
+@method()
 def std(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
         correction: Any = None) -> Any:
     """The square root of `var`; its gradient where it is 0 is 0."""
@@ -255,7 +255,7 @@ norm_record = composite("norm", ("input",), _norm_body, infer=_type, input=_norm
                         node_name="LinalgVectorNormBackward0")
 
 
-@reduction
+@method()
 @autocasts(cuda="float32")
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
          dtype: dtype | None = None) -> Any:
@@ -286,7 +286,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
     return norm_record(input, p=power, dims=dims, keepdim=bool(keepdim))
 
 
-@reduction
+@method()
 def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *,
             dtype: dtype | None = None) -> Any:
     """`mean` of what is not nan.

@@ -8,8 +8,11 @@ Out: `Operators`, a mixin with PyTorch's operators and methods, each a call of t
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+from tracejit.ops.numpy_names import PYTHON_METHODS, names_of, taking
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,14 +30,18 @@ def method(*names: str) -> Callable[[F], F]:
 
     def attach(function: F) -> F:
         for name in names or (getattr(function, "name", None) or function.__name__,):
-            setattr(
-                Operators,
-                name,
-                function if callable(getattr(function, "__get__", None)) else _bound(function),
-            )
+            setattr(Operators, name, _as_method(function, name))
         return function
 
     return attach
+
+
+def _as_method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    if not callable(getattr(function, "__get__", None)):
+        return _bound(function)
+    if name.startswith("__") or name in PYTHON_METHODS or not inspect.isfunction(function):
+        return function
+    return taking(function, names_of(function, skip=1))
 
 
 def _bound(record: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,7 +1,8 @@
 """`out=`: results written to tensors that the caller has.
 
 In: the public functions of a room, by name. Out: the same functions, which also take `out=`.
-Records take it as they are called. The result is computed as without, then stored: what `out`
+Records take it as they are called, and NumPy's names of
+arguments. The result is computed as without, then stored: what `out`
 shares with the arguments does no harm.
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tracejit.ops import autocast, shapes
+from tracejit.ops.numpy_names import PYTHON_FUNCTIONS, names_of, renamed
 from tracejit.ops.types import SCALAR_NAMES, can_cast
 
 # PyTorch's functions with `out=` that are no records here, which take it anyway.
@@ -55,9 +57,13 @@ def with_out(room: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
 
 
 def _taking_out(function: Callable[..., Any], name: str, module: str) -> Callable[..., Any]:
+    names = {} if f"{module}.{name}" in PYTHON_FUNCTIONS else names_of(function)
+
     def call(*arguments: Any, **named: Any) -> Any:
-        if "out" in named:
-            return written(function, name, arguments, named)
+        if named:
+            named = renamed(named, names)
+            if "out" in named:
+                return written(function, name, arguments, named)
         return function(*arguments, **named)
 
     call.__name__ = call.__qualname__ = name

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import cmath
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.ops.autocast import FLOAT32_ON_CUDA, autocasts
@@ -34,13 +34,27 @@ from tracejit.ops.pointwise_record import (
     representable,
 )
 from tracejit.ops.record import Op, apply
-from tracejit.ops.types import COMPLEX, FLOATING, bool_, dtype_of_number, int64, uint8
+from tracejit.ops.types import (
+    COMPLEX,
+    CPP_NAMES,
+    FLOATING,
+    SCALAR_NAMES,
+    bool_,
+    dtype_of_number,
+    int64,
+    uint8,
+)
 
 
-def _no_two_bools(op: Op, operands: tuple) -> None:
-    if all(x.dtype is bool_ if is_tensor(x) else type(x) is bool for x in operands):
+def _no_bools(op: Op | None, operands: tuple) -> None:
+    bools = [x.dtype is bool_ if is_tensor(x) else type(x) is bool for x in operands]
+    if all(bools):
         raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. "
                            "Use the `^` or `logical_xor()` operator instead.")
+    if any(bools):
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If "
+                           "you are trying to invert a mask, use the `~` or `logical_not()` "
+                           "operator instead.")
 
 
 def _not_bool(op: Op, operands: tuple) -> None:
@@ -56,7 +70,7 @@ _add = pointwise(
     other=lambda grad: grad)
 
 _sub = pointwise(
-    "sub", "subtract", "({input} - {other})", methods=(), check=_no_two_bools,
+    "sub", "subtract", "({input} - {other})", methods=(), check=_no_bools,
     input=lambda grad: grad,
     other=lambda grad: -grad)
 
@@ -149,6 +163,8 @@ def _zeros(grad: Any) -> Any:
 def _scaled(input: Any, other: Any, alpha: Any, name: str) -> Any:
     if type(alpha) is int and alpha == 1:
         return other
+    if name != "add":
+        _no_bools(None, (input, other))
     if isinstance(alpha, float):
         both = [x.dtype if is_tensor(x) else dtype_of_number(x) for x in (input, other)]
         if all(d.category < FLOATING for d in both):
@@ -170,7 +186,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 @older_order("alpha")
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """input - alpha * other. RuntimeError for two bool tensors."""
+    """input - alpha * other. RuntimeError for bool tensors."""
     return _sub(input, _scaled(input, other, alpha, "sub"))
 
 
@@ -385,6 +401,8 @@ _SPECIAL: dict[float, Callable[[Any], Any]] = {
 
 
 def _whole_power(base: Any, exponent: Any) -> Any:
+    if is_tensor(exponent) and dtype_among(base, exponent) is bool_:
+        raise NotImplementedError("\"pow\" not implemented for 'Bool'")
     if is_number(exponent):
         if exponent < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
@@ -406,12 +424,28 @@ def _lerp_array(xp: Any, input: Any, end: Any, weight: Any) -> Any:
     return xp.where(abs(weight) < 0.5, near, far)
 
 
+def _lerp_operands(given: Sequence[Any]) -> tuple:
+    """The operands; RuntimeError where their dtypes differ, but for a weight without dimensions."""
+    input, end, weight = given[0], given[1], decisive(given[2])
+    parts = [("end", end)]
+    if is_tensor(weight) and weight.shape:
+        parts.append(("weight", weight))
+    for name, x in parts:
+        if x.dtype is not input.dtype:
+            expected, found = (CPP_NAMES[y.dtype.name] for y in (input, x))
+            raise RuntimeError(f"expected dtype {expected} for `{name}` but got dtype {found}")
+    if input.dtype.category < FLOATING:
+        kernel = "lerp_kernel_tensor" if is_tensor(weight) else "lerp_kernel_scalar"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for "
+                                  f"'{SCALAR_NAMES[input.dtype.name]}'")
+    return promote((input, end, weight))
+
+
 lerp = pointwise(
     "lerp", _lerp_array,
     "({input} + {weight} * ({end} - {input}) if abs({weight}) < {dtype}(0.5) "
     "else {end} - ({end} - {input}) * ({dtype}(1) - {weight}))",
-    lambda given: promote((*given[:2], decisive(given[2]))),
-    operands=("input", "end", "weight"),
+    _lerp_operands, operands=("input", "end", "weight"), tensors=("input", "end"),
     input=lambda grad, weight: grad * (1 - weight),
     end=lambda grad, weight: grad * weight,
     weight=lambda grad, input, end: grad * (end - input))
@@ -437,6 +471,8 @@ _addcdiv = pointwise(
 @older_order("value")
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """input + value * tensor1 * tensor2."""
+    if all(x.dtype is bool_ for x in (input, tensor1, tensor2)):
+        raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'")
     return _addcmul(input, tensor1, tensor2, value)
 
 
@@ -444,7 +480,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
 @older_order("value")
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """input + value * tensor1 / tensor2; RuntimeError for integers, as in PyTorch."""
-    if all(_integral(x) for x in (tensor1, tensor2)):
+    if all(x.dtype.category < FLOATING for x in (tensor1, tensor2)):
         raise RuntimeError("Integer division with addcdiv is no longer supported, and in a future  "
                            "release addcdiv will perform a true division of tensor1 and tensor2.")
     return _addcdiv(input, tensor1, tensor2, value)

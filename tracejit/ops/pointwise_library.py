@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from tracejit.ops.autocast import WIDEST_ON_CUDA
+from tracejit.ops.numpy_names import names_among, renamed
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_arithmetic import pow
 from tracejit.ops.pointwise_math import rsqrt
@@ -58,6 +59,7 @@ def library(name: str, function: str | Callable[..., Any], prepare: Prepare = pr
     """
     def front(given: tuple, attributes: dict) -> tuple[tuple, dict]:
         if attributes:
+            attributes = renamed(attributes, names_among(operands))
             given = (*given, *(attributes.pop(n) for n in operands[len(given):] if n in attributes))
         if attributes or len(given) != len(operands):
             raise TypeError(f"{name}() takes {len(operands)} argument"

@@ -118,8 +118,9 @@ logical_not = pointwise("logical_not", "logical_not", "(not {input})", _as_bools
 # -- bits ------------------------------------------------------------------------------------------
 def _no_floats(op: Op, operands: tuple) -> None:
     common = result_type(*operands)
-    if common.category >= FLOATING:
-        kernel = {_shift_left: "lshift", _shift_right: "rshift"}.get(op, op.name)
+    shift = {_shift_left: "lshift", _shift_right: "rshift"}.get(op)
+    if common.category >= FLOATING or shift and common is bool_:
+        kernel = shift or op.name
         raise NotImplementedError(f"\"{kernel}_cpu\" not implemented for "
                                   f"'{SCALAR_NAMES[common.name]}'")
 
@@ -366,10 +367,13 @@ def lowest(d: dtype) -> float:
 
 def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
             equal_nan: bool = False) -> Any:
-    """|input - other| <= atol + rtol * |other|, elementwise."""
+    """|input - other| <= atol + rtol * |other|, elementwise. RuntimeError where dtypes differ."""
     from tracejit.ops.pointwise_math import abs
 
     must_be_tensors("isclose", BOTH, (input, other))
+    if input.dtype is not other.dtype:
+        raise RuntimeError("{} did not match {}".format(
+            *(SCALAR_NAMES[x.dtype.name] for x in (input, other))))
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
         if tolerance < 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance}")

@@ -18,7 +18,7 @@ from tracejit.ops.operators import method
 from tracejit.ops.pointwise_complex import magnitude, unit
 from tracejit.ops.pointwise_record import convert, copy, must_be_real, pointwise, real_only
 from tracejit.ops.record import Op
-from tracejit.ops.types import COMPLEX, FLOATING, bool_
+from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, bool_
 
 _LN2, _LN10, _ERF = math.log(2), math.log(10), 2 / math.sqrt(math.pi)
 
@@ -176,7 +176,9 @@ def round(input: Any, *, decimals: int = 0) -> Any:
 
 def frac(input: Any) -> Any:
     """The fraction of `input`, with its sign."""
-    must_be_real("\"frac_cpu\" not implemented for '{}'", (input,))
+    if input.dtype.category != FLOATING:
+        raise NotImplementedError("\"frac_cpu\" not implemented for "
+                                  f"'{SCALAR_NAMES[input.dtype.name]}'")
     return input - trunc(input)
 
 

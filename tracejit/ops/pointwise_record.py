@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ops import shapes
+from tracejit.ops.numpy_names import names_among, renamed
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.record import Elsewhere, Op, apply
 from tracejit.ops.types import (
@@ -294,6 +295,9 @@ def _by_name(op: Op, given: tuple, attributes: dict) -> tuple[tuple, dict]:
     """Operands passed by keyword, put in their places."""
     named = [n for n in op.operands[len(given):] if n in attributes]
     if len(named) != len(attributes):
+        renaming = renamed(attributes, names_among(op.operands))
+        if renaming.keys() != attributes.keys():
+            return _by_name(op, given, renaming)
         unknown = next(n for n in attributes if n not in named)
         raise TypeError(f"{op.name}() got an unexpected keyword argument '{unknown}'")
     return (*given, *(attributes[n] for n in named)), {}

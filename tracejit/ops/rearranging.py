@@ -52,6 +52,8 @@ def flip(input: Any, *args: Any, dims: Any = None) -> Any:
     >>> tracejit.arange(3).flip(0).tolist()
     [2, 1, 0]
     """
+    if not args and dims is None:
+        raise TypeError("flip() missing 1 required positional arguments: \"dims\"")
     asked = given(args if dims is None else (dims,))
     places = normalize_dims(asked, len(input.shape)) if asked else ()
     return flip_record(input, dims=places)

@@ -13,9 +13,7 @@ bfloat16 accumulate in float32.
 from __future__ import annotations
 
 import builtins
-import functools
 from collections import namedtuple
-from collections.abc import Callable
 from typing import Any
 
 from tracejit.ops import pointwise
@@ -64,19 +62,6 @@ from tracejit.ops.types import (
 # -- arguments ------------------------------------------------------------------------------------
 
 
-def reduction(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of that name, which also takes NumPy's `axis` and `keepdims`."""
-    @functools.wraps(function)
-    def call(*args: Any, **keywords: Any) -> Any:
-        if keywords:
-            for theirs, ours in (("axis", "dim"), ("keepdims", "keepdim")):
-                if theirs in keywords:
-                    keywords[ours] = keywords.pop(theirs)
-        return function(*args, **keywords)
-
-    return method()(call)
-
-
 def _summable(input: Any, d: dtype | None) -> Any:
     """`input` in the dtype it is summed in: int64 for integers, unless told."""
     return convert(input, d or (input.dtype if input.dtype.category >= FLOATING else int64))
@@ -112,7 +97,7 @@ def _nonempty(input: Any, dim: Any, name: str) -> tuple[int, ...]:
 # -- sums -----------------------------------------------------------------------------------------
 
 
-@reduction
+@method()
 @autocasts(cuda="float32")
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Any:
     """The sum over `dim` (None: all). Integers and bools sum in int64.
@@ -125,7 +110,7 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: dtype | No
     return sum_record(_summable(input, dtype), dims=dims, keepdim=bool(keepdim))
 
 
-@reduction
+@method()
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *,
            dtype: dtype | None = None) -> Any:
     """`sum` of what is not nan.
@@ -164,7 +149,7 @@ def _expandable(shape: tuple, target: tuple) -> bool:
         is_one(n) or equal(n, target[lead + k]) or n == 1 for k, n in enumerate(shape))
 
 
-@reduction
+@method()
 @autocasts(cpu="float32", cuda="float32")
 def prod(input: Any, dim: int | None = None, keepdim: bool = False, *,
          dtype: dtype | None = None) -> Any:
@@ -178,7 +163,7 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *,
     return prod_record(_summable(input, dtype), dims=dims, keepdim=bool(keepdim))
 
 
-@reduction
+@method()
 def count_nonzero(input: Any, dim: Any = None) -> Any:
     """How many elements are not zero."""
     return sum(input != 0, dim)
@@ -187,7 +172,7 @@ def count_nonzero(input: Any, dim: Any = None) -> Any:
 # -- extremes -------------------------------------------------------------------------------------
 
 
-@reduction
+@method()
 def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """The largest element over `dim` (none: all), nan if there is one; ties share the gradient.
 
@@ -199,14 +184,14 @@ def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     return amax_record(input, dims=dims, keepdim=bool(keepdim))
 
 
-@reduction
+@method()
 def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """The smallest element over `dim` (none: all), nan if there is one; ties share the gradient."""
     dims = _nonempty(_ordered(input, "min_values_cpu"), dim, "amin")
     return amin_record(input, dims=dims, keepdim=bool(keepdim))
 
 
-@reduction
+@method()
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Position of the first largest element (of the first nan) along `dim`, or in the flat tensor.
 
@@ -218,7 +203,7 @@ def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     return argmax_record(input, dims=dims, keepdim=bool(keepdim))
 
 
-@reduction
+@method()
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Position of the first smallest element (or first nan) along `dim`, or in the flat tensor."""
     dims = _nonempty(_ordered(input, "argmin()"), dim, "argmin")
@@ -288,7 +273,7 @@ def _with_position(input: Any, dim: int, keepdim: bool, record: Op, name: str) -
     return record(input, dim=k, keepdim=keepdim)
 
 
-@reduction
+@method()
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """max(x): the largest element. max(x, dim): (values, indices) along it. max(x, y): elementwise.
 
@@ -305,7 +290,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     return MaxResult(*_with_position(input, dim, bool(keepdim), max_along, "max"))
 
 
-@reduction
+@method()
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """min(x): the smallest element. min(x, dim): (values, indices). min(x, y): elementwise."""
     must_be_tensors("min", ("input",), (input,))
@@ -326,7 +311,7 @@ def _truth(record: Op, input: Any, dim: Any, keepdim: bool) -> Any:
     return convert(found, uint8) if input.dtype is uint8 else found
 
 
-@reduction
+@method()
 def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Whether some element over `dim` is not zero; bool (uint8 for uint8, as PyTorch).
 
@@ -337,7 +322,7 @@ def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return _truth(any_record, input, dim, keepdim)
 
 
-@reduction
+@method()
 def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Whether every element over `dim` is not zero; bool (uint8 for uint8, as PyTorch)."""
     return _truth(all_record, input, dim, keepdim)

@@ -59,6 +59,8 @@ def _found(ordered: Any, values: Any, sorter: tuple, right: bool, out_int32: boo
     """Both in their common dtype; numbers as 0-dim tensors."""
     must_be_real("\"searchsorted_out_cpu\" not implemented for '{}'", (ordered, values))
     common = result_type(ordered, values)
+    if common is bool_:
+        raise NotImplementedError("\"searchsorted_out_cpu\" not implemented for 'Bool'")
     if not is_tensor(values):
         values = full_of(ordered, (), values, common, ordered.device)
     return searchsorted_record(convert(ordered, common), convert(values, common), *sorter,

@@ -342,7 +342,7 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
 @method("trace")
 @autocasts(cpu="float32")
 def matrix_trace(input: Any) -> Any:
-    """The sum of the diagonal of a matrix (`tracejit.trace` compiles functions)."""
+    """The sum of the diagonal of a matrix."""
     if len(input.shape) != 2:
         raise RuntimeError("trace: expected a matrix, but got tensor with dim "
                            f"{len(input.shape)}")  # fmt: skip

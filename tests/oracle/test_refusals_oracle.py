@@ -1,0 +1,136 @@
+"""What PyTorch refuses, in its words; and keys that are lists, and `trace` of a matrix."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import tracejit
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.oracle
+
+CALLS = """
+lib.allclose(f, d)
+lib.isclose(f, i)
+lib.isclose(f, d, rtol=-1)
+f.isclose(f)
+f - b
+b - f
+b - i
+1 - b
+1.0 - b
+b - 1
+f - True
+b - b
+lib.sub(f, b)
+lib.sub(f, b, alpha=2)
+lib.rsub(b, 1)
+f.sub_(b)
+f.subtract(b)
+lib.lerp(f, d, 0.5)
+lib.lerp(f, i, 0.5)
+lib.lerp(f, f, d)
+lib.lerp(f, f, d[0])
+lib.lerp(i, i, 0.5)
+lib.lerp(i, i, i)
+lib.lerp(f, f, 0.5)
+x.index_select(0, b)
+x.index_select(0, u8)
+x.index_select(0, i8)
+x.index_select(0, i16)
+x.index_select(0, i32)
+x[i8]
+x[i16]
+x[i, i8]
+x[i16[0]]
+x[i32]
+x.__setitem__(i16, 1.0)
+x[np.array([0, 1], np.int8)]
+lib.pow(b, b)
+b.pow_(b)
+lib.pow(True, b)
+b ** 2
+b ** i
+lib.addcmul(b, b, b)
+lib.addcmul(f, b, b)
+lib.nn.functional.linear(b, x > 0)
+lib.bucketize(b, b)
+lib.searchsorted(b, b)
+lib.bucketize(b, f)
+b << b
+b >> True
+b << 1
+lib.frac(i)
+i.frac_()
+lib.frac(b)
+lib.frac(f)
+lib.flip(x)
+x.flip()
+x.flip(())
+x.__setitem__(0, [1.0, 2.0, 3.0])
+x.__setitem__(0, np.ones(3))
+x.__setitem__(0, (1.0, 2.0, 3.0))
+x.__setitem__(0, np.float32(3))
+x.__setitem__(0, np.float64(3))
+x.__setitem__(0, np.int64(3))
+x.__setitem__(0, np.bool_(1))
+x.__setitem__(0, None)
+x.__setitem__(0, {})
+x.__setitem__(0, True)
+i.__setitem__(0, [1])
+lib.trace(x)
+lib.trace(f)
+lib.trace(input=x)
+x[[[0, 1], [1, 2]]]
+x[[[0, 1]]]
+x[[slice(1), 0]]
+x[[None, 0]]
+x[[..., 0]]
+x[[i, i]]
+x[[i32, 1]]
+x[[np.array([0, 1]), 1]]
+x[[(0, 1), 1]]
+x[[0, 1]]
+x[[]]
+x[[True, False, True]]
+x[range(2)]
+x.__setitem__([[0, 1], [1, 2]], 5.0)
+x.__setitem__([[0, 1]], 5.0)
+x.__setitem__([slice(None), 0], 5.0)
+""".strip().splitlines()
+
+
+def _outcome(lib, call, run=lambda f: f):
+    x, f = lib.arange(9.0).reshape(3, 3), lib.arange(3.0)
+    i = lib.tensor([0, 1, 2])
+    kinds = {"d": f.double(), "b": f > 0, "i": i, "i8": i.to(lib.int8), "i16": i.to(lib.int16),
+             "i32": i.to(lib.int32), "u8": i.to(lib.uint8)}
+    function = eval(f"lambda x, f, {', '.join(kinds)}: {call}", {"lib": lib, "np": np})
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            result = run(function)(x, f, **kinds)
+        except (RuntimeError, TypeError, IndexError) as error:
+            return type(error), str(error).replace("torch.", "tracejit.")
+    result = result.tolist() if hasattr(result, "tolist") else result
+    return result, x.tolist(), [w.category for w in told if "non-tuple" in str(w.message)]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_ends_as_in_pytorch(call):
+    expected = _outcome(torch, call)
+    assert _outcome(tracejit, call) == expected
+    assert _outcome(tracejit, call, tracejit.script) == expected
+
+
+def test_trace_compiles_functions():
+    assert tracejit.trace(lambda x: x * x)(tracejit.ones(2)).tolist() == [1.0, 1.0]
+
+    @tracejit.trace(fullgraph=True)
+    def double(x):
+        return tracejit.trace(x) * 2
+
+    assert double(tracejit.eye(2)).item() == 4.0
