@@ -147,3 +147,20 @@ def test_lists_print_what_is_alike_once():
         return [repr(library.nn.ModuleList(modules)) for modules in lists]
 
     assert text(tracejit) == text(torch)
+
+
+def test_sequentials_are_joined_and_repeated():
+    first, second = nn.Sequential(nn.ReLU()), nn.Sequential(nn.Tanh(), nn.Sigmoid())
+    both = first + second
+    assert [*both] == [*first, *second] and type(both) is nn.Sequential
+    assert [*(first * 3)] == [*(3 * first)] == [first[0]] * 3
+    kept = first
+    first += second
+    first *= 2
+    assert first is kept and [*first] == [*both, *both] and list(first._modules) == list("012345")
+    assert first(tracejit.ones(1)).tolist() == both(both(tracejit.ones(1))).tolist()
+    for wrong, kind, text in ((lambda: first + 1, ValueError, "only objects of Sequential class"),
+                              (lambda: first * 1.5, TypeError, "unsupported operand type"),
+                              (lambda: first * 0, ValueError, "Non-positive multiplication")):
+        with pytest.raises(kind, match=text):
+            wrong()

@@ -42,6 +42,9 @@ def calls(library):
         "pad": lambda: r.pad_packed_sequence(packed([4, 2, 1])),
         "pad any order": lambda: r.pad_packed_sequence(any_order()),
         "pad with": lambda: r.pad_packed_sequence(any_order(), True, -1.0, 6),
+        "pad batch first": lambda: r.pad_packed_sequence(any_order(), True)[0].stride(),
+        "pad batch first in order": lambda: (
+            r.pad_packed_sequence(packed([4, 2, 1]), True)[0].stride()),
         "unpack": lambda: r.unpack_sequence(any_order()),
         "pack sequence": lambda: r.pack_sequence(ordered),
         "pack sequence any order": lambda: r.pack_sequence(unordered, enforce_sorted=False),

@@ -258,3 +258,22 @@ def test_a_parameter_that_is_twice_in_a_group_is_warned_of_and_moves_twice(name,
 
     (ours, our_numbers), (theirs, their_numbers) = moved(tracejit), moved(torch)
     assert ours == pytest.approx(theirs, rel=1e-12) and our_numbers == their_numbers
+
+
+def test_groups_are_those_that_were_loaded():
+    def run(library):
+        parameters = [library.nn.Parameter(library.ones(1)) for _ in range(2)]
+        made = library.optim.SGD([{"params": [p]} for p in parameters], lr=1.0)
+        saved = made.state_dict()
+        library.optim.lr_scheduler.StepLR(made, 1)
+        made.param_groups[0]["note"] = "mine"
+        made.load_state_dict(saved)
+        saved["param_groups"][0].pop("foreach")
+        saved["param_groups"][1]["note"] = "saved"
+        again = library.optim.SGD([{"params": [p]} for p in parameters], lr=2.0)
+        again.load_state_dict(saved)
+        return [repr(made), repr(again), *(sorted(g) for g in (*made.param_groups,
+                                                               *again.param_groups))]
+
+    mine, theirs = both(run)
+    assert mine == theirs

@@ -270,3 +270,26 @@ def test_contexts():
                    context_fn=lambda: (Noted("first"), Noted("again")))
     y.backward()
     assert entered == ["first", "first left", "again", "again left"]
+
+
+@EITHER
+@pytest.mark.parametrize("way", [lambda f: f, tracejit.script])
+def test_what_is_run_again_casts_as_before(reentrant, way):
+    layer = tracejit.nn.Linear(4, 4)
+
+    @way
+    def run(x):
+        with tracejit.autocast("cpu", dtype=tracejit.bfloat16):
+            return checkpoint(layer, x, use_reentrant=reentrant)
+
+    x = tracejit.ones(3, 4, requires_grad=True)
+    for _ in range(2):
+        y = run(x)
+        y.sum().backward()
+        assert y.dtype is tracejit.bfloat16 and x.grad.dtype is tracejit.float32
+    assert not tracejit.is_autocast_enabled("cpu")
+    with tracejit.autocast("cpu"):
+        z = checkpoint(lambda x: x @ x.t(), x, use_reentrant=reentrant)
+        with tracejit.autocast("cpu", enabled=False):
+            z.sum().backward()
+        assert tracejit.is_autocast_enabled("cpu")

@@ -112,6 +112,42 @@ class Sequential(_Numbered):
     def _of(self, items: list[tuple[str, Any]]) -> Any:
         return type(self)(OrderedDict(items))
 
+    def __add__(self, other: Sequential) -> Sequential:
+        """The modules of both; ValueError for what is no Sequential."""
+        return Sequential(*self, *_modules_of(other))
+
+    def __iadd__(self, other: Sequential) -> Sequential:
+        self.extend(_modules_of(other))
+        return self
+
+    def __mul__(self, other: int) -> Sequential:
+        """The modules so many times, each the same; ValueError for less than once."""
+        return Sequential(*[*self] * self._times(other))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, other: int) -> Sequential:
+        self.extend([*self] * (self._times(other) - 1))
+        return self
+
+    def _times(self, count: Any) -> int:
+        if not isinstance(count, int):
+            raise TypeError(
+                f"unsupported operand type(s) for *: {type(self)} and {type(count)}"
+            )
+        if count <= 0:
+            raise ValueError(f"Non-positive multiplication factor {count} for {type(self)}")
+        return count
+
+
+def _modules_of(other: Any) -> list[Module]:
+    if not isinstance(other, Sequential):
+        raise ValueError(
+            "add operator supports only objects of Sequential class, but "
+            f"{type(other)} is given."
+        )
+    return [*other]
+
 
 class ModuleList(_Numbered):
     """A list of modules."""

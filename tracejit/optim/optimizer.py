@@ -139,7 +139,7 @@ class Optimizer(Hooks):
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for k, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {k}")
+            lines += [""] * bool(k) + [f"Parameter Group {k}"]
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join([*lines, ")"])
 
@@ -247,8 +247,12 @@ class Optimizer(Hooks):
             if values:
                 self.state[p] = values
         for mine, theirs in zip(self.param_groups, saved):
-            loaded = deepcopy({key: value for key, value in theirs.items() if key != "params"})
-            mine.update(loaded)
+            parameters = mine["params"]
+            mine.clear()
+            mine.update(deepcopy({k: v for k, v in theirs.items() if k != "params"}))
+            mine["params"] = parameters
+            for name, value in self.defaults.items():  # of files that do not know of it yet
+                mine.setdefault(name, value)
         for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
 

@@ -19,6 +19,7 @@ from tracejit.eager.recording import active
 from tracejit.eager.saved import KeptHistory, alias, packing
 from tracejit.eager.tensor import Tensor
 from tracejit.nn.containers import Sequential
+from tracejit.ops.autocast import switch, switches
 from tracejit.ops.generators import get_rng_state
 from tracejit.random import fork_rng, set_rng_state
 
@@ -185,6 +186,7 @@ class CheckpointFunction(Function):
             warnings.warn("None of the inputs have requires_grad=True. Gradients will be None",
                           stacklevel=2)
         ctx.called, ctx.state = function, get_rng_state() if preserve else None
+        ctx.casts = switches.state
         ctx.others = [None if isinstance(x, Tensor) else (x,) for x in args]
         ctx.save_for_backward(*tensors)
         return function(*args)
@@ -195,7 +197,7 @@ class CheckpointFunction(Function):
             raise RuntimeError(_PARTIAL)
         saved = iter(ctx.saved_tensors)
         args = [_leaf(next(saved)) if other is None else other[0] for other in ctx.others]
-        with _random_state(ctx.state), enable_grad():
+        with _random_state(ctx.state), _casting(ctx.casts), enable_grad():
             found = ctx.called(*args)
         outputs = found if isinstance(found, tuple) else (found,)
         chosen = [(y, grad) for y, grad in zip(outputs, grads)
@@ -220,6 +222,17 @@ def _random_state(state: Any) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def _casting(state: Any) -> Iterator[None]:
+    """Autocast is inside as it was in the first run."""
+    before = switches.state
+    switch(state)
+    try:
+        yield
+    finally:
+        switch(before)
+
+
 # -- places ---------------------------------------------------------------------------------------
 
 
@@ -236,6 +249,7 @@ class _Run:
                  again: Any) -> None:
         self.function, self.args, self.kwargs, self.again = function, args, kwargs, again
         self.state = get_rng_state() if preserve else None
+        self.casts = switches.state
         self.types: list[tuple] = []
         self.values: dict[int, Any] = {}
 
@@ -263,7 +277,7 @@ class _Run:
             return _Place(self, len(found) - 1, tensor)
 
         with contextlib.suppress(_AllThere), _random_state(self.state), enable_grad():
-            with self.again, packing(collect):
+            with _casting(self.casts), self.again, packing(collect):
                 self.function(*self.args, **self.kwargs)
         if len(found) != len(self.types):
             raise CheckpointError(

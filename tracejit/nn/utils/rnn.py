@@ -233,9 +233,11 @@ def pad_packed_sequence(
         more = present.new_zeros(total_length - longest, present.shape[1])
         present = tracejit.cat([present, more])
     padded, _ = as_padded(data, present, padding_value)
+    padded = padded.transpose(0, 1) if batch_first else padded
     if back is not None:
-        padded, lengths = padded.index_select(1, back), lengths.index_select(0, back.to("cpu"))
-    return padded.transpose(0, 1) if batch_first else padded, lengths
+        padded = padded.index_select(0 if batch_first else 1, back)
+        lengths = lengths.index_select(0, back.to("cpu"))
+    return padded, lengths
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
