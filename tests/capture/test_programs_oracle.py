@@ -33,7 +33,6 @@ NOT_IN_TORCH = {
     "higher_gradient_through_dropout": RANDOM,
     "overlapping_arguments": "PyTorch refuses to write memory that partly overlaps what is read",
     "memory_that_overlaps_itself_is_written": "PyTorch writes such memory in an order of its own",
-    "mask_write_on_empty_expanded": "PyTorch only warns when a mask writes expanded memory",
     "layouts_asked_for_in_regions": ORDER,
     "layouts_of_what_may_be_an_argument": ORDER,
     "functions_that_cannot_be_differentiated_twice": "PyTorch asks first what was used: both raise",

@@ -95,7 +95,8 @@ def _several(key: Any) -> bool:
     """Whether a sequence is a key of several items, as a tuple is; PyTorch asks as NumPy did."""
     if not isinstance(key, Sequence) or len(key) >= _MOST_ITEMS:
         return False
-    several = any(item is None or item is Ellipsis or is_tensor(item)
+    several = any(item is None or item is Ellipsis
+                  or is_tensor(item) and not getattr(item, "is_weak", False)
                   or isinstance(item, (slice, Sequence, np.ndarray)) for item in key)
     if several:
         warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated and "
