@@ -320,3 +320,26 @@ def test_reflectors_are_pytorchs():
                          if shape[-2] >= shape[-1] else
                          layer.parametrizations.weight.original.triu().detach().numpy())
         np.testing.assert_allclose(found[0], found[1], rtol=1e-10, atol=1e-12)
+
+
+def test_a_second_parametrization_is_applied_to_what_came_before():
+    def run(library):
+        class Doubled(library.nn.Module):
+            def forward(self, x):
+                return x * 2
+
+            def right_inverse(self, x):
+                return x / 2
+
+        parametrize = library.nn.utils.parametrize
+        layer = library.nn.Linear(1, 1, bias=False)
+        layer.weight.data.fill_(4.0)
+        found = []
+        for _ in range(2):
+            parametrize.register_parametrization(layer, "weight", Doubled())
+            found += [layer.weight.item(), layer.parametrizations.weight.original.item()]
+        layer.weight = library.ones(1, 1)
+        return [*found, layer.weight.item(), layer.parametrizations.weight.original.item()]
+
+    mine, theirs = both(run)
+    assert mine == theirs == [4.0, 2.0, 8.0, 2.0, 1.0, 0.25]

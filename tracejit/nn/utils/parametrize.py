@@ -205,7 +205,7 @@ def register_parametrization(
     """Compute the parameter or buffer `tensor_name` by `parametrization`, a module, from now on.
 
     parametrization  where it has `right_inverse`, assigning to the tensor is possible, and the
-                     tensor keeps its value; registered again, it is applied to what came before
+                     tensor keeps its value; a further one is applied to what came before
     unsafe           it may change shape and dtype
 
     >>> import tracejit
@@ -224,17 +224,8 @@ def register_parametrization(
         if not unsafe:
             _check_another(getattr(module, tensor_name), tensor_name, parametrization)
         found: Any = module.parametrizations[tensor_name]
-        value = getattr(module, tensor_name)
         found.append(parametrization)
         found.unsafe |= unsafe
-        if hasattr(parametrization, "right_inverse"):
-            with no_grad():
-                before = _inverted(parametrization, value)
-                for inner in reversed(list(found)[:-1]):
-                    before = _inverted(inner, before)
-                values = [before] if found.is_tensor else before
-                for original, new in zip(found._originals, values):
-                    _take(original, new)
     elif tensor_name in module._buffers or tensor_name in module._parameters:
         original = getattr(module, tensor_name)
         made = ParametrizationList([parametrization], original, unsafe=unsafe)
