@@ -26,7 +26,8 @@ FLOATS = [1.5, -0.0, 0.0, -2.25, 1e300, 5e-324, INF, -INF, NAN]
 @pytest.mark.parametrize("mode", ["graph", "compiled"])
 def test_ints_meet_tensors(dtype, mode):
     x = tj.tensor([1, 0, 3]).to(getattr(tj, dtype))
-    report = same(lambda n: (x * n, x + n, n - x), INTS, mode)
+    taken = (lambda n: (x * n, x + n)) if dtype == "bool" else lambda n: (x * n, x + n, n - x)
+    report = same(taken, INTS, mode)
     assert report.compiles == 1, report
 
 

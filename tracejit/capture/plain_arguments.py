@@ -98,15 +98,14 @@ PASSED_ON.update(c for c in with_plain_texts.__code__.co_consts if isinstance(c,
 
 def asks_as_plain(function: Any) -> Any:
     """For `getattr` and `hasattr`: what stands for a number has the attributes of a number."""
-    asked = with_plain_texts(function)
-
     @functools.wraps(function, updated=())
     def call(*args: Any) -> Any:
-        number = bool(args) and (isinstance(args[0], RuntimeNumber) or type(args[0]) is Size)
-        kind: Any = args[0].__class__ if number else None
-        if number and len(args) > 1 and not hasattr(kind, plain_text(args[1])):
-            args = kind(), *args[1:]
-        return asked(*args)
+        args = tuple(map(plain_text, args))
+        if args and (isinstance(args[0], RuntimeNumber) or type(args[0]) is Size):
+            kind: Any = args[0].__class__
+            if len(args) > 1 and args[1] not in dir(kind):
+                args = kind(), *args[1:]
+        return function(*args)
 
     return call
 
