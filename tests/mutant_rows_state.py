@@ -309,6 +309,22 @@ GUARDS = [
     ),
     Mutant(
         "runs",
+        "a watcher that Ctrl-C kept on listens after the call",
+        "tracejit/runtime/capture_call.py",
+        "if is_watched_now() and sys.getprofile() != self.listened:",
+        "if False:",
+        (*_INTERRUPTS, "-k", "nobody_watches"),
+    ),
+    Mutant(
+        "runs",
+        "a watcher that Ctrl-C took away is not missed",
+        "tracejit/capture/watch.py",
+        "if sys.getprofile() != self._event:",
+        "if False:",
+        (*_INTERRUPTS, "-k", "interrupt_took"),
+    ),
+    Mutant(
+        "runs",
         "an interrupted launch is taken to have run",
         "tracejit/runtime/launch.py",
         "(_outputs(names), True) if names[\"calls\"].ran() else None",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import gc
 import signal
 import sys
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.capture.watch import Watcher
 from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.recording import active
 
@@ -300,6 +302,70 @@ def test_numbers_of_the_caller_are_plain_after_a_recorded_call(only):
         assert type(s.n) is float
         assert (s.n, s.x.tolist()) in ((1.0, [1, 1]), (2.0, [1, 1]), (2.0, [2, 2]))
     assert len(states) > 10
+
+
+WATCHES = ["capture/watch.py", "capture/trial_watch.py", "capture/unwatched.py"]
+
+
+@pytest.mark.parametrize("only", WATCHES)
+def test_nobody_watches_after_a_recorded_call(only):
+    """Also where Ctrl-C comes as a watcher begins or ends: it would see the caller's own code."""
+    x = tj.ones(2)
+
+    def program(x):
+        if x.sum() > 0:
+            x = x * 2
+        return x + 1
+
+    def fresh():
+        f = tj.script(program, mode="graph")
+        return lambda: f(x)
+
+    count = 0
+    for _ in moments(fresh, only):
+        count += 1
+        left = sys.getprofile(), gc.isenabled()
+        sys.setprofile(None)
+        gc.enable()
+        assert left == (None, True)
+    assert count > 3
+
+
+def test_a_watcher_that_an_interrupt_took_away_is_missed(monkeypatch):
+    """Python takes a profile function away that raises. What ran since was seen by nobody."""
+    call, left, x = Watcher._call, 0, tj.ones(2)
+
+    def interrupted(self, frame):
+        nonlocal left
+        left -= 1
+        if left == -1:
+            raise KeyboardInterrupt
+        call(self, frame)
+
+    monkeypatch.setattr(Watcher, "_call", interrupted)
+    n = 0
+
+    def program(x):
+        with contextlib.suppress(KeyboardInterrupt):
+            x = increased(x)
+        return scaled(x)
+
+    def increased(x):
+        return x + 1
+
+    def scaled(x):
+        return x * n
+
+    for count in range(100):
+        n, f, left = 0, tj.script(program, mode="graph"), count
+        with contextlib.suppress(KeyboardInterrupt):
+            f(x)
+        if left >= 0:  # no such moment
+            break
+        for m in (1, 2):
+            n = m
+            assert f(x).tolist() == program(x).tolist(), count
+    assert 5 < count < 99
 
 
 # Of two segments: what comes between them is the user's code, as in a plain call.

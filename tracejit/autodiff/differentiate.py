@@ -126,10 +126,11 @@ class _Differentiation:
         for x in self.inputs:
             x._hooks = None  # hooks of inputs run when the gradient arrives there, on each replay
         recorder.differentiating, recorder.arrivals = True, Arrivals(recorder)
+        watch = ClosedWatch()
         try:
             # The tape is kept: where this fails, the caller's own backward must fail in its own
             # way.
-            with ClosedWatch():
+            with watch:
                 task = self._run()
         except (Exception, Refused) as error:
             if isinstance(error, _Uncut):
@@ -141,6 +142,7 @@ class _Differentiation:
             why = f"its backward {'' if isinstance(error, Refused) else fails}{error}"
             raise Unmodelled(why) from error
         finally:
+            watch.end()
             recorder.differentiating, recorder.arrivals = False, None
             for x, hooks in quiet:
                 x._hooks = hooks

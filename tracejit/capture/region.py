@@ -350,6 +350,7 @@ def trial(region: RegionRecorder) -> Iterator[None]:
         if root.refusals:
             raise Refused(root.refusals[0])
     finally:
+        watch.end()
         region.refused = None  # its traceback would keep the user's variables alive
         root.trials -= 1
         active.recorder = region.parent

@@ -43,20 +43,26 @@ class TrialWatch:
     The garbage collector waits: what it calls is no doing of the trial, and could not be undone.
     """
 
-    def __enter__(self) -> None:
+    def __init__(self) -> None:
         self.refused: Refused | None = None
         self.made: list[Any] = []  # objects of our classes, which nobody else has yet
         self.collects = gc.isenabled()
-        gc.disable()
         self.before: Any = sys.getprofile()
         outer = getattr(self.before, "__self__", None)  # a trial around sees the same
         self.watching: Any = outer.watching if type(outer) is TrialWatch else self.before
+
+    def __enter__(self) -> None:
+        gc.disable()
         sys.setprofile(self._event)
 
-    def __exit__(self, kind: Any, *exc: object) -> None:
+    def end(self) -> None:
+        """Nothing is watched any more; once more where Ctrl-C may have come before that."""
         give_back(self.before)
         if self.collects:
             gc.enable()
+
+    def __exit__(self, kind: Any, *exc: object) -> None:
+        self.end()
         if kind is None and self.refused is not None:  # raised in a `__del__`, which swallowed it
             raise self.refused
 

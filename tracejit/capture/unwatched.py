@@ -14,11 +14,16 @@ from typing import Any
 WATCHING: set[Any] = set()  # the profile functions that may be put aside
 
 
+def is_watched_now() -> bool:
+    """Whether a watcher listens in this thread."""
+    return getattr(sys.getprofile(), "__func__", None) in WATCHING
+
+
 def unwatched(function: Callable[..., Any], *arguments: Any) -> Any:
     """`function(*arguments)`, while no watcher listens."""
-    watching: Any = sys.getprofile()
-    if getattr(watching, "__func__", None) not in WATCHING:
+    if not is_watched_now():
         return function(*arguments)
+    watching: Any = sys.getprofile()
     sys.setprofile(None)
     try:
         return function(*arguments)

@@ -326,6 +326,8 @@ class Watcher:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        if sys.getprofile() != self._event:  # nobody knows what ran since
+            self.foreign(sys.setprofile)
         give_back(self.previous)
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:

@@ -45,6 +45,7 @@ from tracejit.capture.signature import Signature
 from tracejit.capture.sinks import Sinks
 from tracejit.capture.source import original_code
 from tracejit.capture.state import State
+from tracejit.capture.unwatched import give_back, is_watched_now
 from tracejit.capture.watch import Names, Watcher
 from tracejit.config import flags
 from tracejit.eager import global_hooks
@@ -122,6 +123,7 @@ class CapturedCall:
         self.nodes, self.elements = 0, 0  # that its segments compute
         self.ended = False  # by Ctrl-C, or an exit
         self.closed = False
+        self.listened: Any = sys.getprofile()  # before there was a watcher
         self.inner: set[CodeType] = set()  # code of functions that executed code defines
 
     @property
@@ -188,6 +190,8 @@ class CapturedCall:
         recorder = self.recorder
         with HeldInterrupts():
             self.closed = True
+            if is_watched_now() and sys.getprofile() != self.listened:
+                give_back(self.listened)  # Ctrl-C came as a watcher began or ended
             try:
                 if error is not None:  # what ran before it has happened, so make it so
                     self.ended = not isinstance(error, Exception)
