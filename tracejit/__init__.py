@@ -80,6 +80,7 @@ from tracejit.ops.linalg_spectra import svd_with_v as svd
 from tracejit.ops.linalg_least_squares import pinverse
 from tracejit.ops.linalg_powers import chain_matmul, matrix_exp, matrix_power
 from tracejit.ops.tensor_products import (
+    matrix_trace as _matrix_trace,
     addbmm, addmv, addr, cross, ger, kron, tensordot, vdot,
 )  # fmt: skip
 from tracejit.ops.adaptive_pooling import adaptive_avg_pool1d
@@ -284,7 +285,7 @@ def trace(*arguments: Any, **named: Any) -> Any:
     """
     matrix = arguments[0] if arguments else named.get("input")
     if isinstance(matrix, Tensor):
-        return Tensor.trace(*arguments, **named)
+        return _matrix_trace(*arguments, **named)
     from tracejit.jit import trace as compiled
 
     return compiled(*arguments, **named)

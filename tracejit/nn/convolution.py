@@ -266,6 +266,7 @@ class _Transposed(_ConvTransposeNd):
                 f"elements (got {len(wanted)})"
             )
         spatial = sizes[-count:]
+        assert not isinstance(self.padding, str), "transposed ones take numbers alone"
         least = [
             (n - 1) * s - 2 * p + d * (k - 1) + 1
             for n, s, p, d, k in zip(
