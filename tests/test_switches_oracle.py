@@ -33,7 +33,6 @@ m.backends.mkldnn.enabled, m.backends.mkldnn.deterministic, m.backends.mkldnn.al
 b('mkldnn').set_flags(_enabled=False), b('mkldnn').set_flags(True)
 inside(b('mkldnn').flags(enabled=False), 'mkldnn', 'enabled')
 inside(b('mkldnn').flags(enabled=True, deterministic=True), 'mkldnn', 'deterministic')
-inside(b('opt_einsum').flags(enabled=True, strategy='greedy'), 'opt_einsum', 'strategy')
 inside(b('opt_einsum').flags(enabled=False), 'opt_einsum', 'enabled')
 """.strip().splitlines()
 
