@@ -287,6 +287,8 @@ def _moved(storage: Storage, place: str) -> Storage:
             "please use tracejit.load with map_location=tracejit.device('cpu') to map your "
             "storages to the CPU.") from error
     made = allocate(storage.nbytes, where)
+    if where.type == "meta":
+        return made
     source = storage.block[: storage.nbytes]
     made.block[: storage.nbytes] = library.asarray(source)
     return made

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.capture.breaks import leaked
-from tracejit.eager.state import strides_of
+from tracejit.eager.state import laid_out, strides_of
 from tracejit.ir.graph import Graph, Location, Value
 from tracejit.ir.sizes import Scope, Size, evaluate
 from tracejit.ops.movement import VIEW_INVERSE
@@ -126,7 +126,7 @@ class Traced:
         memory = self.memory
         if self.views or memory.owner is None:
             return not self.views and memory.strides is None
-        return bool(memory.owner.array.flags["C_CONTIGUOUS"])
+        return bool(laid_out(memory.owner).flags["C_CONTIGUOUS"])
 
     def settle_layout(self) -> None:
         """From here on the program serves only the sizes and strides that this tensor has."""
@@ -170,7 +170,7 @@ class Traced:
 def _owner_strides(owner: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Strides of the caller's tensor, or contiguous ones for the generic shape when it is
     contiguous."""
-    array = owner.array
+    array = laid_out(owner)
     contiguous = array.flags["C_CONTIGUOUS"]
     return _contiguous(shape) if contiguous else tuple(s // array.itemsize for s in array.strides)
 

@@ -41,6 +41,7 @@ from tracejit.capture.sources import Draws, Lifted, NumberSource
 from tracejit.capture.unwatched import unwatched
 from tracejit.capture.viewable import is_contiguous, may_overlap, offset, stays_view, strides
 from tracejit.config import flags
+from tracejit.eager.meta import is_meta
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
@@ -133,6 +134,9 @@ class Recorder:
 
     def _record(self, op: Op, operands: tuple, attributes: dict) -> Any:
         if self.root.exposed and any(map(self._is_exposed, operands)):
+            return value_checks.run_now(self, op, operands, attributes)
+        if any(map(is_meta, (*operands, attributes.get("device")))):
+            self.need(None, "ops on tensors without values (device meta) are not recorded")
             return value_checks.run_now(self, op, operands, attributes)
         if op.name in DYNAMIC_OPS:
             return self._run_now(op, operands, attributes)
@@ -257,7 +261,7 @@ class Recorder:
             self.flush()
             with self.paused():
                 write_memory(tensor, value)  # raises
-        exposed = bool(self.root.exposed) and self._is_exposed(tensor)
+        exposed = bool(self.root.exposed) and self._is_exposed(tensor) or is_meta(tensor)
         if exposed or self.overlaps(traced):
             if exposed:
                 self.flush()

@@ -75,7 +75,7 @@ class Conversion(TensorState):
 
     def get_device(self) -> int:
         """The number of the CUDA device; -1 on the CPU."""
-        return -1 if self._device.type == "cpu" else self._device.index or 0
+        return -1 if self._device.type != "cuda" else self._device.index or 0
 
 
 def parse_to(args: tuple, kwargs: dict) -> tuple[Any, Any, bool]:

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.eager import meta
 from tracejit.eager.quiet import quietly
 from tracejit.eager.recording import active
-from tracejit.eager.state import TensorState, make, of_array, of_result, strides_of
+from tracejit.eager.state import TensorState, laid_out, make, of_array, of_result, strides_of
 from tracejit.eager.tape import attach, attach_view, refresh
 from tracejit.eager.transfer import TO_DEVICE
 from tracejit.eager.views import Family, family_of
@@ -98,11 +99,11 @@ def _run(op: Op, operands: tuple, attributes: dict) -> Any:
     device = None
     for x in operands:
         if isinstance(x, TensorState):
-            arrays.append(x._array if x._array is not None else x.array)
+            arrays.append(x._array if x._array is not None else laid_out(x))
             if x._device is not device:
                 device = x._device if device is None else _common_device(operands)
         elif type(x) is tuple:
-            arrays.append(tuple(y.array if isinstance(y, TensorState) else y for y in x))
+            arrays.append(tuple(laid_out(y) if isinstance(y, TensorState) else y for y in x))
         else:
             arrays.append(x)
     if device is None:
@@ -110,6 +111,8 @@ def _run(op: Op, operands: tuple, attributes: dict) -> Any:
     try:
         if device is CPU or device.type == "cpu":
             found = _compute(np, op, arrays, attributes)
+        elif device.type == "meta":
+            return _without_values(op, operands, arrays, attributes, types)
         else:
             arrays = [_on_device(a, device) for a in arrays]
             found = _compute(array_module(device), op, arrays, attributes)
@@ -118,11 +121,21 @@ def _run(op: Op, operands: tuple, attributes: dict) -> Any:
         raise
     if op is TO_DEVICE:
         device = attributes["device"]
+        if device.type == "meta":
+            return meta.tensors_of(op, types)
     if type(types) is TensorType:
         if op.views:
             return _viewed(found, types, operands[0], device, op, attributes)
         return _owned(found, types, arrays, device)
     return tuple([_owned(a, t, arrays, device) for a, t in zip(found, types)])
+
+
+def _without_values(op: Op, operands: tuple, arrays: list, attributes: dict, types: Any) -> Any:
+    """Results on the device "meta", of which there are only types and layouts."""
+    seen = meta.viewed(op, arrays, attributes) if op.views else None
+    if seen is not None:
+        return _viewed(seen, types, operands[0], operands[0]._device, op, attributes)
+    return meta.tensors_of(op, types)
 
 
 def _compute(xp: Any, op: Op, arrays: list, attributes: dict) -> Any:
@@ -159,6 +172,8 @@ def _unshared(result: Any, operands: tuple) -> Any:
     """A body may hand an operand back, or a view of one: a result must be a tensor of its own."""
     if result._view is None and all(result is not x for x in operands):
         return result
+    if meta.is_meta(result):
+        return meta.tensor_of(TensorType(result._dtype, result._shape, result._device))
     return of_result(result.array.copy(), result._dtype, result._device)
 
 
@@ -227,7 +242,8 @@ def _viewed(array: Any, kind: TensorType, source: TensorState, device: Any, op: 
     itemsize = array.itemsize
     strides = None if array.flags.c_contiguous else tuple([s // itemsize for s in array.strides])
     t = make(storage, offset, array.shape, strides, kind.dtype, device)
-    t._array = array
+    if device.type != "meta":
+        t._array = array
     return t
 
 

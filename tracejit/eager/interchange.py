@@ -14,10 +14,11 @@ import numpy as np
 
 from tracejit.eager.array_storage import ArrayStorage
 from tracejit.eager.identity import itself
+from tracejit.eager.meta import check_item
 from tracejit.eager.nodes import grad_fn_of
 from tracejit.eager.recording import active
 from tracejit.eager.saved import alias
-from tracejit.eager.state import TensorState, make, shape_of
+from tracejit.eager.state import TensorState, check_known, make, shape_of
 from tracejit.memory import Storage, allocate, device
 from tracejit.memory.readers import copied, show
 from tracejit.ops import joining
@@ -70,6 +71,7 @@ def wide(array: np.ndarray) -> np.ndarray:
 
 def number_of(x: TensorState) -> Any:
     """The only element of a concrete tensor."""
+    check_item(x)
     array = x.array if x._device.type == "cpu" else x.array.get()
     return wide(array).item()
 
@@ -146,6 +148,7 @@ class Interchange(TensorState):
             raise RuntimeError("Boolean value of Tensor with "
                                f"{'no values' if count == 0 else 'more than one value'} is "
                                "ambiguous")
+        check_item(self)
         return bool(host_array(self, "its truth decided a branch").item())
 
     def __int__(self) -> int:
@@ -174,13 +177,14 @@ class Interchange(TensorState):
                            f"a {type(element)}.")
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if not shape_of(self) else object.__format__(self, spec)
+        one = not shape_of(self) and self._device.type != "meta"
+        return format(self.item(), spec) if one else object.__format__(self, spec)
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
         self = itself(self)
         if active.recorder is not None:
             active.recorder.need(self, "the tensor was pickled")
-        self.array  # noqa: B018 - names the leak of a deferred tensor
+        check_known(self)
         state = (self._storage, self._offset, self._shape, self._strides, self._dtype, self._device,
                  self._requires_grad, self.__dict__)
         return (rebuild, (type(self), *state))
@@ -203,7 +207,7 @@ class Interchange(TensorState):
             return memo[id(self)]
         if active.recorder is not None:
             active.recorder.need(self, "the tensor was copied by deepcopy")
-        self.array  # noqa: B018 - names the leak of a deferred tensor
+        check_known(self)
         storage = memo.get(id(self._storage))
         if storage is None:
             storage = memo[id(self._storage)] = copied(self._storage)  # type: ignore[arg-type]
@@ -239,6 +243,8 @@ def _storage_of_bytes(data: bytes, place: device) -> Storage:
 
 
 def _reduce_storage(storage: Storage) -> tuple:
+    if storage.device.type == "meta":
+        return allocate, (storage.nbytes, storage.device)
     block = storage.block[: storage.nbytes]
     return _storage_of_bytes, ((block if storage.device.type == "cpu" else block.get()).tobytes(),
                                storage.device)

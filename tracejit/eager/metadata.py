@@ -99,7 +99,11 @@ class Metadata(TensorState):
     def is_cpu(self) -> bool:
         return self._device.type == "cpu"
 
-    is_sparse = is_quantized = is_meta = is_mkldnn = is_nested = property(lambda self: False)
+    @property
+    def is_meta(self) -> bool:
+        return self._device.type == "meta"
+
+    is_sparse = is_quantized = is_mkldnn = is_nested = property(lambda self: False)
     is_mps = is_xla = is_xpu = property(lambda self: False)
 
     @property
@@ -171,7 +175,7 @@ class Metadata(TensorState):
         """The address of the first element."""
         self._needed("data_ptr() was read")
         storage: Any = self._storage
-        if not storage.nbytes or not self.numel():
+        if not storage.nbytes or not self.numel() or self._device.type == "meta":
             return 0
         return storage.ptr + self._offset * self._dtype.itemsize
 

@@ -107,10 +107,12 @@ class ComplexFormatter:
 
 def text(x: TensorState) -> str:
     """`repr` of a concrete tensor."""
+    if x._device.type == "meta":
+        return _with_suffixes("tensor(...", _suffixes(x), len("tensor("))
     array = x.array if x._device.type == "cpu" else x.array.get()
     prefix = "tensor("
     body = _body(wide(array), len(prefix))
-    return _with_suffixes(prefix + body, _suffixes(x, array), len(prefix))
+    return _with_suffixes(prefix + body, _suffixes(x), len(prefix))
 
 
 def _body(array: np.ndarray, indent: int) -> str:
@@ -160,14 +162,17 @@ def _row(array: np.ndarray, indent: int, formatter: Any, summarize: bool) -> str
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 
-def _suffixes(x: Any, array: np.ndarray) -> list[str]:
+def _suffixes(x: Any) -> list[str]:
     found = []
     if x._device.type != "cpu":
         found.append(f"device='{x._device}'")
     usual = x._dtype in (get_default_dtype(), dtype_of_number(1j), int64, bool_)
-    if array.size == 0:
-        if array.ndim != 1:
-            found.append(f"size={tuple(array.shape)}")
+    if x._device.type == "meta":
+        found.append(f"size={x._shape}")
+        usual = x._dtype is get_default_dtype()
+    elif 0 in x._shape:
+        if len(x._shape) != 1:
+            found.append(f"size={x._shape}")
         usual = x._dtype is get_default_dtype()
     if not usual:
         found.append(f"dtype={x._dtype}")

@@ -19,6 +19,8 @@ from tracejit.memory.storage import RELEASED
 from tracejit.ops.operators import Operators
 from tracejit.ops.types import dtype, dtype_of_numpy, require_cpu
 
+NO_DATA = "Cannot copy out of meta tensor; no data!"
+
 
 class TensorState(Operators):
     """The fields of a tensor.
@@ -65,8 +67,9 @@ class TensorState(Operators):
         """The elements as an array over the tensor's own memory (NumPy; CuPy for CUDA)."""
         array = self._array
         if array is None:
-            if self._storage is None:
-                raise RuntimeError(self._traced.escaped())
+            check_known(self)
+            if self._device.type == "meta":
+                raise NotImplementedError(NO_DATA)
             array = self._array = _array_over(self)
         return array
 
@@ -168,13 +171,24 @@ def is_contiguous(x: TensorState) -> bool:
     return True
 
 
+def check_known(x: TensorState) -> None:
+    """RuntimeError, which names the leak, for a deferred tensor."""
+    if x._storage is None:
+        raise RuntimeError(x._traced.escaped())
+
+
+def laid_out(x: TensorState) -> Any:
+    """An array that lies as the tensor does; of a tensor without values, nobody may read it."""
+    return _array_over(x) if x._device.type == "meta" else x.array
+
+
 def _array_over(x: TensorState) -> Any:
     storage, itemsize, kind = x._storage, x._dtype.itemsize, x._dtype.numpy
     assert storage is not None
     if not storage.nbytes and 0 not in x._shape:
         raise RuntimeError(RELEASED.text)
     strides = None if x._strides is None else tuple(s * itemsize for s in x._strides)
-    if x._device.type != "cpu":
+    if x._device.type == "cuda":
         cupy = array_module(x._device)
         pointer = storage.block.data + x._offset * itemsize
         return cupy.ndarray(x._shape, kind, pointer, strides=strides)

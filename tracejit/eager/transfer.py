@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.eager.meta import check_values
 from tracejit.memory import array_module, device
 from tracejit.ops.record import Op, apply
 from tracejit.ops.types import TensorType
@@ -16,6 +17,8 @@ from tracejit.ops.types import TensorType
 
 def _copied(xp: Any, array: Any, device: Any) -> Any:
     """The elements on `device`; a fresh array also where they are there already."""
+    if device.type == "meta":
+        return array  # of which nothing but the type is used
     if device.type == "cpu":
         return array.copy() if isinstance(array, np.ndarray) else array.get()
     cupy = array_module(device)
@@ -36,7 +39,10 @@ def to_device(x: Any, place: Any) -> Any:
     """`x` on another device; `x` itself when it is there."""
     place = numbered(place)
     array_module(place)  # raises where there is no such device, also while recording
-    return x if x.device == place else apply(TO_DEVICE, (x,), {"device": place})
+    if x.device == place:
+        return x
+    check_values(x)
+    return apply(TO_DEVICE, (x,), {"device": place})
 
 
 def numbered(place: device) -> device:

@@ -16,6 +16,7 @@ import numpy as np
 
 from tracejit.eager.recording import active
 from tracejit.eager.shared_memory import is_shared_array, shared_array
+from tracejit.eager.state import NO_DATA
 from tracejit.eager.storage_size import is_resizable, resize
 from tracejit.memory import CPU, Storage, allocate, array_module, as_device, storage_of_array
 from tracejit.memory.readers import about_to_write, copied, show
@@ -73,7 +74,7 @@ class UntypedStorage:
     def data_ptr(self) -> int:
         """The address of the first byte; 0 where there is none."""
         storage = asked(self)
-        return storage.ptr if storage.nbytes else 0
+        return storage.ptr if storage.nbytes and storage.device.type != "meta" else 0
 
     @property
     def _cdata(self) -> int:
@@ -261,6 +262,8 @@ def asked(self: UntypedStorage) -> Storage:
 
 def on_host(storage: Storage) -> np.ndarray:
     """Its bytes, on the CPU."""
+    if storage.device.type == "meta":
+        raise NotImplementedError(NO_DATA)
     if storage.block is RELEASED:
         return np.empty(0, np.uint8)
     block = storage.block[: storage.nbytes]

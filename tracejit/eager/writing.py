@@ -150,7 +150,7 @@ def write_memory(self: TensorState, result: Any) -> None:
     about_to_write(self._storage)
     if self._device.type == "cpu":
         np.copyto(writable_array(self), result.array)
-    else:
+    elif self._device.type == "cuda":
         self.array[...] = result.array
     bump_version(self)
 

@@ -10,6 +10,7 @@ from tracejit.memory.allocator import (
 )
 from tracejit.memory.devices import (
     CPU,
+    META,
     DeviceUnavailable,
     array_module,
     as_device,
@@ -21,7 +22,8 @@ from tracejit.memory.storage import Storage, address, storage_of_array
 from tracejit.memory.threads import get_num_threads, set_num_threads
 
 __all__ = [
-    "CPU", "DeviceUnavailable", "Statistics", "Storage", "address", "allocate", "array_module",
-    "as_device", "device", "empty_cache", "get_default_device", "get_num_threads", "reset_peak",
-    "set_cache_limit", "set_default_device", "set_num_threads", "stats", "storage_of_array",
+    "CPU", "META", "DeviceUnavailable", "Statistics", "Storage", "address", "allocate",
+    "array_module", "as_device", "device", "empty_cache", "get_default_device",
+    "get_num_threads", "reset_peak", "set_cache_limit", "set_default_device",
+    "set_num_threads", "stats", "storage_of_array",
 ]  # fmt: skip

@@ -147,7 +147,7 @@ def allocate(nbytes: int, where: device = CPU) -> Storage:
     0
     """
     if where is not CPU and where.type != "cpu":
-        return _allocate_cuda(nbytes, where)
+        return (_reserve if where.type == "meta" else _allocate_cuda)(nbytes, where)
     return bucket_for(nbytes).take(nbytes)
 
 
@@ -206,6 +206,17 @@ def _allocate_cuda(nbytes: int, where: device) -> Storage:
     cupy = array_module(where)
     with cupy.cuda.Device(where.index or 0):
         return Storage(cupy.empty(max(nbytes, 1), cupy.uint8), nbytes, where)
+
+
+def _reserve(nbytes: int, where: device) -> Storage:
+    """Addresses that no memory stands behind: those of tensors without values."""
+    size = max(nbytes, 1)
+    if hasattr(mmap, "MAP_PRIVATE"):  # what nobody may write takes no memory, however long it is
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        pages = mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ)
+    else:
+        pages = mmap.mmap(-1, size, access=mmap.ACCESS_READ)
+    return Storage(np.ndarray(size, np.uint8, buffer=pages), nbytes, where)
 
 
 def _trim(target: int) -> None:

@@ -1,4 +1,4 @@
-"""Devices: where bytes live, and which array library computes there.
+"""Devices: where bytes live, and which array library computes there; "meta" has none.
 
 In: "cpu", "cuda", "cuda:1", a `device`, or None. Out: a `device`, and numpy or cupy for it.
 Called by the allocator, by creation ops and by every front end that takes `device=`.
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy
 
-KINDS = ("cpu", "cuda")
+KINDS = ("cpu", "cuda", "meta")
 
 
 class device:
@@ -102,6 +102,7 @@ class device:
 
 
 CPU = device("cpu")
+META = device("meta")  # tensors without values
 
 
 class _Default(threading.local):
@@ -208,7 +209,7 @@ def as_device(where: Any) -> device:
     if isinstance(where, int) and not isinstance(where, bool):
         return device("cuda", where)
     place = where if isinstance(where, device) else device(where)
-    if place.type == "cpu" or place.index is not None:
+    if place.type != "cuda" or place.index is not None:
         return place
     return device("cuda", int(array_module(place).cuda.runtime.getDevice()))
 
@@ -219,11 +220,11 @@ class DeviceUnavailable(RuntimeError, AssertionError):
 
 
 def array_module(where: device) -> ModuleType:
-    """numpy for the CPU, cupy for CUDA.
+    """numpy for the CPU and for views of tensors without values, cupy for CUDA.
 
     Raises DeviceUnavailable, saying what to install, where CuPy or a working GPU is missing.
     """
-    if where.type == "cpu":
+    if where.type != "cuda":
         return numpy
     try:
         cupy = importlib.import_module("cupy")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tracejit
+from tracejit.eager.meta import NO_DATA
 from tracejit.eager.modes import no_grad
 from tracejit.memory.devices import as_device, device
 from tracejit.nn.lazy_parameter import is_lazy
@@ -18,6 +19,10 @@ from tracejit.ops.types import asked_dtype, bfloat16, dtype, float16, float32, f
 _FLOATING_ONLY = (
     "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={}"
 )
+
+
+_TO_EMPTY = ("Please use tracejit.nn.Module.to_empty() instead of tracejit.nn.Module.to() when "
+             "moving module from meta to a different device.")
 
 
 class Conversion:
@@ -57,7 +62,12 @@ class Conversion:
             cast = kind if kind is not None and inexact else tensor.dtype
             return tensor.to(tensor.device if where is None else where, cast)
 
-        return self._apply(convert)
+        try:
+            return self._apply(convert)
+        except NotImplementedError as error:
+            if str(error) == NO_DATA:
+                raise NotImplementedError(f"{NO_DATA} {_TO_EMPTY}") from None
+            raise
 
     def _cast(self, kind: dtype) -> Any:
         return self._apply(lambda t: t.to(kind) if t.is_floating_point() else t)

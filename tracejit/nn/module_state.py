@@ -10,6 +10,7 @@ of the class travels along in `state_dict()._metadata`.
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -19,6 +20,10 @@ from tracejit.eager.tape import RemovableHandle
 from tracejit.eager.tensor import Tensor
 from tracejit.nn.lazy_parameter import is_lazy
 from tracejit.nn.parameter import Parameter
+
+_NO_OP = ("for {}: the parameter is on the device meta and has no values, so copying the "
+          "checkpoint's into it does nothing. (Did you mean to pass `assign=True`, which puts the "
+          "checkpoint's tensors into the module?)")
 
 _EXTRA = "_extra_state"
 
@@ -225,6 +230,8 @@ class StateDict:
         if is_lazy(mine):
             return None
         if not assign:
+            if mine.is_meta and not given.is_meta:
+                warnings.warn(_NO_OP.format(key), stacklevel=2)
             with no_grad():
                 mine.copy_(given)
         elif name in self._parameters:

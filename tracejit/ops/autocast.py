@@ -188,7 +188,7 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
     ...     tracejit.is_autocast_enabled("cpu")
     True
     """
-    return bool(getattr(switches.state, device_kind(device_type)))
+    return bool(getattr(switches.state, device_kind(device_type), False))
 
 
 def set_autocast_enabled(*given: Any) -> None:
@@ -204,7 +204,9 @@ def get_autocast_dtype(device_type: str) -> dtype:
     >>> tracejit.get_autocast_dtype("cpu")
     tracejit.bfloat16
     """
-    found: dtype = getattr(switches.state, f"{device_kind(device_type)}_dtype")
+    found: dtype | None = getattr(switches.state, f"{device_kind(device_type)}_dtype", None)
+    if found is None:
+        raise RuntimeError("unsupported scalarType")
     return found
 
 

@@ -123,7 +123,7 @@ def _as_tensor(input: Any, item: Any) -> Any:
     if isinstance(item, float):  # also one that is an input of a program
         raise _no_index(item)
     if is_tensor(item):
-        return item
+        return item if item.device == input.device else _near(input, item)
     if isinstance(item, (list, tuple, range)):
         return _of_sequence(input, item)
     if isinstance(item, np.ndarray):
@@ -132,6 +132,14 @@ def _as_tensor(input: Any, item: Any) -> Any:
     if hasattr(item, "__index__"):
         return item.__index__()
     raise _no_index(item)
+
+
+def _near(input: Any, index: Any) -> Any:
+    """An index tensor on the input's device; those on the CPU may index tensors anywhere."""
+    if index.device.type != "cpu":
+        raise RuntimeError("indices should be either on cpu or on the same device as the indexed "
+                           f"tensor ({input.device})")
+    return index.to(input.device)
 
 
 def _no_index(item: Any) -> IndexError:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tracejit.memory.devices import as_device
 from tracejit.ops import philox, shapes
+from tracejit.ops.creation import full_of
 from tracejit.ops.generators import MASK, Generator, state_of
 from tracejit.ops.pointwise_record import pointwise
 from tracejit.ops.record import Op, apply
@@ -130,7 +131,10 @@ permutation_record = Op("randperm", "random", ("state",), infer=_drawn_type,
 
 def draw(record: Op, generator: Generator | None, shape: tuple, dtype: dtype, device: Any,
          **how: Any) -> Any:
-    """One draw of `shape` elements; it takes one offset of the generator."""
+    """One draw of `shape` elements; it takes one offset of the generator, but for what has no
+    values."""
+    if device is not None and as_device(device).type == "meta":
+        return full_of(None, shape, 0, dtype, device)
     state, offset = state_of(generator)
     return apply(record, (state,), {"offset": offset, "shape": shape, "dtype": dtype,
                                     "device": as_device(device), **how})

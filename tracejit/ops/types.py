@@ -88,7 +88,7 @@ def require_cpu(device: Any) -> None:
 
     >>> require_cpu(None)
     """
-    if device is not None and device.type != "cpu":
+    if device is not None and device.type == "cuda":
         raise NotImplementedError(f"complex tensors are not supported on {device}: use the CPU")
 
 

@@ -44,4 +44,4 @@ def device_of(graph: Graph) -> device | None:
 
 def on_device(value: Value) -> bool:
     """Whether a value lives on a CUDA device."""
-    return value.device is not None and value.device.type != "cpu"
+    return value.device is not None and value.device.type == "cuda"

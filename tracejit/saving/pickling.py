@@ -12,10 +12,11 @@ import pickle
 from collections import OrderedDict
 from typing import Any
 
+from tracejit.eager.meta import is_meta
 from tracejit.eager.metadata import layout
 from tracejit.eager.recording import active
 from tracejit.eager.size import Size
-from tracejit.eager.state import TensorState, strides_of
+from tracejit.eager.state import TensorState, check_known, strides_of
 from tracejit.eager.tensor import Tensor
 from tracejit.memory import Storage, device
 from tracejit.nn.module import Module
@@ -126,7 +127,9 @@ def _uncompiled(module: Any, protocol: int) -> Any:
 
 def _tensor(x: Any) -> tuple:
     """How to make a tensor again."""
-    x.array  # noqa: B018 - names the leak of a deferred tensor
+    check_known(x)
+    if is_meta(x) and type(x) is not Parameter:
+        return names.META_TENSOR, (x._dtype, tuple(x._shape), strides_of(x), x.requires_grad)
     if type(x) is Parameter:
         data, state = _detached(x), x.__dict__
         if state:

@@ -15,7 +15,7 @@ from tracejit.eager.metadata import strided
 from tracejit.eager.size import Size
 from tracejit.eager.state import contiguous_strides, make
 from tracejit.eager.tensor import Tensor
-from tracejit.memory import Storage, device
+from tracejit.memory import META, Storage, allocate, device
 from tracejit.nn.parameter import Parameter
 from tracejit.ops.types import FLOATING, dtype
 from tracejit.saving.names import VALUES
@@ -58,14 +58,19 @@ def rebuild_tensor_v3(elements: Any, offset: Any, shape: Any, strides: Any, requ
     return _marked(made, requires_grad, hooks, metadata)
 
 
+def checked_sizes(numbers: Any) -> tuple[int, ...]:
+    """A shape, or strides; UnpicklingError for what is none."""
+    refuse(not isinstance(numbers, tuple) or len(numbers) > _MOST_DIMENSIONS
+           or any(type(n) is not int or n < 0 for n in numbers),
+           f"a tensor's shape and strides must be tuples of sizes, got {numbers!r:.80}")
+    return tuple(numbers)
+
+
 def _over(storage: Storage, kind: dtype | None, offset: Any, shape: Any, strides: Any) -> Any:
     """A tensor over a storage; UnpicklingError where it would reach out of it."""
     refuse(kind is None, "a tensor over a storage without a dtype")
     assert kind is not None
-    for numbers in (shape, strides):
-        refuse(not isinstance(numbers, tuple) or len(numbers) > _MOST_DIMENSIONS
-               or any(type(n) is not int or n < 0 for n in numbers),
-               f"a tensor's shape and strides must be tuples of sizes, got {numbers!r:.80}")
+    shape, strides = checked_sizes(shape), checked_sizes(strides)
     refuse(len(shape) != len(strides), f"shape {shape} with strides {strides}")
     refuse(type(offset) is not int or offset < 0, f"a tensor's offset is {offset!r:.80}")
     reach, count = offset, kind.itemsize
@@ -91,6 +96,16 @@ def _marked(made: Any, requires_grad: Any, hooks: Any, metadata: Any = None) -> 
            "a tensor of integers that requires grad")
     made._requires_grad = requires_grad
     return made
+
+
+def rebuild_meta_tensor(kind: Any, shape: Any, strides: Any, requires_grad: Any) -> Any:
+    """A tensor without values."""
+    refuse(type(kind) is not dtype, f"a tensor of dtype {kind!r:.80}")
+    sizes = checked_sizes(shape), checked_sizes(strides)
+    reach = 1 + sum(max(n - 1, 0) * s for n, s in zip(*sizes))
+    refuse(reach * kind.itemsize >= _MOST_BYTES, f"a tensor of shape {shape} is too large")
+    made = _over(allocate(reach * kind.itemsize, META), kind, 0, shape, strides)
+    return _marked(made, requires_grad, None)
 
 
 def rebuild_parameter(data: Any, requires_grad: Any, hooks: Any) -> Any:
@@ -201,6 +216,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor": rebuild_tensor,
     "torch._utils._rebuild_tensor_v2": rebuild_tensor_v2,
     "torch._utils._rebuild_tensor_v3": rebuild_tensor_v3,
+    "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta_tensor,
     "torch._utils._rebuild_parameter": rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": rebuild_parameter_with_state,
     "torch._tensor._rebuild_from_type_v2": rebuild_from_type,
