@@ -248,3 +248,28 @@ def test_random_numbers_are_eagers_to_the_bit(mode):
     graph.outputs = [graph.append(record, (state,), {"offset": k, **shared, **own})
                      for k, (record, own) in enumerate(records)]  # fmt: skip
     check(graph, [normal(13, 17), np.array([5, 7])], mode, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("mode", ["compiled", "python", "graph"])
+def test_a_sum_of_one_term_is_added_to_zero(mode):
+    """-0.0 becomes 0.0, as in the sum of any number of them."""
+    x = tracejit.full((1,), -0.0)
+    sums = [lambda x: x[0].sum(), lambda x: x[0].mean(), lambda x: x.sum(0), lambda x: x[0].sum(0)]
+    for sum_of in sums:
+        f = tracejit.script(sum_of, mode=mode)
+        for _ in range(2):
+            assert np.signbit(f(x).numpy()) == np.signbit(sum_of(x).numpy()) == 0
+
+
+def test_sums_of_repeated_elements_do_not_depend_on_their_memory():
+    """With exact numerics a program adds in eager's order, however it holds the elements."""
+
+    def total(x):
+        wide = x.unsqueeze(0).expand(3, -1, -1)
+        x.t().pow_(2)
+        return wide.sum((0, 2))
+
+    f = tracejit.script(total, mode="graph", numerics="eager")
+    for seed in range(5):
+        a = np.random.default_rng(seed).standard_normal((5, 17))
+        assert f(tracejit.from_numpy(a.copy())).tolist() == total(tracejit.from_numpy(a.copy())).tolist()

@@ -5,8 +5,9 @@ a few units in the last place, which the rest of the program magnifies as it lik
 program plainly with the operands and results of every inexact op, those of gradient rules included,
 moved by up to `NOISE` eps at random: terms that cancel show what is left of their rounding. An
 element may differ from eager's by `FACTOR` times what such runs moved it, and by `ULP` eps of its
-size. Where noise changes an integer, a boolean, a NaN, an infinity or a text, it is undecided, and
-not compared; nor is what follows where noise changes what there is to compare.
+size. What is added up one by one rounds with every term: a sum of n terms moves by sqrt(n) eps,
+where that is more. Where noise changes an integer, a boolean, a NaN, an infinity or a text, it is
+undecided, and not compared; nor is what follows where noise changes what there is to compare.
 """
 
 from __future__ import annotations
@@ -58,14 +59,17 @@ class Noise:
         if op.kind in EXACT_KINDS or op.name in EXACT:
             return self.plain(xp, op, arrays, attributes)
         found = self.plain(xp, op, [self._moved(a) for a in arrays], attributes)
+        if op.name in ("sum", "prod"):
+            terms = np.size(arrays[0]) / max(np.size(found), 1)
+            return self._moved(found, max(NOISE, terms**0.5))
         return tuple(map(self._moved, found)) if type(found) is tuple else self._moved(found)
 
-    def _moved(self, x: Any) -> Any:
+    def _moved(self, x: Any, most: float = NOISE) -> Any:
         if not isinstance(x, (np.ndarray, np.generic)) or x.dtype.kind in "biu":
             return x
         moves = self.rng.uniform(-1, 1, x.shape)
         moves = np.sign(moves) if self.extreme else moves
-        return x * np.asarray(1 + NOISE * eps(x.dtype) * moves).astype(x.dtype)
+        return x * np.asarray(1 + most * eps(x.dtype) * moves).astype(x.dtype)
 
 
 def exact(path: str, got: np.ndarray, want: np.ndarray) -> str | None:

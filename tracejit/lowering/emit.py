@@ -299,7 +299,10 @@ class Emission:
         if is_zero(variable.extent):
             return self.number(identity, d)
         if not loops:
-            return body
+            kind = register(d)
+            if combine != "{a} + {b}" or not kind.startswith("float"):
+                return body
+            return self.scalars.call("({0} + {1})", kind, (self.number(identity, d), body))  # of -0
         fold = Fold(loops, combine, self.number(identity, d).data)
         return self._reduced(value, self.scalars.fold(fold, body, register(d)))
 

@@ -57,15 +57,23 @@ def _infer(result: dtype | None) -> Callable[..., TensorType]:
 
 def _eager(name: str) -> Callable[..., Any]:
     def run(xp: Any, x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-        if name in ("sum", "prod") and x.dtype.kind not in "iub" and 0 not in x.strides:
-            # NumPy adds in the order of memory; a program may hold the same elements in another
-            x = xp.ascontiguousarray(x).reshape(x.shape)
+        if name in ("sum", "prod") and x.dtype.kind not in "iub":
+            x = _in_order(xp, x)
         if x.dtype in _HALVES:
             wide = x.astype(np.float32)
             return getattr(xp, name)(wide, axis=dims, keepdims=keepdim).astype(x.dtype)
         return getattr(xp, name)(x, axis=dims, keepdims=keepdim)
 
     return run
+
+
+def _in_order(xp: Any, x: Any) -> Any:
+    """The same elements in row-major memory, repeated ones once: NumPy adds in the order of memory,
+    and a program may hold them in another."""
+    if 0 not in x.strides:
+        return xp.ascontiguousarray(x).reshape(x.shape)
+    once = x[tuple(slice(None if stride else 1) for stride in x.strides)]
+    return xp.broadcast_to(xp.ascontiguousarray(once).reshape(once.shape), x.shape)
 
 
 def _extreme(name: str, identity: Callable[[dtype], Any]) -> Callable[..., Any]:
