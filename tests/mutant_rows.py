@@ -339,6 +339,22 @@ PASSES = [
 LOWERING = [
     Mutant(
         "lowering",
+        "a sum of one term keeps the sign of its zero",
+        "tracejit/lowering/emit.py",
+        'if combine != "{a} + {b}" or not kind.startswith("float"):',
+        "if True:",
+        ("tests/lowering/test_lower.py", "-k", "one_term"),
+    ),
+    Mutant(
+        "lowering",
+        "exact sums of repeated elements follow their memory",
+        "tracejit/ops/reduction_record.py",
+        "    if 0 not in x.strides:\n        return xp",
+        "    if True:\n        return x if 0 in x.strides else xp",
+        ("tests/lowering/test_lower.py", "-k", "repeated_elements"),
+    ),
+    Mutant(
+        "lowering",
         "two living temporaries share bytes",
         "tracejit/runtime/memory_plan.py",
         "while living and living[0][0] < lives[i].first:",
