@@ -489,9 +489,7 @@ class Recorder:
         ordered = not parent.views and memory.owner is None and memory.strides is None
         if op.name != "reshape" or ordered:
             return True
-        return bool(parent.layout().flags["C_CONTIGUOUS"]) or stays_view(
-            parent, attributes["shape"]
-        )
+        return stays_view(parent, attributes["shape"])
 
     def _wrap(self, traced: Traced, track: bool = True) -> Tensor:
         value = traced._value

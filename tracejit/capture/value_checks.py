@@ -83,10 +83,11 @@ def run_now(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any:
 
 
 def too_large(made: Any) -> bool:
-    """Whether no memory could hold a result: then eager mode says so, at once."""
+    """Whether no memory could hold a result, or its size is negative: then eager mode says so, at
+    once."""
     for value in made if isinstance(made, tuple) else (made,):
         shape, itemsize = [hint(s) for s in value.type.shape], value.type.dtype.itemsize
-        if math.prod(shape) * itemsize > _LARGE or overflows(shape, itemsize):
+        if min(shape, default=0) < 0 or math.prod(shape) * itemsize > _LARGE or overflows(shape, itemsize):
             return True
     return False
 

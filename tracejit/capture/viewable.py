@@ -21,7 +21,14 @@ Sizes = list[Any]
 def stays_view(traced: Traced, target: Sequence[Any]) -> bool:
     """Whether reshaping this tensor to `target` gives a view of its memory."""
     shape, strides = _layout(traced)
+    if all(_is_one(n) or same_structure(*both)
+           for n, *both in zip(shape, strides, _contiguous(shape))):
+        return True  # in order, whatever the sizes are
     return viewable(shape, strides, list(target))
+
+
+def _is_one(size: Any) -> bool:
+    return type(size) is int and size == 1
 
 
 def strides(traced: Traced) -> Sizes:
@@ -49,7 +56,7 @@ def strides_kept(traced: Traced, without: int | None = None, always: bool = Fals
     if without is not None:
         del shape[without], strides[without]
     ordered = map(same_structure, strides, _contiguous(shape))
-    flat = [type(n) is int and n == 1 for n in shape]
+    flat = map(_is_one, shape)
     return None if all(map(max, ordered, flat)) and not always else tuple(strides)
 
 
@@ -239,6 +246,11 @@ def _reshape(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
     return True
 
 
+def _as_strided(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
+    shape[:], strides[:] = attributes["size"], attributes["stride"]
+    return True
+
+
 def _unsqueeze(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
     dim = attributes["dim"]
     strides.insert(dim, shape[dim] * strides[dim] if dim < len(shape) else 1)
@@ -271,6 +283,7 @@ def _of_pairs(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
 
 
 _CHANGES = {
+    "as_strided": _as_strided,
     "imag": _part,
     "real": _part,
     "view_as_complex": _of_pairs,

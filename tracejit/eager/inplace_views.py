@@ -148,6 +148,9 @@ def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None)
     self = itself(self)
     _concrete(self)
     shape = tuple(int(n) for n in shape)
+    if any(n < 0 for n in shape):
+        raise RuntimeError("Trying to create tensor with negative dimension "
+                           f"{min(shape)}: {list(shape)}")
     if self._shape == shape:
         return self
     if type(self._view) is View or _views_of(self):

@@ -22,7 +22,7 @@ from tracejit.ops import pointwise
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import in_64_bits, in_a_word
 from tracejit.ops.record import Op, apply
-from tracejit.ops.shapes import symbolic
+from tracejit.ops.shapes import hint, symbolic
 from tracejit.ops.types import (
     COMPLEX,
     FLOATING,
@@ -140,7 +140,8 @@ def sizes_given(size: tuple, named: Any = None) -> tuple:
         if isinstance(extent, bool) or not hasattr(extent, "__index__"):
             raise TypeError(f"sizes must be integers, got {extent!r}")
     sizes = tuple(symbolic(s) if isinstance(s, int) else s.__index__() for s in size)
-    if any(type(s) is int and s < 0 for s in sizes):
+    if any(s < 0 for s in sizes):
+        sizes = tuple(map(hint, sizes))
         bad = next(s for s in sizes if s < 0)
         raise RuntimeError(f"Trying to create tensor with negative dimension {bad}: {list(sizes)}")
     return sizes

@@ -23,6 +23,7 @@ from tracejit.ops.shapes import (
     broadcast_dims,
     check_expanded_dims,
     check_expands,
+    counted,
     equal,
     hint,
     is_one,
@@ -31,7 +32,6 @@ from tracejit.ops.shapes import (
     numel,
     same_structure,
     shape_text,
-    symbolic,
 )  # fmt: skip
 from tracejit.ops.types import TensorType, asked_dtype
 from tracejit.ops.types import dtype as element_type
@@ -118,7 +118,7 @@ reshape_record: Op = Op(
 
 def resolved(shape: tuple, input: Any) -> tuple:
     """`shape` with a -1 replaced by what is left of the input's elements."""
-    shape = tuple(map(symbolic, shape))
+    shape = tuple(map(counted, shape))
     unknown = [k for k, size in enumerate(shape) if type(size) is int and size == -1]
     if len(unknown) > 1:
         raise RuntimeError("only one dimension can be inferred")
@@ -470,7 +470,7 @@ def expand(input: Any, *sizes: Any, size: Any = None) -> Any:
     >>> tracejit.zeros(3, 1).expand(-1, 4).shape
     tracejit.Size([3, 4])
     """
-    target = tuple(map(symbolic, given(sizes, size)))
+    target = tuple(map(counted, given(sizes, size)))
     lead = check_expanded_dims(input.shape, target)
     shape = []
     for k, extent in enumerate(target):

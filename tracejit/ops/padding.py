@@ -38,9 +38,8 @@ def _pad_element(emit: Any, index: Sequence[Any], pads: tuple, value: Any) -> An
     shape = emit.shape(0)
     inside = None
     for i, size, (before, after) in zip(index, shape, pads):
-        for needed, condition in ((hint(before) > 0, i >= before),
-                                  (hint(after) > 0, i < size + before)):
-            if needed:
+        for amount, condition in ((before, i >= before), (after, i < size + before)):
+            if type(amount) is not int or amount > 0:
                 inside = condition if inside is None else inside & condition
     source = [i - before for i, (before, _) in zip(index, pads)]
     if inside is None:

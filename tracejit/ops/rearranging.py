@@ -13,7 +13,7 @@ from tracejit.ops.movement import as_size, expand, given, movedim, typed
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import clone
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import equal, is_one, normalize_dim, normalize_dims, symbolic
+from tracejit.ops.shapes import counted, equal, is_one, normalize_dim, normalize_dims
 from tracejit.ops.types import TensorType
 
 
@@ -216,7 +216,7 @@ def repeat(input: Any, *sizes: Any, repeats: Any = None) -> Any:
     >>> tracejit.arange(2).repeat(2, 2).tolist()
     [[0, 1, 0, 1], [0, 1, 0, 1]]
     """
-    times = tuple(map(symbolic, given(sizes, repeats)))
+    times = tuple(map(counted, given(sizes, repeats)))
     lead = len(times) - len(input.shape)
     if lead < 0:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of "
@@ -244,4 +244,5 @@ def repeated_each(input: Any, repeats: Any, dim: int) -> Any:
 
 def _copied(repeated: Any, times: Sequence[Any]) -> Any:
     """A repetition with memory of its own, also where nothing was repeated."""
-    return clone(repeated) if all(map(is_one, times)) else contiguous(repeated)
+    copied = all(type(n) is int for n in times) and not all(map(is_one, times))
+    return contiguous(repeated) if copied else clone(repeated)

@@ -41,6 +41,12 @@ def symbolic(size: Any) -> Any:
     return size.as_size() if hasattr(type(size), "as_size") else size
 
 
+def counted(size: Any) -> Any:
+    """A size that may be -1 for one to be worked out: symbolic only where it is not negative."""
+    size = symbolic(size)
+    return size if type(size) is int or size >= 0 else int(size)
+
+
 def is_one(size: Any) -> bool:
     """Whether a size is known to be 1, by being written or guarded so; records no guard."""
     return size == 1 if type(size) is int else same_structure(size, 1)

@@ -449,8 +449,11 @@ def as_strided(input: Any, size: Sequence[Any], stride: Sequence[Any],
     if len(sizes) != len(steps):
         raise RuntimeError("mismatch in length of strides and shape")
     last = offset + sum((n - 1) * s for n, s in zip(sizes, steps))
-    empty = any(hint(n) == 0 for n in sizes)
-    if not empty and (offset < 0 or any(hint(s) < 0 for s in steps) or last >= numel(input.shape)):
+    if any(n < 0 for n in sizes):
+        raise RuntimeError("Trying to create tensor with negative dimension "
+                           f"{min(map(hint, sizes))}: {shape_text(sizes)}")
+    empty = any(n == 0 for n in sizes)
+    if not empty and (offset < 0 or any(s < 0 for s in steps) or last >= numel(input.shape)):
         raise RuntimeError(f"setStorage: sizes {shape_text(sizes)}, strides {shape_text(steps)}, "
                            f"storage offset {hint(offset)} are out of bounds for a tensor of "
                            f"{hint(numel(input.shape))} elements")

@@ -112,7 +112,7 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
     if len(input.shape) not in (2, 3):
         raise RuntimeError("istft: expected a tensor with 3 or 4 dimensions, but got "
                            f"{len(input.shape) + 1}")
-    if any(hint(n) == 0 for n in input.shape):
+    if any(n == 0 for n in input.shape):
         raise RuntimeError("istft: input tensor cannot be empty.")
     rows = input.shape[-2]
     one_side = bool(rows != n_fft) if onesided is None else onesided

@@ -24,10 +24,10 @@ def _extent(size: tuple, stride: Sequence[Any]) -> tuple[tuple, Any]:
     if len(size) != len(strides):
         raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of "
                            f"strides ({len(strides)})")
-    if any(hint(s) < 0 for s in strides):
+    if any(s < 0 for s in strides):
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and "
                            f"strides={list(strides)}")
-    if any(hint(n) == 0 for n in size):
+    if any(n == 0 for n in size):
         return strides, 0
     return strides, 1 + sum((n - 1) * s for n, s in zip(size, strides))
 

@@ -23,7 +23,8 @@ from tracejit.eager.writing import writable_array
 from tracejit.ir.digest import free_symbols
 from tracejit.ir.graph import Graph
 from tracejit.ir.interpret import interpret
-from tracejit.ir.sizes import evaluate
+from tracejit.ir.size_facts import known_sign
+from tracejit.ir.sizes import Size, SizeGuard, evaluate, symbols_of
 from tracejit.memory import CPU
 from tracejit.ops.stacks import may_hold_handles, stack_run
 from tracejit.passes.pipeline import run as run_passes
@@ -66,7 +67,14 @@ class Segment:
         self.output_types = [v.type for v in self.graph.outputs]
         # Tape nodes keep symbolic sizes and may compare them after the call: that is no business
         # of this program.
-        self.guards = tuple(self.graph.scope.guards)
+        self.guards = (*self.graph.scope.guards, *self._counts())
+
+    def _counts(self) -> list[SizeGuard]:
+        """That what the nodes make has no negative sizes, where terms alone do not tell."""
+        shapes = [v.type.shape for node in self.captured.nodes for v in node.outputs]
+        found = {s.key: s for shape in shapes for s in shape if type(s) is Size}
+        return [SizeGuard(">=", s, 0, "") for s in found.values()
+                if known_sign(s.terms, ">=") is None and symbols_of(s).isdisjoint(self.free)]
 
     @property
     def stages(self) -> list[tuple[str, str]]:
