@@ -319,7 +319,7 @@ GUARDS = [
         "runs",
         "a watcher that Ctrl-C took away is not missed",
         "tracejit/capture/watch.py",
-        "if sys.getprofile() != self._event:",
+        "if kind is None and sys.getprofile() != self._event:",
         "if False:",
         (*_INTERRUPTS, "-k", "interrupt_took"),
     ),

@@ -49,6 +49,7 @@ from tests.capture import (
     programs_kept_numbers,
     programs_left_alone,
     programs_loops,
+    programs_made_objects,
     programs_methods,
     programs_metrics,
     programs_mixtures,
@@ -113,7 +114,7 @@ SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
                 programs_region_sharing, programs_region_layouts),
     "found": (programs_found, programs_found_in_flow, programs_found_in_blocks,
               programs_found_of_tensors, programs_found_of_objects, programs_found_of_numbers,
-              programs_idioms),
+              programs_idioms, programs_made_objects),
 }
 HEAD = """# Programs that show the same plainly and captured
 

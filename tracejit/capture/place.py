@@ -39,6 +39,7 @@ from tracejit.capture.location import is_published
 from tracejit.capture.sources import hooks_of
 from tracejit.eager.tensor import Tensor
 from tracejit.memory.devices import device
+from tracejit.ops.generators import default_generator
 from tracejit.ops.record import Op
 from tracejit.ops.types import dtype
 
@@ -153,8 +154,8 @@ def kind_of(value: Any) -> str:
         return "method"
     if isinstance(value, FunctionType):
         return "identity" if is_published(value) else "function"
-    if isinstance(value, _IDENTITY) or type(value) is object:
-        return "identity"
+    if isinstance(value, _IDENTITY) or type(value) is object or value is default_generator:
+        return "identity"  # what draws without a generator draws from the default one
     if value is sys.stdout or value is sys.stderr:  # only written to: other methods are foreign
         return "identity" if type(value) in (io.TextIOWrapper, io.StringIO) else "opaque"
     if isinstance(value, operator.methodcaller) and _passes_constants(value):

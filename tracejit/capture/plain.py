@@ -104,6 +104,8 @@ def replaced(value: Any, fresh: Leaf, seen: set[int]) -> Any:
     if id(value) in seen and not issubclass(kind, _FIXED):
         return value
     seen.add(id(value))
+    if own_dict(value):  # of a class of its own
+        replaced(own_dict(value), fresh, seen)
     if issubclass(kind, dict):
         _fill_dict(value, fresh, seen)
     elif issubclass(kind, set):

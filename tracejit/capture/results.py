@@ -8,13 +8,13 @@ named (C1).
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tracejit.capture.aliasing import Memory
-from tracejit.capture.behaviour import behaviour, module_name
+from tracejit.capture.behaviour import behaviour, module_name, own_dict
 from tracejit.capture.computed_names import own_names
 from tracejit.capture.contents import elements, item, length, refill_dict, refill_sequence
 from tracejit.capture.guards import current
@@ -172,6 +172,8 @@ class Recipes:
             return self.before(place)
         if tensor.__dict__:
             raise Unmodelled("a tensor with attributes of its own is returned or stored")
+        if type(tensor) is not Tensor:
+            raise Unmodelled(f"a {type(tensor).__name__} that the call made is returned or stored")
         number = self.positions.setdefault(id(tensor), len(self.tensors))
         if number == len(self.tensors):
             self.tensors.append(tensor)
@@ -182,9 +184,13 @@ class Recipes:
         if isinstance(value, dict) and module_name(cls) in ("builtins", "collections"):
             text = "a dict with keys that the call made is returned or stored"
             items = [(self.key(k, text), self.of(v)) for k, v in value.items()]
+            if cls is not dict:
+                return self._filled(value, items)
             return lambda replay: {k(replay): r(replay) for k, r in items}
         if isinstance(value, (list, tuple)):
-            parts = [self.of(v) for v in value]
+            parts = [self.of(v) for v in elements(value)]
+            if cls not in (list, tuple, FollowedList) and not _is_plain_record(cls):
+                return self._like(value, parts)
             make = cls._make if hasattr(cls, "_make") else list if cls is FollowedList else cls
             numbers = [r.number for r in parts if type(r) is ResultNumber]
             if len(numbers) == len(parts):
@@ -197,6 +203,56 @@ class Recipes:
             parts, most = [self.of(v) for v in value], value.maxlen
             return lambda replay: deque([r(replay) for r in parts], most)
         raise Unmodelled(f"a {module_name(cls)}.{cls.__name__} is returned or stored")
+
+    def _filled(self, value: Any, items: list[tuple[Recipe, Recipe]]) -> Recipe:
+        """A dict of one of the classes of `collections`."""
+        cls, attributes = type(value), self._attributes(value)
+        factory = getattr(value, "default_factory", None)
+        if factory is not None and module_name(factory) != "builtins":
+            raise Unmodelled("a defaultdict with a factory of the user's is returned or stored")
+
+        def make(replay: Replay) -> Any:
+            made = cls(factory) if issubclass(cls, defaultdict) else cls()
+            for key, recipe in items:
+                made[key(replay)] = recipe(replay)
+            attributes(made, replay)
+            return made
+
+        return make
+
+    def _like(self, value: Any, parts: list[Recipe]) -> Recipe:
+        """A list or tuple of a class of its own, whose constructor has run already."""
+        cls, attributes = type(value), self._attributes(value)
+        if not _is_all_contents(cls):
+            raise Unmodelled(f"a {module_name(cls)}.{cls.__name__} is returned or stored")
+
+        def make(replay: Replay) -> Any:
+            found = [r(replay) for r in parts]
+            made = tuple.__new__(cls, found) if issubclass(cls, tuple) else list.__new__(cls)
+            if isinstance(made, list):
+                list.extend(made, found)
+            attributes(made, replay)
+            return made
+
+        return make
+
+    def _attributes(self, value: Any) -> Callable[[Any, Replay], None]:
+        """What gives another object the attributes of this one."""
+        found = [(name, self.of(x)) for name, x in (own_dict(value) or {}).items()]
+        if not found:
+            return lambda made, replay: None
+        return lambda made, replay: own_dict(made).update({n: r(replay) for n, r in found})
+
+
+def _is_plain_record(cls: type) -> bool:
+    """Whether a class is a namedtuple's own, whose objects are their elements."""
+    return hasattr(cls, "_make") and cls.__bases__ == (tuple,)
+
+
+def _is_all_contents(cls: type) -> bool:
+    """Whether a list or tuple of this class is its elements and its `__dict__`."""
+    mine = [c for c in cls.__mro__ if c not in (list, tuple, object)]
+    return not any(c.__dict__.get("__slots__", ()) for c in mine)
 
 
 Effect = Callable[[Replay], None]

@@ -325,8 +325,8 @@ class Watcher:
         sys.setprofile(self._event)
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        if sys.getprofile() != self._event:  # nobody knows what ran since
+    def __exit__(self, kind: Any, *exc: object) -> None:
+        if kind is None and sys.getprofile() != self._event:  # nobody knows what ran since
             self.foreign(sys.setprofile)
         give_back(self.previous)
 
