@@ -200,4 +200,18 @@ def a_generator_that_is_the_default_one(jit):
     return found
 
 
+def gradients_of_powers_at_zero(jit):
+    found = []
+    for exponent in (-3, -2, -1, -0.5, 0.5, 2, 3, 0, -2.0):
+        def f(x, exponent=exponent):
+            return (x**exponent).sum()
+
+        f = jit(f)
+        for _ in range(2):
+            x = tj.tensor([0.0, 2.0, -1.0], requires_grad=True)
+            f(x).backward()
+            found.append(x.grad)
+    return found
+
+
 PROGRAMS = programs_in(globals())

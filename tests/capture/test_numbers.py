@@ -396,3 +396,16 @@ def test_constants_of_libraries_stay_plain_for_other_threads():
         while len(found) < count:
             time.sleep(0.001)
     assert found == [[True, True]] * 3
+
+
+class Fifty(float):
+    def __float__(self):
+        return 50.0
+
+
+def test_a_float_of_a_class_of_its_own_is_no_other_functions_constant():
+    """Programs are found by their digests, in which it looks like the float that it is."""
+    n = Fifty(2.0)
+    f, g = tj.script(lambda x: x + n), tj.script(lambda x: x + 2.0)
+    assert [f(tj.ones(1)).item() for _ in range(2)] == [(tj.ones(1) + n).item()] * 2
+    assert [g(tj.ones(1)).item() for _ in range(2)] == [3, 3]

@@ -109,7 +109,7 @@ ARITHMETIC = [
     row("neg", dtypes=NUMERIC),
     row("reciprocal", unary(0.5), dtypes=NUMERIC),
     row("square", dtypes=ANY),
-    row("pow", binary(0.5, 2, numbers=(2, 3, 0.5, -1, 1.7)), dtypes=FLOATS, ulp=4),
+    row("pow", binary(0.5, 2, numbers=(2, 3, 0.5, -1, -2, 1.7)), dtypes=FLOATS, ulp=4),
     row("pow.int", binary(0, 2, numbers=(2, 5), other_low=0), dtypes=INTEGERS),
     row("pow.number", unary(), function=lambda x: 2.0 ** x, torch=lambda x: 2.0 ** x, ulp=4),
     row("lerp", lambda rng, d: [Sample((array(rng, d, 3, 4), array(rng, d, 4), w))

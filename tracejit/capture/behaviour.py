@@ -104,7 +104,7 @@ def _functions(value: Any) -> tuple:
 
 def function_of(x: Any) -> Any:
     """What a method runs; anything else as it is, without asking a `__getattr__` of the user's."""
-    return x.__func__ if isinstance(x, (MethodType, staticmethod, classmethod)) else x
+    return x.__func__ if issubclass(type(x), (MethodType, staticmethod, classmethod)) else x
 
 
 def own_dict(x: Any) -> Any:

@@ -14,7 +14,7 @@ import functools
 import gc
 import weakref
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from types import CellType, FunctionType, ModuleType
 from typing import Any
@@ -224,18 +224,18 @@ def suspends(function: Any) -> bool:
     return code is not None and bool(code.co_flags & _SUSPENDED)
 
 
-def asks_for_types(function: Any, rewritten: bool) -> bool:
+def asks_for_types(function: Any, adapt: Callable[[Any], Any] | None) -> bool:
     """Whether a function, or what it names, may call a method of a number's type on it; or, where
-    it runs unrewritten, `type`."""
+    it runs unrewritten, `type`. `adapt` rewrites functions that have a source."""
     todo: list[Any] = [function]
     seen: set[Any] = set()
     while todo:
         found = function_of(todo.pop())
-        module = isinstance(found, ModuleType)
+        module = issubclass(type(found), ModuleType)
         home = found.__name__ if module else found.__module__ if type(found) is type else ""
-        if not rewritten and home in _MAKES_OF_NUMBERS:
+        if adapt is None and home in _MAKES_OF_NUMBERS:
             return True
-        if isinstance(found, type) and id(found) not in seen:
+        if issubclass(type(found), type) and id(found) not in seen:
             seen.add(id(found))
             todo += vars(found).values() if may_change(found) else ()
         if type(found) is not FunctionType or found.__code__ in seen or is_own(found.__code__):
@@ -243,7 +243,9 @@ def asks_for_types(function: Any, rewritten: bool) -> bool:
         seen.add(found.__code__)
         mentioned = names_of(found.__code__)
         names = mentioned.globals
-        if mentioned.of_numbers or "type" in names and not rewritten:
+        if mentioned.of_numbers:
+            return True
+        if "type" in names and (adapt is None or adapt(found) is found):
             return True
         todo += [found.__globals__.get(name) for name in names]
         todo += [_contents(cell) for cell in found.__closure__ or ()]

@@ -467,7 +467,7 @@ class Recorder:
             return graph_value(self)
         if isinstance(x, np.ndarray):
             return self.traced(self.constant(of_array(x.copy()))).read()
-        return x
+        return float(x) if issubclass(type(x), float) else x  # also one of a class of the user's
 
     # -- results -------------------------------------------------------------------------------
     def _result(

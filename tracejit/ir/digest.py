@@ -111,6 +111,8 @@ class _Canonical:
         if isinstance(x, slice):
             return ("slice", *self.statics((x.start, x.stop, x.step)))
         if type(x) is not Size:
+            if issubclass(type(x), float) and type(x) is not float:  # of the user's, with its own
+                return ("float", float(x))  # way to be one
             return x
         known = x.scope.resolve(x)
         return self.terms(known.key) if type(known) is Size else known

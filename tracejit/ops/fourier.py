@@ -118,8 +118,8 @@ def _norm(norm: str | None) -> str:
 def _dims(input: Any, s: Any, dim: Any) -> tuple[tuple[int, ...], list[Any]]:
     """Dimensions to transform, and the number of points in each."""
     ndim = len(input.shape)
-    given_sizes = s if s is None or isinstance(s, Sequence) else (s,)
-    sizes = None if s is None else [shapes.counted(as_size(n)) for n in given_sizes]
+    asked = s if isinstance(s, Sequence) else (s,)
+    sizes = None if s is None else [shapes.counted(as_size(n)) for n in asked]
     if dim is not None:
         given = tuple(dim) if isinstance(dim, Sequence) else (dim,)
         dims = tuple(shapes.normalize_dim(d, ndim) for d in given)

@@ -104,6 +104,11 @@ _cube = pointwise(
     node_name="PowBackward0",
     input=lambda grad, input: grad * (3 * square(input)))
 
+_inverse_square = pointwise(
+    "inverse_square", lambda xp, input: 1 / (input * input), "({dtype}(1) / ({input} * {input}))",
+    "float", methods=(), node_name="PowBackward0",
+    input=lambda grad, input: _pow_input(grad, input, -2.0))
+
 
 def _pow_input(grad: Any, input: Any, exponent: Any) -> Any:
     if is_number(exponent):
@@ -395,8 +400,7 @@ def pow(input: Any, exponent: Any) -> Any:
 
 
 _SPECIAL: dict[float, Callable[[Any], Any]] = {
-    2.0: _square, 3.0: _cube, 0.5: sqrt, -0.5: rsqrt, -1.0: reciprocal,
-    -2.0: lambda x: reciprocal(_square(x)),
+    2.0: _square, 3.0: _cube, 0.5: sqrt, -0.5: rsqrt, -1.0: reciprocal, -2.0: _inverse_square,
 }  # fmt: skip
 
 

@@ -111,7 +111,7 @@ class CapturedCall:
         self.numbers = NumberPlaces(
             self.recorder.numbers, self.state, varying, signature.spread
         )
-        self.numbers.hidden = not asks_for_types(function, self.reads_source)
+        self.numbers.hidden = not asks_for_types(function, adapt)
         self.numbers.hidden &= not suspends(function)
         self.recorder.replayable = watch
         self.sinks = Sinks()
