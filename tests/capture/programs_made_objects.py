@@ -13,7 +13,7 @@ from tracejit.nn import functional as F
 def shown(value):
     """A value with the classes and attributes of all it holds."""
     if isinstance(value, tj.Tensor):
-        return type(value).__name__, value.requires_grad, value.detach()
+        return type(value).__name__, value.requires_grad, value.tolist()
     attributes = {k: shown(v) for k, v in getattr(value, "__dict__", {}).items()}
     if isinstance(value, dict):
         held = [(k, shown(v)) for k, v in value.items()]
@@ -32,6 +32,8 @@ def outcome(f, *arguments):
 
 def dicts_of_other_classes(jit):
     layer = tj.nn.Linear(2, 1)
+    layer.weight.data.fill_(1.0)
+    layer.bias.data.fill_(2.0)
 
     def ordered(x):
         made = OrderedDict(a=x, b=x * 2)
@@ -145,7 +147,7 @@ def computed_sizes_that_turn_negative(jit):
         lambda x: tj.zeros(x.shape[0] - 3, x.shape[0]).mean(0), lambda x: x[:1].expand(len(x) - 3),
         lambda x: tj.empty(x.shape[0] - 3).shape[0], lambda x: x.view(1, -1).expand(len(x) - 3, -1),
         lambda x: x.as_strided((2,), (x.shape[0] - 3,)), lambda x: x.clone().resize_(len(x) - 3),
-        lambda x: F.pad(x, (0, x.shape[0] - 9)), lambda x: F.pad(x, (x.shape[0] - 5, 1)),
+        lambda x: F.pad(x, (0, x.shape[0] - 9)), lambda x: F.pad(x, (x.shape[0] - 5, 4)),
         lambda x: tj.fft.fft(x, x.shape[0] - 3).real, lambda x: x.repeat(x.shape[0] - 3),
         lambda x: tj.arange(x.shape[0] - 3), lambda x: tj.full((x.shape[0] - 9,), 2.0).shape,
     ]

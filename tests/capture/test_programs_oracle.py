@@ -30,6 +30,7 @@ NOT_IN_TORCH = {
     "loop_in_a_branch_draws": RANDOM,
     "loop_in_a_while_draws": RANDOM,
     "dropout_step": RANDOM,
+    "a_generator_that_is_the_default_one": RANDOM,
     "higher_gradient_through_dropout": RANDOM,
     "overlapping_arguments": "PyTorch refuses to write memory that partly overlaps what is read",
     "memory_that_overlaps_itself_is_written": "PyTorch writes such memory in an order of its own",
