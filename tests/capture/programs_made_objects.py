@@ -147,7 +147,7 @@ def computed_sizes_that_turn_negative(jit):
         lambda x: tj.zeros(x.shape[0] - 3, x.shape[0]).mean(0), lambda x: x[:1].expand(len(x) - 3),
         lambda x: tj.empty(x.shape[0] - 3).shape[0], lambda x: x.view(1, -1).expand(len(x) - 3, -1),
         lambda x: x.as_strided((2,), (x.shape[0] - 3,)), lambda x: x.clone().resize_(len(x) - 3),
-        lambda x: F.pad(x, (0, x.shape[0] - 9)), lambda x: F.pad(x, (x.shape[0] - 5, 4)),
+        lambda x: F.pad(x, (0, x.shape[0] - 9)), lambda x: F.pad(x, (2 - x.shape[0], 1)),
         lambda x: tj.fft.fft(x, x.shape[0] - 3).real, lambda x: x.repeat(x.shape[0] - 3),
         lambda x: tj.arange(x.shape[0] - 3), lambda x: tj.full((x.shape[0] - 9,), 2.0).shape,
     ]
