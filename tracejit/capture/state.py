@@ -46,6 +46,7 @@ from tracejit.capture.computed_names import (
 )
 from tracejit.capture.contents import elements, items, length
 from tracejit.capture.location import is_own
+from tracejit.capture.module_reads import METHODS, Reads, has_methods
 from tracejit.capture.place import (
     ABSENT,
     PRIMITIVE,
@@ -107,6 +108,7 @@ class State:
         self.registered: set[tuple[type, type]] = set()  # asked: is a class one of an abstract one
         self.uncertain: set[str] = set()  # names that code expects to be missing at times
         self.doubtful = False  # any name may be: code handles that it is missing
+        self.reads: set[Reads] = set()  # what code of ours reads of modules
         self.classes: set[int] = set()
         self.places: list[Place] = []
         self.by_id: dict[int, Place] = {}
@@ -144,6 +146,18 @@ class State:
         """C code reads attributes of these names."""
         self._grow(names, names - self.names)
 
+    def read_modules(self, reads: Reads) -> None:
+        """Code of ours reads what modules hold."""
+        self.reads.add(reads)
+        for place in self.modules() if reads.names else ():
+            self._read_by_ours(place, reads.names)
+        self.mention_names(set(reads.common))
+
+    def _read_by_ours(self, place: Place, names: Iterable[str]) -> None:
+        own = own_dict(place.value)
+        for name in sorted(names):
+            self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
+
     def ask_all(self, module: ModuleType) -> None:
         """A module's attributes are asked for by names that code computes."""
         if id(module) not in self.whole:
@@ -175,6 +189,17 @@ class State:
     def objects(self) -> list[Place]:
         """Where tensors, containers, functions and other objects are found, each once."""
         return [p for p in self.places if p.kind in _STATEFUL and self.by_id.get(id(p.value)) is p]
+
+    def modules(self) -> list[Place]:
+        """Where modules are found, each once."""
+        return [p for p in self.objects() if p.kind == "object" and _is_module(p.value)]
+
+    def held_by_modules(self, places: Iterable[Place]) -> list[Place]:
+        """Those of some places at which modules are, or tensors that modules hold or may."""
+        held = {id(p.value) for p in self.places
+                if p.how == "item" and p.parent.how == "attr" and p.parent.key in _HOLDING}  # type: ignore[union-attr]
+        return [p for p in places if _is_module(p.value) or p.kind == "tensor" and (
+            id(p.value) in held or type(p.value) is not Tensor)]
 
     def _visit(self, place: Place) -> None:
         value, kind = place.value, place.kind
@@ -293,8 +318,10 @@ class State:
             names = names | set(own)
         if only is None and self.computed and not isinstance(value, type):
             names = names | slot_names(type(value))
-        if only is None and "_parameters" in own:
+        if only is None and _is_module(value):
             names = set(names) | set(MODULE_TABLES)
+            names |= METHODS & own.keys() if has_methods(own) else set()
+            self._read_by_ours(place, {name for reads in self.reads for name in reads.names})
         if only is None and (module == _READ_WHOLE or isinstance(value, enum.Enum)):
             names = set(names) | set(own)
         text, known = place.text, place.children.get(("names", None))
@@ -538,6 +565,7 @@ class State:
 
 
 _SLOT = MemberDescriptorType
+_HOLDING = ("_parameters", "_buffers")
 # Of whose objects methods of ours, which mention no names, read all.
 _READ_WHOLE = "tracejit.sparse.tensor"
 _QUIET = (
@@ -548,6 +576,11 @@ _WITH_ATTRIBUTES = ("object", "module", "identity", "tensor", "function", "parti
 _NAMED = {"__name__", "__qualname__"}
 _TOLD = ("__name__", "__qualname__", "__doc__", "__module__", "__defaults__", "__kwdefaults__")
 _OF_SUBCLASSES = ("primitive", "sequence", "mapping", "set")  # have attributes if the user's
+
+
+def _is_module(value: Any) -> bool:
+    own = own_dict(value)
+    return isinstance(own, dict) and "_parameters" in own
 
 
 def _has_attributes(place: Place) -> bool:
