@@ -87,6 +87,7 @@ _IDENTITIES = set(
     "setdefault fromkeys __contains__ __eq__ __ne__".split()
 )
 _ENTRIES = {"items", "values", "popitem", "state_dict"}  # these give all of them
+_OF_ALL = {"state_dict", "__getstate__"}  # methods of ours that give all attributes there are
 _HANDLERS = {"AttributeError", "Exception", "BaseException", "suppress"}
 _DYNAMIC = {*BY_NAME, *ALL}
 _BY_NAME = (getattr, hasattr, setattr, delattr)
@@ -182,7 +183,7 @@ def _scan(code: CodeType) -> Names:
     doubtful = _handles_missing(code, attributes | global_names)
     sets = not (attributes | global_names).isdisjoint(SETTERS) and not is_own(code)
     computed, subjects = False, frozenset[str]()
-    if (dynamic or sets) and not is_own(code):
+    if (dynamic or sets) and (not is_own(code) or code.co_name in _OF_ALL):
         computed, subjects = computes(code)
     dynamic |= computed
     if dynamic:  # names given as literals count as mentioned
