@@ -266,7 +266,7 @@ class State:
         elif kind == "identity" and isinstance(value, property):
             self._child(place, "slot", "fget", value.fget, place.text)
             self._attributes(place, value, None)
-        elif kind == "identity" and isinstance(value, type):
+        elif kind == "identity" and isinstance(value, (type, FunctionType)):
             self._attributes(place, value, None)
         elif kind in ("object", "module", "tensor"):
             if kind == "tensor":
@@ -294,6 +294,9 @@ class State:
         if not isinstance(own, (dict, MappingProxyType)):  # made up by the object's own __getattr__
             own = {}
         module = module_name(type(value))
+        if place.kind == "identity" and isinstance(value, FunctionType):
+            self._of_published(place, own, self.names if only is None else only)
+            return
         if place.kind == "identity" and not (
             isinstance(value, type) or may_change(type(value))
         ):
@@ -301,7 +304,8 @@ class State:
         if place.kind == "tensor":
             self._of_tensor(place, value, self.names if only is None else only)
             return
-        if module.startswith("tracejit.") and not module.startswith(USERS_STATE):
+        internal = module.startswith("tracejit.") and not module.startswith(USERS_STATE)
+        if internal and not isinstance(value, type):
             if isinstance(
                 own.get("function"), FunctionType
             ):  # a captured function: its own code counts
@@ -418,6 +422,13 @@ class State:
         elif name in self.stored:
             self._child(place, "attr", name, ABSENT, f"{place.text}.{name}")
 
+    def _of_published(self, place: Place, own: Any, names: Iterable[str]) -> None:
+        """Attributes that the user gave a function of ours."""
+        for name in sorted(n for n in names if n in own or n in self.stored | self.uncertain):
+            self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
+        if self.computed or self.doubtful:
+            self._own_names(place, own)
+
     def _of_captured(self, place: Place, own: Any, names: Iterable[str]) -> None:
         """Attributes that the user gave a captured function, as counters and caches are kept."""
         ours = type(place.value).OWN
@@ -432,6 +443,10 @@ class State:
         wanted = {n for n in names if n in own} | {n for n in may if not hasattr(cls, n)}
         for name in sorted(wanted | set(own) if self.everything else wanted):
             self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
+        for name in (n for n in names if n not in own):
+            found = class_attribute(cls, name)
+            if found is not ABSENT or name in self.uncertain:
+                self._of_library(cls, name, found)
         if self.computed:
             self._own_names(place, own)
 
@@ -445,7 +460,9 @@ class State:
             self._child(place, "slot", name, slot_of(value, name), f"{place.text}.{name}")
         elif found is not ABSENT and not isinstance(found, _QUIET):
             ours = module_name(cls).startswith("tracejit")
-            if not ours:
+            if ours:
+                self._of_library(cls, name, found)
+            else:
                 self._child(place, "type", name, found, f"{place.text}.{name}")
                 self._overridden(cls, name)
             if own_dict(value) is not None and (not ours or isinstance(found, FunctionType)):
@@ -460,7 +477,9 @@ class State:
     def _of_class(self, place: Place, cls: type, name: str) -> None:
         """An attribute that code names of a class itself."""
         found = class_attribute(cls, name)
-        if not may_change(cls) or _is_ours(cls, name) or isinstance(found, (_SLOT, *_QUIET)):
+        if not may_change(cls) or isinstance(found, (_SLOT, *_QUIET)):
+            return
+        if found is not ABSENT and _is_ours(cls, name) and not _is_data(found):
             return
         inherited = class_attribute(type(cls), name) if may_change(type(cls)) else ABSENT
         if found is ABSENT and inherited is not ABSENT:
@@ -469,6 +488,11 @@ class State:
             return
         self._child(place, "type", name, found, f"{place.text}.{name}")
         self._overridden(cls, name)
+
+    def _of_library(self, cls: type, name: str, found: Any) -> None:
+        """Data of a class of ours, of which there may be many instances."""
+        if may_change(cls) and (found is ABSENT or _is_data(found)):
+            self._child(self._base(cls), "type", name, found, f"{cls.__qualname__}.{name}")
 
     def _may_miss(self, name: str, cls: type) -> bool:
         """Whether code may ask for an attribute, of a `cls`, that is not there."""
@@ -576,6 +600,11 @@ _WITH_ATTRIBUTES = ("object", "module", "identity", "tensor", "function", "parti
 _NAMED = {"__name__", "__qualname__"}
 _TOLD = ("__name__", "__qualname__", "__doc__", "__module__", "__defaults__", "__kwdefaults__")
 _OF_SUBCLASSES = ("primitive", "sequence", "mapping", "set")  # have attributes if the user's
+
+
+def _is_data(found: Any) -> bool:
+    """Whether an attribute of a class of ours is no function, and guards can tell its value."""
+    return not hasattr(type(found), "__get__") and kind_of(found) != "opaque"
 
 
 def _is_module(value: Any) -> bool:
