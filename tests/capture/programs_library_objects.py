@@ -474,4 +474,63 @@ def metadata_of_a_state_dict(jit):
     return _changed(f, lambda: state._metadata[""].update(version=9))
 
 
+def _given(jit, thing):
+    thing.k = 2.0
+    f = jit(lambda x: (x * thing.k).item())
+    x, out = tj.ones(1), []
+    for value in (2.0, 3.0, 4.0):
+        thing.k = value
+        out += [f(x), f(x), f(x)]
+    return out
+
+
+def attributes_of_hook_handles(jit):
+    return _given(jit, nn.Linear(1, 1).register_forward_hook(lambda *given: None))
+
+
+def attributes_of_generators(jit):
+    return _given(jit, tj.Generator())
+
+
+def attributes_of_grad_modes(jit):
+    return _given(jit, tj.no_grad())
+
+
+def attributes_of_float_infos(jit):
+    return _given(jit, tj.finfo(tj.float32))
+
+
+def attributes_of_packed_sequences(jit):
+    return _given(jit, nn.utils.rnn.pack_sequence([tj.ones(2), tj.ones(1)]))
+
+
+def attributes_of_tuples_of_a_subclass(jit):
+    class Pair(tuple):
+        pass
+
+    return _given(jit, Pair((1, 2)))
+
+
+def attributes_that_generators_may_lack(jit):
+    generator = tj.Generator()
+    f = jit(lambda x: x * getattr(generator, "k", 1.0))
+    x = tj.ones(1)
+    out = [f(x), f(x), f(x)]
+    generator.k = 2.0
+    out += [f(x), f(x)]
+    del generator.k
+    return [*out, f(x), f(x)]
+
+
+def attributes_stored_in_generators(jit):
+    generator = tj.Generator()
+
+    @jit
+    def f(x):
+        generator.k = x * 2
+        return x + generator.k + tj.rand(1, generator=generator.manual_seed(1))
+
+    return [f(tj.ones(1)), generator.k, f(tj.ones(1) * 2), generator.k, f(tj.ones(1)), generator.k]
+
+
 PROGRAMS = programs_in(globals())

@@ -29,6 +29,7 @@ from tracejit.capture.behaviour import (
     USERS_STATE,
     behaviour,
     code_in_class,
+    known_names,
     may_change,
     module_name,
     own_dict,
@@ -311,6 +312,8 @@ class State:
             ):  # a captured function: its own code counts
                 self._child(place, "attr", "function", own["function"], place.text)
                 self._of_captured(place, own, self.names if only is None else only)
+            elif own_dict(value) is not None:
+                self._of_internal(place, own, self.names if only is None else only)
             return
         names = self.names if only is None or self.everything else set(only)
         if place.kind == "module":
@@ -428,6 +431,13 @@ class State:
             self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
         if self.computed or self.doubtful:
             self._own_names(place, own)
+
+    def _of_internal(self, place: Place, own: Any, names: Iterable[str]) -> None:
+        """Attributes that the user gave an object of ours, which no code of its class knows."""
+        may = self.stored | self.uncertain
+        wanted = {n for n in names if n in own or n in may and not hasattr(type(place.value), n)}
+        for name in sorted(wanted - known_names(type(place.value))):
+            self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
 
     def _of_captured(self, place: Place, own: Any, names: Iterable[str]) -> None:
         """Attributes that the user gave a captured function, as counters and caches are kept."""
@@ -617,7 +627,9 @@ def _has_attributes(place: Place) -> bool:
     if place.kind not in _OF_SUBCLASSES:
         return place.kind in _WITH_ATTRIBUTES
     cls = type(place.value)
-    return may_change(cls) and not module_name(cls).startswith("tracejit")
+    if module_name(cls).startswith("tracejit"):
+        return module_name(cls).startswith(USERS_STATE) and bool(cls.__dictoffset__)
+    return may_change(cls) or bool(cls.__dictoffset__)  # as an OrderedDict has them
 
 
 def _key_text(key: Any) -> str:
