@@ -290,8 +290,7 @@ def methods_of_a_module_that_counts(jit):
 
 
 def apply_of_an_instance(jit):
-    return _overriding(jit, "_apply", lambda self, *rest: self,
-                       lambda m: [m.double() is m, m[0].weight.dtype, m.float() is m])
+    return _overriding(jit, "_apply", lambda self, *rest: None, lambda m: m.float() is m)
 
 
 def get_submodule_of_an_instance(jit):
@@ -389,13 +388,8 @@ def data_that_a_layers_class_may_lack(jit):
 
 
 def constants_of_a_layers_class(jit):
-    before = nn.Linear.__constants__
-    f = jit(lambda: list(nn.Linear.__constants__))
-    out = [f(), f()]
-    nn.Linear.__constants__ = ["other"]
-    out += [f(), f()]
-    nn.Linear.__constants__ = before
-    return [*out, f()]
+    return _setting(jit, nn.Linear, "__constants__",
+                    lambda x: (x * len(nn.Linear.__constants__)).item(), ([1], [1, 2], [3]))
 
 
 def data_of_the_class_of_tensors(jit):
@@ -531,6 +525,45 @@ def attributes_stored_in_generators(jit):
         return x + generator.k + tj.rand(1, generator=generator.manual_seed(1))
 
     return [f(tj.ones(1)), generator.k, f(tj.ones(1) * 2), generator.k, f(tj.ones(1)), generator.k]
+
+
+def _handled(jit, owner, reads):
+    @jit
+    def f(x):
+        try:
+            return (x * reads(x).k).item()
+        except AttributeError:
+            return -1.0
+
+    x = tj.ones(1)
+    out = [f(x) for _ in range(4)]
+    owner.k = 3.0
+    out += [f(x), f(x)]
+    del owner.k
+    return [*out, f(x), f(x)]
+
+
+def attributes_of_tensors_classes_whose_lack_is_handled(jit):
+    return _handled(jit, tj.Tensor, lambda x: x)
+
+
+def attributes_of_layers_classes_whose_lack_is_handled(jit):
+    return _handled(jit, nn.Linear, lambda x: nn.Linear)
+
+
+def attributes_of_functions_whose_lack_is_handled(jit):
+    return _handled(jit, F.relu, lambda x: F.relu)
+
+
+def attributes_of_generators_whose_lack_is_handled(jit):
+    generator = tj.Generator()
+    return _handled(jit, generator, lambda x: generator)
+
+
+def number_of_attributes_of_a_generator(jit):
+    generator = tj.Generator()
+    f = jit(lambda x: (x * len(vars(generator))).item())
+    return _changed(lambda: f(tj.ones(1)), lambda: setattr(generator, "k", 1))
 
 
 PROGRAMS = programs_in(globals())

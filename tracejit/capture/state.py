@@ -434,10 +434,13 @@ class State:
 
     def _of_internal(self, place: Place, own: Any, names: Iterable[str]) -> None:
         """Attributes that the user gave an object of ours, which no code of its class knows."""
-        may = self.stored | self.uncertain
-        wanted = {n for n in names if n in own or n in may and not hasattr(type(place.value), n)}
-        for name in sorted(wanted - known_names(type(place.value))):
+        cls = type(place.value)
+        may = {n for n in names if self.doubtful or n in self.stored or n in self.uncertain}
+        wanted = {n for n in names if n in own or n in may and not hasattr(cls, n)}
+        for name in sorted(wanted - known_names(cls)):
             self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
+        if self.computed:
+            self._own_names(place, own)
 
     def _of_captured(self, place: Place, own: Any, names: Iterable[str]) -> None:
         """Attributes that the user gave a captured function, as counters and caches are kept."""
@@ -455,7 +458,7 @@ class State:
             self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
         for name in (n for n in names if n not in own):
             found = class_attribute(cls, name)
-            if found is not ABSENT or name in self.uncertain:
+            if found is not ABSENT or name in self.uncertain or self.doubtful:
                 self._of_library(cls, name, found)
         if self.computed:
             self._own_names(place, own)
