@@ -432,6 +432,7 @@ class CapturedCall:
             self.recorder.identities.of_modules |= reads.modules
             self.recorder.identities.compared |= reads.objects
             self.state.read_modules(reads)
+            self.numbers.look()
 
     def _library(self, frame: FrameType) -> None:
         if frame.f_code is import_module.__code__:
