@@ -312,7 +312,7 @@ class State:
             ):  # a captured function: its own code counts
                 self._child(place, "attr", "function", own["function"], place.text)
                 self._of_captured(place, own, self.names if only is None else only)
-            elif own_dict(value) is not None:
+            elif own_dict(value) is not None and not _is_in_library(place):
                 self._of_internal(place, own, self.names if only is None else only)
             return
         names = self.names if only is None or self.everything else set(only)
@@ -613,6 +613,14 @@ _WITH_ATTRIBUTES = ("object", "module", "identity", "tensor", "function", "parti
 _NAMED = {"__name__", "__qualname__"}
 _TOLD = ("__name__", "__qualname__", "__doc__", "__module__", "__defaults__", "__kwdefaults__")
 _OF_SUBCLASSES = ("primitive", "sequence", "mapping", "set")  # have attributes if the user's
+
+
+def _is_in_library(place: Place) -> bool:
+    """Whether an object is found in a module of ours: it holds our own state."""
+    home = place.container if place.how == "global" else None
+    if place.parent is not None and place.parent.kind == "module":
+        home = vars(place.parent.value)
+    return home is not None and str(home.get("__name__")).startswith("tracejit")
 
 
 def _is_data(found: Any) -> bool:
