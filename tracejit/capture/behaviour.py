@@ -20,6 +20,7 @@ _IMMUTABLE, _HEAP_TYPE = 1 << 8, 1 << 9
 Known = weakref.WeakKeyDictionary[type, tuple[int, tuple]]
 _alone: Known = weakref.WeakKeyDictionary()  # of classes without their bases
 _whole: Known = weakref.WeakKeyDictionary()
+_named: Known = weakref.WeakKeyDictionary()
 # Modules of ours whose objects hold what the user put into them.
 USERS_STATE = tuple(
     f"tracejit.{room}"
@@ -128,6 +129,24 @@ def code_in_class(cls: type, code: Any) -> tuple[type, str] | None:
                 if type(function) is FunctionType and function.__code__ is code:
                     return base, name
     return None
+
+
+def known_names(cls: type) -> frozenset[str]:
+    """The attributes that methods of a class of ours name.
+
+    >>> class Counter:
+    ...     def __init__(self):
+    ...         self.count = 0
+    >>> sorted(known_names(Counter))
+    ['count']
+    """
+    return frozenset(remembered(cls, _names_in_methods, _named))
+
+
+def _names_in_methods(cls: type) -> tuple[str, ...]:
+    bases = [base for base in cls.__mro__ if may_change(base)]
+    methods = [f for base in bases for value in vars(base).values() for f in _functions(value)]
+    return tuple(n for f in methods if type(f) is FunctionType for n in f.__code__.co_names)
 
 
 def subclasses(pairs: Iterable[tuple[type, type]]) -> list[bool | None]:

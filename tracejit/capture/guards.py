@@ -22,6 +22,7 @@ from tracejit.capture.behaviour import behaviour, subclasses
 from tracejit.capture.computed_names import own_names
 from tracejit.capture.contents import elements, item, kind_of_container, length, reads_itself
 from tracejit.capture.guard_texts import describe, kind_text, shown, tells
+from tracejit.capture.module_reads import METHODS, has_methods
 from tracejit.capture.number_text import Asked, NumberText, asked_text
 from tracejit.capture.place import ABSENT, Place, alike, class_attribute, referent, slot_of, weakly
 from tracejit.capture.runtime_numbers import Question
@@ -93,6 +94,7 @@ class Guards:
             "elements": elements,
             "refresh": refresh,  # gives None
             "counter_of": counter_of,
+            "has_methods": has_methods,
         }
         self.variables: dict[int, str] = {}
         self.places: list[Place] = []
@@ -122,6 +124,7 @@ class Guards:
         for one, other in aliases:
             self._alias(one, other)
         apart = self._distinct(distinct)
+        plain = self._without_methods(state.modules() if state.reads else ())
         del self.is_runtime, self.entered, self.tensor_places  # the caller's
         found = f"({', '.join(names)}{',' if names else ''})"
         result = f"return {found}, ({''.join(key + ', ' for key in keys if key)}), None, None"
@@ -130,7 +133,7 @@ class Guards:
         exec(compile(self.source, "<guards>", "exec"), namespace)  # our own text, made above
         self.check: Callable[[tuple], Any] = namespace["check"]
         places = [x if isinstance(x, Place) else None for x in inputs]
-        lines = Lines(self.lines, self.spans, self.aliases, apart)
+        lines = Lines(self.lines, self.spans, self.aliases, apart, plain)
         names_of = [self.variables[id(place)] for place in self.places]
         self.shortcut = Shortcut(
             lines, self.places, names_of, list(zip(places, names)), keys, namespace
@@ -289,6 +292,19 @@ class Guards:
         what = f"another object than at {len(places) - 1} other places"
         self._fail(f"len({{{', '.join(names)}}}) != {len(names)}", places[0], what)
         return {len(self.lines) - 1: places}
+
+    def _without_methods(self, modules: Iterable[Place]) -> dict[int, Sequence[Place]]:
+        """Modules that replaced no method of theirs which code of ours calls must have none on
+        replay. The line, and whose attributes it asks for."""
+        found = [p for p in modules if not any(
+            how == "attr" and key in METHODS and child.kind != "absent"
+            for (how, key), child in p.children.items())]  # fmt: skip
+        if not found:
+            return {}
+        asked = " or ".join(f"has_methods({self._place(p)}.__dict__)" for p in found)
+        others = f", as {len(found) - 1} other modules" if found[1:] else ""
+        self._fail(asked, found[0], f"no methods of its own{others}")
+        return {len(self.lines) - 1: found}
 
     def _alias(self, one: Place, other: Place) -> None:
         a, b = self._place(one), self._place(other)

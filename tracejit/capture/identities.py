@@ -27,6 +27,7 @@ class Identities:
         self.compared = False  # any objects: `x is y`, `x in seen`
         self.equated = False  # those without an equality of their own: `x == y`
         self.looked_up = False  # keys
+        self.of_modules = False  # modules and what they hold: `named_parameters`
         self.any_number = False  # `id` and `hash` may be asked for anything
         self.asked: set[int] = set()  # ids of what they were asked for
 
@@ -91,6 +92,9 @@ class Identities:
             if type(p.value) in types or id(p.value) in ids
             or self.equated and p.kind in _EQUATED
         ]
+        if self.of_modules:
+            known = {id(p) for p in found}
+            found += [p for p in state.held_by_modules(places) if id(p) not in known]
         number = Counter(type(p.value) for p in found)
         return [p for p in found if number[type(p.value)] > 1]
 

@@ -81,9 +81,9 @@ class NumberPlaces:
     def read_elsewhere(self, place: Place) -> bool:
         """Whether other code may have read a number in a tuple, where nothing can replace it."""
         owner = place.parent
-        if owner is None or not isinstance(owner.value, tuple):
+        if owner is None or place.how != "item" or not isinstance(owner.value, tuple):
             return False
-        return owner.key in self.keys or "" in self.keys
+        return isinstance(owner.key, str) and owner.key in self.keys or "" in self.keys
 
     def look(self) -> None:
         """Replace numbers at the places found since the last time."""

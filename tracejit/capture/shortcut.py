@@ -34,6 +34,7 @@ class Lines:
     checks[k]  the lines that check what is there
     aliases    lines that compare two places
     apart      lines that compare many: no two objects are one
+    plain      lines that ask for attributes of many: none replaces a method
     loose      all others: modes, runtime numbers and questions about them
     """
 
@@ -43,14 +44,15 @@ class Lines:
         spans: Sequence[tuple[int, int]],
         aliases: dict[int, tuple[Place, Place]],
         apart: dict[int, Sequence[Place]],
+        plain: dict[int, Sequence[Place]],
     ):
         self.lines = [_RETURN.sub(": return None", line) for line in lines]
-        self.aliases, self.apart = aliases, apart
+        self.aliases, self.apart, self.plain = aliases, apart, plain
         self.read = [read for read, _ in spans]
         self.checks = [range(read + 1, end) for read, end in spans]
         defined = (_DEFINED.match(line) for line in self.lines)
         self.defined = {found[1]: n for n, found in enumerate(defined) if found}
-        placed = {n for own in self.checks for n in own} | {*self.read, *aliases, *apart}
+        placed = {n for own in self.checks for n in own} | {*self.read, *aliases, *apart, *plain}
         self.loose = set(range(len(lines))) - placed
 
     def asks_only(self, line: int, names: set[str]) -> bool:
@@ -162,6 +164,9 @@ class Shortcut:
         number = {id(place): k for k, place in enumerate(self.places)}
         wanted |= {n for n, pair in self.lines.aliases.items()
                    if not all(number[id(place)] in coverage.checks for place in pair)}  # fmt: skip
+        told = {k for k, what in coverage.rows if what == "attributes"}
+        wanted |= {n for n, places in self.lines.plain.items()
+                   if not told.issuperset(number[id(place)] for place in places)}
         numbers = self._inputs()
         others = [n for n, (_, name) in enumerate(self.inputs) if name not in fixed]
         given = [self.variables[k] for k in coverage.roots]

@@ -29,6 +29,7 @@ from tracejit.capture.behaviour import (
     USERS_STATE,
     behaviour,
     code_in_class,
+    known_names,
     may_change,
     module_name,
     own_dict,
@@ -46,6 +47,7 @@ from tracejit.capture.computed_names import (
 )
 from tracejit.capture.contents import elements, items, length
 from tracejit.capture.location import is_own
+from tracejit.capture.module_reads import METHODS, Reads, has_methods
 from tracejit.capture.place import (
     ABSENT,
     PRIMITIVE,
@@ -107,6 +109,7 @@ class State:
         self.registered: set[tuple[type, type]] = set()  # asked: is a class one of an abstract one
         self.uncertain: set[str] = set()  # names that code expects to be missing at times
         self.doubtful = False  # any name may be: code handles that it is missing
+        self.reads: set[Reads] = set()  # what code of ours reads of modules
         self.classes: set[int] = set()
         self.places: list[Place] = []
         self.by_id: dict[int, Place] = {}
@@ -144,6 +147,18 @@ class State:
         """C code reads attributes of these names."""
         self._grow(names, names - self.names)
 
+    def read_modules(self, reads: Reads) -> None:
+        """Code of ours reads what modules hold."""
+        self.reads.add(reads)
+        for place in self.modules() if reads.names else ():
+            self._read_by_ours(place, reads.names)
+        self.mention_names(set(reads.common))
+
+    def _read_by_ours(self, place: Place, names: Iterable[str]) -> None:
+        own = own_dict(place.value)
+        for name in sorted(names):
+            self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
+
     def ask_all(self, module: ModuleType) -> None:
         """A module's attributes are asked for by names that code computes."""
         if id(module) not in self.whole:
@@ -175,6 +190,17 @@ class State:
     def objects(self) -> list[Place]:
         """Where tensors, containers, functions and other objects are found, each once."""
         return [p for p in self.places if p.kind in _STATEFUL and self.by_id.get(id(p.value)) is p]
+
+    def modules(self) -> list[Place]:
+        """Where modules are found, each once."""
+        return [p for p in self.objects() if p.kind == "object" and _is_module(p.value)]
+
+    def held_by_modules(self, places: Iterable[Place]) -> list[Place]:
+        """Those of some places at which modules are, or tensors that modules hold or may."""
+        held = {id(p.value) for p in self.places
+                if p.how == "item" and p.parent.how == "attr" and p.parent.key in _HOLDING}  # type: ignore[union-attr]
+        return [p for p in places if _is_module(p.value) or p.kind == "tensor" and (
+            id(p.value) in held or type(p.value) is not Tensor)]
 
     def _visit(self, place: Place) -> None:
         value, kind = place.value, place.kind
@@ -241,7 +267,7 @@ class State:
         elif kind == "identity" and isinstance(value, property):
             self._child(place, "slot", "fget", value.fget, place.text)
             self._attributes(place, value, None)
-        elif kind == "identity" and isinstance(value, type):
+        elif kind == "identity" and isinstance(value, (type, FunctionType)):
             self._attributes(place, value, None)
         elif kind in ("object", "module", "tensor"):
             if kind == "tensor":
@@ -269,6 +295,9 @@ class State:
         if not isinstance(own, (dict, MappingProxyType)):  # made up by the object's own __getattr__
             own = {}
         module = module_name(type(value))
+        if place.kind == "identity" and isinstance(value, FunctionType):
+            self._of_published(place, own, self.names if only is None else only)
+            return
         if place.kind == "identity" and not (
             isinstance(value, type) or may_change(type(value))
         ):
@@ -276,12 +305,15 @@ class State:
         if place.kind == "tensor":
             self._of_tensor(place, value, self.names if only is None else only)
             return
-        if module.startswith("tracejit.") and not module.startswith(USERS_STATE):
+        internal = module.startswith("tracejit.") and not module.startswith(USERS_STATE)
+        if internal and not isinstance(value, type):
             if isinstance(
                 own.get("function"), FunctionType
             ):  # a captured function: its own code counts
                 self._child(place, "attr", "function", own["function"], place.text)
                 self._of_captured(place, own, self.names if only is None else only)
+            elif own_dict(value) is not None and not _is_in_library(place):
+                self._of_internal(place, own, self.names if only is None else only)
             return
         names = self.names if only is None or self.everything else set(only)
         if place.kind == "module":
@@ -293,8 +325,10 @@ class State:
             names = names | set(own)
         if only is None and self.computed and not isinstance(value, type):
             names = names | slot_names(type(value))
-        if only is None and "_parameters" in own:
+        if only is None and _is_module(value):
             names = set(names) | set(MODULE_TABLES)
+            names |= METHODS & own.keys() if has_methods(own) else set()
+            self._read_by_ours(place, {name for reads in self.reads for name in reads.names})
         if only is None and (module == _READ_WHOLE or isinstance(value, enum.Enum)):
             names = set(names) | set(own)
         text, known = place.text, place.children.get(("names", None))
@@ -391,6 +425,23 @@ class State:
         elif name in self.stored:
             self._child(place, "attr", name, ABSENT, f"{place.text}.{name}")
 
+    def _of_published(self, place: Place, own: Any, names: Iterable[str]) -> None:
+        """Attributes that the user gave a function of ours."""
+        for name in sorted(n for n in names if n in own or n in self.stored | self.uncertain):
+            self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
+        if self.computed or self.doubtful:
+            self._own_names(place, own)
+
+    def _of_internal(self, place: Place, own: Any, names: Iterable[str]) -> None:
+        """Attributes that the user gave an object of ours, which no code of its class knows."""
+        cls = type(place.value)
+        may = {n for n in names if self.doubtful or n in self.stored or n in self.uncertain}
+        wanted = {n for n in names if n in own or n in may and not hasattr(cls, n)}
+        for name in sorted(wanted - known_names(cls)):
+            self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
+        if self.computed:
+            self._own_names(place, own)
+
     def _of_captured(self, place: Place, own: Any, names: Iterable[str]) -> None:
         """Attributes that the user gave a captured function, as counters and caches are kept."""
         ours = type(place.value).OWN
@@ -405,6 +456,10 @@ class State:
         wanted = {n for n in names if n in own} | {n for n in may if not hasattr(cls, n)}
         for name in sorted(wanted | set(own) if self.everything else wanted):
             self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
+        for name in (n for n in names if n not in own):
+            found = class_attribute(cls, name)
+            if found is not ABSENT or name in self.uncertain or self.doubtful:
+                self._of_library(cls, name, found)
         if self.computed:
             self._own_names(place, own)
 
@@ -418,7 +473,9 @@ class State:
             self._child(place, "slot", name, slot_of(value, name), f"{place.text}.{name}")
         elif found is not ABSENT and not isinstance(found, _QUIET):
             ours = module_name(cls).startswith("tracejit")
-            if not ours:
+            if ours:
+                self._of_library(cls, name, found)
+            else:
                 self._child(place, "type", name, found, f"{place.text}.{name}")
                 self._overridden(cls, name)
             if own_dict(value) is not None and (not ours or isinstance(found, FunctionType)):
@@ -433,7 +490,9 @@ class State:
     def _of_class(self, place: Place, cls: type, name: str) -> None:
         """An attribute that code names of a class itself."""
         found = class_attribute(cls, name)
-        if not may_change(cls) or _is_ours(cls, name) or isinstance(found, (_SLOT, *_QUIET)):
+        if not may_change(cls) or isinstance(found, (_SLOT, *_QUIET)):
+            return
+        if found is not ABSENT and _is_ours(cls, name) and not _is_data(found):
             return
         inherited = class_attribute(type(cls), name) if may_change(type(cls)) else ABSENT
         if found is ABSENT and inherited is not ABSENT:
@@ -442,6 +501,11 @@ class State:
             return
         self._child(place, "type", name, found, f"{place.text}.{name}")
         self._overridden(cls, name)
+
+    def _of_library(self, cls: type, name: str, found: Any) -> None:
+        """Data of a class of ours, of which there may be many instances."""
+        if may_change(cls) and (found is ABSENT or _is_data(found)):
+            self._child(self._base(cls), "type", name, found, f"{cls.__qualname__}.{name}")
 
     def _may_miss(self, name: str, cls: type) -> bool:
         """Whether code may ask for an attribute, of a `cls`, that is not there."""
@@ -538,6 +602,7 @@ class State:
 
 
 _SLOT = MemberDescriptorType
+_HOLDING = ("_parameters", "_buffers")
 # Of whose objects methods of ours, which mention no names, read all.
 _READ_WHOLE = "tracejit.sparse.tensor"
 _QUIET = (
@@ -550,12 +615,32 @@ _TOLD = ("__name__", "__qualname__", "__doc__", "__module__", "__defaults__", "_
 _OF_SUBCLASSES = ("primitive", "sequence", "mapping", "set")  # have attributes if the user's
 
 
+def _is_in_library(place: Place) -> bool:
+    """Whether an object is found in a module of ours: it holds our own state."""
+    home = place.container if place.how == "global" else None
+    if place.parent is not None and place.parent.kind == "module":
+        home = vars(place.parent.value)
+    return home is not None and str(home.get("__name__")).startswith("tracejit")
+
+
+def _is_data(found: Any) -> bool:
+    """Whether an attribute of a class of ours is no function, and guards can tell its value."""
+    return not hasattr(type(found), "__get__") and kind_of(found) != "opaque"
+
+
+def _is_module(value: Any) -> bool:
+    own = own_dict(value)
+    return isinstance(own, dict) and "_parameters" in own
+
+
 def _has_attributes(place: Place) -> bool:
     """Whether an object's attributes are looked at."""
     if place.kind not in _OF_SUBCLASSES:
         return place.kind in _WITH_ATTRIBUTES
     cls = type(place.value)
-    return may_change(cls) and not module_name(cls).startswith("tracejit")
+    if module_name(cls).startswith("tracejit"):
+        return module_name(cls).startswith(USERS_STATE) and bool(cls.__dictoffset__)
+    return may_change(cls) or bool(cls.__dictoffset__)  # as an OrderedDict has them
 
 
 def _key_text(key: Any) -> str:

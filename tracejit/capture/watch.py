@@ -38,6 +38,7 @@ from tracejit.capture.computed_names import (
     passes_format,
 )
 from tracejit.capture.location import PACKAGE, is_own
+from tracejit.capture.module_reads import Reads, reads_of_modules
 from tracejit.capture.pure import is_pure
 from tracejit.capture.source import original_code
 from tracejit.capture.unwatched import WATCHING, give_back
@@ -86,6 +87,7 @@ _IDENTITIES = set(
     "setdefault fromkeys __contains__ __eq__ __ne__".split()
 )
 _ENTRIES = {"items", "values", "popitem", "state_dict"}  # these give all of them
+_OF_ALL = {"state_dict", "__getstate__"}  # methods of ours that give all attributes there are
 _HANDLERS = {"AttributeError", "Exception", "BaseException", "suppress"}
 _DYNAMIC = {*BY_NAME, *ALL}
 _BY_NAME = (getattr, hasattr, setattr, delattr)
@@ -181,7 +183,7 @@ def _scan(code: CodeType) -> Names:
     doubtful = _handles_missing(code, attributes | global_names)
     sets = not (attributes | global_names).isdisjoint(SETTERS) and not is_own(code)
     computed, subjects = False, frozenset[str]()
-    if (dynamic or sets) and not is_own(code):
+    if (dynamic or sets) and (not is_own(code) or code.co_name in _OF_ALL):
         computed, subjects = computes(code)
     dynamic |= computed
     if dynamic:  # names given as literals count as mentioned
@@ -298,7 +300,7 @@ class Watcher:
     `asking(frame)` where `getattr` or `hasattr` is called;
     `registered((cls, abstract))` where it is asked whether a class is one of an abstract one;
     `gave(module)` where a function returns a module; `asked((ask, what))` for what of the process
-    is asked."""
+    is asked; `modules(reads)` where code of ours reads what modules hold."""
 
     def __init__(
         self,
@@ -310,10 +312,11 @@ class Watcher:
         registered: Callable[[tuple[type, type]], None],
         gave: Callable[[ModuleType], None],
         asked: Callable[[tuple[Callable, Any]], None],
+        modules: Callable[[Reads], None],
     ):
         self.entered, self.foreign, self.library = entered, foreign, library
         self.named, self.asking, self.registered = named, asking, registered
-        self.gave, self.asked = gave, asked
+        self.gave, self.asked, self.modules = gave, asked, modules
         self.seen: set[tuple[CodeType, int]] = set()
         self.judged: dict[Any, bool] = {}
         self.inside: FrameType | None = None
@@ -359,7 +362,9 @@ class Watcher:
             if not is_watched(code) or _is_made_for_us(frame):
                 if code in _REGISTERS:
                     self._abstract(frame)
-                if code.co_filename.startswith((PACKAGE, "<string>")):
+                if (reads := reads_of_modules(code)) is not None:
+                    self.modules(reads)
+                elif code.co_filename.startswith((PACKAGE, "<string>")):
                     _unwatched[id(code)] = code
                 return
         elif (

@@ -23,6 +23,7 @@ from tracejit.capture.computed_names import RETURNED
 from tracejit.capture.guards import found_at
 from tracejit.capture.host_program import give_up, settle, settle_numbers, surrender
 from tracejit.capture.location import is_own
+from tracejit.capture.module_reads import Reads
 from tracejit.capture.number_places import (
     NumberPlaces,
     Path,
@@ -239,7 +240,7 @@ class CapturedCall:
             with Watcher(
                 self._entered, self._foreign, self._library,
                 self._named, self._asking, state.registered.add, self._gave,
-                state.asked.add,
+                state.asked.add, self._modules,
             ):  # fmt: skip
                 return self.invoke(values)
 
@@ -424,6 +425,14 @@ class CapturedCall:
             else:
                 self.recorder.seen(f"asks the module {name!r}, found nowhere, for attributes")
         self.state.ask_all(module)
+
+    def _modules(self, reads: Reads) -> None:
+        """Code of ours reads what modules hold."""
+        if reads not in self.state.reads:
+            self.recorder.identities.of_modules |= reads.modules
+            self.recorder.identities.compared |= reads.objects
+            self.state.read_modules(reads)
+            self.numbers.look()
 
     def _library(self, frame: FrameType) -> None:
         if frame.f_code is import_module.__code__:
