@@ -132,8 +132,9 @@ def _dims(input: Any, s: Any, dim: Any) -> tuple[tuple[int, ...], list[Any]]:
         dims = tuple(range(ndim - (ndim if sizes is None else len(sizes)), ndim))
     if sizes is not None and len(sizes) != len(dims):
         raise RuntimeError("When given, dim and shape arguments must have the same length")
-    points = [input.shape[d] if sizes is None or type(sizes[k]) is int and sizes[k] == -1
-              else sizes[k] for k, d in enumerate(dims)]
+    several = isinstance(s, Sequence)  # one number must be one
+    points = [input.shape[d] if sizes is None or several and type(sizes[k]) is int
+              and sizes[k] == -1 else sizes[k] for k, d in enumerate(dims)]
     return dims, points
 
 
