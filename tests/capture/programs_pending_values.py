@@ -1,0 +1,74 @@
+"""Numbers and texts that only the program knows, where something else asks for what they are."""
+
+from __future__ import annotations
+
+import math
+import types
+
+import tracejit as tj
+from tests.capture.program_inputs import tried
+from tests.capture.program_list import programs_in
+
+
+def quotients_of_numbers_known_later(jit):
+    x = tj.ones(2)
+
+    def compared(n, s):
+        return x if n > 100 else x * s
+
+    def rounded(n, s):
+        return x * s + round(n), s
+
+    def floored(n, s):
+        return math.floor(n) + x / (s + n), x * (s * s - n)
+
+    def bounded(n, s):
+        return x.clamp(-n, s), x.clamp(-n, n / 5) * s
+
+    def with_another(n, s):
+        m = (x * n).sum().item()
+        mixed = s + m / 3
+        return x * mixed if m < n * 10 else x - mixed
+
+    def made(use):
+        @jit
+        def f(v):
+            n = v.item()
+            return use(n, n / 5)
+
+        return f
+
+    uses = [made(use) for use in (compared, rounded, floored, bounded, with_another)]
+    calls = [tj.tensor(k) for k in (1.5, 2.5, 300.0, -1.25, 0.3)]
+    calls += [tj.tensor(k) for k in (3, 7, 2**53 + 1)]
+    return [[f(v) for v in calls] for f in uses]
+
+
+def texts_compared_and_returned(jit):
+    state = types.SimpleNamespace(n=0)
+
+    @jit
+    def name():
+        state.n += 1
+        t = "e" + str(state.n)
+        return t if t != "e9" else "last"
+
+    @jit
+    def ordered(x):
+        t = f"p{state.n}"
+        return sorted([t, "p2"]), t in ("p1", "p3"), t, x + 1
+
+    module = tj.nn.Linear(1, 1)
+
+    @jit
+    def saved():
+        return list(module.state_dict(prefix=f"m{state.n}."))
+
+    shown = []
+    for k in (0, 1, 0, 0, 8, 1, 0):
+        state.n = k
+        shown += [name(), state.n, ordered(tj.ones(1)), saved()]
+    return shown
+
+
+PROGRAMS = programs_in(globals())
