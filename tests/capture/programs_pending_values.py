@@ -71,4 +71,68 @@ def texts_compared_and_returned(jit):
     return shown
 
 
+class Meter:
+    total, count = 0.0, 0
+
+    def __float__(self):
+        return self.total
+
+    def __int__(self):
+        return self.count
+
+    def __index__(self):
+        return self.count
+
+    def __hash__(self):
+        return self.count
+
+    def __eq__(self, other):
+        return self is other
+
+
+class Read:
+    __slots__ = ("held",)
+
+    def __float__(self):
+        return self.held.mean().item()
+
+
+def meters_as_numbers(jit):
+    meter, read, three, whole = Meter(), Read(), "%.3f", "%d"
+
+    @jit
+    def floats(x):
+        meter.total += x.mean().item()
+        meter.count += 1
+        shown = f"{float(meter):.2f}", three % meter, math.sqrt(meter), x * float(meter)
+        read.held = x + meter.total
+        return *shown, float(read), math.floor(float(read)), meter.total
+
+    @jit
+    def ints(x, k):
+        meter.count = x.argmax().item() if k else x.shape[0] - 2
+        shown = [7, 8, 9, 10][meter], list(range(meter)), hex(meter), hash(meter), whole % meter
+        return *shown, int(meter), {meter: x + 1}[meter], meter.count
+
+    @jit
+    def given(x, k):
+        meter.count, meter.total = k, k / 2
+        return "abcdef"[meter], math.exp(meter), x * float(meter), meter.total
+
+    @jit
+    def until(x):
+        while x.sum() < 20:
+            meter.total = x.mean().item()
+            x = x + float(meter)
+        for _ in range(12):
+            x = x + float(meter)
+        return x, meter.total
+
+    x = tj.tensor([0.5, 2.0, 1.0])
+    shown = [floats(x * k) for k in (1, 1, 3, 2)]
+    shown += [ints(x, k) for k in (True, False, True)] + [ints(tj.ones(4), False)]
+    shown += [given(x, k) for k in (1, 2, 3, 2)]
+    return shown, [until(x * k) for k in (1, 2, 1)], meter.total, meter.count
+
+
 PROGRAMS = programs_in(globals())

@@ -35,7 +35,7 @@ from tracejit.capture.number_places import (
     write,
 )
 from tracejit.capture.place import ABSENT, Place
-from tracejit.capture.plain import is_object, plain, replaced
+from tracejit.capture.plain import asked, is_object, plain, plain_objects, replaced
 from tracejit.capture.plain_arguments import WANT_INTS, plain_numbers
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.recursion import deeper
@@ -239,7 +239,7 @@ class CapturedCall:
             with Watcher(
                 self._entered, self._foreign, self._library,
                 self._named, self._asking, state.registered.add, self._gave,
-                state.asked.add,
+                state.asked.add, self._converts,
             ):  # fmt: skip
                 return self.invoke(values)
 
@@ -438,6 +438,15 @@ class CapturedCall:
                 fresh = plain_numbers(value, home in WANT_INTS)
                 if fresh is not value:
                     given[name] = fresh  # written back when the profiler's call is over
+
+    def _converts(self, frame: FrameType | None) -> None:
+        """A method begins that C code asks for a number: its object holds plain ones. None: it
+        ends."""
+        recorder = self.recorder
+        recorder.converting = frame is not None and active.recorder is recorder
+        if recorder.converting and not recorder.trials:
+            owner = frame.f_locals[frame.f_code.co_varnames[0]]
+            plain_objects(owner, set(), asked)
 
     def _unmodelled(self, path: str, what: str) -> None:
         self.recorder.seen(f"{path}: {what}")
