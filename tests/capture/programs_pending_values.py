@@ -135,4 +135,37 @@ def meters_as_numbers(jit):
     return shown, [until(x * k) for k in (1, 2, 1)], meter.total, meter.count
 
 
+def options_read_from_tensors_at_the_first_step(jit):
+    made = {
+        "SGD": {"momentum": 0.5},
+        "RMSprop": {"momentum": 0.5, "centered": True},
+        "Adagrad": {"initial_accumulator_value": 0.25},
+        "Rprop": {},
+        "ASGD": {},
+        "AdamW": {},
+    }
+
+    def stepping(name, option, values, options):
+        w = tj.tensor([1.0, -2.0], requires_grad=True)
+        optimizer = getattr(tj.optim, name)([w], lr=0.1, **options)
+
+        @jit
+        def step(v):
+            (w * w).sum().backward()
+            optimizer.param_groups[0][option] = v.item()
+            optimizer.step()
+            optimizer.zero_grad()
+            return w.detach().clone()
+
+        return [step(tj.tensor(v)) for v in values], optimizer.state_dict()
+
+    shown = [
+        stepping(name, option, (0.5, 0.5, 0.25, 0.5), options)
+        for name, options in made.items()
+        for option in ("lr", *(x for x in options if x != "centered"))
+    ]
+    never = stepping("SGD", "momentum", (0.0, 0.0, 0.5), {})
+    return shown, never, stepping("SGD", "dampening", (0.25, 0.0, 0.5), {"momentum": 0.5})
+
+
 PROGRAMS = programs_in(globals())
