@@ -168,4 +168,40 @@ def options_read_from_tensors_at_the_first_step(jit):
     return shown, never, stepping("SGD", "dampening", (0.25, 0.0, 0.5), {"momentum": 0.5})
 
 
+def names_made_of_sizes(jit):
+    module, table = tj.nn.ModuleDict(), tj.nn.ParameterDict()
+
+    @jit
+    def by_size(x):
+        k = str(x.shape[0])
+        if k not in module:
+            module[k] = tj.nn.Identity()
+            module.add_module("a" + k, None)
+            module.register_buffer(f"b{k}", tj.ones(2))
+            module.register_parameter("c" + k, None)
+        if "p" + k not in table:
+            table["p" + k] = x.new_ones(2)
+        return sorted(module), module[k](x) + getattr(module, "b" + k)[0], table["p" + k] * 2
+
+    def given(**named):
+        return named
+
+    @jit
+    def keywords(x):
+        n, total = x.shape[0], x.sum().item()
+        made = type("C" + str(n), (), {f"m{n}": 2})
+        named = given(**{"k" + str(n): x}, **{f"t{total}": total}, other=n)
+        return list(named), named, made.__name__, getattr(made, "m" + str(n))
+
+    @jit
+    def refused(x):
+        module.add_module(f"s{x.shape[0]}.1", None)
+
+    shown = []
+    for n in (2, 3, 3, 4, 2):
+        x = tj.ones(n)
+        shown += [by_size(x), list(module._buffers), keywords(x), tried(refused, x)]
+    return shown, list(module._modules), list(module._parameters), sorted(table)
+
+
 PROGRAMS = programs_in(globals())

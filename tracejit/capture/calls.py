@@ -37,7 +37,9 @@ from tracejit.capture.location import is_own
 from tracejit.capture.plain_arguments import (
     asks_as_plain,
     is_cython,
+    named_plainly,
     of_arrays,
+    plain_text,
     wants_texts,
     with_plain_numbers,
     with_plain_texts,
@@ -252,7 +254,7 @@ PASSED_ON.add(_len.__code__)
 def _type_of(*arguments: Any) -> Any:
     """`type(...)`, which tells nobody that a number or a list is followed."""
     if len(arguments) != 1:
-        return type(*arguments)
+        return type(*[named_plainly(plain_text(x)) for x in arguments])
     (x,) = arguments
     if isinstance(x, RuntimeNumber):
         return x.kind

@@ -121,6 +121,13 @@ def plain_text(x: Any) -> Any:
     return x.concrete() if type(x) is PendingText else x
 
 
+def named_plainly(names: Any) -> Any:
+    """A dict, as it is or with the texts that its keys stand for: Python wants names."""
+    if type(names) is dict and any(type(k) is PendingText for k in names):
+        return {plain_text(k): x for k, x in names.items()}
+    return names
+
+
 # Modules whose C code takes nothing for an int but an int; all else asks a size for `__index__`.
 WANT_INTS = frozenset({"array", "ctypes", "decimal", "fractions", "json", "marshal", "pickle",
                        "plistlib", "random", "sqlite3", "statistics", "struct"})
