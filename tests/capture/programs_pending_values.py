@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import types
 
@@ -202,6 +203,56 @@ def names_made_of_sizes(jit):
         x = tj.ones(n)
         shown += [by_size(x), list(module._buffers), keywords(x), tried(refused, x)]
     return shown, list(module._modules), list(module._parameters), sorted(table)
+
+
+class Rate(float):
+    def __add__(self, other):
+        return Rate(float.__add__(self, other))
+
+
+def methods_of_number_types(jit):
+    rate = Rate(2.0)
+
+    @jit
+    def of_floats(x):
+        n = x.sum().item()
+        texts = float.__format__(n, ".2f"), float.__repr__(n), float.hex(n)
+        sums = float.__add__(2.0, n), float.__mul__(n, 2), float.__lt__(n, 3.0)
+        return *texts, *sums, float.is_integer(n), list(map(float.__neg__, [n])), x * n
+
+    @jit
+    def of_ints(x):
+        n = x.argmax().item()
+        return int.__sub__(n, 1), int.__sub__(5, n), int.bit_length(n), functools.reduce(
+            int.__add__, [n, 3, n])
+
+    @jit
+    def of_subclass(x):
+        total = rate + x.sum().item()
+        return total, type(total) is Rate, x + total
+
+    x = tj.tensor([0.5, 2.0, 1.0])
+    return [[f(x * k) for k in (1, 2, -1.5, 1, 2)] for f in (of_floats, of_ints, of_subclass)]
+
+
+def bits_of_sizes(jit):
+    @jit
+    def two(x, y):
+        m, n = x.shape[0], y.shape[0]
+        return m & n, m | n, m ^ n, m << n, (m << 4) >> n, 6 & m, m | 1, x + (m & n)
+
+    @jit
+    def shifted(x, y):
+        return x.shape[0] << (y.shape[0] - 3)
+
+    @jit
+    def of_floats(x, y):
+        n = x.shape[0]
+        return 7.5 // n, 7.5 % n, divmod(7.5, n), n // 2.5, n % 2.5, divmod(n, 2.5), True % n
+
+    calls = [(3, 2), (5, 4), (5, 4), (1, 3), (6, 2)]
+    inputs = [(tj.ones(m), tj.ones(n)) for m, n in calls]
+    return [[tried(f, x, y) for x, y in inputs] for f in (two, shifted, of_floats)]
 
 
 PROGRAMS = programs_in(globals())

@@ -65,6 +65,7 @@ _FIXED: tuple[type, ...] = (
     type({}.keys()), type({}.values()), type({}.items()),
 )  # fmt: skip
 _BOUND = (BuiltinFunctionType, MethodWrapperType, MethodType)
+_UNBOUND = (MethodDescriptorType, WrapperDescriptorType)
 _C_FUNCTIONS = (BuiltinFunctionType, MethodWrapperType, MethodDescriptorType, WrapperDescriptorType)
 _IN_PLACE = frozenset(
     "next setitem delitem iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift "
@@ -112,11 +113,11 @@ def adapted(recorder: Any, function: Any) -> Any:
         return asks_as_plain(function)
     if type(function) is BuiltinFunctionType and function in OF_FLOATS:
         return _on_numbers(function)
-    owner = function.__objclass__ if isinstance(function, MethodDescriptorType) else None
+    owner = function.__objclass__ if isinstance(function, _UNBOUND) else None
     plain = type(function) is BuiltinFunctionType and (
         is_of_arrays(function) or not is_pure(function)
     )
-    if owner in (list, int) or plain:
+    if owner in (list, int, float) or plain:
         function = with_plain_numbers(function)
     elif wants_texts(function):
         function = with_plain_texts(function)

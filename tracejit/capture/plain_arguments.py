@@ -29,7 +29,7 @@ _DICTS = (dict, OrderedDict, defaultdict, Counter)
 def with_plain_numbers(function: Any) -> Any:
     """For code nobody can see into, which may look at types: plain ints and floats."""
     home = str(getattr(function, "__module__", None) or "").partition(".")[0]
-    sizes = home in WANT_INTS or getattr(function, "__objclass__", None) is int
+    sizes = home in WANT_INTS or getattr(function, "__objclass__", None) in (int, float)
     sizes = sizes or is_cython(function)
 
     @functools.wraps(function)

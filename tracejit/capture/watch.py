@@ -289,9 +289,10 @@ def _copies(function: Any) -> bool:
 
 @functools.cache
 def _converts(code: CodeType) -> bool:
-    """Whether this is a method from which C code wants a number itself, and may give another."""
-    if code.co_name not in _CONVERSIONS or code.co_argcount != 1 or is_own(code):
-        return False
+    """Whether this is a method from which C code wants a number itself, and may give another; or
+    code that calls methods of number types, which want the same."""
+    if is_own(code) or code.co_name not in _CONVERSIONS or code.co_argcount != 1:
+        return not is_own(code) and names_of(code).of_numbers
     run = [i.opname for i in dis.get_instructions(code) if i.opname.startswith(("CALL", "RETURN"))]
     return run != ["CALL", "RETURN_VALUE"] or _CONVERTERS.isdisjoint(names_of(code).globals)
 

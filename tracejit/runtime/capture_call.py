@@ -46,7 +46,7 @@ from tracejit.capture.sinks import Sinks
 from tracejit.capture.source import original_code
 from tracejit.capture.state import State
 from tracejit.capture.unwatched import give_back, is_watched_now
-from tracejit.capture.watch import Names, Watcher
+from tracejit.capture.watch import Names, Watcher, names_of
 from tracejit.config import flags
 from tracejit.eager import global_hooks
 from tracejit.eager.global_hooks import everywhere
@@ -440,13 +440,16 @@ class CapturedCall:
                     given[name] = fresh  # written back when the profiler's call is over
 
     def _converts(self, frame: FrameType | None) -> None:
-        """A method begins that C code asks for a number: its object holds plain ones. None: it
-        ends."""
+        """Code begins that deals in numbers themselves: it is given them, and a method's object
+        holds plain ones. None: it ends."""
         recorder = self.recorder
         recorder.converting = frame is not None and active.recorder is recorder
         if recorder.converting and not recorder.trials:
-            owner = frame.f_locals[frame.f_code.co_varnames[0]]
-            plain_objects(owner, set(), asked)
+            given = frame.f_locals
+            if names_of(original_code(frame.f_code)).of_numbers:
+                given.update({name: plain_numbers(x, True) for name, x in given.items()})
+            else:
+                plain_objects(given[frame.f_code.co_varnames[0]], set(), asked)
 
     def _unmodelled(self, path: str, what: str) -> None:
         self.recorder.seen(f"{path}: {what}")
