@@ -444,7 +444,7 @@ class CapturedCall:
         holds plain ones. None: it ends."""
         recorder = self.recorder
         recorder.converting = frame is not None and active.recorder is recorder
-        if recorder.converting and not recorder.trials:
+        if frame is not None and recorder.converting and not recorder.trials:
             given = frame.f_locals
             if names_of(original_code(frame.f_code)).of_numbers:
                 given.update({name: plain_numbers(x, True) for name, x in given.items()})
