@@ -136,6 +136,7 @@ def runtime(**others):
         "set_item": set_item,
         "get_item": operator.getitem,
         "itself": itself,
+        "named_plainly": itself,
         "inplace": inplace,
         "update_item": update_item,
         "fresh": itself,

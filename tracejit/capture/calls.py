@@ -37,7 +37,9 @@ from tracejit.capture.location import is_own
 from tracejit.capture.plain_arguments import (
     asks_as_plain,
     is_cython,
+    named_plainly,
     of_arrays,
+    plain_text,
     wants_texts,
     with_plain_numbers,
     with_plain_texts,
@@ -63,6 +65,7 @@ _FIXED: tuple[type, ...] = (
     type({}.keys()), type({}.values()), type({}.items()),
 )  # fmt: skip
 _BOUND = (BuiltinFunctionType, MethodWrapperType, MethodType)
+_UNBOUND = (MethodDescriptorType, WrapperDescriptorType)
 _C_FUNCTIONS = (BuiltinFunctionType, MethodWrapperType, MethodDescriptorType, WrapperDescriptorType)
 _IN_PLACE = frozenset(
     "next setitem delitem iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift "
@@ -110,11 +113,11 @@ def adapted(recorder: Any, function: Any) -> Any:
         return asks_as_plain(function)
     if type(function) is BuiltinFunctionType and function in OF_FLOATS:
         return _on_numbers(function)
-    owner = function.__objclass__ if isinstance(function, MethodDescriptorType) else None
+    owner = function.__objclass__ if isinstance(function, _UNBOUND) else None
     plain = type(function) is BuiltinFunctionType and (
         is_of_arrays(function) or not is_pure(function)
     )
-    if owner in (list, int) or plain:
+    if owner in (list, int, float) or plain:
         function = with_plain_numbers(function)
     elif wants_texts(function):
         function = with_plain_texts(function)
@@ -252,7 +255,7 @@ PASSED_ON.add(_len.__code__)
 def _type_of(*arguments: Any) -> Any:
     """`type(...)`, which tells nobody that a number or a list is followed."""
     if len(arguments) != 1:
-        return type(*arguments)
+        return type(*[named_plainly(plain_text(x)) for x in arguments])
     (x,) = arguments
     if isinstance(x, RuntimeNumber):
         return x.kind

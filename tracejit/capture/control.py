@@ -37,7 +37,7 @@ from tracejit.capture.loop_items import (
 )
 from tracejit.capture.loop_numbers import LoopBool, tested
 from tracejit.capture.loops import counted_loop, open_loop
-from tracejit.capture.plain_arguments import plain_text
+from tracejit.capture.plain_arguments import named_plainly, plain_text
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.sharing import are_one, known_as, known_ones, may_be_another
 from tracejit.capture.signals import BREAK, CONTINUE, SKIP, Decided, Return, Signal
@@ -52,8 +52,8 @@ from tracejit.ops.types import bool_
 __all__ = [
     "BREAK", "CONTINUE", "SKIP", "Return", "and_", "assert_", "both", "call", "effect", "either",
     "for_", "formatted", "fresh", "get_item", "if_", "in_", "inplace", "is_", "iterate", "iterated",
-    "itself", "not_", "or_", "percent", "set_item", "settled", "ternary", "text", "update_item",
-    "value", "while_",
+    "itself", "named_plainly", "not_", "or_", "percent", "set_item", "settled", "ternary", "text",
+    "update_item", "value", "while_",
 ]  # fmt: skip
 
 Body = Callable[[], Signal]

@@ -32,8 +32,9 @@ class HostProgram:
 
     def recipe(self, pending: Pending, recipes: Any) -> Step:
         """How a replay makes a pending value, from what it has computed by then."""
-        if pending.known is not UNKNOWN:
-            return lambda replay: pending.known
+        known = pending.known  # what refers to `pending` itself is made plain after the call
+        if known is not UNKNOWN:
+            return lambda replay: known
         for x in in_order(pending, set(self.positions)):
             self.positions[id(x)] = len(self.steps)
             self.kept.append(x)

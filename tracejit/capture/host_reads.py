@@ -364,6 +364,9 @@ def _in_graph(number: PendingNumber, recorder: Any) -> Any:
     """The graph value of a number; what has none is asked for and enters as a constant."""
     made: Any = None
     for x in in_order(number, set()):
+        if x.op is not None and all(map(_is_known, x.operands)):
+            x.concrete()  # its operands became known after it was made
+            continue
         made = x.value
         if made is None or made.graph is not recorder.graph:
             made = x.value = _node_of(x, recorder)
@@ -375,6 +378,10 @@ def _in_graph(number: PendingNumber, recorder: Any) -> Any:
     made = recorder.operands((of_array_of(number),))[0]
     made.is_weak = True
     return made
+
+
+def _is_known(x: Any) -> bool:
+    return x.known is not UNKNOWN if type(x) in PENDING else type(x) in (int, float, bool)
 
 
 def of_array_of(number: PendingNumber) -> Tensor:

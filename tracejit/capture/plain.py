@@ -43,10 +43,11 @@ def plain(value: Any, seen: set[int] | None = None) -> Any:
 _MOST = 1000  # objects that are looked into
 
 
-def plain_objects(value: Any, seen: set[int]) -> Any:
+def plain_objects(value: Any, seen: set[int], number: Leaf | None = None) -> Any:
     """`value` with plain numbers, also in attributes of objects that it holds and the call made.
 
-    seen   objects that were there before the call
+    seen     objects that were there before the call
+    number   what gives the plain number, or anything else as it is
 
     >>> class Cache:
     ...     def __init__(self): self.sizes = [slice(2)]
@@ -54,12 +55,13 @@ def plain_objects(value: Any, seen: set[int]) -> Any:
     [slice(None, 2, None)]
     """
     found: list[Any] = []
+    number = number or _number
 
     def look(x: Any) -> Any:
         if id(x) not in seen and is_object(x):
             seen.add(id(x))
             found.append(x)
-        return _number(x)
+        return number(x)
 
     value = replaced(value, look, seen)
     for x in found:  # which grows
@@ -87,6 +89,13 @@ _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 def _number(value: Any) -> Any:
     if type(value) is Size or isinstance(value, (RuntimeNumber, Pending)):
         return value.hint
+    return value
+
+
+def asked(value: Any) -> Any:
+    """`value`, or the number that it is: the program depends on it."""
+    if type(value) is Size or isinstance(value, (RuntimeNumber, Pending)):
+        return value.concrete()
     return value
 
 

@@ -29,7 +29,7 @@ _DICTS = (dict, OrderedDict, defaultdict, Counter)
 def with_plain_numbers(function: Any) -> Any:
     """For code nobody can see into, which may look at types: plain ints and floats."""
     home = str(getattr(function, "__module__", None) or "").partition(".")[0]
-    sizes = home in WANT_INTS or getattr(function, "__objclass__", None) is int
+    sizes = home in WANT_INTS or getattr(function, "__objclass__", None) in (int, float)
     sizes = sizes or is_cython(function)
 
     @functools.wraps(function)
@@ -119,6 +119,13 @@ def plain_text(x: Any) -> Any:
         parts = [plain_text(y) for y in x]
         return type(x)(parts) if any(a is not b for a, b in zip(parts, x)) else x
     return x.concrete() if type(x) is PendingText else x
+
+
+def named_plainly(names: Any) -> Any:
+    """A dict, as it is or with the texts that its keys stand for: Python wants names."""
+    if type(names) is dict and any(type(k) is PendingText for k in names):
+        return {plain_text(k): x for k, x in names.items()}
+    return names
 
 
 # Modules whose C code takes nothing for an int but an int; all else asks a size for `__index__`.

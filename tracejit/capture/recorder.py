@@ -65,6 +65,7 @@ class Recorder:
     parent: Any = None  # of a region: the recorder around
     happening: Any = True  # whether what is written does happen, or the flag that says so
     exact = False  # the program must give eager mode's bits
+    converting = False  # what a method gives now must be a number itself
     mapped = False
 
     def __init__(
@@ -378,7 +379,8 @@ class Recorder:
 
     def defers(self) -> bool:
         """Whether the call may still become a program, so that values may stay pending."""
-        return self.replayable and not self.breaks and self.root is self and not self.trials
+        over = self.breaks or self.trials or self.converting
+        return self.replayable and not over and self.root is self
 
     def need(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
         """A value is needed now: run what was recorded."""

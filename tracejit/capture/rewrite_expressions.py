@@ -150,6 +150,9 @@ class Expressions(ast.NodeTransformer):
         callee = ask("call", [self.visit(node.func)], at)
         arguments = [self.visit(argument) for argument in node.args]
         keywords = [self.visit(keyword) for keyword in node.keywords]
+        for keyword in keywords:
+            if keyword.arg is None:
+                keyword.value = ask("named_plainly", [keyword.value], keyword.value)
         return located(ast.Call(callee, arguments, keywords), at)
 
     def bare_super(self, node: ast.Call) -> ast.expr:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import abc
 import dis
+import functools
 import gc
 import os
 import sys
@@ -92,6 +93,8 @@ _HANDLERS = {"AttributeError", "Exception", "BaseException", "suppress"}
 _DYNAMIC = {*BY_NAME, *ALL}
 _BY_NAME = (getattr, hasattr, setattr, delattr)
 _KEPT = {"__slotnames__"}  # what Python keeps of a class for itself
+_CONVERSIONS = {"__float__", "__int__", "__index__", "__hash__"}  # C takes a number itself
+_CONVERTERS = {"float", "int", "hash", "id", "len"}  # these give numbers themselves
 _NAMED = {"__name__", "__qualname__", "__module__", "__doc__"}
 _REGISTERS = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__}
 
@@ -286,6 +289,16 @@ def _copies(function: Any) -> bool:
     return reduces and owner.__reduce_ex__ is object.__reduce_ex__
 
 
+@functools.cache
+def _converts(code: CodeType) -> bool:
+    """Whether this is a method from which C code wants a number itself, and may give another; or
+    code that calls methods of number types, which want the same."""
+    if is_own(code) or code.co_name not in _CONVERSIONS or code.co_argcount != 1:
+        return not is_own(code) and names_of(code).of_numbers
+    run = [i.opname for i in dis.get_instructions(code) if i.opname.startswith(("CALL", "RETURN"))]
+    return run != ["CALL", "RETURN_VALUE"] or _CONVERTERS.isdisjoint(names_of(code).globals)
+
+
 def _is_the_users(code: CodeType) -> bool:
     return code in PASSED_ON or not is_own(code)
 
@@ -300,7 +313,8 @@ class Watcher:
     `asking(frame)` where `getattr` or `hasattr` is called;
     `registered((cls, abstract))` where it is asked whether a class is one of an abstract one;
     `gave(module)` where a function returns a module; `asked((ask, what))` for what of the process
-    is asked; `modules(reads)` where code of ours reads what modules hold."""
+    is asked; `modules(reads)` where code of ours reads what modules hold; `converts(frame)` where a
+    method begins that C code asks for a number, None: ends."""
 
     def __init__(
         self,
@@ -313,13 +327,16 @@ class Watcher:
         gave: Callable[[ModuleType], None],
         asked: Callable[[tuple[Callable, Any]], None],
         modules: Callable[[Reads], None],
+        converts: Callable[[FrameType | None], None],
     ):
         self.entered, self.foreign, self.library = entered, foreign, library
         self.named, self.asking, self.registered = named, asking, registered
-        self.gave, self.asked, self.modules = gave, asked, modules
+        self.gave, self.asked = gave, asked
+        self.modules, self.converts = modules, converts
         self.seen: set[tuple[CodeType, int]] = set()
         self.judged: dict[Any, bool] = {}
         self.inside: FrameType | None = None
+        self.converting: FrameType | None = None
 
     def __enter__(self) -> Watcher:
         # the garbage collector may call these at any moment: no doing of the recorded call
@@ -350,6 +367,9 @@ class Watcher:
         elif event == "c_return":
             if argument is sys.getrecursionlimit or argument is sys.setrecursionlimit:
                 recursion.forgotten()
+        elif event == "return" and frame is self.converting:
+            self.converting = None
+            self.converts(None)
         elif event == "return" and issubclass(type(argument), ModuleType):
             self.gave(argument)
 
@@ -379,6 +399,9 @@ class Watcher:
         if key not in self.seen:
             self.seen.add(key)
             self.entered(names_of(code), frame)
+        if self.converting is None and _converts(code):
+            self.converting = frame
+            self.converts(frame)
         if caller is not None and code.co_filename.startswith(_INSTALLED) and not is_own(code):
             if not caller.f_code.co_filename.startswith(_INSTALLED):
                 self.library(frame)  # last: what it puts into the frame must stay

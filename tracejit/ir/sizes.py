@@ -337,6 +337,8 @@ class Size:
         return divided(self, _divisor(other, self.scope), "//")
 
     def __rfloordiv__(self, other: int) -> SizeLike:
+        if not _is_int(other):
+            return other // self.concrete() if _is_number(other) else NotImplemented
         return divided(_local(other, self.scope), _divisor(self, self.scope), "//")
 
     def __mod__(self, other: SizeLike) -> SizeLike:
@@ -345,11 +347,16 @@ class Size:
         return divided(self, _divisor(other, self.scope, "integer modulo"), "%")
 
     def __rmod__(self, other: int) -> SizeLike:
+        if not _is_int(other):
+            return other % self.concrete() if _is_number(other) else NotImplemented
         divisor = _divisor(self, self.scope, "integer modulo")
         return divided(_local(other, self.scope), divisor, "%")
 
     def __divmod__(self, other: SizeLike) -> Any:
         return (self // other, self % other) if _is_number(other) else NotImplemented
+
+    def __rdivmod__(self, other: SizeLike) -> Any:
+        return divmod(other, self.concrete()) if _is_number(other) else NotImplemented
 
     def __truediv__(self, other: Any) -> Any:
         return self.concrete() / (other.concrete() if type(other) is Size else other)
@@ -609,10 +616,14 @@ def same_size(a: SizeLike, b: SizeLike) -> bool:
 
 
 def _asked(name: str) -> Any:
-    return lambda self, *others: getattr(self.concrete(), name)(*others)
+    def call(self: Size, *others: Any) -> Any:
+        plain = [x.concrete() if type(x) is Size else x for x in others]
+        return getattr(self.concrete(), name)(*plain)
+
+    return call
 
 
-for _name in ("and rand or ror xor rxor lshift rlshift rshift rrshift rdivmod invert round floor "
+for _name in ("and rand or ror xor rxor lshift rlshift rshift rrshift invert round floor "
               "ceil").split():
     setattr(Size, f"__{_name}__", _asked(f"__{_name}__"))
 Size.__name__ = Size.__qualname__ = "int"  # in Python's error texts

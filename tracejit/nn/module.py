@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from tracejit.capture.plain_arguments import plain_text
 from tracejit.eager.global_hooks import everywhere
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
@@ -197,7 +198,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
         Parameter; ValueError for a tensor with a history.
         """
         table = self._table("_parameters")
-        self._check_name(name, "parameter", table)
+        name = self._checked_name(name, "parameter", table)
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
                 f"cannot assign '{_type_name(param)}' object to parameter '{name}' "
@@ -215,7 +216,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
         """Add a tensor that is state but not trained; `persistent=False` keeps it out of the "
         "state dict."""
         table = self._table("_buffers")
-        self._check_name(name, "buffer", table)
+        name = self._checked_name(name, "buffer", table)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
                 f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' "
@@ -236,10 +237,11 @@ class Module(Listing, Conversion, StateDict, Hooks):
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{_type_name(module)} is not a Module subclass")
         table = self._table("_modules")
-        self._check_name(name, "module", table)
+        name = self._checked_name(name, "module", table)
         table[name] = registered("module", self, name, module)
 
-    def _check_name(self, name: Any, kind: str, table: dict[str, Any]) -> None:
+    def _checked_name(self, name: Any, kind: str, table: dict[str, Any]) -> str:
+        name = plain_text(name)  # of a text that a recorded call makes
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {_type_name(name)}")
         if "." in name:
@@ -249,6 +251,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
             raise KeyError(f'{kind} name can\'t be empty string ""')
         if name not in table and (name in self.__dict__ or hasattr(self, name)):
             raise KeyError(f"attribute '{name}' already exists")
+        return name
 
     # -- modes ---------------------------------------------------------------------------------
     def train(self, mode: bool = True) -> Module:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from tracejit.capture.plain_arguments import plain_text
 from tracejit.eager.tensor import Tensor
 from tracejit.nn.module import Module
 from tracejit.nn.parameter import Parameter
@@ -142,6 +143,7 @@ class ParameterDict(_Values):
             raise TypeError("Index given to ParameterDict cannot be used as a key as it is not a "
                             f"string (type is '{type(key).__name__}'). Open an issue on github if "
                             "you need non-string keys.")
+        key = plain_text(key)  # of a text that a recorded call makes
         if key not in self._names and hasattr(self, key):
             raise KeyError(f"attribute '{key}' already exists")
         return key

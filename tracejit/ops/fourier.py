@@ -132,9 +132,8 @@ def _dims(input: Any, s: Any, dim: Any) -> tuple[tuple[int, ...], list[Any]]:
         dims = tuple(range(ndim - (ndim if sizes is None else len(sizes)), ndim))
     if sizes is not None and len(sizes) != len(dims):
         raise RuntimeError("When given, dim and shape arguments must have the same length")
-    several = isinstance(s, Sequence)  # one number must be one
-    points = [input.shape[d] if sizes is None or several and type(sizes[k]) is int
-              and sizes[k] == -1 else sizes[k] for k, d in enumerate(dims)]
+    points = [input.shape[d] if sizes is None or type(sizes[k]) is int and sizes[k] == -1
+              else sizes[k] for k, d in enumerate(dims)]
     return dims, points
 
 
@@ -162,6 +161,8 @@ def _one(input: Any, n: Any, dim: int) -> tuple[Any, Any]:
     """`s` and `dim` of a transform along one dimension."""
     if not input.shape:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    if n is not None:
+        _check_points((n,))
     return None if n is None else (n,), (dim,)
 
 

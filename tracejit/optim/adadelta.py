@@ -77,6 +77,8 @@ class Rprop(Optimizer):
     Raises ValueError for options out of range.
     """
 
+    _begins_with = ("lr",)
+
     def __init__(
         self,
         params: Iterable[Any],

@@ -25,6 +25,8 @@ class RMSprop(Optimizer):
     Raises ValueError for negative options.
     """
 
+    _begins_with = ("momentum",)
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -95,6 +97,8 @@ class Adagrad(Optimizer):
 
     Raises ValueError for negative options.
     """
+
+    _begins_with = ("initial_accumulator_value",)
 
     def __init__(
         self,

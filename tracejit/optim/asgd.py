@@ -33,6 +33,8 @@ class ASGD(Optimizer):
     Raises ValueError for a negative rate or weight decay.
     """
 
+    _begins_with = ("lr",)
+
     def __init__(
         self,
         params: Iterable[Any],

@@ -73,6 +73,8 @@ class Optimizer(Hooks):
     tensor.
     """
 
+    _begins_with: tuple[str, ...] = ()  # options that `_new_state` reads
+
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
             raise TypeError(

@@ -35,6 +35,8 @@ class SGD(Optimizer):
     Raises ValueError for negative options, and for nesterov without momentum or with dampening.
     """
 
+    _begins_with = ("momentum", "dampening")
+
     def __init__(
         self,
         params: Iterable[Any],

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tracejit.capture.host_reads import PENDING
 from tracejit.eager.modes import no_grad
 from tracejit.eager.recording import active, settled
 
@@ -44,6 +45,7 @@ def create_states(optimizer: Any) -> None:
                 if p._storage is None:
                     made = optimizer._new_state(p, group)
                 else:
+                    _ask(group, optimizer._begins_with)
                     with unrecorded(), no_grad():
                         made = optimizer._new_state(p, group)
                 if made:
@@ -55,6 +57,13 @@ def create_states(optimizer: Any) -> None:
     finally:
         if fresh:
             recorder.settled(optimizer.state)
+
+
+def _ask(group: dict[str, Any], names: tuple[str, ...]) -> None:
+    """Numbers that only the program knows are asked for: state is made of them at once."""
+    for number in [group[name] for name in names]:
+        if type(number) in PENDING:
+            number.concrete("an option with which an optimizer's state begins")
 
 
 def note_step(optimizer: Any) -> None:

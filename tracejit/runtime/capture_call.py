@@ -36,7 +36,7 @@ from tracejit.capture.number_places import (
     write,
 )
 from tracejit.capture.place import ABSENT, Place
-from tracejit.capture.plain import is_object, plain, replaced
+from tracejit.capture.plain import asked, is_object, plain, plain_objects, replaced
 from tracejit.capture.plain_arguments import WANT_INTS, plain_numbers
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.recursion import deeper
@@ -47,7 +47,7 @@ from tracejit.capture.sinks import Sinks
 from tracejit.capture.source import original_code
 from tracejit.capture.state import State
 from tracejit.capture.unwatched import give_back, is_watched_now
-from tracejit.capture.watch import Names, Watcher
+from tracejit.capture.watch import Names, Watcher, names_of
 from tracejit.config import flags
 from tracejit.eager import global_hooks
 from tracejit.eager.global_hooks import everywhere
@@ -240,7 +240,7 @@ class CapturedCall:
             with Watcher(
                 self._entered, self._foreign, self._library,
                 self._named, self._asking, state.registered.add, self._gave,
-                state.asked.add, self._modules,
+                state.asked.add, self._modules, self._converts,
             ):  # fmt: skip
                 return self.invoke(values)
 
@@ -447,6 +447,18 @@ class CapturedCall:
                 fresh = plain_numbers(value, home in WANT_INTS)
                 if fresh is not value:
                     given[name] = fresh  # written back when the profiler's call is over
+
+    def _converts(self, frame: FrameType | None) -> None:
+        """Code begins that deals in numbers themselves: it is given them, and a method's object
+        holds plain ones. None: it ends."""
+        recorder = self.recorder
+        recorder.converting = frame is not None and active.recorder is recorder
+        if frame is not None and recorder.converting and not recorder.trials:
+            given = frame.f_locals
+            if names_of(original_code(frame.f_code)).of_numbers:
+                given.update({name: plain_numbers(x, True) for name, x in given.items()})
+            else:
+                plain_objects(given[frame.f_code.co_varnames[0]], set(), asked)
 
     def _unmodelled(self, path: str, what: str) -> None:
         self.recorder.seen(f"{path}: {what}")
