@@ -87,9 +87,9 @@ def too_large(made: Any) -> bool:
     once."""
     for value in made if isinstance(made, tuple) else (made,):
         shape, itemsize = [hint(s) for s in value.type.shape], value.type.dtype.itemsize
-        if min(shape, default=0) < 0 or math.prod(shape) * itemsize > _LARGE:
+        if math.prod(shape) * itemsize > _LARGE or overflows(shape, itemsize):
             return True
-        if overflows(shape, itemsize):
+        if min(shape, default=0) < 0:
             return True
     return False
 
