@@ -85,7 +85,7 @@ def _replacing(jit, reads):
     return _changed(jit(lambda: reads(model)), tie)
 
 
-def modules_that_become_one(jit):
+def submodules_that_become_one(jit):
     return _replacing(jit, lambda m: [len(list(m.modules())), [n for n, _ in m.named_modules()]])
 
 

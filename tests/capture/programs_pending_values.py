@@ -210,7 +210,7 @@ class Rate(float):
         return Rate(float.__add__(self, other))
 
 
-def methods_of_number_types(jit):
+def unbound_methods_of_number_types(jit):
     rate = Rate(2.0)
 
     @jit

@@ -93,10 +93,12 @@ def assert_equal_histories(program, jit, order):
 
 # Of the programs one in so many in quick runs.
 SHARES = {"graph": 1, "python": 4, "compiled": 3}
+LONG = 8  # times as few of a program that takes as many seconds
 SCRIPTED = [
     pytest.param(
         program, mode, order, id=f"{program.__name__}-{mode}-{order}",
-        marks=share(f"{program.__name__}-{mode}-{order}", SHARES[mode]),
+        marks=share(f"{program.__name__}-{mode}-{order}", SHARES[mode] * (
+            LONG if program.__name__ == "recursion_without_end" else 1)),
     )
     for program in PROGRAMS for mode in SHARES for order in ORDERS
 ]  # fmt: skip

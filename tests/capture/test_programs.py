@@ -21,7 +21,7 @@ WRONG: dict[str, tuple[str, str]] = {}
 
 
 # Of the programs one in so many runs in `make test`; all of them in `make test-full`.
-SHARES = {"graph": 1, "compiled": 8, "python": 16, "trace": 6}
+SHARES = {"graph": 1, "compiled": 12, "python": 24, "trace": 8}
 
 
 def rows(*ways):
@@ -69,7 +69,7 @@ LIMITS = (2, 5, 9, 4, 16, 7)
 
 
 @pytest.mark.parametrize(("row", "most"), [
-    pytest.param(row, LIMITS[k % len(LIMITS)], id=row.name, marks=share(f"{row.name}-short", 3))
+    pytest.param(row, LIMITS[k % len(LIMITS)], id=row.name, marks=share(f"{row.name}-short", 6))
     for k, row in enumerate(ROWS)])  # fmt: skip
 def test_segments_may_end_anywhere(row, most):
     with config.override(max_segment_nodes=most):
