@@ -140,7 +140,7 @@ def options_read_from_tensors_at_the_first_step(jit):
     made = {
         "SGD": {"momentum": 0.5},
         "RMSprop": {"momentum": 0.5, "centered": True},
-        "Adagrad": {"initial_accumulator_value": 0.25},
+        "Adagrad": {},
         "Rprop": {},
         "ASGD": {},
         "AdamW": {},

@@ -55,7 +55,7 @@ def seen(f: Any, size: int) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-@pytest.mark.parametrize("half", [0, 1])
+@pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.full)])
 def test_errors_and_types_name_what_plain_python_does(tmp_path: Path, half: int) -> None:
     expressions = EXPRESSIONS[half::2]
     module = module_of(expressions, tmp_path)

@@ -21,7 +21,7 @@ WRONG: dict[str, tuple[str, str]] = {}
 
 
 # Of the programs one in so many runs in `make test`; all of them in `make test-full`.
-SHARES = {"graph": 1, "compiled": 12, "python": 24, "trace": 8}
+SHARES = {"graph": 2, "compiled": 12, "python": 24, "trace": 8}
 
 
 def rows(*ways):

@@ -16,6 +16,7 @@ pytestmark = [
 ]
 
 RANDOM = "PyTorch draws other numbers"
+FIXED = "PyTorch's objects of this class take no attributes, or none in place of methods"
 ORDER = "what is computed from transposed tensors is transposed in PyTorch, and in order here"
 NOT_IN_TORCH = {
     **{row.name: RANDOM for row in ROWS if row.subject == "RNG"},
@@ -32,6 +33,14 @@ NOT_IN_TORCH = {
     "dropout_step": RANDOM,
     "a_generator_that_is_the_default_one": RANDOM,
     "higher_gradient_through_dropout": RANDOM,
+    "methods_of_a_module_that_counts": FIXED,
+    "attributes_of_generators": FIXED,
+    "attributes_of_float_infos": FIXED,
+    "attributes_that_generators_may_lack": FIXED,
+    "attributes_stored_in_generators": FIXED,
+    "attributes_of_generators_whose_lack_is_handled": FIXED,
+    "number_of_attributes_of_a_generator": FIXED,
+    "options_read_from_tensors_at_the_first_step": "SGD's state says here whether its buffer began",
     "overlapping_arguments": "PyTorch refuses to write memory that partly overlaps what is read",
     "memory_that_overlaps_itself_is_written": "PyTorch writes such memory in an order of its own",
     "layouts_asked_for_in_regions": ORDER,
