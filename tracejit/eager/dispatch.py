@@ -271,10 +271,4 @@ def _on_device(array: Any, device: Any) -> Any:
     return array
 
 
-def check_concrete(x: TensorState) -> None:
-    """RuntimeError for a deferred tensor met outside the recording that made it."""
-    if x._storage is None and active.recorder is None:
-        raise RuntimeError(x._traced.escaped())
-
-
 install_default(dispatch)
