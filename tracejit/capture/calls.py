@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import operator
 import sys
 import warnings
@@ -40,6 +41,7 @@ from tracejit.capture.plain_arguments import (
     named_plainly,
     of_arrays,
     plain_text,
+    power,
     wants_texts,
     with_plain_numbers,
     with_plain_texts,
@@ -109,13 +111,17 @@ def adapted(recorder: Any, function: Any) -> Any:
         return with_plain_numbers(function)
     if type(function) is _OF_ARRAYS:
         return of_arrays(function)
+    if function is pow:
+        return power
     if function is getattr or function is hasattr:
         return asks_as_plain(function)
     if type(function) is BuiltinFunctionType and function in OF_FLOATS:
         return _on_numbers(function)
     owner = function.__objclass__ if isinstance(function, _UNBOUND) else None
+    if type(function) is MethodWrapperType and type(function.__self__) in (int, float):
+        owner = type(function.__self__)
     plain = type(function) is BuiltinFunctionType and (
-        is_of_arrays(function) or not is_pure(function)
+        is_of_arrays(function) or not is_pure(function) or function is math.ldexp
     )
     if owner in (list, int, float) or plain:
         function = with_plain_numbers(function)

@@ -39,6 +39,7 @@ from tracejit.capture.loop_numbers import LoopBool, tested
 from tracejit.capture.loops import counted_loop, open_loop
 from tracejit.capture.plain_arguments import named_plainly, plain_text
 from tracejit.capture.rolled import FollowedList
+from tracejit.capture.same_constant import contains_nan, same_constant
 from tracejit.capture.sharing import are_one, known_as, known_ones, may_be_another
 from tracejit.capture.signals import BREAK, CONTINUE, SKIP, Decided, Return, Signal
 from tracejit.capture.unwatched import unwatched
@@ -164,9 +165,11 @@ def is_(one: Any, other: Any) -> bool:
     """`one is other`: after a branch or a loop a value may decide which tensor a variable is."""
     recorder = _recorder()
     one, other = [x.concrete() if type(x) is LoopBool else x for x in (one, other)]
-    if recorder is None or not isinstance(one, Tensor) or not isinstance(other, Tensor):
+    if recorder is None:
         return one is other
-    return are_one(recorder, one, other)
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return are_one(recorder, one, other)
+    return same_constant(recorder, one, other)
 
 
 def in_(item: Any, container: Any) -> bool:
@@ -175,6 +178,8 @@ def in_(item: Any, container: Any) -> bool:
     container = iterated(container)
     if isinstance(container, str):
         item = plain_text(item)
+    if recorder is not None and item.__class__ is float and item != item:
+        return contains_nan(recorder, item, container)
     if recorder is None or not isinstance(item, Tensor):
         return item in container
     if isinstance(container, (dict, set, frozenset)):

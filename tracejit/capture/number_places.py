@@ -165,7 +165,7 @@ class NumberPlaces:
         if swept:
             sweep(numbers)
             for place in self.state.places:
-                if isinstance(place.value, _CACHED) and _holds_numbers(place.value):
+                if type(place.value) is _CACHED and _holds_numbers(place.value):
                     place.value.cache_clear()  # nothing else can be done to a key
 
 
@@ -226,7 +226,8 @@ def suspends(function: Any) -> bool:
 
 def asks_for_types(function: Any, adapt: Callable[[Any], Any] | None) -> bool:
     """Whether a function, or what it names, may call a method of a number's type on it; or, where
-    it runs unrewritten, `type`. `adapt` rewrites functions that have a source."""
+    it runs unrewritten, ask for its `type` or which object it is. `adapt` rewrites functions that
+    have a source."""
     todo: list[Any] = [function]
     seen: set[Any] = set()
     while todo:
@@ -245,7 +246,8 @@ def asks_for_types(function: Any, adapt: Callable[[Any], Any] | None) -> bool:
         names = mentioned.globals
         if mentioned.of_numbers:
             return True
-        if "type" in names and (adapt is None or adapt(found) is found):
+        asks = "type" in names or mentioned.constants
+        if asks and (adapt is None or adapt(found) is found):
             return True
         todo += [found.__globals__.get(name) for name in names]
         todo += [_contents(cell) for cell in found.__closure__ or ()]

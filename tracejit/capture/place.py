@@ -138,6 +138,8 @@ def kind_of(value: Any) -> str:
     """How a value is guarded."""
     if value is ABSENT:
         return "absent"
+    if type(value) in weakref.ProxyTypes and is_dead(value):
+        return "dead"
     if isinstance(value, Tensor):
         return "tensor"
     if isinstance(value, PRIMITIVE):
@@ -192,6 +194,15 @@ def weakly(key: Any) -> Any:
         return weakref.ref(key)
     except TypeError:
         return key
+
+
+def is_dead(proxy: Any) -> bool:
+    """Whether the object is gone that a weak proxy stands for."""
+    try:
+        proxy.__class__  # noqa: B018
+    except ReferenceError:
+        return True
+    return False
 
 
 def referent(reference: weakref.ref) -> Any:

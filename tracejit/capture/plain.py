@@ -10,10 +10,19 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import itertools
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
-from types import CellType, FunctionType, MemberDescriptorType
+from types import (
+    CellType,
+    FunctionType,
+    GeneratorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    SimpleNamespace,
+)
 from typing import Any
 
 from tracejit.capture.behaviour import USERS_STATE, module_name, own_dict
@@ -58,19 +67,29 @@ def plain_objects(value: Any, seen: set[int], number: Leaf | None = None) -> Any
     number = number or _number
 
     def look(x: Any) -> Any:
-        if id(x) not in seen and is_object(x):
+        if id(x) not in seen and (is_object(x) or issubclass(type(x), _HOLDERS)):
             seen.add(id(x))
             found.append(x)
         return number(x)
 
-    value = replaced(value, look, seen)
+    def fresh(x: Any) -> Any:
+        return replaced(x, look, seen)
+
+    value = fresh(value)
     for x in found:  # which grows
         if len(found) > _MOST:
             break
-        if type(own_dict(x)) is dict:
-            replaced(x.__dict__, look, seen)
-        _tidy_slots(x, lambda v: replaced(v, look, seen))
+        _fill(x, fresh)
     return value
+
+
+_OF_LISTS: list[Any] = [iter([]), iter({}.items()), iter({}.values()), reversed([]), iter(deque())]
+# What is no container, and holds others' values.
+_HOLDERS: tuple[type, ...] = (
+    FunctionType, MethodType, CellType, GeneratorType, functools.partial, BaseException,
+    SimpleNamespace, MappingProxyType, type({}.values()), type({}.items()), *map(type, _OF_LISTS),
+    enumerate, filter, map, zip, itertools.chain, itertools.cycle, itertools.islice,
+)  # fmt: skip
 
 
 def is_object(value: Any) -> bool:
@@ -87,14 +106,14 @@ _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
 def _number(value: Any) -> Any:
-    if type(value) is Size or isinstance(value, (RuntimeNumber, Pending)):
+    if type(value) is Size or issubclass(type(value), (RuntimeNumber, Pending)):
         return value.hint
     return value
 
 
 def asked(value: Any) -> Any:
     """`value`, or the number that it is: the program depends on it."""
-    if type(value) is Size or isinstance(value, (RuntimeNumber, Pending)):
+    if type(value) is Size or issubclass(type(value), (RuntimeNumber, Pending)):
         return value.concrete()
     return value
 
@@ -175,19 +194,42 @@ def sweep(numbers: Iterable[weakref.ref]) -> None:
 
 def _tidy(holder: Any) -> None:
     """Make plain what an object holds itself."""
-    kind = type(holder)
-    if issubclass(kind, _FILLED):
+    if issubclass(type(holder), _FILLED):
         plain(holder)
-    elif kind is CellType:
-        holder.cell_contents = plain(holder.cell_contents)
+    elif type(holder) is not slice:
+        _fill(holder, plain)
+
+
+def _fill(holder: Any, fresh: Leaf) -> None:
+    """Put what `fresh` gives for what an object, no container, holds itself."""
+    kind = type(holder)
+    if kind is CellType:
+        with contextlib.suppress(ValueError):  # not assigned yet
+            _exchange(holder, "cell_contents", fresh)
     elif kind is FunctionType:
-        holder.__defaults__ = plain(holder.__defaults__)
+        _exchange(holder, "__defaults__", fresh)
+        for x in (holder.__kwdefaults__, *(holder.__closure__ or ())):
+            fresh(x)
     elif kind is functools.partial:
-        refill(holder, args=plain(holder.args))
-    elif type(own_dict(holder)) is dict:
-        plain(holder.__dict__)
-    elif kind is not slice and not module_name(kind).startswith("tracejit."):
-        _tidy_slots(holder, plain)
+        refill(holder, args=fresh(holder.args))
+        for x in (holder.func, holder.keywords):
+            fresh(x)
+    elif issubclass(kind, BaseException):
+        _exchange(holder, "args", fresh)
+    elif issubclass(kind, _HOLDERS) and kind is not SimpleNamespace:
+        for x in gc.get_referents(holder):
+            fresh(x)
+        return
+    if type(own_dict(holder)) is dict:
+        fresh(holder.__dict__)
+    if is_object(holder):
+        _tidy_slots(holder, fresh)
+
+
+def _exchange(holder: Any, name: str, fresh: Leaf) -> None:
+    now = getattr(holder, name)
+    if (new := fresh(now)) is not now:
+        setattr(holder, name, new)
 
 
 def refill(owner: functools.partial, **new: Any) -> None:

@@ -8,6 +8,7 @@ and texts where runtime numbers, sizes and pending texts were, also in container
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections import Counter, OrderedDict, defaultdict
 from types import BuiltinFunctionType, CodeType, MethodDescriptorType, MethodType
@@ -29,7 +30,8 @@ _DICTS = (dict, OrderedDict, defaultdict, Counter)
 def with_plain_numbers(function: Any) -> Any:
     """For code nobody can see into, which may look at types: plain ints and floats."""
     home = str(getattr(function, "__module__", None) or "").partition(".")[0]
-    sizes = home in WANT_INTS or getattr(function, "__objclass__", None) in (int, float)
+    owner = getattr(function, "__objclass__", type(getattr(function, "__self__", None)))
+    sizes = home in WANT_INTS or owner in (int, float) or function is math.ldexp
     sizes = sizes or is_cython(function)
 
     @functools.wraps(function)
@@ -111,6 +113,20 @@ def asks_as_plain(function: Any) -> Any:
 
 
 PASSED_ON.update(c for c in asks_as_plain.__code__.co_consts if isinstance(c, CodeType))
+
+
+def power(base: Any, exp: Any, mod: Any = None) -> Any:
+    """`pow(base, exp, mod)`: of three numbers, Python takes ints alone.
+
+    >>> power(3, 4), power(3, 4, 5)
+    (81, 1)
+    """
+    if mod is None:
+        return pow(base, exp)
+    return pow(*[plain_numbers(x, True) for x in (base, exp, mod)])
+
+
+PASSED_ON.add(power.__code__)
 
 
 def plain_text(x: Any) -> Any:

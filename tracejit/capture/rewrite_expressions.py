@@ -203,10 +203,10 @@ class Expressions(ast.NodeTransformer):
         return located(ast.Call(chain, [self.visit(first), self.visit(second)], []), node)
 
     def identity(self, node: ast.Compare) -> ast.expr:
-        """`a is b`; what is compared with a constant is no tensor that could be another one, but
-        maybe a bool that only the program knows."""
+        """`a is b`; what is compared with None is no tensor that could be another one, nor a number
+        that only the program knows."""
         operands = [node.left, *node.comparators]
-        if any(isinstance(x, ast.Constant) and type(x.value) is not bool for x in operands):
+        if any(isinstance(x, ast.Constant) and x.value in (None, ...) for x in operands):
             return self.generic_visit(node)  # type: ignore[return-value]
         return self.asked(node.ops[0], [self.visit(x) for x in operands], node)
 

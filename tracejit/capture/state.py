@@ -207,6 +207,9 @@ class State:
         if kind == "absent" or kind == "primitive" and not _has_attributes(place):
             self.places.append(place)
             return
+        if kind == "dead":
+            self.unmodelled(place.text, "the object of a weak proxy is gone")
+            return
         named = place.how in ("global", "attr") and place.key
         if kind == "identity" and asks(value) and named != value.__name__:
             self.ask_any()  # of another name code tells nothing

@@ -111,6 +111,7 @@ class Names:
     rebound: frozenset[str]  # globals and closure variables that are assigned
     subscripts: frozenset  # literals, where entries of containers change
     identities: bool  # it may depend on which objects are one: `x is y`, `x in seen`, `id(x)`
+    constants: bool  # as above, of numbers: `x is y`
     equalities: bool  # as above, of objects that compare by identity: `x == y`
     lookups: bool  # it looks for keys that are no literals
     numbering: bool  # it hands on a function of `NUMBERING`, for others to call
@@ -140,7 +141,7 @@ def _scan(code: CodeType) -> Names:
     global_names: set[str] = set()
     rebound: set[str] = set()
     subscripts: set[Any] = set()
-    identities = equalities = lookups = numbering = of_numbers = False
+    identities = constants = equalities = lookups = numbering = of_numbers = False
     before = level = None  # the instructions before
     imported: set[tuple[int, str]] = set()
     uncertain: set[str] = set()
@@ -150,6 +151,8 @@ def _scan(code: CodeType) -> Names:
         constant = before is not None and before.opname == "LOAD_CONST"
         identities |= instruction.opname in _COMPARES and not constant
         identities |= instruction.opname in _HASHES
+        of_none = before is not None and constant and before.argval is None
+        constants |= instruction.opname == "IS_OP" and not of_none
         equalities |= instruction.argval in ("==", "!=") and not constant
         lookups |= instruction.opname in _LOOKUPS and not constant
         if instruction.opname == "MATCH_CLASS" and before is not None:
@@ -219,6 +222,7 @@ def _scan(code: CodeType) -> Names:
             rebound |= inner.rebound
             subscripts |= inner.subscripts
             identities |= inner.identities
+            constants |= inner.constants
             equalities |= inner.equalities
             lookups |= inner.lookups
             numbering |= inner.numbering
@@ -238,6 +242,7 @@ def _scan(code: CodeType) -> Names:
         frozenset(rebound),
         frozenset(subscripts),
         identities,
+        constants,
         equalities,
         lookups,
         numbering,
