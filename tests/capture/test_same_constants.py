@@ -196,3 +196,14 @@ def test_a_weak_proxy_whose_object_is_gone():
         assert captured(tj.ones(2)).tolist() == [2.0, 2.0]
         del held
         assert captured(tj.ones(2)).tolist() == captured(tj.ones(2)).tolist() == [1.0, 1.0]
+
+
+def sizes_by_type(x, n):
+    size = x.shape[0]
+    return x * 2 if type(size) is int and type(n) in (int, float) else x
+
+
+def test_code_that_runs_as_it_stands_may_ask_for_the_type_of_a_size():
+    for captured in (tj.trace(sizes_by_type), tj.script(sizes_by_type)):
+        for size, n in ((3, 2), (4, 2.5), (3, 3)):
+            assert captured(tj.ones(size), n).tolist() == [2.0] * size

@@ -71,6 +71,7 @@ Compile = Callable[[Graph], Segment]
 
 
 _CATCHING = dis.opmap["CHECK_EXC_MATCH"]
+_TELLS_INTS = {"type", "int"}  # names of code that may tell an int from what stands for one
 
 
 class CapturedCall:
@@ -326,6 +327,8 @@ class CapturedCall:
             if not is_own(code):
                 self.catches |= _CATCHING in code.co_code[::2]
                 self.recorder.identities.mention(names, self.reads_source)
+                if not self.reads_source and names.globals >= _TELLS_INTS:
+                    self.recorder.static = True  # `type(n) is int` knows no symbolic size
             for name in names.globals:
                 container = frame.f_globals
                 state.add_root("global", container, name, container.get(name, ABSENT), name)
