@@ -126,7 +126,7 @@ def in_a_partial(n):
 
 
 def in_a_default(n):
-    return lambda k=n, *, m=[n]: (k, m)  # noqa: B006
+    return lambda k=n, *, m=[n]: (k, m)
 
 
 def in_a_variable(n):
