@@ -530,7 +530,7 @@ GRADIENTS = [
         "tracejit/autodiff/pull_back.py",
         "return resolved([None if k is None else under(arrives, made[k])",
         "return resolved([None if k is None else made[k]",
-        _programs("loss_within"),
+        _programs("loss_within or results_of_which"),
     ),
     Mutant(
         "gradients",
@@ -594,7 +594,7 @@ GRADIENTS = [
         "tracejit/autodiff/reach.py",
         "if edge is not None and (reached is None or place[1] in reached[k])]",
         "if edge is not None]",
-        _programs("loss"),
+        _programs("loss or weights_are_used"),
     ),
     Mutant(
         "gradients",
