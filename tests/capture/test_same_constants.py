@@ -203,7 +203,17 @@ def sizes_by_type(x, n):
     return x * 2 if type(size) is int and type(n) in (int, float) else x
 
 
-def test_code_that_runs_as_it_stands_may_ask_for_the_type_of_a_size():
-    for captured in (tj.trace(sizes_by_type), tj.script(sizes_by_type)):
+def is_int(n):
+    return type(n) is int
+
+
+def sizes_asked_by_another(x, n):
+    size = x.shape[0]
+    return x * 2 if is_int(size) and not is_int(n) else x
+
+
+@pytest.mark.parametrize("program", [sizes_by_type, sizes_asked_by_another])
+def test_code_that_runs_as_it_stands_may_ask_for_the_type_of_a_size(program):
+    for captured in (tj.trace(program), tj.script(program)):
         for size, n in ((3, 2), (4, 2.5), (3, 3)):
-            assert captured(tj.ones(size), n).tolist() == [2.0] * size
+            assert captured(tj.ones(size), n).tolist() == program(tj.ones(size), n).tolist()

@@ -14,7 +14,7 @@ import functools
 import gc
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from types import CellType, FunctionType, ModuleType
 from typing import Any
@@ -36,6 +36,7 @@ _ASKED = ("__index__", "__hash__", "__int__", "__float__", "__len__", "__bool__"
 _SUSPENDED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 # Modules of classes in C that take nothing for a number but a number.
 _MAKES_OF_NUMBERS = ("decimal", "datetime", "array", "ctypes")
+TELL_INTS = {"type", "int"}  # `type(n) is int`
 _CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "__setstate__")
 _methods: weakref.WeakKeyDictionary[type, frozenset[Names]] = weakref.WeakKeyDictionary()
 
@@ -228,30 +229,48 @@ def asks_for_types(function: Any, adapt: Callable[[Any], Any] | None) -> bool:
     """Whether a function, or what it names, may call a method of a number's type on it; or, where
     it runs unrewritten, ask for its `type` or which object it is. `adapt` rewrites functions that
     have a source."""
+    for found in _reached(function):
+        if type(found) is not FunctionType:
+            if adapt is None and _makes_of_numbers(found):
+                return True
+            continue
+        mentioned = names_of(found.__code__)
+        asks = "type" in mentioned.globals or mentioned.constants
+        if mentioned.of_numbers or asks and (adapt is None or adapt(found) is found):
+            return True
+    return False
+
+
+def tells_ints(function: Any) -> bool:
+    """Whether a function that runs unrewritten, or what it names, may tell an int from what stands
+    for one."""
+    return any(names_of(found.__code__).globals >= TELL_INTS
+               for found in _reached(function) if type(found) is FunctionType)
+
+
+def _makes_of_numbers(found: Any) -> bool:
+    module = issubclass(type(found), ModuleType)
+    home = found.__name__ if module else found.__module__ if type(found) is type else ""
+    return home in _MAKES_OF_NUMBERS
+
+
+def _reached(function: Any) -> Iterator[Any]:
+    """A function, and what it and those that it names name."""
     todo: list[Any] = [function]
     seen: set[Any] = set()
     while todo:
         found = function_of(todo.pop())
-        module = issubclass(type(found), ModuleType)
-        home = found.__name__ if module else found.__module__ if type(found) is type else ""
-        if adapt is None and home in _MAKES_OF_NUMBERS:
-            return True
-        if issubclass(type(found), type) and id(found) not in seen:
-            seen.add(id(found))
-            todo += vars(found).values() if may_change(found) else ()
-        if type(found) is not FunctionType or found.__code__ in seen or is_own(found.__code__):
+        is_code = type(found) is FunctionType
+        key: Any = found.__code__ if is_code else id(found)
+        if key in seen or is_code and is_own(key):
             continue
-        seen.add(found.__code__)
-        mentioned = names_of(found.__code__)
-        names = mentioned.globals
-        if mentioned.of_numbers:
-            return True
-        asks = "type" in names or mentioned.constants
-        if asks and (adapt is None or adapt(found) is found):
-            return True
-        todo += [found.__globals__.get(name) for name in names]
-        todo += [_contents(cell) for cell in found.__closure__ or ()]
-    return False
+        seen.add(key)
+        yield found
+        if issubclass(type(found), type):
+            todo += vars(found).values() if may_change(found) else ()
+        elif is_code:
+            todo += [found.__globals__.get(name) for name in names_of(key).globals]
+            todo += [_contents(cell) for cell in found.__closure__ or ()]
 
 
 def _contents(cell: CellType) -> Any:

@@ -25,6 +25,7 @@ from tracejit.capture.host_program import give_up, settle, settle_numbers, surre
 from tracejit.capture.location import is_own
 from tracejit.capture.module_reads import Reads
 from tracejit.capture.number_places import (
+    TELL_INTS,
     NumberPlaces,
     Path,
     asks_for_types,
@@ -33,6 +34,7 @@ from tracejit.capture.number_places import (
     plain_inside,
     put_plain,
     suspends,
+    tells_ints,
     write,
 )
 from tracejit.capture.place import ABSENT, Place
@@ -71,7 +73,6 @@ Compile = Callable[[Graph], Segment]
 
 
 _CATCHING = dis.opmap["CHECK_EXC_MATCH"]
-_TELLS_INTS = {"type", "int"}  # names of code that may tell an int from what stands for one
 
 
 class CapturedCall:
@@ -101,6 +102,7 @@ class CapturedCall:
             compile,
         )
         self.watch = watch
+        static = static or adapt is None and tells_ints(function)
         self.recorder = Recorder(name, self._run_segment, fullgraph, static)
         self.recorder.exact = exact
         self.state = State(self._unmodelled)
@@ -327,8 +329,7 @@ class CapturedCall:
             if not is_own(code):
                 self.catches |= _CATCHING in code.co_code[::2]
                 self.recorder.identities.mention(names, self.reads_source)
-                if not self.reads_source and names.globals >= _TELLS_INTS:
-                    self.recorder.static = True  # `type(n) is int` knows no symbolic size
+                self.recorder.static |= not self.reads_source and names.globals >= TELL_INTS
             for name in names.globals:
                 container = frame.f_globals
                 state.add_root("global", container, name, container.get(name, ABSENT), name)
