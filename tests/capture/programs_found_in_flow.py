@@ -449,4 +449,27 @@ def leaves_beside_a_backward_that_raises(jit):
     return out
 
 
+def written_after_a_break_and_compared_again(jit):
+    @jit
+    def f(x, limit):
+        x = x + x
+        for _ in range(3):
+            x.neg_()
+            rounds = 0
+            while True:
+                rounds += 1
+                if rounds > 2 or x[0] <= limit:
+                    break
+                x = (x * x).clamp(-4, 4)
+        return x * 2
+
+    out = []
+    for start in (0.1, 0.3, 0.9, -1.0):
+        x = tj.tensor([start, 2.0, 3.0], requires_grad=True)
+        for limit in (0.5, 3.0):
+            y = f(x, limit)
+            out += [y, x, tried(lambda y=y: y.sum().backward()), x.grad]
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -453,6 +453,10 @@ class Recorder:
         lifted = self.lifted.get(id(tensor))
         return lifted.traced if lifted is not None else lift(self, tensor)  # type: ignore[return-value]
 
+    def has_met(self, tensor: Tensor) -> bool:
+        """Whether its state is known, here or around."""
+        return tensor._traced is not None or id(tensor) in self.lifted
+
     def operands(self, operands: tuple) -> tuple:
         """Graph values for tensors and runtime numbers."""
         while True:

@@ -86,6 +86,9 @@ class RegionRecorder(Recorder):
         self.lifted[id(tensor)] = Lifted(tensor, memory.input, traced)
         return traced
 
+    def has_met(self, tensor: Tensor) -> bool:
+        return super().has_met(tensor) or self.parent.has_met(tensor)
+
     def _surrounds(self, recorder: Any) -> bool:
         outer: Any = self.parent
         while isinstance(outer, RegionRecorder) and outer is not recorder:

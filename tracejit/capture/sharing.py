@@ -17,7 +17,7 @@ from tracejit.capture.breaks import Refused
 from tracejit.eager.modes import no_grad
 from tracejit.eager.nodes import edge_of, grad_fn_of, reaches
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.views import View, actual, family_of, stand_for
+from tracejit.eager.views import View, actual, family_of, stand_for, standing_for
 from tracejit.ops.pointwise import where
 from tracejit.ops.shapes import known_same_shape
 
@@ -131,10 +131,16 @@ class Sharing:
 
     def _one_of_two(self, new: Tensor, known: Tensor, flag: Tensor) -> None:
         """What may be either of two tensors over the same memory is in it without being one."""
-        memories = self.recorder.traced(new).memory, self.recorder.traced(known).memory
-        if any(t is not known and self.recorder.traced(t).memory is memories[1]
-               for t, _ in self.tensors.of(new)):
+        memories = self.recorder.traced(new).memory, self._memory(known)
+        if any(t is not known and self._memory(t) is memories[1] for t, _ in self.tensors.of(new)):
             self.parts.put(*memories, flag)
+
+    def _memory(self, tensor: Tensor) -> Memory:
+        """The memory of a tensor. What stands for it may be what recorded code met and wrote: as
+        another tensor it would end the segment."""
+        names = [tensor, *standing_for(tensor)]
+        met = next((one for one in names if self.recorder.has_met(one)), tensor)
+        return self.recorder.traced(met).memory
 
     def twins(self, tensor: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Tensors that may be the very same, and when."""
