@@ -279,6 +279,14 @@ def options_of_dropout(jit):
     return around(jit, lambda x, p: F.dropout(x, p), (tj.ones(4), 0.5), (tj.ones(4), 1.5))
 
 
+def padding_that_takes_more_than_there_is(jit):
+    return around(jit, lambda x, n: F.pad(x, (n, 4)), (tj.ones(3), -2), (tj.ones(3), -4))
+
+
+def padding_that_takes_more_of_a_smaller_input(jit):
+    return around(jit, lambda x: F.pad(x, (2, -2)), (tj.ones(3),), (tj.ones(1),))
+
+
 PROGRAMS = [
     shapes_that_do_not_broadcast,
     masks_that_do_not_broadcast,
@@ -318,4 +326,6 @@ PROGRAMS = [
     memory_that_may_not_be_written,
     write_to_expanded_memory,
     options_of_dropout,
+    padding_that_takes_more_than_there_is,
+    padding_that_takes_more_of_a_smaller_input,
 ]
