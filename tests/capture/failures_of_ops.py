@@ -167,6 +167,21 @@ def class_out_of_range(jit):
     return around(jit, lambda x, y: F.cross_entropy(x, y), good, bad)
 
 
+def class_out_of_range_with_weights(jit):
+    good, bad = (tj.ones(2, 3), tj.tensor([0, 2])), (tj.ones(2, 3), tj.tensor([0, 3]))
+    return around(jit, lambda x, y: F.nll_loss(x, y, tj.ones(3)), good, bad)
+
+
+def class_that_has_no_place(jit):
+    good, bad = (tj.tensor([0, 2]),), (tj.tensor([0, -3]),)
+    return around(jit, lambda y: F.one_hot(y, 3), good, bad)
+
+
+def probability_above_one(jit):
+    good, bad = (tj.ones(2), tj.zeros(2)), (tj.ones(2), tj.tensor([0, 1.5]))
+    return around(jit, lambda y, x: F.binary_cross_entropy(x, y), good, bad)
+
+
 def result_that_nobody_reads(jit):
     def pick(x, i):
         x[i]
@@ -308,6 +323,9 @@ PROGRAMS = [
     scatter_out_of_range,
     index_write_out_of_range,
     class_out_of_range,
+    class_out_of_range_with_weights,
+    class_that_has_no_place,
+    probability_above_one,
     result_that_nobody_reads,
     the_first_of_two_failures,
     mask_of_another_shape,
