@@ -40,7 +40,7 @@ from tracejit.eager.anomaly import (
 from tracejit.eager.typed_storage import CLASSES as _STORAGE_TYPES, TypedStorage, is_storage
 from tracejit.eager.untyped_storage import UntypedStorage
 from tracejit.eager.tensor_types import CPU_TYPES as _CPU_TYPES, set_default_tensor_type
-from tracejit.ops.activations import relu, relu_, selu
+from tracejit.ops.activations import relu_
 from tracejit.ops.activations_in_place import celu_, rrelu_, selu_, threshold_
 from tracejit.ops.autocast import (
     clear_autocast_cache, get_autocast_cpu_dtype, get_autocast_dtype, get_autocast_gpu_dtype,
@@ -60,7 +60,7 @@ from tracejit.ops.gather_scatter import (
     gather, index_add, index_copy, index_fill, index_select, scatter, scatter_add, take,
     take_along_dim,
 )  # fmt: skip
-from tracejit.ops.hard_activations import celu, hardshrink, prelu, rrelu, threshold
+from tracejit.ops.hard_activations import hardshrink, prelu
 from tracejit.ops.indexing import (
     argwhere, index_put, masked_fill, masked_select, nonzero, repeat_interleave,
 )  # fmt: skip
@@ -130,7 +130,7 @@ from tracejit.ops.random import (
     normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm, seed,
     set_rng_state,
 )  # fmt: skip
-from tracejit.ops.dropout import alpha_dropout, dropout, feature_alpha_dropout, feature_dropout
+from tracejit.ops.dropout import feature_dropout
 from tracejit.ops.error_functions import erfinv
 from tracejit.ops.floating_parts import (
     copysign, fmax, fmin, frexp, gcd, heaviside, isneginf, isposinf, lcm, ldexp, nextafter, signbit,

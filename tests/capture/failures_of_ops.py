@@ -167,6 +167,21 @@ def class_out_of_range(jit):
     return around(jit, lambda x, y: F.cross_entropy(x, y), good, bad)
 
 
+def class_out_of_range_with_weights(jit):
+    good, bad = (tj.ones(2, 3), tj.tensor([0, 2])), (tj.ones(2, 3), tj.tensor([0, 3]))
+    return around(jit, lambda x, y: F.nll_loss(x, y, tj.ones(3)), good, bad)
+
+
+def class_that_has_no_place(jit):
+    good, bad = (tj.tensor([0, 2]),), (tj.tensor([0, -3]),)
+    return around(jit, lambda y: F.one_hot(y, 3), good, bad)
+
+
+def probability_above_one(jit):
+    good, bad = (tj.ones(2), tj.zeros(2)), (tj.ones(2), tj.tensor([0, 1.5]))
+    return around(jit, lambda y, x: F.binary_cross_entropy(x, y), good, bad)
+
+
 def result_that_nobody_reads(jit):
     def pick(x, i):
         x[i]
@@ -279,6 +294,14 @@ def options_of_dropout(jit):
     return around(jit, lambda x, p: F.dropout(x, p), (tj.ones(4), 0.5), (tj.ones(4), 1.5))
 
 
+def padding_that_takes_more_than_there_is(jit):
+    return around(jit, lambda x, n: F.pad(x, (n, 4)), (tj.ones(3), -2), (tj.ones(3), -4))
+
+
+def padding_that_takes_more_of_a_smaller_input(jit):
+    return around(jit, lambda x: F.pad(x, (2, -2)), (tj.ones(3),), (tj.ones(1),))
+
+
 PROGRAMS = [
     shapes_that_do_not_broadcast,
     masks_that_do_not_broadcast,
@@ -300,6 +323,9 @@ PROGRAMS = [
     scatter_out_of_range,
     index_write_out_of_range,
     class_out_of_range,
+    class_out_of_range_with_weights,
+    class_that_has_no_place,
+    probability_above_one,
     result_that_nobody_reads,
     the_first_of_two_failures,
     mask_of_another_shape,
@@ -318,4 +344,6 @@ PROGRAMS = [
     memory_that_may_not_be_written,
     write_to_expanded_memory,
     options_of_dropout,
+    padding_that_takes_more_than_there_is,
+    padding_that_takes_more_of_a_smaller_input,
 ]

@@ -25,6 +25,11 @@ CALLS = [
     ((2, 3, 4, 4), "float32", (1, 1, 5, 5), {"mode": "reflect"}),
     ((2, 3, 4), "float32", (1, 1, 1), {}),
     ((4,), "float32", (1, 1, 1, 1), {}),
+    *((shape, "float32", amounts, {})
+      for amounts in ((-3, 1), (1, -3), (-5, 4), (4, -5), (-2, -1), (-1, -1))
+      for shape in ((2,), (3, 2))),
+    ((3, 2), "float32", (0, 0, -4, 2), {}),
+    *(((1, 1, 2, 3), "float32", (-1,) * 6, {"mode": mode}) for mode in ("reflect", "replicate")),
 ]  # fmt: skip
 
 

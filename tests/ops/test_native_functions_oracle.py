@@ -70,6 +70,10 @@ CALLS = {
     "nuclear_norm": (lambda t, x: (t.nuclear_norm(x), t.nuclear_norm(x, (0, 1), True)), D),
     "nuclear_norm of stacks": (lambda t, x: t.nuclear_norm(x, (2, 3)), X),
     "grid_sampler_2d": (lambda t, x, g: t.grid_sampler_2d(x, g, 0, 2, True), X, GRID),
+    "activations": (lambda t, x: (
+        t.relu(x), x.relu(), t.selu(x), t.celu(x, 0.5), t.rrelu(x, 0.1, 0.2),
+        t.threshold(x, 0.1, 0.5), t.dropout(x, 0.5, False), t.dropout(x, 1.0, True),
+        t.alpha_dropout(x, 0.5, False), t.feature_alpha_dropout(x, 0.5, False)), X),
     "dropout_": (lambda t, x: (
         t.dropout_(x * 1, 0.5, False), t.dropout_(x * 1, 1.0, True),
         t.alpha_dropout_(x * 1, 0.0, True), t.feature_alpha_dropout_(x * 1, 0.5, False)), X),
@@ -184,3 +188,15 @@ def test_refused(name):
         with pytest.raises(theirs.type) as mine:
             function(tracejit.tensor(D))
         assert str(mine.value) == str(theirs.value)
+
+
+@pytest.mark.parametrize("call", [
+    "x.relu(None)", "x.relu(True)", "x.relu(inplace=True)", "t.relu(x, True)", "t.selu(x, True)",
+    "t.relu(x, inplace=True)", "t.celu(x, 1.0, True)", "t.threshold(x, 0.1, 0.2, True)",
+    "t.rrelu(x, inplace=True)", "t.dropout(x)", "t.dropout(x, 0.1, True, True)",
+    "t.alpha_dropout(x, 0.5)", "t.feature_alpha_dropout(x, 0.1, True, True)",
+])  # fmt: skip
+def test_surplus_arguments_are_refused(call):
+    for library in (torch, tracejit):
+        with pytest.raises(TypeError):
+            eval(call, {"t": library, "x": library.ones(2, 2)})

@@ -55,3 +55,10 @@ def test_names_are_pytorchs(call):
         warnings.simplefilter("ignore")
         want = name_in(torch, torch.nn.functional, torch.from_numpy, call)
     assert name_in(tracejit, tracejit.nn.functional, tracejit.from_numpy, call) == want
+
+
+def test_the_sink_of_a_leaf_has_pytorchs_long_name():
+    x = tracejit.ones(2, requires_grad=True)
+    [(sink, _)] = x.exp().grad_fn.next_functions
+    assert (sink.name(), type(sink).__name__) == (
+        "torch::autograd::AccumulateGrad", "AccumulateGrad")

@@ -313,3 +313,20 @@ def test_betas_that_are_used_beside_the_optimizer(use):
     for k in range(5):
         optimizer.param_groups[0]["betas"] = (0.5 + k / 16, 0.75 + k / 32)
         assert step(tracejit.ones(1)).item() == use(optimizer.param_groups[0])
+
+
+def test_dampening_leaves_no_trace_in_the_state_and_survives_loading():
+    captured, plain = (
+        Training(optim.SGD, {"lr": 0.1, "momentum": 0.9, "dampening": 0.5}, mode)
+        for mode in ("graph", None)
+    )
+    assert_same(captured, plain, 3)
+    for training in (captured, plain):
+        kept = training.optimizer.state_dict()
+        assert {tuple(state) for state in kept["state"].values()} == {("momentum_buffer",)}
+        training.optimizer.load_state_dict(kept)
+    assert_same(captured, plain, 3)
+    for training in (captured, plain):
+        training.optimizer.state.clear()
+    assert_same(captured, plain, 3)
+    assert captured.step.report().breaks == []

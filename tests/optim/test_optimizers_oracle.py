@@ -152,13 +152,62 @@ def test_state_dict_has_their_layout(name, options):
         assert set(a) == set(b)
     assert set(ours["state"]) == set(expected["state"])
     for number, kept in expected["state"].items():
-        extra = {"initialised"} if options.get("dampening") else set()
-        assert set(ours["state"][number]) - extra == {k for k, v in kept.items() if v is not None}
+        assert list(ours["state"][number]) == list(kept)
         for key, value in kept.items():
             if value is not None:
                 got = ours["state"][number][key]
                 assert str(got.dtype).split(".")[1] == str(value.dtype).split(".")[1]
                 np.testing.assert_allclose(got.numpy(), value.numpy(), rtol=1e-10, atol=1e-12)
+
+
+def stages(library, name, options):
+    """The state when the optimizer is made, after a step of one parameter, and loaded."""
+    p, q = (library.nn.Parameter(library.full((2,), k, dtype=library.float32)) for k in (1.0, 2.0))
+    optimizer = getattr(library.optim, name)([p, q], **options)
+    made = shown(optimizer)
+    p.grad = library.ones_like(p)
+    optimizer.step()
+    other = getattr(library.optim, name)([p, q], **options)
+    other.load_state_dict(optimizer.state_dict())
+    same = [x is other.state[p][key] for key, x in optimizer.state.get(p, {}).items()]
+    return made, shown(optimizer), shown(other), same, repr(other)
+
+
+def shown(optimizer):
+    return {
+        number: [(key, str(x.dtype).split(".")[1], [f"{v:.4g}" for v in x.flatten().tolist()])
+                 for key, x in kept.items()]
+        for number, kept in optimizer.state_dict()["state"].items()
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("default", ["float32", "float64"])
+@pytest.mark.parametrize(("name", "options"), OPTIONS, ids=lambda x: str(x))
+def test_state_from_the_beginning(name, options, default):
+    found = []
+    for library in (tracejit, torch):
+        library.set_default_dtype(getattr(library, default))
+        try:
+            found.append(stages(library, name, options))
+        finally:
+            library.set_default_dtype(library.float32)
+    assert found[0] == found[1]
+
+
+def test_a_buffer_that_is_none_is_made_at_the_next_step():
+    values = []
+    for library in (tracejit, torch):
+        p = library.nn.Parameter(library.ones(2))
+        optimizer = library.optim.SGD([p], lr=0.1, momentum=0.9, dampening=0.5)
+        saved = optimizer.state_dict()
+        saved["state"] = {0: {"momentum_buffer": None}}
+        optimizer.load_state_dict(saved)
+        assert optimizer.state_dict()["state"] == {0: {"momentum_buffer": None}}
+        for _ in range(2):
+            p.grad = library.ones(2)
+            optimizer.step()
+        values.append((p.tolist(), list(optimizer.state[p])))
+    assert values[0] == values[1]
 
 
 @pytest.mark.parametrize(("name", "options"), OPTIONS, ids=lambda x: str(x))

@@ -152,6 +152,9 @@ class AccumulateGrad(Node):
         self.edges, self.sequence, self.extras = (), next_number() + _LEAF_PRIORITY, None
         self.variable = variable
 
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad"
+
 
 class LeafSink:
     """What a leaf has in the place of a node, as long as it lives: it finds the sink that graphs

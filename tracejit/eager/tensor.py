@@ -8,6 +8,7 @@ write through `_assign`.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from tracejit.eager import element_calls, writing
@@ -69,6 +70,12 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
     def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None,
                    requires_grad: bool = False) -> Any:
         """A new leaf from data, of this tensor's dtype and on its device."""
+        if isinstance(data, Tensor):
+            warnings.warn(
+                "To copy construct from a tensor, it is recommended to use "
+                "sourceTensor.detach().clone() or "
+                "sourceTensor.detach().clone().requires_grad_(True), rather than "
+                "tensor.new_tensor(sourceTensor).", stacklevel=2)
         made = new_tensor(data, dtype or self._dtype, device or self._device)
         return made.requires_grad_(requires_grad)
 

@@ -215,5 +215,4 @@ logsigmoid = pointwise(
     input=lambda grad, input: grad * sigmoid(-input))
 
 
-for _function in (relu, relu_):
-    method()(_function)
+method()(relu_)

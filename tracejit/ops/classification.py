@@ -14,12 +14,13 @@ from tracejit.ops import shapes
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite, must_float, widened
 from tracejit.ops.creation import iota
-from tracejit.ops.losses import legacy, reduced
+from tracejit.ops.gather_scatter import gather_record
+from tracejit.ops.losses import checked, legacy, reduced
 from tracejit.ops.pointwise_logic import where
-from tracejit.ops.pointwise_record import convert, must_be_real
+from tracejit.ops.pointwise_record import convert, must_be_tensors
 from tracejit.ops.record import apply
 from tracejit.ops.softmax import log_softmax, softmax
-from tracejit.ops.types import FLOATING, SCALAR_NAMES, TensorType, int64
+from tracejit.ops.types import FLOATING, SCALAR_NAMES, TensorType, int64, uint8
 
 
 def _class_dim(input: Any) -> int:
@@ -39,7 +40,7 @@ def _importance(target: Any, weight: Any, ignore_index: int, d: Any) -> Any:
 def _picked(scores: Any, target: Any, dim: int, ignore_index: int) -> Any:
     """Each element's score of its own class."""
     safe = where(target != ignore_index, target, 0).unsqueeze(dim)
-    return scores.gather(dim, safe).squeeze(dim)
+    return gather_record(scores, safe, dim=dim, naming="target").squeeze(dim)
 
 
 def _along_classes(weight: Any, ndim: int) -> Any:
@@ -53,8 +54,9 @@ def _cross_entropy_body(input: Any, target: Any, weight: Any, ignore_index: int,
                         label_smoothing: float) -> Any:
     dim = _class_dim(input)
     scores = log_softmax(widened(input), dim)
+    picked = _picked(scores, target, dim, ignore_index)
     importance = _importance(target, weight, ignore_index, scores.dtype)
-    loss = -_picked(scores, target, dim, ignore_index) * importance
+    loss = -picked * importance
     if label_smoothing:
         weighted = scores if weight is None else scores * _along_classes(weight, len(input.shape))
         uniform = where(target != ignore_index, -weighted.sum(dim), 0)
@@ -109,8 +111,9 @@ cross_entropy_record = composite(
 
 
 def _nll_body(input: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
+    picked = _picked(input, target, _class_dim(input), ignore_index)
     importance = _importance(target, weight, ignore_index, input.dtype)
-    loss = -_picked(input, target, _class_dim(input), ignore_index) * importance
+    loss = -picked * importance
     return loss.sum() / importance.sum() if reduction == "mean" else reduced(loss, reduction)
 
 
@@ -129,33 +132,57 @@ nll_loss_record = composite(
     may_fail=True, input=_nll_rule)
 
 
-def _check(input: Any, target: Any, weight: Any, reduction: str) -> None:
-    dim = _class_dim(input)
-    expected = tuple(s for k, s in enumerate(input.shape) if k != dim)
-    given = tuple(target.shape)
-    if len(given) == len(input.shape) and shapes.same_shape(given, tuple(input.shape)):
-        kind = SCALAR_NAMES[target.dtype.name]
-        raise RuntimeError("Expected floating point type for target with class probabilities, got "
-                           f"{kind}")
-    if len(expected) != len(given) or not len(input.shape):
-        raise ValueError(f"Expected target of shape {shapes.shape_text(expected)} for input "
-                         f"{shapes.shape_text(tuple(input.shape))}, but got "
-                         f"{shapes.shape_text(given)}")
-    if not shapes.same_shape(expected, given):
-        if len(given) > 1 and shapes.equal(expected[0], given[0]):
-            raise RuntimeError(f"Expected target size {shapes.shape_text(expected)}, got "
-                               f"{shapes.shape_text(given)}")
-        first, second = shapes.hint(input.shape[0]), shapes.hint((*given, 1)[0])
-        raise ValueError(f"Expected input batch_size ({first}) to match target batch_size "
-                         f"({second}).")
-    if target.dtype.name not in ("int64", "uint8"):
-        raise RuntimeError(f"expected scalar type Long but found {target.dtype.name} for target")
-    if weight is not None and not shapes.same_shape(tuple(weight.shape), (input.shape[dim],)):
-        raise RuntimeError("cross_entropy: weight tensor should be defined either for all "
-                           f"{shapes.hint(input.shape[dim])} classes or no classes but got weight "
-                           f"tensor of shape: {shapes.shape_text(tuple(weight.shape))}")
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+def _check_shapes(input: Any, target: Any) -> None:
+    shape, given = tuple(input.shape), tuple(target.shape)
+    if not shape:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
+    if len(shape) > 1 and not shapes.equal(shape[0], (*given, 0)[0]):
+        raise ValueError(f"Expected input batch_size ({shapes.hint(shape[0])}) to match target "
+                         f"batch_size ({shapes.hint((*given, 0)[0])}).")
+    expected = shape[:1] + shape[2:] if len(shape) > 1 else ()
+    if shapes.same_shape(expected, given):
+        return
+    wanted, found, whole = map(shapes.shape_text, (expected, given, shape))
+    if len(shape) < 3 and len(given) > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if len(shape) == 1:
+        raise ValueError("For 1D input, 1D target must have size 1, but got target size: "
+                         f"{shapes.hint(given[0])}")
+    if len(shape) != 4:
+        raise RuntimeError(f"Expected target size {wanted}, got {found}")
+    if len(given) != 3:
+        raise RuntimeError("only batches of spatial targets supported (3D tensors) but got targets "
+                           f"of dimension: {len(given)}")
+    raise RuntimeError(f"size mismatch (got input: {whole} , target: {found}")
+
+
+def _check(input: Any, target: Any, weight: Any, reduction: str) -> Any:
+    """`target` as it goes into the records, when all that PyTorch asks holds."""
+    checked(reduction)
+    if len(input.shape) == 1 and len(target.shape) == 1 and shapes.equal(target.shape[0], 1):
+        target = target.reshape(())
+    _check_shapes(input, target)
+    if weight is not None:
+        classes = input.shape[_class_dim(input)]
+        if not shapes.same_shape(tuple(weight.shape), (classes,)):
+            more = f"{shapes.hint(classes)} classes or no classes but got weight tensor of shape: "
+            more = more + shapes.shape_text(weight.shape) if len(input.shape) < 3 else (
+                "or no classes")
+            raise RuntimeError(f"weight tensor should be defined either for all {more}")
+    if target.dtype not in (int64, uint8):
+        raise RuntimeError("expected target dtype to be Long or Byte, but got "
+                           f"{SCALAR_NAMES[target.dtype.name]}")
+    if weight is not None and weight.dtype is not input.dtype:
+        raise RuntimeError("expected scalar type {} but found {}".format(
+            *(SCALAR_NAMES[x.dtype.name] for x in (input, weight))))
+    return convert(target, int64)
+
+
+def _check_tensors(name: str, input: Any, target: Any, weight: Any, ignore_index: Any) -> None:
+    must_be_tensors(name, ("input", "target", "weight"),
+                    (input, target) if weight is None else (input, target, weight))
+    if isinstance(ignore_index, float):
+        raise TypeError(f"{name}(): argument 'ignore_index' (position 5) must be int, not float")
 
 
 @autocasts(cpu="float32", cuda="float32")
@@ -174,27 +201,35 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: boo
 
     RuntimeError or ValueError if shapes or dtypes do not fit, IndexError for a class out of range.
     """
-    must_float("cross_entropy", input.dtype)
-    if not 0 <= label_smoothing <= 1:
-        raise RuntimeError("label_smoothing must be between 0.0 and 1.0. Got: "
-                           f"{float(label_smoothing)}")
     reduction = legacy(reduction, size_average, reduce)
-    if target.dtype.category == FLOATING:
-        return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
-    _check(input, target, weight, reduction)
+    _check_tensors("cross_entropy_loss", input, target, weight, ignore_index)
+    if label_smoothing > 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    label_smoothing = max(label_smoothing, 0.0)
+    if shapes.same_shape(tuple(input.shape), tuple(target.shape)):
+        return _soft_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+    must_float("log_softmax_lastdim_kernel_impl", input.dtype)
+    target = _check(input, target, weight, reduction)
     attributes = {"ignore_index": int(ignore_index), "reduction": reduction,
                   "label_smoothing": float(label_smoothing)}
-    return apply(cross_entropy_record, (input, convert(target, int64), weight), attributes)
+    return apply(cross_entropy_record, (input, target, weight), attributes)
 
 
-def _soft_cross_entropy(input: Any, target: Any, weight: Any, reduction: str,
+def _soft_cross_entropy(input: Any, target: Any, weight: Any, ignore_index: int, reduction: str,
                         label_smoothing: float) -> Any:
     """Targets are probabilities."""
+    if target.dtype.category != FLOATING:
+        raise RuntimeError("Expected floating point type for target with class probabilities, got "
+                           f"{SCALAR_NAMES[target.dtype.name]}")
+    if ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
     dim = _class_dim(input)
-    if not shapes.same_shape(tuple(input.shape), tuple(target.shape)):
-        raise RuntimeError("cross_entropy: probabilities must have the shape of input, got "
-                           f"{shapes.shape_text(tuple(target.shape))} and "
-                           f"{shapes.shape_text(tuple(input.shape))}")
+    classes = input.shape[dim]
+    if weight is not None and not shapes.same_shape(tuple(weight.shape), (classes,)):
+        raise RuntimeError("cross_entropy: weight tensor should be defined either for all "
+                           f"{shapes.hint(classes)} classes or no classes but got weight tensor of "
+                           f"shape: {shapes.shape_text(weight.shape)}")
+    must_float("log_softmax_lastdim_kernel_impl", input.dtype)
     if label_smoothing:
         target = target * (1 - label_smoothing) + label_smoothing / input.shape[dim]
     terms = log_softmax(input, dim) * target
@@ -211,7 +246,9 @@ def nll_loss(input: Any, target: Any, weight: Any = None, size_average: bool | N
              ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Any:
     """-input at the class `target` names: `cross_entropy` of logarithms of probabilities."""
     reduction = legacy(reduction, size_average, reduce)
-    _check(input, target, weight, reduction)
-    must_be_real("\"nll_loss_out_frame\" not implemented for '{}'", (input,))
+    _check_tensors("nll_loss_nd", input, target, weight, ignore_index)
+    target = _check(input, target, weight, reduction)
+    frame = "nll_loss_out_frame" if len(input.shape) < 3 else "nll_loss2d_forward_out_frame"
+    must_float(frame, input.dtype)
     attributes = {"ignore_index": int(ignore_index), "reduction": reduction}
-    return apply(nll_loss_record, (input, convert(target, int64), weight), attributes)
+    return apply(nll_loss_record, (input, target, weight), attributes)

@@ -7,6 +7,7 @@ Called by users, by layers and by attention. One draw of the default generator p
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -109,13 +110,32 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     return _drop_channels(input, p, training, inplace, len(input.shape) == 3)
 
 
+def _warn_of_dimensions(name: str, ndim: int, spatial: int) -> None:
+    if ndim not in (spatial + 1, spatial + 2):
+        warnings.warn(
+            f"{name}: Received a {ndim}-D input to {name}, which is deprecated and will result in "
+            "an error in a future release. To retain the behavior and silence this warning, please "
+            f"use dropout instead. Note that {name} exists to provide channel-wise dropout on "
+            f"inputs with {spatial} spatial dimensions, a channel dimension, and an optional batch "
+            f"dimension (i.e. {spatial + 1}D or {spatial + 2}D inputs).", stacklevel=3)
+
+
 def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Zero whole channels of (N, C, H, W) with probability `p`; the first two dimensions decide."""
+    _warn_of_dimensions("dropout2d", len(input.shape), 2)
+    if len(input.shape) == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
+            "behavior is desired - input is interpreted as shape (N, C, L), where C is the channel "
+            "dim. This behavior will change in a future release to interpret the input as one "
+            "without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise "
+            "dropout behavior, please switch to using dropout1d instead.", stacklevel=2)
     return _drop_channels(input, p, training, inplace, True)
 
 
 def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Zero whole channels of (N, C, D, H, W) with probability `p`; those of (C, D, H, W) too."""
+    _warn_of_dimensions("dropout3d", len(input.shape), 3)
     return _drop_channels(input, p, training, inplace, len(input.shape) != 4)
 
 

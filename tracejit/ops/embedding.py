@@ -18,7 +18,9 @@ from tracejit.ops.gather_scatter import (
 )
 from tracejit.ops.movement import as_size, typed
 from tracejit.ops.pointwise import where
+from tracejit.ops.pointwise_record import must_be_tensors
 from tracejit.ops.record import Op
+from tracejit.ops.shapes import numel
 from tracejit.ops.types import INTEGER, SCALAR_NAMES, TensorType, bool_, int64
 
 _sparse: list[Callable[[Any, Any, tuple], Any]] = []
@@ -113,11 +115,15 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
 
     num_classes -1 takes the largest element plus one, which reads the values.
     """
+    must_be_tensors("one_hot", ("input",), (tensor,))
+    if isinstance(num_classes, float):
+        raise TypeError("one_hot(): argument 'num_classes' (position 2) must be int, not float")
     if tensor.dtype is not int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if num_classes <= 0 and numel(tuple(tensor.shape)) == 0:
+        raise RuntimeError("Can not infer total number of classes from empty tensor.")
     if num_classes == -1:
         num_classes = int(tensor.max()) + 1
-    rows = scatter_record(
-        creation.full_of(tensor, (*tensor.shape, num_classes), 0, int64), tensor.unsqueeze(-1),
-        creation.full_of(tensor, (*tensor.shape, 1), 1, int64), dim=len(tensor.shape))
-    return rows
+    rows = creation.full_of(tensor, (*tensor.shape, max(num_classes, 0)), 0, int64)
+    ones = creation.full_of(tensor, (*tensor.shape, 1), 1, int64)
+    return scatter_record(rows, tensor.unsqueeze(-1), ones, dim=len(tensor.shape), naming="class")

@@ -23,6 +23,12 @@ from tracejit.ops.types import INTEGER, SCALAR_NAMES, TensorType, bool_, int32, 
 
 OUT_OF_BOUNDS = "index {} is out of bounds for dimension {} with size {}"
 OUT_OF_RANGE = "index out of range in self"
+_ERRORS = {
+    "index": lambda bad, dim, size: RuntimeError(OUT_OF_BOUNDS.format(bad, dim, size)),
+    "target": lambda bad, dim, size: IndexError(f"Target {bad} is out of bounds."),
+    "class": lambda bad, dim, size: RuntimeError(
+        f"Class values must be {'non-negative' if bad < 0 else 'smaller than num_classes'}."),
+}  # fmt: skip
 
 
 def zeros_for(like: Any, kind: TensorType) -> Any:
@@ -288,34 +294,39 @@ def take(input: Any, index: Any) -> Any:
 # -- gather and scatter ---------------------------------------------------------------------------
 
 
-def _gather_type(input: Any, index: Any, dim: int) -> TensorType:
+def _gather_type(input: Any, index: Any, dim: int, naming: str = "index") -> TensorType:
     return typed(input, index.shape)
 
 
-def _checked_place(emit: Any, index: Sequence[Any], dim: int) -> list[Any]:
+def _checked_place(emit: Any, index: Sequence[Any], dim: int, naming: str = "index") -> list[Any]:
     place = emit.to_index(emit.operand(1, index))
     message = OUT_OF_BOUNDS.format("", dim, "")
     return [*index[:dim], emit.checked(place, emit.shape(0)[dim], message, wrap=False),
             *index[dim + 1:]]
 
 
-def along(xp: Any, x: Any, index: Any, dim: int) -> tuple:
-    """The NumPy index with `index` in dimension `dim` and every other position in its own place."""
+def along(xp: Any, x: Any, index: Any, dim: int, naming: str = "index") -> tuple:
+    """The NumPy index with `index` in dimension `dim` and every other position in its own place.
+
+    naming  what a position that is not there is called in the error: "index", "target" or "class"
+    """
     if index.size and (int(index.min()) < 0 or int(index.max()) >= x.shape[dim]):
         bad = int(index.min()) if int(index.min()) < 0 else int(index.max())
-        raise RuntimeError(OUT_OF_BOUNDS.format(bad, dim, x.shape[dim]))
+        if naming == "target":
+            bad = int(index[(index < 0) | (index >= x.shape[dim])][0])
+        raise _ERRORS[naming](bad, dim, x.shape[dim])
     grid = [xp.arange(n).reshape((1,) * d + (n,) + (1,) * (x.ndim - d - 1))
             for d, n in enumerate(index.shape)]
     return (*grid[:dim], index, *grid[dim + 1:])
 
 
-def scatter_type(input: Any, index: Any, src: Any, dim: int) -> TensorType:
+def scatter_type(input: Any, index: Any, src: Any, dim: int, naming: str = "index") -> TensorType:
     return typed(input, input.shape)
 
 
-def _scatter_eager(xp: Any, x: Any, index: Any, src: Any, dim: int) -> Any:
+def _scatter_eager(xp: Any, x: Any, index: Any, src: Any, dim: int, naming: str = "index") -> Any:
     whole = xp.array(x, order="C")
-    whole[along(xp, x, index, dim)] = src
+    whole[along(xp, x, index, dim, naming)] = src
     return whole
 
 
@@ -328,8 +339,8 @@ def _scatter_add_eager(xp: Any, x: Any, index: Any, src: Any, dim: int) -> Any:
 gather_record: Op = Op(
     "gather", "movement", ("input", "index"), may_fail=True,
     infer=_gather_type,
-    eager=lambda xp, x, index, dim: x[along(xp, x, index, dim)],
-    element=lambda emit, index, dim: emit.operand(0, _checked_place(emit, index, dim)),
+    eager=lambda xp, x, index, **options: x[along(xp, x, index, **options)],
+    element=lambda emit, index, **options: emit.operand(0, _checked_place(emit, index, **options)),
     rules={"input": lambda grad, input_type, index, dim: scatter_add_record(
         zeros_for(grad, input_type), index, grad, dim=dim)},
 )  # fmt: skip

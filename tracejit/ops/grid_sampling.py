@@ -6,6 +6,7 @@ other. Out: (N, C, *places). Called by users as `nn.functional.grid_sample` and 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -143,6 +144,15 @@ def _check(input: Any, grid: Any, mode: str) -> None:
         )
 
 
+def _aligned(align_corners: bool | None) -> bool:
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since "
+            "1.3.0. Please specify align_corners=True if the old behavior is desired. See the "
+            "documentation of grid_sample for details.", stacklevel=4)
+    return bool(align_corners)
+
+
 @autocasts(cpu="float32", cuda="widest")
 def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: bool | None = None) -> Any:  # fmt: skip
@@ -168,7 +178,7 @@ def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str
         raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', "
                          f"'border', or 'reflection', but got: '{padding_mode}'")
     _check(input, grid, mode)
-    align, sizes = bool(align_corners), tuple(input.shape[2:])
+    align, sizes = _aligned(align_corners), tuple(input.shape[2:])
     batch, out = grid.shape[0], tuple(grid.shape[1:-1])
     rows = input.reshape((batch, input.shape[1], shapes.numel(sizes)))
     flat = grid.reshape((batch, shapes.numel(out), len(sizes)))
@@ -220,7 +230,12 @@ def affine_grid(theta: Any, size: Sequence[Any], align_corners: bool | None = No
     shapes.same(sizes[0], shape[0],
                 "Expected size for first two dimensions of batch2 tensor to be: "
                 f"[{shown[0]}, {n + 1}] but got: [{shapes.hint(shape[0])}, {n + 1}].")  # fmt: skip
-    spatial, align = sizes[2:], bool(align_corners)
+    spatial, align = sizes[2:], _aligned(align_corners)
+    if align and any(shapes.hint(count) == 1 for count in spatial):
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when "
+            "align_corners=True. This is not an intended use case of affine_grid. See the "
+            "documentation of affine_grid for details.", stacklevel=3)
     columns = []
     for d in reversed(range(n)):  # x before y before z
         line = _line(spatial[d], theta, align)

@@ -7,6 +7,7 @@ many dimensions. Called by users as `nn.functional.interpolate`, by `nn`.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -167,6 +168,8 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
 def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
              align_corners: bool | None = None) -> Any:  # fmt: skip
     """`interpolate` under its former name."""
+    warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` "
+                  "instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 

@@ -15,6 +15,7 @@ from tracejit.ops import shapes
 from tracejit.ops.activations import logsigmoid
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite, widened
+from tracejit.ops.control import ErrorOf, raise_if_record
 from tracejit.ops.pointwise_logic import clamp, clamp_min, where
 from tracejit.ops.pointwise_math import exp, log, log1p, sigmoid, sign
 from tracejit.ops.pointwise_record import (
@@ -24,6 +25,7 @@ from tracejit.ops.pointwise_record import (
     is_number,
     is_tensor,
     must_be_real,
+    must_be_tensors,
     pointwise,
     promote,
 )
@@ -52,9 +54,10 @@ def legacy(reduction: str, size_average: bool | None, reduce: bool | None) -> st
     """`reduction`, unless the two older arguments say otherwise."""
     if size_average is None and reduce is None:
         return reduction
-    if reduce is False:
-        return "none"
-    return "sum" if size_average is False else "mean"
+    meant = "none" if reduce is False else "sum" if size_average is False else "mean"
+    warnings.warn("size_average and reduce args will be deprecated, please use "
+                  f"reduction='{meant}' instead.", stacklevel=4)
+    return meant
 
 
 def loss_record(name: str, element: Op, node_name: str | None = None) -> Op:
@@ -277,6 +280,10 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None,
     if target.dtype is not input.dtype:
         names = [SCALAR_NAMES[x.dtype.name] for x in (target, input)]
         raise RuntimeError("Found dtype {} but expected {}".format(*names))
+    must_be_real("\"binary_cross_entropy\" not implemented for '{}'", (input,))
+    for name, values in (("input", input), ("target", target)):
+        error = ErrorOf(RuntimeError, (f"all elements of {name} should be between 0 and 1",))
+        raise_if_record(((values >= 0) & (values <= 1)).all().logical_not(), error=error)
     return _loss(bce_record, (input, target), weight, reduction)
 
 
@@ -303,10 +310,12 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
 
 
 @autocasts(cpu="float32", cuda="float32")
-def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
-           reduction: str = "mean", log_target: bool = False) -> Any:
-    """target * (log(target) - input), `input` being logarithms; "batchmean" is per sample."""
+def divergence(input: Any, target: Any, reduction: str, log_target: bool) -> Any:
+    """`kl_div` without its warning."""
+    must_be_tensors("kl_div", ("input", "target"), (input, target))
     must_be_real("kl_div: Complex inputs not supported.", (input, target), RuntimeError)
+    if input.dtype.category < FLOATING or target.dtype.category < FLOATING:
+        raise RuntimeError("kl_div: Integral inputs not supported.")
     if log_target:
         loss = exp(target) * (target - input)
     else:
@@ -315,4 +324,18 @@ def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bo
         loss = entropy - target * input
     if reduction == "batchmean":
         return loss.sum() / input.shape[0] if input.shape else loss.sum()
-    return reduced(loss, legacy(reduction, size_average, reduce))
+    return reduced(loss, reduction)
+
+
+def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
+           reduction: str = "mean", log_target: bool = False) -> Any:
+    """target * (log(target) - input), `input` being logarithms; "batchmean" is per sample."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy(reduction, size_average, reduce)
+    elif reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size."
+            "'batchmean' divides only by the batch size, and aligns with the KL div math "
+            "definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
+            "release.", stacklevel=2)
+    return divergence(input, target, reduction, log_target)

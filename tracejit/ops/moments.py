@@ -10,6 +10,7 @@ float16 and bfloat16 compute in float32 and are rounded once.
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from tracejit.ops import pointwise
@@ -28,7 +29,7 @@ from tracejit.ops.reduction_record import (
     restored,
     sum_record,
 )
-from tracejit.ops.shapes import normalize_dim, normalize_dims, numel
+from tracejit.ops.shapes import hint, normalize_dim, normalize_dims, numel
 from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, TensorType, dtype
 
 
@@ -176,6 +177,10 @@ def _spread(record: Any, input: Any, dim: Any, unbiased: bool | None, keepdim: b
         correction = 1 if unbiased is None or unbiased else 0
     dims = normalize_dims(dim, len(input.shape))
     freedom = _freedom(input, dims, correction)
+    if hint(freedom) <= 0:
+        warnings.warn(
+            f"{record.name}(): degrees of freedom is <= 0. Correction should be strictly less than "
+            "the reduction factor (input numel divided by output numel).", stacklevel=3)
     if input.dtype.category == COMPLEX:
         return _complex_spread(record, input, freedom, dims, bool(keepdim))
     return record(input, freedom, dims=dims, keepdim=bool(keepdim))

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tracejit.ops import activations, creation, hard_activations, normalization
 from tracejit.ops import batch_norm as norms
 from tracejit.ops import bilinear as _bilinear
-from tracejit.ops import creation, dropout, normalization
+from tracejit.ops import dropout as _dropout
 from tracejit.ops import embedding as _rows
 from tracejit.ops.composite import widened
 from tracejit.ops.grid_sampling import grid_sample
 from tracejit.ops.linalg_norms import matrix_norm, vector_norm
+from tracejit.ops.operators import method
 from tracejit.ops.pixel_shuffle import channel_shuffle
 from tracejit.ops.pointwise_math import rsqrt
 from tracejit.ops.softmax import log_softmax, softmax
@@ -66,7 +68,7 @@ def native_dropout(input: Any, p: float, train: bool | None) -> tuple[Any, Any]:
     """`dropout`, and where elements were kept; `train=None` counts as True."""
     if train is False or p == 0:
         return input.clone(), creation.full_of(input, tuple(input.shape), True, bool_)
-    return dropout.with_mask(input, p)
+    return _dropout.with_mask(input, p)
 
 
 def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any,
@@ -145,19 +147,61 @@ def nuclear_norm(input: Any, dim: Any = (-2, -1), keepdim: bool = False) -> Any:
     return matrix_norm(input, "nuc", dim, keepdim)
 
 
+@method()
+def relu(input: Any) -> Any:
+    """The larger of `input` and 0."""
+    return activations.relu(input)
+
+
+def selu(input: Any) -> Any:
+    """`nn.functional.selu`."""
+    return activations.selu(input)
+
+
+def celu(input: Any, alpha: float = 1.0) -> Any:
+    """`nn.functional.celu`."""
+    return hard_activations.celu(input, alpha)
+
+
+def rrelu(input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3,
+          training: bool = False) -> Any:
+    """`nn.functional.rrelu`."""
+    return hard_activations.rrelu(input, lower, upper, training)
+
+
+def threshold(input: Any, threshold: float, value: float) -> Any:
+    """`nn.functional.threshold`."""
+    return hard_activations.threshold(input, threshold, value)
+
+
+def dropout(input: Any, p: float, train: bool) -> Any:
+    """`nn.functional.dropout`."""
+    return _dropout.dropout(input, p, train)
+
+
+def alpha_dropout(input: Any, p: float, train: bool) -> Any:
+    """`nn.functional.alpha_dropout`."""
+    return _dropout.alpha_dropout(input, p, train)
+
+
+def feature_alpha_dropout(input: Any, p: float, train: bool) -> Any:
+    """`nn.functional.feature_alpha_dropout`."""
+    return _dropout.feature_alpha_dropout(input, p, train)
+
+
 def dropout_(input: Any, p: float, train: bool) -> Any:
     """`nn.functional.dropout` in place."""
-    return dropout.dropout(input, p, train, True)
+    return _dropout.dropout(input, p, train, True)
 
 
 def alpha_dropout_(input: Any, p: float, train: bool) -> Any:
     """`nn.functional.alpha_dropout` in place."""
-    return dropout.alpha_dropout(input, p, train, True)
+    return _dropout.alpha_dropout(input, p, train, True)
 
 
 def feature_alpha_dropout_(input: Any, p: float, train: bool) -> Any:
     """`nn.functional.feature_alpha_dropout` in place."""
-    return dropout.feature_alpha_dropout(input, p, train, True)
+    return _dropout.feature_alpha_dropout(input, p, train, True)
 
 
 def _weight_norm(v: Any, g: Any, dim: int = 0) -> Any:
@@ -177,7 +221,8 @@ def _log_softmax(input: Any, dim: int, half_to_float: bool) -> Any:
 
 NAMES = ("native_layer_norm native_group_norm native_batch_norm native_dropout batch_norm "
          "instance_norm group_norm rms_norm embedding bilinear grid_sampler grid_sampler_2d "
-         "grid_sampler_3d frobenius_norm nuclear_norm dropout_ alpha_dropout_ "
+         "grid_sampler_3d frobenius_norm nuclear_norm relu selu celu rrelu threshold "
+         "dropout alpha_dropout feature_alpha_dropout dropout_ alpha_dropout_ "
          "feature_alpha_dropout_ native_channel_shuffle norm_except_dim _weight_norm "
          "_softmax _log_softmax").split()
 FUNCTIONS = {name: globals()[name] for name in NAMES}

@@ -34,8 +34,7 @@ def kl_div(input: Any, target: Any, reduction: int = 0, *, log_target: bool = Fa
     >>> tracejit.kl_div(tracejit.zeros(2), tracejit.tensor([1.0, 2.0]))
     tensor([0.0000, 1.3863])
     """
-    named = _named(reduction, "kl_div", 3)
-    return losses.kl_div(input, target, reduction=named, log_target=log_target)
+    return losses.divergence(input, target, _named(reduction, "kl_div", 3), log_target)
 
 
 def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None,

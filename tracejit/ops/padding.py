@@ -23,15 +23,8 @@ from tracejit.ops.types import BOOL, INTEGER, SCALAR_NAMES, TensorType, element
 
 # -- a constant ------------------------------------------------------------------------------------
 def _pad_type(input: Any, pads: tuple, value: Any) -> TensorType:
-    sizes = []
-    for d, (size, (before, after)) in enumerate(zip(input.shape, pads)):
-        total = size + before + after
-        if (hint(before) < 0 or hint(after) < 0) and total < 0:
-            raise RuntimeError(f"The input size {hint(size)}, plus negative padding {hint(before)} "
-                               f"and {hint(after)}, resulted in a negative output size, which is "
-                               f"invalid. Check dimension {d} of your input.")
-        sizes.append(total)
-    return typed(input, sizes)
+    return typed(input, [size + before + after
+                         for size, (before, after) in zip(input.shape, pads)])
 
 
 def _pad_element(emit: Any, index: Sequence[Any], pads: tuple, value: Any) -> Any:
@@ -119,6 +112,11 @@ def _check_padded_from_itself(input: Any, pairs: tuple, mode: str) -> None:
         space = " " if n == 2 and mode == "replicate" else ""
         raise RuntimeError(f"input ({first}{space}) is too small. Calculated output "
                            f"{' '.join(made)}")
+    for size in sizes[::-1]:
+        if size < 0:
+            whole = ", ".join(str(hint(each)) for each in (*input.shape[:-n], *sizes[::-1]))
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension {hint(size)}: [{whole}]")
     if input.dtype.category == BOOL:
         raise NotImplementedError(f'"{_NAMES[mode]}_pad{n}d" not implemented for '
                                   f"'{SCALAR_NAMES[input.dtype.name]}'")
@@ -214,7 +212,18 @@ def _as_a_float(value: Any, dtype: Any) -> Any:
     return int(number)
 
 
+def _check_what_is_left(input: Any, pads: tuple) -> None:
+    """What is taken away must be there, also where the other end grows."""
+    for size, amounts in zip(input.shape, pads):
+        for amount in amounts:
+            if amount < 0:
+                size = size + amount
+                if size < 0:
+                    raise RuntimeError("narrow(): length must be non-negative.")
+
+
 def _with_constant(input: Any, pads: tuple, value: Any) -> Any:
+    _check_what_is_left(input, pads)
     if is_int(value):
         value = fitting(value, input.dtype)
     return pad_record(input, pads=pads, value=0 if value is None else constant(value))

@@ -7,6 +7,7 @@ intermediate exponentials.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from tracejit.ops.autocast import autocasts
@@ -42,13 +43,20 @@ log_softmax_record = composite(
     input=lambda grad, out, dim: grad - exp(out) * grad.sum(dim, True))
 
 
+def _implied(name: str, ndim: int) -> int:
+    """The dimension where none is given."""
+    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to "
+                  "include dim=X as an argument.", stacklevel=6)
+    return 0 if ndim in (0, 1, 3) else 1
+
+
 def _along(record: Any, input: Any, dim: int | None, d: dtype | None) -> Any:
     if d is not None:
         input = convert(input, d)
     must_float(record.name, input.dtype)
     ndim = len(input.shape)
     if dim is None:
-        dim = 0 if ndim in (0, 1, 3) else 1
+        dim = _implied(record.name, ndim)
     if ndim == 0:
         normalize_dim(dim, 0)
         return apply(record, (input.unsqueeze(0),), {"dim": 0}).squeeze(0)
@@ -77,6 +85,7 @@ def log_softmax(input: Any, dim: int | None = None, *, dtype: dtype | None = Non
 @autocasts(cuda="float32")
 def softmin(input: Any, dim: int | None = None, *, dtype: dtype | None = None) -> Any:
     """`softmax` of -input."""
+    dim = _implied("softmin", len(input.shape)) if dim is None else dim
     return softmax(-input, dim, dtype=dtype)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import tracejit
 from tracejit.capture.scalars import read_number
+from tracejit.optim.idioms import _get_scalar_dtype
 from tracejit.optim.optimizer import Optimizer, filled_like, require, require_rate
 from tracejit.optim.state import first_rate
 
@@ -55,7 +56,7 @@ class Adadelta(Optimizer):
         )
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
-        step = tracejit.zeros((), dtype=tracejit.float32, device=p.device)
+        step = tracejit.zeros((), dtype=_get_scalar_dtype(), device=p.device)
         return {"step": step, **{n: tracejit.zeros_like(p) for n in ("square_avg", "acc_delta")}}
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
@@ -109,7 +110,7 @@ class Rprop(Optimizer):
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         return {
-            "step": tracejit.zeros((), dtype=tracejit.float32, device=p.device),
+            "step": tracejit.zeros((), dtype=_get_scalar_dtype(), device=p.device),
             "prev": tracejit.zeros_like(p),
             "step_size": filled_like(p, first_rate(group)),
         }

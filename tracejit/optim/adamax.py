@@ -12,6 +12,7 @@ from typing import Any
 
 import tracejit
 from tracejit.capture.scalars import read_number
+from tracejit.optim.idioms import _get_scalar_dtype
 from tracejit.optim.optimizer import Optimizer, require, require_means
 
 
@@ -51,7 +52,7 @@ class Adamax(Optimizer):
         )
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
-        step = tracejit.zeros((), dtype=tracejit.float32, device=p.device)
+        step = tracejit.zeros((), dtype=_get_scalar_dtype(), device=p.device)
         return {"step": step, **{n: tracejit.zeros_like(p) for n in ("exp_avg", "exp_inf")}}
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
@@ -108,8 +109,8 @@ class NAdam(Optimizer):
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         made = {
-            "step": tracejit.zeros((), dtype=tracejit.float32, device=p.device),
-            "mu_product": tracejit.ones((), dtype=tracejit.float32, device=p.device),
+            "step": tracejit.zeros((), dtype=_get_scalar_dtype(), device=p.device),
+            "mu_product": tracejit.ones((), dtype=_get_scalar_dtype(), device=p.device),
         }
         return {**made, **{n: tracejit.zeros_like(p) for n in ("exp_avg", "exp_avg_sq")}}
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import tracejit
 from tracejit.capture.scalars import read_number
+from tracejit.optim.idioms import _get_scalar_dtype
 from tracejit.optim.optimizer import Optimizer, filled_like, require, require_rate
 from tracejit.sparse.rows import Rows
 
@@ -64,7 +65,7 @@ class RMSprop(Optimizer):
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         made = {
-            "step": tracejit.zeros((), dtype=tracejit.float32, device=p.device),
+            "step": tracejit.zeros((), dtype=_get_scalar_dtype(), device=p.device),
             "square_avg": tracejit.zeros_like(p),
         }
         if group["momentum"] > 0:
@@ -97,8 +98,6 @@ class Adagrad(Optimizer):
 
     Raises ValueError for negative options.
     """
-
-    _begins_with = ("initial_accumulator_value",)
 
     def __init__(
         self,
@@ -137,11 +136,14 @@ class Adagrad(Optimizer):
                 "fused": fused,
             },
         )
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p] = self._new_state(p, group)
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
-        start = group["initial_accumulator_value"]
+        start = self.defaults["initial_accumulator_value"]  # also of groups that have their own
         return {
-            "step": tracejit.zeros((), dtype=tracejit.float32, device=p.device),
+            "step": tracejit.zeros((), dtype=_get_scalar_dtype(), device=p.device),
             "sum": filled_like(p, start),
         }
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import tracejit
 from tracejit.capture.scalars import read_number
+from tracejit.optim.idioms import _get_scalar_dtype
 from tracejit.optim.optimizer import Optimizer, require, require_rate
 from tracejit.optim.state import first_rate
 
@@ -66,7 +67,7 @@ class ASGD(Optimizer):
         )
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
-        options = {"dtype": tracejit.float32, "device": p.device}
+        options = {"dtype": _get_scalar_dtype(), "device": p.device}
         return {
             "step": tracejit.zeros((), **options),
             "eta": tracejit.full((), first_rate(group), **options),
@@ -84,7 +85,7 @@ class ASGD(Optimizer):
         p.copy_(p * (1 - lambd * eta) - grad * eta)
         average.copy_(tracejit.where(mu == 1, p, average + (p - average) * mu))
         count = step.double()
-        # Both are kept in float32, also where a loaded state has them in the parameter's dtype.
+        # Both are as exact as the step, also where a loaded state has them in another dtype.
         rate = lr / (1 + lambd * lr * count) ** group["alpha"]
-        state["eta"].copy_(rate.float().reshape(()))
-        state["mu"].copy_((1 / (count - group["t0"]).clamp(min=1.0)).float())
+        state["eta"].copy_(rate.to(step.dtype).reshape(()))
+        state["mu"].copy_((1 / (count - group["t0"]).clamp(min=1.0)).to(step.dtype))

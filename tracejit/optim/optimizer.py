@@ -74,6 +74,7 @@ class Optimizer(Hooks):
     """
 
     _begins_with: tuple[str, ...] = ()  # options that `_new_state` reads
+    _unsaved: tuple[str, ...] = ()  # what `_new_state` makes that is kept beside the state
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -89,6 +90,7 @@ class Optimizer(Hooks):
         self.defaults = defaults
         self._add_tables()
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
+        self._beside_state: dict[Any, dict[str, Any]] = {}  # what no state dict has
         self.param_groups: list[dict[str, Any]] = []
         groups = list(params)
         if not groups:
@@ -170,7 +172,7 @@ class Optimizer(Hooks):
             for p in group["params"]:
                 if p.grad is not None:
                     grad = -p.grad if group.get("maximize") else p.grad
-                    state = self.state[p] if p in self.state else {}
+                    state = self._kept(p)
                     if grad.is_sparse:
                         self._update_rows(p, grad, group, state)
                         continue
@@ -182,6 +184,11 @@ class Optimizer(Hooks):
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The state of a parameter before its first update."""
         raise NotImplementedError
+
+    def _kept(self, p: Any) -> dict[str, Any]:
+        """What is kept of a parameter from step to step."""
+        kept = self.state[p] if p in self.state else {}
+        return {**kept, **self._beside_state[p]} if p in self._beside_state else kept
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
         """Write the parameter and its state."""
@@ -222,7 +229,8 @@ class Optimizer(Hooks):
         return made
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue from a `state_dict()`; tensors are copied, in each parameter's dtype and device.
+        """Continue from a `state_dict()`, whose tensors are taken as they are where they have the
+        parameter's dtype and device.
 
         Raises ValueError where the groups do not match.
         """
@@ -243,11 +251,7 @@ class Optimizer(Hooks):
         self.state = defaultdict(dict)
         for number, kept in state_dict["state"].items():
             p = parameter_of[number]
-            values = {
-                name: _fitted(name, value, p) for name, value in kept.items() if value is not None
-            }
-            if values:
-                self.state[p] = values
+            self.state[p] = {name: _fitted(name, value, p) for name, value in kept.items()}
         for mine, theirs in zip(self.param_groups, saved):
             parameters = mine["params"]
             mine.clear()
@@ -269,6 +273,7 @@ class Optimizer(Hooks):
         self.__dict__.update(state)
         self._add_tables()
         self.state = defaultdict(dict, state["state"])
+        self._beside_state = {}
 
 
 def of_reals(value: Any) -> Any:
@@ -281,16 +286,16 @@ def filled_like(p: Any, number: float) -> Any:
     return full_like(p, number * (1 + 1j) if p.is_complex() else number)
 
 
-def _fitted(name: str, value: Any, p: Any) -> Any:
-    """A copy of a saved value for parameter p; the step counter keeps its dtype."""
-    if not isinstance(value, Tensor):
-        return deepcopy(value)
-    kind = p.dtype if p.is_floating_point() and name not in _COUNTERS else value.dtype
-    moved = value.detach().to(p.device, kind)
-    return moved.clone()
-
-
-_COUNTERS = ("step", "initialised")
+def _fitted(name: Any, value: Any, p: Any) -> Any:
+    """A saved value for parameter p, tensors in its dtype; the step counter keeps its own."""
+    if isinstance(value, Tensor):
+        cast = p.is_floating_point() and name != "step"
+        return value.to(p.device, p.dtype if cast else value.dtype)
+    if isinstance(value, dict):
+        return {key: _fitted(key, part, p) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)([_fitted(None, part, p) for part in value])
+    return value
 
 
 def require(holds: bool, text: str, value: Any) -> None:

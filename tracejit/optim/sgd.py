@@ -36,6 +36,7 @@ class SGD(Optimizer):
     """
 
     _begins_with = ("momentum", "dampening")
+    _unsaved = ("started",)
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class SGD(Optimizer):
         made = {"momentum_buffer": tracejit.zeros_like(p)}
         if group["dampening"] != 0:
             # The first step is not dampened: told by a tensor, so that no step branches on it.
-            made["initialised"] = tracejit.zeros((), dtype=p.dtype, device=p.device)
+            made["started"] = tracejit.zeros((), dtype=p.dtype, device=p.device)
         return made
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
@@ -102,9 +103,9 @@ class SGD(Optimizer):
     def _with_momentum(self, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> Any:
         momentum, dampening = read_number(group, "momentum"), group["dampening"]
         buffer, fresh = state["momentum_buffer"], grad
-        if dampening != 0 and "initialised" in state:
-            fresh = grad * (1 - state["initialised"] * dampening)
-            state["initialised"].fill_(1)
+        if dampening != 0 and "started" in state:
+            fresh = grad * (1 - state["started"] * dampening)
+            state["started"].fill_(1)
         elif dampening != 0:
             fresh = grad * (1 - dampening)
         buffer.copy_(buffer * momentum + fresh)

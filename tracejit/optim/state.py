@@ -39,7 +39,7 @@ def create_states(optimizer: Any) -> None:
                 if p.grad is None:
                     continue
                 optimizer._check_gradient(p.grad)
-                if optimizer.state.get(p):
+                if any(value is not None for value in optimizer.state.get(p, {}).values()):
                     continue
                 # A parameter that is itself being computed has no size to be read at once.
                 if p._storage is None:
@@ -51,12 +51,20 @@ def create_states(optimizer: Any) -> None:
                 if made:
                     kept = p._storage is not None and recorder is not None
                     if kept is not fresh:
-                        recorder.settled(optimizer.state)  # refused in blocks that may not run
+                        _settle(recorder, optimizer)  # refused in blocks that may not run
                         fresh = kept
+                    beside = {name: made.pop(name) for name in optimizer._unsaved if name in made}
                     optimizer.state[p] = made
+                    if beside:
+                        optimizer._beside_state[p] = beside
     finally:
         if fresh:
-            recorder.settled(optimizer.state)
+            _settle(recorder, optimizer)
+
+
+def _settle(recorder: Any, optimizer: Any) -> None:
+    recorder.settled(optimizer.state)
+    recorder.settled(optimizer._beside_state)
 
 
 def _ask(group: dict[str, Any], names: tuple[str, ...]) -> None:
