@@ -171,7 +171,7 @@ class Interchange(TensorState):
         return iter(joining.unbind(self))
 
     def __reversed__(self) -> Any:
-        return self.flip(0) if shape_of(self) else self  # type: ignore[attr-defined]
+        return self.flip(0) if shape_of(self) else self
 
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, (TensorState, int, float, complex)):
