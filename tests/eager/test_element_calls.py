@@ -1,4 +1,4 @@
-"""`apply_`, `map_`, `map2_`, and whether tensors look at one memory in one way, as in PyTorch."""
+"""`apply_`, `map_`, `map2_`, `reversed`, and whether tensors share memory, as in PyTorch."""
 
 from __future__ import annotations
 
@@ -53,3 +53,19 @@ def test_a_write_counts_and_ends_the_segment():
     x = tracejit.ones(2)
     before = x._version
     assert x.apply_(lambda v: v)._version == before + 1
+
+
+def test_reversed_gives_a_tensor():
+    def f(x):
+        total = 0
+        for row in reversed(x):
+            total = total * 2 + row
+        return reversed(x), total
+
+    x = tracejit.arange(6.0, requires_grad=True).reshape(3, 2)
+    for function in (f, tracejit.script(f), tracejit.trace(f)):
+        turned, total = function(x)
+        assert turned.tolist() == [[4, 5], [2, 3], [0, 1]] and turned.requires_grad
+        assert total.tolist() == [20, 27]
+    one = tracejit.tensor(3.0)
+    assert reversed(one) is one

@@ -97,7 +97,7 @@ def test_attributes_belong_to_one_table():
         (
             lambda m: setattr(m, "weight", tracejit.ones(1)),
             TypeError,
-            "cannot assign 'tracejit.eager.tensor.Tensor' as parameter 'weight'",
+            "cannot assign 'tracejit.FloatTensor' as parameter 'weight'",
         ),
         (
             lambda m: setattr(m, "inner", 3),

@@ -49,7 +49,7 @@ def test_groups_take_defaults_and_options():
     ("make", "kind", "text"),
     [
         (lambda p: optim.SGD([], lr=1), ValueError, "optimizer got an empty parameter list"),
-        (lambda p: optim.SGD(p, lr=1), TypeError, "should be an iterable of Tensors"),
+        (lambda p: optim.SGD(p, lr=1), TypeError, "Tensors or dicts, but got tracejit.FloatTensor"),
         (
             lambda p: optim.SGD([1.0], lr=1),
             TypeError,

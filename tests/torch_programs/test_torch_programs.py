@@ -26,6 +26,7 @@ BREAKS = {
     "checkpointed_blocks": "checkpoint is called in the captured function",
     "kmeans": "loops that a value ends leave names that only their bodies set",
     "module_hooks": "hooks that write to a dict run at each backward",
+    "one_stage_detector": "how many targets a cell gets depends on values",
     "physics_informed": "requires_grad of an argument is turned on, which the caller sees",
     "packed_sequences": "lengths decide how many rows each step has",
     "wgan_gp": "the generator's step turns requires_grad of the critic off and on",

@@ -170,6 +170,9 @@ class Interchange(TensorState):
             raise TypeError("iteration over a 0-d tensor")
         return iter(joining.unbind(self))
 
+    def __reversed__(self) -> Any:
+        return self.flip(0) if shape_of(self) else self
+
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, (TensorState, int, float, complex)):
             return bool((self == element).any().item())  # type: ignore[attr-defined]

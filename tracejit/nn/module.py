@@ -35,6 +35,7 @@ from tracejit.nn.module_listing import Listing
 from tracejit.nn.module_state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401
 from tracejit.nn.module_state import StateDict
 from tracejit.nn.parameter import Buffer, Parameter
+from tracejit.ops.questions import typename
 
 T_destination = TypeVar("T_destination", bound=dict[str, Any])
 _TABLES = ("_parameters", "_buffers", "_modules")
@@ -146,7 +147,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
                         "_buffers": "buffer",
                     }[table]
                     raise TypeError(
-                        f"cannot assign '{_type_name(value)}' as {noun} '{name}' "
+                        f"cannot assign '{typename(value)}' as {noun} '{name}' "
                         f"({wanted} or None expected)"
                     )
                 own[table][name] = registered(_KINDS[table], self, name, value)
@@ -201,7 +202,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
         name = self._checked_name(name, "parameter", table)
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
-                f"cannot assign '{_type_name(param)}' object to parameter '{name}' "
+                f"cannot assign '{typename(param)}' object to parameter '{name}' "
                 "(tracejit.nn.Parameter or None required)"
             )
         if param is not None and param.grad_fn is not None:
@@ -219,7 +220,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
         name = self._checked_name(name, "buffer", table)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
-                f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' "
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
                 "(tracejit.Tensor or None required)"
             )
         table[name] = registered("buffer", self, name, tensor)
@@ -235,7 +236,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a submodule, or None as the place of an absent one."""
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{_type_name(module)} is not a Module subclass")
+            raise TypeError(f"{typename(module)} is not a Module subclass")
         table = self._table("_modules")
         name = self._checked_name(name, "module", table)
         table[name] = registered("module", self, name, module)
@@ -243,7 +244,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
     def _checked_name(self, name: Any, kind: str, table: dict[str, Any]) -> str:
         name = plain_text(name)  # of a text that a recorded call makes
         if not isinstance(name, str):
-            raise TypeError(f"{kind} name should be a string. Got {_type_name(name)}")
+            raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
         if "." in name:
             got = f", got: {name}" if kind == "module" else ""
             raise KeyError(f'{kind} name can\'t contain "."{got}')
@@ -330,13 +331,6 @@ def module_text(name: str, extra: str, children: Iterable[tuple[str, str]]) -> s
         return f"{name}({lines[0]})"
     body = "\n  ".join(lines + below)
     return f"{name}(\n  {body}\n)" if body else f"{name}()"
-
-
-def _type_name(value: Any) -> str:
-    kind = type(value)
-    return (
-        kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    )
 
 
 ModuleFunction = Callable[[Module], None]

@@ -24,6 +24,7 @@ from tracejit.eager.tensor import Tensor
 from tracejit.nn.module_conversion import clear_gradient
 from tracejit.ops.creation import full_like
 from tracejit.ops.pointwise_complex import view_as_real
+from tracejit.ops.questions import typename
 from tracejit.optim.hooks import (
     Hooks,
     register_optimizer_step_post_hook,
@@ -80,7 +81,7 @@ class Optimizer(Hooks):
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or "
-                f"dicts, but got {type(params).__name__}"
+                f"dicts, but got {typename(params)}"
             )
         if defaults.get("fused"):
             if defaults.get("differentiable"):
