@@ -263,6 +263,33 @@ def cached_function_with_an_effect(jit):
     return [*out, f(x), f(x), list(log)]
 
 
+def cached_with_sizes(jit):
+    made = []
+
+    @functools.lru_cache(None)
+    def mask(n):
+        made.append(type(n).__name__)
+        return tj.ones(n, n)
+
+    f = jit(lambda x: x * mask(x.shape[0]))
+    out = [f(tj.ones(n, n)) for n in (2, 3, 2, 4, 3)]
+    mask(3).zero_()
+    out += [f(tj.ones(3, 3)), *mask.cache_info()]
+    mask.cache_clear()
+    return [*out, f(tj.ones(3, 3)), *made]
+
+
+def cached_by_type_with_sizes(jit):
+    @functools.lru_cache(None, typed=True)
+    def positions(rows, columns):
+        return tj.arange(rows * columns).view(rows, columns)
+
+    f = jit(lambda x: x + positions(*x.shape))
+    out = [f(tj.ones(*shape)) for shape in ((2, 3), (2, 3), (3, 3))]
+    positions(2, 3).zero_()
+    return [*out, f(tj.ones(2, 3)), *positions.cache_info()]
+
+
 def cached_method_and_property(jit):
     class T:
         def __init__(self):

@@ -36,6 +36,7 @@ from tracejit.capture.deferred_warnings import deferred_warn
 from tracejit.capture.host_calls import replacement
 from tracejit.capture.location import is_own
 from tracejit.capture.plain_arguments import (
+    CACHED,
     asks_as_plain,
     is_cython,
     named_plainly,
@@ -105,7 +106,7 @@ def adapted(recorder: Any, function: Any) -> Any:
         return _adapted_function(recorder, function)
     if type(function) is MethodType and type(function.__func__) is FunctionType:
         return MethodType(_adapted_function(recorder, function.__func__), function.__self__)
-    if type(function_of(function)) is functools._lru_cache_wrapper:
+    if type(function_of(function)) is CACHED:
         return with_plain_numbers(function)  # numbers are keys of what it keeps
     if is_cython(function):
         return with_plain_numbers(function)

@@ -26,12 +26,12 @@ from tracejit.capture.guards import current, found_at
 from tracejit.capture.location import is_own
 from tracejit.capture.place import ABSENT, PRIMITIVE, Place
 from tracejit.capture.plain import is_object, plain, plain_objects, refill, sweep
+from tracejit.capture.plain_arguments import CACHED
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.state import State
 from tracejit.capture.watch import Names, names_of
 
 _NUMBERS = (int, float)
-_CACHED = functools._lru_cache_wrapper
 _ASKED = ("__index__", "__hash__", "__int__", "__float__", "__len__", "__bool__", "__complex__")
 _SUSPENDED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 # Modules of classes in C that take nothing for a number but a number.
@@ -59,6 +59,7 @@ class NumberPlaces:
         self.rebound: set[str] = set()
         self.subscripts: set[Any] = set()
         self.keys: set[str] = set()
+        self.cached = False  # whether a function with a cache of arguments was found
         self.looked = 0
 
     # -- before code runs ------------------------------------------------------------------------
@@ -96,6 +97,7 @@ class NumberPlaces:
             elif place.kind == "object":
                 self._mention_class(type(place.value))
         for place in places:
+            self.cached |= type(place.value) is CACHED
             if isinstance(place.value, RuntimeNumber):
                 self._found_again(place)
             elif place.kind == "primitive" and type(place.value) in _NUMBERS:
@@ -166,7 +168,7 @@ class NumberPlaces:
         if swept:
             sweep(numbers)
             for place in self.state.places:
-                if type(place.value) is _CACHED and _holds_numbers(place.value):
+                if type(place.value) is CACHED and _holds_numbers(place.value):
                     place.value.cache_clear()  # nothing else can be done to a key
 
 

@@ -131,6 +131,7 @@ class CompiledFunction:
         self.entries: list[tuple[Way, Entry]] = []
         self.statistics = Statistics()
         self.lock = threading.RLock()
+        self.static = self.dynamic is False  # one program per exact shape
         self.varying: frozenset[Path] = frozenset()  # places whose number was seen to change
         self.places: Sequence[Place] = ()  # what the last capture found that the code can reach
         self.misfires: dict[Way, int] = {}  # calls that made no program
@@ -232,7 +233,7 @@ class CompiledFunction:
             arguments,
             lambda graph: self._compile(graph, way),
             self.fullgraph,
-            self.dynamic is False,
+            self.static,
             watch,
             self.varying,
             self.places,
@@ -242,6 +243,7 @@ class CompiledFunction:
         with packing(None):  # what is kept of a replay cannot be packed either
             result = call.run()
         self.places = call.places
+        self.static |= call.recorder.static
         if call.entry is not None:
             self.entries.insert(0, (way, call.entry))
             self.statistics.compiles += 1

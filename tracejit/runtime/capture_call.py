@@ -341,6 +341,8 @@ class CapturedCall:
                 self._any_of(module)
             self._cells(frame)
             self.numbers.look()
+            if self.numbers.cached and not self.reads_source:
+                self.recorder.static = True  # nobody can put a plain int in place of a size
         finally:
             active.recorder = saved
 
