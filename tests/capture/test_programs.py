@@ -21,7 +21,7 @@ WRONG: dict[str, tuple[str, str]] = {}
 
 
 # Of the programs one in so many runs in `make test`; all of them in `make test-full`.
-SHARES = {"graph": 2, "compiled": 12, "python": 24, "trace": 8}
+SHARES = {"graph": 3, "compiled": 16, "python": 32, "trace": 12}
 
 
 def rows(*ways):
@@ -69,7 +69,7 @@ LIMITS = (2, 5, 9, 4, 16, 7)
 
 
 @pytest.mark.parametrize(("row", "most"), [
-    pytest.param(row, LIMITS[k % len(LIMITS)], id=row.name, marks=share(f"{row.name}-short", 6))
+    pytest.param(row, LIMITS[k % len(LIMITS)], id=row.name, marks=share(f"{row.name}-short", 9))
     for k, row in enumerate(ROWS)])  # fmt: skip
 def test_segments_may_end_anywhere(row, most):
     with config.override(max_segment_nodes=most):
