@@ -40,7 +40,6 @@ NOT_IN_TORCH = {
     "attributes_stored_in_generators": FIXED,
     "attributes_of_generators_whose_lack_is_handled": FIXED,
     "number_of_attributes_of_a_generator": FIXED,
-    "options_read_from_tensors_at_the_first_step": "SGD's state says here whether its buffer began",
     "overlapping_arguments": "PyTorch refuses to write memory that partly overlaps what is read",
     "memory_that_overlaps_itself_is_written": "PyTorch writes such memory in an order of its own",
     "layouts_asked_for_in_regions": ORDER,
