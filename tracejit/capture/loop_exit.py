@@ -12,7 +12,6 @@ from typing import Any
 from tracejit.capture.breaks import Refused
 from tracejit.capture.loop_body import Body, Slot
 from tracejit.capture.loop_numbers import DTYPES, LoopNumber, made_in, number_in
-from tracejit.capture.reachable import remains
 from tracejit.capture.region import trial
 from tracejit.capture.signals import Decided, Signal
 from tracejit.capture.structure import (
@@ -151,7 +150,7 @@ class Exit:
         if start is not None and body.parent.traced(start.outer).views:
             raise Refused("the returned value is a view")
         items = {region.traced(x.item).memory for x in body.scans} | region.parts.keys()
-        shared = remains(lambda: bool(region.sharing.memories.of(memory)))
+        shared = region.remains(lambda: bool(region.sharing.memories.of(memory)))
         if memory in region.copies or memory in items or shared:
             raise Refused("a returned value may be a tensor made outside")
         if start is None and memory in starts:

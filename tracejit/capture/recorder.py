@@ -276,7 +276,7 @@ class Recorder:
             return
         tracked = is_grad_enabled() and (tensor._requires_grad or value._requires_grad)
         family = counting_family(tensor)
-        if remains(lambda: self._must_know(traced.memory, tracked, family)):
+        if self.remains(lambda: self._must_know(traced.memory, tracked, family)):
             self.need(tensor, "a tensor is written that may be another one, depending on a value")
             self._write_now(actual(tensor), value)
             return
@@ -288,6 +288,10 @@ class Recorder:
             traced.memory.apart += self.counts_outside(tensor)
         traced.write(content, counted, self.if_asked(traced.memory, self.happening))
         self.sharing.written(traced.memory, counted)
+
+    def remains(self, holds: Callable[[], bool]) -> bool:
+        """Whether something holds without garbage; that is let go only for a program's sake."""
+        return remains(holds) if self.root.replayable else holds()
 
     def _must_know(self, memory: Memory, tracked: bool, family: Family | None) -> bool:
         """Whether it matters at once, when memory is written, which other memory it is: for its

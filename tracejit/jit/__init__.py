@@ -102,7 +102,8 @@ class CompiledFunction:
     # Its attributes; all others are the user's.
     OWN = frozenset({
         "dynamic", "entries", "full", "fullgraph", "function", "lock", "misfires", "mode",
-        "numerics", "places", "read_source", "signature", "small", "statistics", "varying",
+        "numerics", "places", "read_source", "signature", "small", "static", "statistics",
+        "varying",
     })  # fmt: skip
 
     def __init__(
