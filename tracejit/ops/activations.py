@@ -211,7 +211,8 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
 logsigmoid = pointwise(
     "log_sigmoid", lambda xp, input: xp.minimum(input, 0) - xp.log1p(xp.exp(-abs(input))),
     "(({input} if {input} < {dtype}(0) else {dtype}(0)) - log1p(exp(-abs({input}))))", methods=(),
-    operands=("input",), check=_floats, node_name="LogSigmoidBackward0",
+    operands=("input",), check=lambda op, given: must_float("log_sigmoid_cpu", given[0].dtype),
+    node_name="LogSigmoidBackward0",
     input=lambda grad, input: grad * sigmoid(-input))
 
 

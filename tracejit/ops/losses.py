@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.ops import shapes
@@ -16,6 +16,7 @@ from tracejit.ops.activations import logsigmoid
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite, widened
 from tracejit.ops.control import ErrorOf, raise_if_record
+from tracejit.ops.pointwise_arithmetic import no_bools
 from tracejit.ops.pointwise_logic import clamp, clamp_min, where
 from tracejit.ops.pointwise_math import exp, log, log1p, sigmoid, sign
 from tracejit.ops.pointwise_record import (
@@ -30,7 +31,7 @@ from tracejit.ops.pointwise_record import (
     promote,
 )
 from tracejit.ops.record import Op, apply
-from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, TensorType
+from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, TensorType, bool_
 
 
 def reduced(loss: Any, reduction: str) -> Any:
@@ -138,7 +139,7 @@ _squared_error = pointwise(
 
 _absolute_error = pointwise(
     "absolute_error", lambda xp, input, target: abs(input - target), "abs({input} - {target})",
-    methods=(), node_name="AbsBackward0",
+    methods=(), check=no_bools, node_name="AbsBackward0",
     input=lambda grad, input, target: grad * sign(input - target),
     target=lambda grad, input, target: grad * sign(target - input))
 
@@ -153,29 +154,55 @@ def _warn_of_sizes(input: Any, target: Any) -> None:
             f"Using a target size ({target.shape}) that is different to the input size "
             f"({input.shape}). This will likely lead to incorrect results due to broadcasting. "
             "Please ensure they have the same size.", stacklevel=4)
+        shapes.broadcast(tuple(input.shape), tuple(target.shape))
+
+
+def must_become(kind: Any, operands: Sequence[Any]) -> None:
+    """RuntimeError where what the operands promote to has no place in results of dtype `kind`."""
+    found = promote(tuple(operands))[0].dtype
+    if found.category > kind.category:
+        names = [SCALAR_NAMES[x.name] for x in (found, kind)]
+        raise RuntimeError("result type {} can't be cast to the desired output type "
+                           "{}".format(*names))
+
+
+def _weighed(each: Any, weight: Any, input: Any, reduction: str, mean: bool = True) -> Any:
+    """The elements' losses times `weight`; `mean`: their mean is one that the weights weigh."""
+    if not shapes.same_shape(tuple(weight.shape), tuple(input.shape)):
+        raise ValueError("Weights and input must have the same size.")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', "
+                         "'sum'.")
+    loss = each * weight
+    weighs = mean and reduction == "mean"
+    return loss.sum() / weight.sum() if weighs else reduced(loss, reduction)
 
 
 @autocasts(cpu="float32", cuda="float32")
 def mse_loss(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
-             reduction: str = "mean") -> Any:
-    """(input - target) ** 2.
+             reduction: str = "mean", weight: Any = None) -> Any:
+    """(input - target) ** 2; with a `weight` of the input's shape the mean is the weighted one.
 
     >>> import tracejit
     >>> tracejit.nn.functional.mse_loss(tracejit.tensor([1., 2.]), tracejit.tensor([1., 4.]))
     tensor(2.)
     """
     _warn_of_sizes(input, target)
-    return _loss(mse_record, (input, target), None, legacy(reduction, size_average, reduce))
+    reduction = legacy(reduction, size_average, reduce)
+    if weight is not None:
+        return _weighed((input - target) ** 2, weight, input, reduction)
+    return _loss(mse_record, (input, target), None, reduction)
 
 
 @autocasts(cpu="float32", cuda="float32")
 def l1_loss(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
-            reduction: str = "mean") -> Any:
-    """|input - target|."""
+            reduction: str = "mean", weight: Any = None) -> Any:
+    """|input - target|; `weight` as in `mse_loss`."""
     _warn_of_sizes(input, target)
-    if any(x.dtype.category == COMPLEX for x in (input, target)):
-        return reduced(abs(input - target), legacy(reduction, size_average, reduce))
-    return reduced(_absolute_error(input, target), legacy(reduction, size_average, reduce))
+    reduction = legacy(reduction, size_average, reduce)
+    is_complex = any(x.dtype.category == COMPLEX for x in (input, target))
+    each = abs(input - target) if is_complex else _absolute_error(input, target)
+    return reduced(each, reduction) if weight is None else _weighed(each, weight, input, reduction)
 
 
 def _huber_array(xp: Any, input: Any, target: Any, delta: Any) -> Any:
@@ -195,12 +222,18 @@ huber_record = loss_record("huber_loss", _huber)
 
 
 @autocasts(cpu="float32")
-def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
-    """Half the squared difference below `delta`, linear beyond. RuntimeError unless `delta` > 0."""
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0,
+               weight: Any = None) -> Any:
+    """Half the squared difference below `delta`, linear beyond, times `weight`, in the input's
+    dtype. RuntimeError unless `delta` > 0."""
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     _warn_of_sizes(input, target)
-    return _loss(huber_record, (input, target, delta), None, reduction)
+    must_become(input.dtype, (input, target))
+    if weight is None:
+        return convert(_loss(huber_record, (input, target, delta), None, reduction), input.dtype)
+    each = convert(_loss(huber_record, (input, target, delta), None, "none"), input.dtype)
+    return _weighed(each, weight, input, reduction, mean=False)
 
 
 def _smooth_array(xp: Any, input: Any, target: Any, beta: Any) -> Any:
@@ -291,7 +324,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None,
 def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None,
                                      size_average: bool | None = None, reduce: bool | None = None,
                                      reduction: str = "mean", pos_weight: Any = None) -> Any:
-    """`binary_cross_entropy` of sigmoid(input), stable for large inputs."""
+    """`binary_cross_entropy` of sigmoid(input), stable for large inputs; in the target's dtype."""
     reduction = legacy(reduction, size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size "
@@ -299,14 +332,14 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
     if input.dtype.category < FLOATING:
         raise NotImplementedError("\"log_sigmoid_cpu\" not implemented for "
                                   f"'{SCALAR_NAMES[input.dtype.name]}'")
-    if target.dtype.category < FLOATING:
-        names = [SCALAR_NAMES[x.dtype.name] for x in (input, target)]
-        raise RuntimeError("result type {} can't be cast to the desired output type "
-                           "{}".format(*names))
+    if target.dtype is bool_:
+        no_bools(None, (target, True))
+    must_become(target.dtype, (input, target))
     if pos_weight is None:
-        return _loss(bce_logits_record, (input, target), weight, reduction)
+        return convert(_loss(bce_logits_record, (input, target), weight, reduction), target.dtype)
     loss = (1 - target) * input - ((pos_weight - 1) * target + 1) * logsigmoid(input)
-    return reduced(loss if weight is None else loss * weight, reduction)
+    loss = convert(loss if weight is None else loss * weight, target.dtype)
+    return reduced(loss, reduction)
 
 
 @autocasts(cpu="float32", cuda="float32")

@@ -13,11 +13,13 @@ from typing import Any
 from tracejit.ops.activations import logsigmoid
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.control import ErrorOf, raise_if_record
-from tracejit.ops.losses import checked, legacy, reduced
+from tracejit.ops.losses import checked, legacy, must_become, reduced
 from tracejit.ops.moments import norm
+from tracejit.ops.pointwise_arithmetic import not_bool
 from tracejit.ops.pointwise_logic import clamp_min, where
 from tracejit.ops.pointwise_math import exp, log, log1p
-from tracejit.ops.shapes import hint, same_shape, shape_text
+from tracejit.ops.pointwise_record import convert
+from tracejit.ops.shapes import broadcast, hint, same_shape, shape_text
 from tracejit.ops.types import SCALAR_NAMES, int64
 
 
@@ -67,8 +69,15 @@ def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float =
 @autocasts(cpu="float32", cuda="float32")
 def soft_margin_loss(input: Any, target: Any, size_average: bool | None = None,
                      reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
-    """log(1 + exp(-target * input)), `target` being 1 or -1."""
-    return reduced(log1p(exp(-target * input)), legacy(reduction, size_average, reduce))
+    """log(1 + exp(-target * input)), `target` being 1 or -1, in the input's shape and dtype."""
+    not_bool(None, (input,))
+    shape = broadcast(tuple(input.shape), tuple(target.shape))
+    if not same_shape(shape, tuple(input.shape)):
+        raise RuntimeError(f"output with shape {shape_text(input.shape)} doesn't match the "
+                           f"broadcast shape {shape_text(shape)}")
+    must_become(input.dtype, (input, target, 1.0))
+    loss = log1p(exp(-convert(target, input.dtype) * input))
+    return reduced(loss, legacy(reduction, size_average, reduce))
 
 
 def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None,
@@ -77,7 +86,10 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None,
     """Cross entropy of each class by itself, averaged over the classes (the last dimension)."""
     each = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     each = each if weight is None else each * weight
-    return reduced(each.mean(-1), legacy(reduction, size_average, reduce))
+    if not input.shape:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
+    each = each.sum(len(input.shape) - 1) / input.shape[-1]
+    return reduced(each, legacy(reduction, size_average, reduce))
 
 
 @autocasts(cpu="float32", cuda="float32")

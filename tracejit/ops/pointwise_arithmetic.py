@@ -46,7 +46,8 @@ from tracejit.ops.types import (
 )
 
 
-def _no_bools(op: Op | None, operands: tuple) -> None:
+def no_bools(op: Op | None, operands: tuple) -> None:
+    """RuntimeError where one is bool: they have no difference."""
     bools = [x.dtype is bool_ if is_tensor(x) else type(x) is bool for x in operands]
     if all(bools):
         raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. "
@@ -57,7 +58,8 @@ def _no_bools(op: Op | None, operands: tuple) -> None:
                            "operator instead.")
 
 
-def _not_bool(op: Op, operands: tuple) -> None:
+def not_bool(op: Op | None, operands: tuple) -> None:
+    """RuntimeError where it is bool: it has no negative."""
     if operands[0].dtype is bool_:
         raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. If you "
                            "are trying to invert a mask, use the `~` or `logical_not()` operator "
@@ -70,7 +72,7 @@ _add = pointwise(
     other=lambda grad: grad)
 
 _sub = pointwise(
-    "sub", "subtract", "({input} - {other})", methods=(), check=_no_bools,
+    "sub", "subtract", "({input} - {other})", methods=(), check=no_bools,
     input=lambda grad: grad,
     other=lambda grad: -grad)
 
@@ -86,7 +88,7 @@ _div = pointwise(
     other=lambda grad, input, other: -grad * ((input / other) / other))
 
 neg = pointwise(
-    "neg", "negative", "(-{input})", methods=("neg", "negative", "__neg__"), check=_not_bool,
+    "neg", "negative", "(-{input})", methods=("neg", "negative", "__neg__"), check=not_bool,
     input=lambda grad: -grad)
 negative = neg
 
@@ -169,7 +171,7 @@ def _scaled(input: Any, other: Any, alpha: Any, name: str) -> Any:
     if type(alpha) is int and alpha == 1:
         return other
     if name != "add":
-        _no_bools(None, (input, other))
+        no_bools(None, (input, other))
     if isinstance(alpha, float):
         both = [x.dtype if is_tensor(x) else dtype_of_number(x) for x in (input, other)]
         if all(d.category < FLOATING for d in both):
