@@ -17,7 +17,6 @@ from tracejit.eager.recording import active
 from tracejit.eager.saved import over_same_memory
 from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.tape import refresh
-from tracejit.eager.type_names import scalar_name
 from tracejit.eager.views import (
     Family,
     View,
@@ -30,7 +29,7 @@ from tracejit.eager.views import (
 from tracejit.memory.readers import about_to_write
 from tracejit.ops import creation, pointwise
 from tracejit.ops.shapes import shape_text
-from tracejit.ops.types import FLOATING, can_cast
+from tracejit.ops.types import FLOATING, must_cast
 
 LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
 OVERLAP = (
@@ -56,10 +55,7 @@ def assign(self: TensorState, result: Any, overwrites: bool = False, since: int 
     than `self` or of a dtype of a higher kind, and for tensors whose elements share memory.
     """
     check_writable(self)
-    if not can_cast(result._dtype, self._dtype):
-        raise RuntimeError(f"result type {scalar_name(result._dtype)} can't be cast to the desired "
-                           "output type "
-                           f"{scalar_name(self._dtype)}")
+    must_cast(result._dtype, self._dtype)
     return store(self, result, overwrites, since)
 
 

@@ -31,7 +31,7 @@ from tracejit.ops.pointwise_record import (
     promote,
 )
 from tracejit.ops.record import Op, apply
-from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, TensorType, bool_
+from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, TensorType, bool_, must_cast
 
 
 def reduced(loss: Any, reduction: str) -> Any:
@@ -118,8 +118,7 @@ _KERNELS = {"mse_loss": "mse_cpu", "huber_loss": "huber_cpu", "smooth_l1_loss": 
 
 def _loss(record: Op, operands: tuple, weight: Any, reduction: str) -> Any:
     """Operands in one dtype, halves too: a loss is computed in what they promote to."""
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+    checked(reduction)
     must_be_real(f"\"{_KERNELS[record.name]}\" not implemented for '{{}}'", operands)
     kinds = [x.dtype for x in operands if is_tensor(x)]
     if all(kind.category < FLOATING for kind in kinds):
@@ -159,11 +158,7 @@ def _warn_of_sizes(input: Any, target: Any) -> None:
 
 def must_become(kind: Any, operands: Sequence[Any]) -> None:
     """RuntimeError where what the operands promote to has no place in results of dtype `kind`."""
-    found = promote(tuple(operands))[0].dtype
-    if found.category > kind.category:
-        names = [SCALAR_NAMES[x.name] for x in (found, kind)]
-        raise RuntimeError("result type {} can't be cast to the desired output type "
-                           "{}".format(*names))
+    must_cast(promote(tuple(operands))[0].dtype, kind)
 
 
 def _weighed(each: Any, weight: Any, input: Any, reduction: str, mean: bool = True) -> Any:

@@ -202,9 +202,7 @@ def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool
                      reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
     """Negative log likelihood of counts under a Poisson rate, or its log; `full`: with Stirling's
     approximation of log(target!)."""
-    reduction = legacy(reduction, size_average, reduce)
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+    reduction = checked(legacy(reduction, size_average, reduce))
     each = exp(input) - target * input if log_input else input - target * log(input + eps)
     if full:
         stirling = target * log(target) - target + log(target * (2 * math.pi)) * 0.5

@@ -14,7 +14,7 @@ from typing import Any
 
 from tracejit.ops import autocast, shapes
 from tracejit.ops.numpy_names import PYTHON_FUNCTIONS, names_of, renamed
-from tracejit.ops.types import SCALAR_NAMES, can_cast
+from tracejit.ops.types import must_cast
 
 # PyTorch's functions with `out=` that are no records here, which take it anyway.
 TORCH = """abs absolute add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax angle
@@ -109,9 +109,7 @@ def written_to(out: Any, result: Any) -> Any:
 
     RuntimeError where the result's dtype is of a higher kind.
     """
-    if not can_cast(result.dtype, out.dtype):
-        raise RuntimeError(f"result type {SCALAR_NAMES[result.dtype.name]} can't be cast to the "
-                           f"desired output type {SCALAR_NAMES[out.dtype.name]}")
+    must_cast(result.dtype, out.dtype)
     wanted, given = tuple(result.shape), tuple(out.shape)
     if not shapes.same_shape(given, wanted):
         if out.numel():

@@ -268,6 +268,13 @@ def can_cast(source: dtype, target: dtype) -> bool:
     )
 
 
+def must_cast(source: dtype, target: dtype) -> None:
+    """RuntimeError where a result of `source` has no place in a tensor of `target`."""
+    if not can_cast(source, target):
+        raise RuntimeError(f"result type {SCALAR_NAMES[source.name]} can't be cast to the desired "
+                           f"output type {SCALAR_NAMES[target.name]}")
+
+
 class TensorType(NamedTuple):
     """What inference knows of a tensor: sizes are ints or symbolic sizes."""
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import tracejit
 from tracejit.capture.scalars import read_number
-from tracejit.optim.idioms import _get_scalar_dtype
-from tracejit.optim.optimizer import Optimizer, filled_like, require, require_rate
+from tracejit.optim.optimizer import Optimizer, filled_like, require, require_rate, step_counter
 from tracejit.optim.state import first_rate
 
 
@@ -56,8 +55,8 @@ class Adadelta(Optimizer):
         )
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
-        step = tracejit.zeros((), dtype=_get_scalar_dtype(), device=p.device)
-        return {"step": step, **{n: tracejit.zeros_like(p) for n in ("square_avg", "acc_delta")}}
+        return {"step": step_counter(p),
+                **{n: tracejit.zeros_like(p) for n in ("square_avg", "acc_delta")}}
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
         rho, eps = group["rho"], group["eps"]
@@ -110,7 +109,7 @@ class Rprop(Optimizer):
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         return {
-            "step": tracejit.zeros((), dtype=_get_scalar_dtype(), device=p.device),
+            "step": step_counter(p),
             "prev": tracejit.zeros_like(p),
             "step_size": filled_like(p, first_rate(group)),
         }

@@ -11,8 +11,7 @@ from typing import Any
 
 import tracejit
 from tracejit.capture.scalars import read_number
-from tracejit.optim.idioms import _get_scalar_dtype
-from tracejit.optim.optimizer import Optimizer, require_one_element, should_be
+from tracejit.optim.optimizer import Optimizer, require_one_element, should_be, step_counter
 
 
 class Adafactor(Optimizer):
@@ -72,7 +71,7 @@ class Adafactor(Optimizer):
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         if p.is_complex():
             raise RuntimeError("Adafactor does not support complex parameters")
-        step = tracejit.zeros((), dtype=_get_scalar_dtype(), device=p.device)
+        step = step_counter(p)
         if p.dim() < 2:
             return {"step": step, "variance": tracejit.zeros_like(p)}
         return {

@@ -12,8 +12,7 @@ from typing import Any
 
 import tracejit
 from tracejit.capture.scalars import read_number
-from tracejit.optim.idioms import _get_scalar_dtype
-from tracejit.optim.optimizer import Optimizer, require_means, require_one_element
+from tracejit.optim.optimizer import Optimizer, require_means, require_one_element, step_counter
 
 
 class Adam(Optimizer):
@@ -87,8 +86,7 @@ class Adam(Optimizer):
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         names = ("exp_avg", "exp_avg_sq") + (("max_exp_avg_sq",) if group["amsgrad"] else ())
-        step = tracejit.zeros((), dtype=_get_scalar_dtype(), device=p.device)
-        return {"step": step, **{name: tracejit.zeros_like(p) for name in names}}
+        return {"step": step_counter(p), **{name: tracejit.zeros_like(p) for name in names}}
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
         lr, decay = read_number(group, "lr"), group["weight_decay"]

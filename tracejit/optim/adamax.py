@@ -13,7 +13,7 @@ from typing import Any
 import tracejit
 from tracejit.capture.scalars import read_number
 from tracejit.optim.idioms import _get_scalar_dtype
-from tracejit.optim.optimizer import Optimizer, require, require_means
+from tracejit.optim.optimizer import Optimizer, require, require_means, step_counter
 
 
 class Adamax(Optimizer):
@@ -52,8 +52,8 @@ class Adamax(Optimizer):
         )
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
-        step = tracejit.zeros((), dtype=_get_scalar_dtype(), device=p.device)
-        return {"step": step, **{n: tracejit.zeros_like(p) for n in ("exp_avg", "exp_inf")}}
+        return {"step": step_counter(p),
+                **{n: tracejit.zeros_like(p) for n in ("exp_avg", "exp_inf")}}
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
         beta1, beta2 = read_number(group, "betas")
@@ -109,7 +109,7 @@ class NAdam(Optimizer):
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         made = {
-            "step": tracejit.zeros((), dtype=_get_scalar_dtype(), device=p.device),
+            "step": step_counter(p),
             "mu_product": tracejit.ones((), dtype=_get_scalar_dtype(), device=p.device),
         }
         return {**made, **{n: tracejit.zeros_like(p) for n in ("exp_avg", "exp_avg_sq")}}

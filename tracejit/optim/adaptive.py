@@ -11,8 +11,7 @@ from typing import Any
 
 import tracejit
 from tracejit.capture.scalars import read_number
-from tracejit.optim.idioms import _get_scalar_dtype
-from tracejit.optim.optimizer import Optimizer, filled_like, require, require_rate
+from tracejit.optim.optimizer import Optimizer, filled_like, require, require_rate, step_counter
 from tracejit.sparse.rows import Rows
 
 
@@ -65,7 +64,7 @@ class RMSprop(Optimizer):
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         made = {
-            "step": tracejit.zeros((), dtype=_get_scalar_dtype(), device=p.device),
+            "step": step_counter(p),
             "square_avg": tracejit.zeros_like(p),
         }
         if group["momentum"] > 0:
@@ -143,7 +142,7 @@ class Adagrad(Optimizer):
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         start = self.defaults["initial_accumulator_value"]  # also of groups that have their own
         return {
-            "step": tracejit.zeros((), dtype=_get_scalar_dtype(), device=p.device),
+            "step": step_counter(p),
             "sum": filled_like(p, start),
         }
 

@@ -22,7 +22,7 @@ from typing import Any
 from tracejit.eager.modes import enable_grad, set_grad_enabled
 from tracejit.eager.tensor import Tensor
 from tracejit.nn.module_conversion import clear_gradient
-from tracejit.ops.creation import full_like
+from tracejit.ops.creation import full_like, zeros
 from tracejit.ops.pointwise_complex import view_as_real
 from tracejit.ops.questions import typename
 from tracejit.optim.hooks import (
@@ -280,6 +280,11 @@ class Optimizer(Hooks):
 def of_reals(value: Any) -> Any:
     """A complex tensor of a state as the pairs of numbers that it holds; all else as it is."""
     return view_as_real(value) if isinstance(value, Tensor) and value.is_complex() else value
+
+
+def step_counter(p: Any) -> Any:
+    """The counter of a parameter's steps, as its state begins."""
+    return zeros((), dtype=_get_scalar_dtype(), device=p.device)
 
 
 def filled_like(p: Any, number: float) -> Any:

@@ -12,8 +12,7 @@ from typing import Any
 
 import tracejit
 from tracejit.capture.scalars import read_number
-from tracejit.optim.idioms import _get_scalar_dtype
-from tracejit.optim.optimizer import Optimizer, require_means
+from tracejit.optim.optimizer import Optimizer, require_means, step_counter
 
 
 class RAdam(Optimizer):
@@ -68,8 +67,8 @@ class RAdam(Optimizer):
         )
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
-        step = tracejit.zeros((), dtype=_get_scalar_dtype(), device=p.device)
-        return {"step": step, **{n: tracejit.zeros_like(p) for n in ("exp_avg", "exp_avg_sq")}}
+        return {"step": step_counter(p),
+                **{n: tracejit.zeros_like(p) for n in ("exp_avg", "exp_avg_sq")}}
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
         lr, decay = read_number(group, "lr"), group["weight_decay"]
