@@ -472,4 +472,26 @@ def written_after_a_break_and_compared_again(jit):
     return out
 
 
+def written_in_a_loop_after_a_branch_chose_a_leaf(jit):
+    @jit
+    def f(x, c):
+        if c.sum() > 0:
+            x = x * 2
+        left = tj.zeros(())
+        while left < 3:
+            left = left + 1
+            for _ in x[2:]:
+                x = x + x.sum()
+            x.neg_()
+        return x
+
+    out = []
+    for shape in ((2, 1), (3, 1)):
+        for value in (-1.0, 1.0, 2.0, -1.0):
+            x = tj.ones(shape, requires_grad=True)
+            y = tried(f, x, tj.tensor([value]))
+            out += [y, x, tried(lambda y=y: y.sum().backward()), x.grad]
+    return out
+
+
 PROGRAMS = programs_in(globals())

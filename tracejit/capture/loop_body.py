@@ -379,8 +379,15 @@ class Body:
                     check_rebase(slot.outer)
                 except RuntimeError as error:
                     reason = reason or str(error)
+                if reason is None and self._may_be_another(slot.outer):
+                    reason = "it may be another tensor, depending on a value"
                 if reason is not None:
                     raise Refused(f"{slot.name}: {reason}")
+
+    def _may_be_another(self, tensor: Tensor) -> bool:
+        """Whether a value before the loop decides which tensor this is."""
+        parent = self.parent
+        return parent.remains(lambda: bool(parent.sharing.partners(parent.traced(tensor).memory)))
 
     def _number_end(self, name: str, before: Any, after: Any) -> Any:
         self.results[name] = (Structure("tensor"), self.started[name][1])
