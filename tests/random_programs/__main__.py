@@ -55,8 +55,7 @@ def main() -> int:
     if earlier is not None and complete:
         earlier.add(total.coverage, seeds, len(total.failures), seconds)
         earlier.save(options.parts)
-        report = earlier.coverage.report(earlier.seconds, earlier.failures,
-                                         "; ".join(map(in_words, earlier.seeds)))
+        report = earlier.report()
     if options.table:
         COVERAGE.write_text(report)
     print(report.partition("Counts per op")[0])

@@ -36,6 +36,14 @@ class Parts:
     def save(self, path: Path) -> None:
         path.write_bytes(pickle.dumps(self))
 
+    def report(self) -> str:
+        """The table of all parts."""
+        trees = zip(SOURCES, self.tree.split())
+        seeds = "; ".join(map(in_words, joined(self.seeds)))
+        return self.coverage.report(self.seconds, self.failures, seeds) + (
+            "\nIn parts, on the sources that git calls "
+            + ", ".join(f"`{tree}` (`{name}`)" for name, tree in trees) + ".\n")
+
 
 def parts_in(path: Path, seeds: range) -> Parts:
     """The parts in a file, none where there is no file; ValueError where they ran on other
@@ -49,6 +57,16 @@ def parts_in(path: Path, seeds: range) -> Parts:
     for earlier in found.seeds:
         if not set(earlier).isdisjoint(seeds):
             raise ValueError(f"some seeds of {in_words(seeds)} are those of a part already")
+    return found
+
+
+def joined(seeds: list[range]) -> list[range]:
+    """The same seeds, where one part goes on from another as one range."""
+    found: list[range] = []
+    for part in seeds:
+        if found and (found[-1].stop, found[-1].step) == (part.start, part.step):
+            part = range(found.pop().start, part.stop, part.step)
+        found.append(part)
     return found
 
 

@@ -191,6 +191,11 @@ def test_parts_share_no_seed(tmp_path, monkeypatch):
     first.save(path)
     found = parts.parts_in(path, range(9, 13, 2)).seeds
     assert [*map(parts.in_words, found)] == ["1 to 7, flow alone"]
+    first.tree = "one two"
+    first.add(Coverage(), range(9, 13, 2), 0, 1.0)
+    first.add(Coverage(), range(20, 30, 2), 0, 1.0)
+    assert "1 to 11, flow alone; 20 to 28, straight alone: " in first.report()
+    assert "`one` (`tracejit`), `two` (`tests/random_programs`)" in first.report()
     for seeds in (range(1, 9, 2), range(7, 11, 2), range(4)):
         with pytest.raises(ValueError, match="of a part already"):
             parts.parts_in(path, seeds)
