@@ -494,4 +494,27 @@ def written_in_a_loop_after_a_branch_chose_a_leaf(jit):
     return out
 
 
+def written_before_a_continue_and_chosen_again(jit):
+    @jit
+    def f(x, t):
+        x = x + t.sum()
+        k = 0
+        while k < 4 and t[0] != 0.5:
+            k += 1
+            x.zero_()
+            if t.amax() >= 0:
+                continue
+            if x.sum() != k:
+                x = x + t.sum()
+        return x
+
+    out = []
+    for start in (1.0, -1.0, 0.5, -1.0):
+        t = (tj.arange(3.0) * 0.1 + start).requires_grad_()
+        x = tj.ones(1, 3)
+        y = f(x, t)
+        out += [y, x, tried(lambda y=y: y.sum().backward()), t.grad]
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -99,7 +99,7 @@ def _memories(region: RegionRecorder, own: Tensor, before: Sequence[Tensor]
     # Whether what it may be in that memory are the tensors themselves, or others over it, too.
     twins: dict[Memory, bool] = {}
     for tensor, _ in sharing.tensors.of(own):
-        memory, known = region.traced(tensor).memory, id(tensor) in map(id, before)
+        memory, known = sharing.memory_of(tensor), id(tensor) in map(id, before)
         twins[memory] = (known or region.is_outer(tensor)) and twins.get(memory, True)
     for memory, flag in [(place, None), *sharing.memories.of(place)]:
         outer = region.outer_memory(memory)

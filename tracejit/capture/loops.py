@@ -284,22 +284,23 @@ class LoopNode:
 
     def _add(self) -> Signal:
         parent, region, body = self.parent, self.region, self.body
-        gradient = self._gradient()
-        residuals = [] if gradient is None else gradient.residuals
-        init = {m.value for m, _ in self.memories}
-        captured = {key: value for key, value in region.captured.items() if key not in init}
-        operands = [c.init for c in self.carried]
-        inputs = [c.input for c in self.carried]
-        outputs = [c.end for c in self.carried]
-        if body.trip is not None:
-            operands += [parent.traced(s.whole).read() for s in body.scans]
-            inputs = [body.position, *inputs, *(s.input for s in body.scans)]
-            outputs += [region.traced(t).read() for t in self.stacked]
-        operands += [*captured, *(parent.traced(s.outer).read() for s in self.invariant)]
-        inputs += [*captured.values(), *(s.input for s in self.invariant)]
-        self.given = operands, inputs, outputs
-        op, operands, attributes, graph = self.parts(residuals)
-        made = list(parent.control(op, operands, attributes, (graph,)))
+        with without_breaks(parent.root):  # the body is made of the graph so far
+            gradient = self._gradient()
+            residuals = [] if gradient is None else gradient.residuals
+            init = {m.value for m, _ in self.memories}
+            captured = {key: value for key, value in region.captured.items() if key not in init}
+            operands = [c.init for c in self.carried]
+            inputs = [c.input for c in self.carried]
+            outputs = [c.end for c in self.carried]
+            if body.trip is not None:
+                operands += [parent.traced(s.whole).read() for s in body.scans]
+                inputs = [body.position, *inputs, *(s.input for s in body.scans)]
+                outputs += [region.traced(t).read() for t in self.stacked]
+            operands += [*captured, *(parent.traced(s.outer).read() for s in self.invariant)]
+            inputs += [*captured.values(), *(s.input for s in self.invariant)]
+            self.given = operands, inputs, outputs
+            op, operands, attributes, graph = self.parts(residuals)
+            made = list(parent.control(op, operands, attributes, (graph,)))
         if body.trip is None:
             self.count = made.pop(0)
         for c, result in zip(self.carried, made):

@@ -22,7 +22,7 @@ from tracejit.capture.loop_numbers import (
 )
 from tracejit.capture.maybe_written import as_flag, happened_in
 from tracejit.capture.recorder import Recorder
-from tracejit.capture.region import RegionRecorder, region_gradients, trial
+from tracejit.capture.region import RegionRecorder, region_gradients, trial, without_breaks
 from tracejit.capture.signals import BREAK, CONTINUE, SKIP, Decided, Return, Signal
 from tracejit.capture.structure import (
     Structure,
@@ -165,27 +165,28 @@ class Merge:
         """Make the node; from now on memory holds what the taken side left there. `together`: what
         somebody may look at side by side."""
         parent, (one, other) = self.parent, self.sides
-        kept = [a is b and one.is_outer(a) for a, b in self.pairs]
-        places = [k for k, same in enumerate(kept) if not same]
-        rest = [self.pairs[k] for k in places]
-        apart = [{places.index(k) for _, numbers in given for k in numbers if not kept[k]}
-                 for given in together]
-        choices = Choices(self.sides, rest, apart)
-        rest = [(a, self._shaped(a, b)) for a, b in rest]
-        written = dict.fromkeys([*one.written_outside(), *other.written_outside()])
-        happened, unsure = self._happened(written)
-        outs = [[region.traced(pair[side]).read() for pair in rest]
-                + [region.inner_memory(memory).value for memory in written]
-                + [region.traced(flags[side]).read() for flags in unsure]
-                + choices.outputs(side) for side, region in enumerate(self.sides)]
-        keys = list(dict.fromkeys([*one.captured, *other.captured]))
-        gradient = self._gradient(rest, [self.alone.get(k) for k in places], keys)
-        made: Sequence[Tensor] = ()
-        if outs[0] or one.may_fail() or other.may_fail():
-            regions = tuple(region.region([region.capture(k) for k in keys], values)
-                            for region, values in zip(self.sides, outs))
-            made = parent.control(REGISTRY["cond"], (parent.traced(self.flag).read(), *keys), {},
-                                  regions)
+        with without_breaks(parent.root):  # the sides are made of the graph so far
+            kept = [a is b and one.is_outer(a) for a, b in self.pairs]
+            places = [k for k, same in enumerate(kept) if not same]
+            rest = [self.pairs[k] for k in places]
+            apart = [{places.index(k) for _, numbers in given for k in numbers if not kept[k]}
+                     for given in together]
+            choices = Choices(self.sides, rest, apart)
+            rest = [(a, self._shaped(a, b)) for a, b in rest]
+            written = dict.fromkeys([*one.written_outside(), *other.written_outside()])
+            happened, unsure = self._happened(written)
+            outs = [[region.traced(pair[side]).read() for pair in rest]
+                    + [region.inner_memory(memory).value for memory in written]
+                    + [region.traced(flags[side]).read() for flags in unsure]
+                    + choices.outputs(side) for side, region in enumerate(self.sides)]
+            keys = list(dict.fromkeys([*one.captured, *other.captured]))
+            gradient = self._gradient(rest, [self.alone.get(k) for k in places], keys)
+            made: Sequence[Tensor] = ()
+            if outs[0] or one.may_fail() or other.may_fail():
+                regions = tuple(region.region([region.capture(k) for k in keys], values)
+                                for region, values in zip(self.sides, outs))
+                flag = parent.traced(self.flag).read()
+                made = parent.control(REGISTRY["cond"], (flag, *keys), {}, regions)
         results, others = made[:len(rest)], iter(made[len(rest):])
         for k, result in zip(places, results):
             parent.traced(result).memory.strides = self.strides[k]

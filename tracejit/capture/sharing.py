@@ -131,11 +131,12 @@ class Sharing:
 
     def _one_of_two(self, new: Tensor, known: Tensor, flag: Tensor) -> None:
         """What may be either of two tensors over the same memory is in it without being one."""
-        memories = self.recorder.traced(new).memory, self._memory(known)
-        if any(t is not known and self._memory(t) is memories[1] for t, _ in self.tensors.of(new)):
+        memories = self.recorder.traced(new).memory, self.memory_of(known)
+        others = [t for t, _ in self.tensors.of(new) if t is not known]
+        if any(self.memory_of(t) is memories[1] for t in others):
             self.parts.put(*memories, flag)
 
-    def _memory(self, tensor: Tensor) -> Memory:
+    def memory_of(self, tensor: Tensor) -> Memory:
         """The memory of a tensor. What stands for it may be what recorded code met and wrote: as
         another tensor it would end the segment."""
         names = [tensor, *standing_for(tensor)]
