@@ -28,13 +28,14 @@ class Pairs:
     """Things that may be one. Nothing is kept alive but the flags."""
 
     def __init__(self) -> None:
-        self.pairs: list[tuple[weakref.ref, weakref.ref, Tensor]] = []
+        self.pairs: dict[tuple[int, int], tuple[weakref.ref, weakref.ref, Tensor]] = {}  # by id
 
     def alive(self) -> list[Pair]:
         """In the order in which the younger ones were made."""
-        held = [(pair, (pair[0](), pair[1](), pair[2])) for pair in self.pairs]
-        left = [(pair, now) for pair, now in held if now[0] is not None and now[1] is not None]
-        self.pairs = [pair for pair, _ in left]  # a flag that goes may take more with it
+        held = [(key, (a(), b(), flag)) for key, (a, b, flag) in self.pairs.items()]
+        left = [(key, now) for key, now in held if now[0] is not None and now[1] is not None]
+        if len(left) < len(held):  # a flag that goes may take more with it
+            self.pairs = {key: self.pairs[key] for key, _ in left}
         return [now for _, now in left]
 
     def of(self, one: Any) -> list[tuple[Any, Tensor]]:
@@ -43,12 +44,14 @@ class Pairs:
 
     def put(self, new: Any, other: Any, flag: Any) -> None:
         """`new` is `other` if `flag` holds, or one found before."""
-        known = next((p for p in self.pairs if p[0]() is new and p[1]() is other), None)
-        if known is None:
-            self.pairs.append((weakref.ref(new), weakref.ref(other), flag))
+        key = id(new), id(other)
+        known = self.pairs.get(key)
+        if known is not None and known[0]() is new and known[1]() is other:
+            either = known[2] | flag  # other pairs may go meanwhile
+            self.pairs[key] = (*known[:2], either)
             return
-        either = known[2] | flag  # other pairs may go meanwhile
-        self.pairs = [(*p[:2], either) if p is known else p for p in self.pairs]
+        self.pairs.pop(key, None)  # of what is gone
+        self.pairs[key] = weakref.ref(new), weakref.ref(other), flag
 
 
 class Sharing:
@@ -123,18 +126,19 @@ class Sharing:
         other = actual(other)
         if other._traced is not None and other._requires_grad and grad_fn_of(other) is None:
             self.leaves.append(other)
+        memory = self.recorder.traced(new).memory
+        over: dict[Memory, set[int]] = {}  # ids of what the new one may be, by memory
+        for known, _ in self.tensors.of(new):
+            over.setdefault(self.memory_of(known), set()).add(id(known))
         with no_grad():
             for known, same in [*self.twins(other), (other, None)]:
                 if known is not new:
                     self.tensors.put(new, known, flag if same is None else flag & same)
-                    self._one_of_two(new, known, flag)
-
-    def _one_of_two(self, new: Tensor, known: Tensor, flag: Tensor) -> None:
-        """What may be either of two tensors over the same memory is in it without being one."""
-        memories = self.recorder.traced(new).memory, self.memory_of(known)
-        others = [t for t, _ in self.tensors.of(new) if t is not known]
-        if any(self.memory_of(t) is memories[1] for t in others):
-            self.parts.put(*memories, flag)
+                    place = self.memory_of(known)
+                    ones = over.setdefault(place, set())
+                    ones.add(id(known))
+                    if len(ones) > 1:  # it may be in that memory without being one of them
+                        self.parts.put(memory, place, flag)
 
     def memory_of(self, tensor: Tensor) -> Memory:
         """The memory of a tensor. What stands for it may be what recorded code met and wrote: as
