@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from tests.random_programs.observe import Outgrown
 from tests.random_programs.program import (
     Block,
     Body,
@@ -48,7 +49,7 @@ def minimise(program: Program, fails: Fails, seconds: float = 40) -> Program:
 def _still(program: Program, fails: Fails) -> bool:
     try:
         return fails(program)
-    except (NameError, SyntaxError, KeyError):  # not a program any more
+    except (NameError, SyntaxError, KeyError, Outgrown):  # not a program any more
         return False
 
 

@@ -28,7 +28,12 @@ from tracejit.ops.random import default_generator
 Observed = list[tuple[str, Any]]  # path -> array or plain value
 Function = Callable[..., Any]
 PLAIN = (str, type(None), tj.dtype, tj.Size)
+MOST_ELEMENTS = 2**22  # of a tensor
 _files: OrderedDict[str, None] = OrderedDict()
+
+
+class Outgrown(Exception):
+    """The program makes its state larger and larger: nothing is learnt from it."""
 
 
 def function_of(program: Program) -> Function:
@@ -104,6 +109,8 @@ class Caller:
         try:
             with self.noise, tj.no_grad() if call.no_grad else nullcontext():
                 result = self.function(*arguments.values())
+        except MemoryError as e:
+            raise Outgrown("the call runs out of memory") from e
         except Exception as e:
             seen.append(("exception", self._text(e)))
         return self._after(seen, result, arguments, before)
@@ -203,6 +210,8 @@ class Look:
     def _tensor(self, path: str, x: Any) -> Observed:
         if path.startswith("output"):
             self.outputs.append(x)
+        if x.numel() > MOST_ELEMENTS:
+            raise Outgrown(f"{path} has {x.numel()} elements")
         strides = tuple(s for s, n in zip(x.stride(), x.shape) if n > 1) if x.numel() else ()
         same, looks_at = self._meet(path, x)
         kind = (x.dtype.name, tuple(x.shape), strides, x.requires_grad, x.is_leaf, same, looks_at)

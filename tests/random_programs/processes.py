@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import resource
 import signal
 import time
 import traceback
@@ -21,13 +22,14 @@ import numpy as np
 from tests.random_programs.coverage import Coverage
 from tests.random_programs.generator import program_of
 from tests.random_programs.minimise import minimise
-from tests.random_programs.observe import observe
+from tests.random_programs.observe import Outgrown, observe
 from tests.random_programs.program import Program
 from tests.random_programs.runner import Mismatch, Way, check, tolerance_of
 
 HANGS_AFTER = 150  # seconds of the processor for one program, made small if it fails
 WAITING = 10  # times as long by the clock, where the machine does other work too
 BATCH = 20
+MOST_MEMORY = 8 << 30  # bytes of a process
 
 
 @dataclass
@@ -74,8 +76,12 @@ def run_seed(seed: int, shares: Shares, found: Found) -> None:
     """Generate the program of a seed and check it in all its ways."""
     program = program_of(seed)
     found.coverage.add(program)
-    with np.errstate(all="ignore"):
-        expected = observe(program)
+    try:
+        with np.errstate(all="ignore"):
+            expected = observe(program)
+    except Outgrown:
+        found.coverage.programs["not judged: the state outgrows memory"] += 1
+        return
     ways = shares.ways(seed)
     tolerance = None if all(w.exact for w in ways) else tolerance_of(program, expected)
     for way in ways:
@@ -110,6 +116,7 @@ def reported(seed: int, mismatch: Mismatch) -> tuple[int, str, str]:
 
 # -- processes -----------------------------------------------------------------------------------
 def _work(seeds: list[int], shares: Shares, current: Any, results: Any) -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
     found = Found()
     for number, seed in enumerate(seeds):
         current.value = seed

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.random_programs import parts
+from tests.random_programs import parts, processes
 from tests.random_programs.choices import Choices
 from tests.random_programs.coverage import Coverage
 from tests.random_programs.generator import OPS, generate
 from tests.random_programs.minimise import minimise
 from tests.random_programs.observe import observe
+from tests.random_programs.processes import Found, Shares, run_seed
 from tests.random_programs.program import Argument, Call, Memory, Program, Step
 from tests.random_programs.runner import (
     Way,
@@ -132,6 +133,21 @@ def test_noise_moves_what_rounding_moves_and_nothing_else() -> None:
         assert spread["call 0: output 0"].any() == moved, line
         if line == cancels:
             assert spread["call 0: memory m0 gradient"].all()
+
+
+def test_arrays_of_sixty_four_dimensions_are_compared() -> None:
+    program = small("v0 = x0.exp().reshape((1,) * 63 + (6,))")
+    tolerance = tolerance_of(program, observe(program))
+    assert check(program, Way("graph", "eager"), tolerance=tolerance) is None
+
+
+@pytest.mark.parametrize("grown", ["x0.repeat(1 << 20)", "x0.repeat(1 << 40)"])
+def test_a_program_that_outgrows_memory_is_told_and_not_judged(grown: str, monkeypatch) -> None:
+    program, found = small(f"v0 = {grown}"), Found()
+    monkeypatch.setattr(processes, "program_of", lambda seed: program)
+    run_seed(0, Shares(), found)
+    assert found.coverage.programs["not judged: the state outgrows memory"] == 1
+    assert not found.failures and not found.coverage.runs
 
 
 def test_a_program_that_cannot_be_compiled_is_a_difference(monkeypatch) -> None:

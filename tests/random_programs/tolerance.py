@@ -12,6 +12,7 @@ undecided, and not compared; nor is what follows where noise changes what there 
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import ml_dtypes
@@ -133,20 +134,20 @@ class Tolerance:
             self.others.add(path)
             return
         if want.dtype.kind in "biu":
-            self.undecided[path] = np.any([m != want for m in fit], axis=0)
+            self.undecided[path] = reduce(np.logical_or, [m != want for m in fit])
             return
         w = want.astype(np.float64)
         runs = [m.astype(np.float64) for m in fit]
         odd = ~np.isfinite(w)
-        self.undecided[path] = np.any(
+        self.undecided[path] = reduce(  # no stack: arrays may have as many dimensions as can be
+            np.logical_or,
             [
                 (np.isnan(m) != np.isnan(w)) | (~np.isfinite(m) | odd) & (m != w) & ~np.isnan(m)
                 for m in runs
             ],
-            axis=0,
         )
-        self.spread[path] = np.max(
-            [np.abs(np.where(np.isfinite(m) & ~odd, m - w, 0)) for m in runs], axis=0
+        self.spread[path] = reduce(
+            np.maximum, [np.abs(np.where(np.isfinite(m) & ~odd, m - w, 0)) for m in runs]
         )
 
     def __call__(self, path: str, got: np.ndarray, want: np.ndarray) -> str | None:
