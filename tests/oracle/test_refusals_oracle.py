@@ -134,3 +134,32 @@ def test_trace_compiles_functions():
         return tracejit.trace(x) * 2
 
     assert double(tracejit.eye(2)).item() == 4.0
+
+
+TENSORS = """cholesky_solve cross diagonal_scatter dot equal expand_as inner kron masked_select matmul
+mm bmm mv outer ger prelu reshape_as view_as resize_as_ slice_scatter take take_along_dim vdot
+triangular_solve""".split()
+NUMBERS = """all amax amin any argmax argmin argsort cumsum cummax cumprod logsumexp mean median
+mode prod sum softmax log_softmax sort squeeze std unsqueeze flatten size stride diag diagonal diff flip
+roll tril triu topk kthvalue repeat expand reshape view split chunk tile permute""".split()
+NOTHING = "float double half long int bool clone cpu is_contiguous fill_".split()
+
+
+@pytest.mark.parametrize(
+    ("names", "given"),
+    [(names, given) for names in (TENSORS, NOTHING) for given in (None, "a", 1.5, [])]
+    + [(NUMBERS, given) for given in ("a", 1.5)],
+)
+def test_a_first_argument_of_another_type_is_a_type_error(names, given) -> None:
+    def kinds(lib) -> dict:
+        found = {}
+        for name in names:
+            try:
+                getattr(lib.ones(2, 3), name)(given)
+                found[name] = "a result"
+            except Exception as error:
+                found[name] = type(error).__name__
+        return found
+
+    expected = {k: v for k, v in kinds(torch).items() if v == "TypeError"}
+    assert {k: v for k, v in kinds(tracejit).items() if k in expected} == expected

@@ -38,7 +38,7 @@ class Conversion(TensorState):
             moved = pointwise.convert(moved, kind)
         return self.clone() if copy and moved is self else moved
 
-    def cpu(self, memory_format: Any = None) -> Any:
+    def cpu(self, *, memory_format: Any = None) -> Any:
         """The tensor in main memory."""
         return to_device(self, as_device("cpu"))
 

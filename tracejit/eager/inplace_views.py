@@ -25,6 +25,7 @@ from tracejit.eager.writing import bump_version, check_writable, take_memory
 from tracejit.ops import movement, slicing
 from tracejit.ops.creation import sizes_given
 from tracejit.ops.operators import method
+from tracejit.ops.pointwise_record import must_be_tensors
 from tracejit.ops.shapes import numel
 
 
@@ -170,6 +171,7 @@ def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None)
 @method()
 def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
     """Give the tensor the sizes of another; see `resize_`."""
+    must_be_tensors("resize_as_", ("the_template",), (the_template,))
     return resize_(self, tuple(the_template.shape))
 
 

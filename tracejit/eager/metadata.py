@@ -179,7 +179,7 @@ class Metadata(TensorState):
             return 0
         return storage.ptr + self._offset * self._dtype.itemsize
 
-    def is_contiguous(self, memory_format: Any = None) -> bool:
+    def is_contiguous(self, *, memory_format: Any = None) -> bool:
         """Whether elements lie in row-major order without gaps."""
         if active.recorder is not None:
             return active.recorder.is_contiguous(self)

@@ -232,6 +232,9 @@ def fill_(self: TensorState, value: Any) -> Any:
             raise RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with "
                                f"{len(shape_of(value))} dimensions.")
         return copy_(self, value)
+    if value is None or isinstance(value, (str, list, tuple)):
+        raise TypeError(f"fill_(): argument 'value' must be Number or Tensor, not "
+                        f"{type(value).__name__}")
     check_writable(self, overlap=True)
     if not creation.is_int(value) and not getattr(value, "is_weak", False):
         value = pointwise.coerce(value, self._dtype)

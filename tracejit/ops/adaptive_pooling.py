@@ -11,9 +11,9 @@ from typing import Any
 from tracejit.ops import shapes
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.max_pool_record import adaptive_max_pool_records
-from tracejit.ops.movement import as_size
 from tracejit.ops.pooling import batched, integers
 from tracejit.ops.resampling_record import adaptive_avg_pool_records
+from tracejit.ops.shapes import as_size
 from tracejit.ops.types import FLOATING, SCALAR_NAMES
 
 

@@ -16,9 +16,9 @@ from tracejit.ops.convolution_record import (
     conv_input_record,
     conv_record,
 )
-from tracejit.ops.movement import as_size
 from tracejit.ops.padding import pad
 from tracejit.ops.record import apply
+from tracejit.ops.shapes import as_size
 from tracejit.ops.types import SCALAR_NAMES
 
 

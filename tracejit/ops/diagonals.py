@@ -11,13 +11,13 @@ from typing import Any
 from tracejit.memory.devices import makes_tensors
 from tracejit.ops.creation import full_of, iota, zeros
 from tracejit.ops.joining import cat
-from tracejit.ops.movement import as_size, movedim
+from tracejit.ops.movement import movedim
 from tracejit.ops.operators import method
 from tracejit.ops.padding import pad
 from tracejit.ops.pointwise_record import convert
 from tracejit.ops.record import Op
 from tracejit.ops.scan import cumprod
-from tracejit.ops.shapes import normalize_dim
+from tracejit.ops.shapes import as_size, normalize_dim
 from tracejit.ops.slicing import diagonal as diagonal_of
 from tracejit.ops.slicing import diagonal_scatter
 from tracejit.ops.types import FLOATING, TensorType, dtype, int64, promote_types

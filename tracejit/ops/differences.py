@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.ops.joining import cat
-from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_logic import logical_xor
 from tracejit.ops.pointwise_record import is_tensor
 from tracejit.ops.reduction import sum
 from tracejit.ops.scan import cumsum
-from tracejit.ops.shapes import equal, normalize_dim, normalize_dims
+from tracejit.ops.shapes import as_size, equal, normalize_dim, normalize_dims
 from tracejit.ops.slicing import slice_along
 from tracejit.ops.types import bool_
 

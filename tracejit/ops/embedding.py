@@ -16,11 +16,11 @@ from tracejit.ops.gather_scatter import (
     scatter_record,
     zeros_for,
 )
-from tracejit.ops.movement import as_size, typed
+from tracejit.ops.movement import typed
 from tracejit.ops.pointwise import where
 from tracejit.ops.pointwise_record import must_be_tensors
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import numel
+from tracejit.ops.shapes import as_size, numel
 from tracejit.ops.types import INTEGER, SCALAR_NAMES, TensorType, bool_, int64
 
 _sparse: list[Callable[[Any, Any, tuple], Any]] = []

@@ -11,11 +11,10 @@ from typing import Any
 from tracejit.ops import creation
 from tracejit.ops.control import ErrorOf, raise_if_record
 from tracejit.ops.embedding import embedding
-from tracejit.ops.movement import as_size
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.scatter_reduce import index_reduce
 from tracejit.ops.searching import searchsorted
-from tracejit.ops.shapes import same_shape, shape_text
+from tracejit.ops.shapes import as_size, same_shape, shape_text
 from tracejit.ops.types import bfloat16, float16, float32, int32, int64
 
 

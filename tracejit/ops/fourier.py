@@ -15,12 +15,12 @@ from typing import Any
 from tracejit.ops import shapes
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.creation import full_of, iota
-from tracejit.ops.movement import as_size
 from tracejit.ops.pointwise_complex import conj, real
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_record import convert
 from tracejit.ops.rearranging import roll
 from tracejit.ops.record import Op
+from tracejit.ops.shapes import as_size
 from tracejit.ops.slicing import slice_along, slice_backward_record
 from tracejit.ops.types import (
     COMPLEX,

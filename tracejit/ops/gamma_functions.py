@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_library import BOTH, floating, library, undifferentiable
 from tracejit.ops.pointwise_math import exp, log, special
@@ -24,6 +23,7 @@ from tracejit.ops.pointwise_record import (
     promote_float,
 )
 from tracejit.ops.record import Op
+from tracejit.ops.shapes import as_size
 from tracejit.ops.types import FLOATING, bool_, get_default_dtype
 
 

@@ -17,6 +17,7 @@ from tracejit.ops.autocast import autocasts
 from tracejit.ops.movement import typed
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_tensor, where
+from tracejit.ops.pointwise_record import must_be_tensors
 from tracejit.ops.record import Op, Scatter
 from tracejit.ops.shapes import broadcast, equal, hint, normalize_dim, same_structure, shape_text
 from tracejit.ops.types import INTEGER, SCALAR_NAMES, TensorType, bool_, int32, int64, uint8
@@ -284,6 +285,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
 @method()
 def take(input: Any, index: Any) -> Any:
     """The elements at linear positions `index`, in the shape of `index`."""
+    must_be_tensors("take", ("index",), (index,))
     if index.dtype is not int64:
         raise RuntimeError("take(): Expected a long tensor for index, but got "
                            f"{SCALAR_NAMES[index.dtype.name]}")
@@ -452,6 +454,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
 @method()
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     """`gather` whose index broadcasts against the input; positions count modulo the size."""
+    must_be_tensors("take_along_dim", ("indices",), (indices,))
     if dim is None:
         return take_along_dim(input.reshape(-1), indices.reshape(-1), 0)
     k = normalize_dim(dim, len(input.shape))

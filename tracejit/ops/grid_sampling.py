@@ -14,8 +14,8 @@ from typing import Any
 from tracejit.ops import creation, shapes
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.gather_scatter import gather_record
-from tracejit.ops.movement import as_size
 from tracejit.ops.pointwise import convert, where
+from tracejit.ops.shapes import as_size
 from tracejit.ops.types import FLOATING, SCALAR_NAMES, int64
 
 _PADDINGS = ("zeros", "border", "reflection")

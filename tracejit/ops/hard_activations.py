@@ -17,7 +17,7 @@ from tracejit.ops.joining import cat
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_math import exp, sigmoid, tanh
-from tracejit.ops.pointwise_record import must_be_real, pointwise
+from tracejit.ops.pointwise_record import must_be_real, must_be_tensors, pointwise
 from tracejit.ops.random import rand_like
 from tracejit.ops.record import Op
 from tracejit.ops.types import SCALAR_NAMES, TensorType
@@ -169,6 +169,7 @@ def prelu(input: Any, weight: Any) -> Any:
 
     RuntimeError where the numbers of weights and channels differ.
     """
+    must_be_tensors("prelu", ("weight",), (weight,))
     count, ndim = shapes.numel(weight.shape), len(input.shape)
     if len(weight.shape) > 1:
         raise RuntimeError("prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = "

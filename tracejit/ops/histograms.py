@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import is_tensor
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import equal, shape_text
+from tracejit.ops.shapes import as_size, equal, shape_text
 from tracejit.ops.types import SCALAR_NAMES, TensorType, float32, float64
 
 HistogramResult = namedtuple("histogram", ["hist", "bin_edges"])  # type: ignore[name-match]

@@ -26,7 +26,7 @@ from tracejit.ops.gather_scatter import index_select, is_mask
 from tracejit.ops.movement import movedim
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_number, is_tensor, where
-from tracejit.ops.pointwise_record import beyond_int64, coerce, in_a_word
+from tracejit.ops.pointwise_record import beyond_int64, coerce, in_a_word, must_be_tensors
 from tracejit.ops.rearranging import repeated_each
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import broadcast, equal, hint, normalize_dim, shape_text
@@ -461,6 +461,7 @@ def masked_select(input: Any, mask: Any) -> Any:
     >>> x.masked_select(x > 1).tolist()
     [2, 3]
     """
+    must_be_tensors("masked_select", ("mask",), (mask,))
     if mask.dtype is not bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     shape = broadcast(input.shape, mask.shape)

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.ops import adaptive_pooling, shapes
-from tracejit.ops.movement import as_size
 from tracejit.ops.record import Op
 from tracejit.ops.resampling_record import resampling
+from tracejit.ops.shapes import as_size
 from tracejit.ops.types import FLOATING, SCALAR_NAMES, uint8
 
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"

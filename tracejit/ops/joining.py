@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import convert, is_tensor
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import equal, hint, normalize_dim, same_structure
+from tracejit.ops.shapes import as_size, equal, hint, normalize_dim, same_structure
 from tracejit.ops.slicing import select, slice_along, slice_record
 from tracejit.ops.types import TensorType, promote_types
 

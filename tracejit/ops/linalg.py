@@ -18,7 +18,7 @@ from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite
 from tracejit.ops.older_orders import older_order
 from tracejit.ops.operators import Operators, method
-from tracejit.ops.pointwise_record import convert, decisive, device_of
+from tracejit.ops.pointwise_record import convert, decisive, device_of, must_be_tensors
 from tracejit.ops.record import Op, apply
 from tracejit.ops.types import BOOL, CPP_NAMES, FLOATING, TensorType
 
@@ -144,6 +144,7 @@ def matmul(input: Any, other: Any) -> Any:
 
     RuntimeError if the sizes do not fit, if an operand is 0-dim, or if dtypes differ.
     """
+    must_be_tensors("matmul", ("other",), (other,))
     if _is_sparse(input) or _is_sparse(other):
         return _with_sparse(input, other)
     a, b = len(input.shape), len(other.shape)
@@ -211,6 +212,7 @@ mv_record = composite(
 @autocasts(cpu="lower", cuda="lower")
 def mm(input: Any, mat2: Any) -> Any:
     """(n, k) times (k, m); no broadcasting."""
+    must_be_tensors("mm", ("mat2",), (mat2,))
     if _is_sparse(input) or _is_sparse(mat2):
         return _with_sparse(input, mat2)
     _want_dims(input, 2, "self must be a matrix")
@@ -222,6 +224,7 @@ def mm(input: Any, mat2: Any) -> Any:
 @autocasts(cpu="lower", cuda="lower")
 def bmm(input: Any, mat2: Any) -> Any:
     """(b, n, k) times (b, k, m); no broadcasting."""
+    must_be_tensors("bmm", ("mat2",), (mat2,))
     _want_dims(input, 3, "batch1 must be a 3D tensor")
     _want_dims(mat2, 3, "batch2 must be a 3D tensor")
     if not shapes.equal(input.shape[0], mat2.shape[0]):
@@ -233,6 +236,7 @@ def bmm(input: Any, mat2: Any) -> Any:
 @autocasts(cuda="lower")
 def mv(input: Any, vec: Any) -> Any:
     """(n, k) times (k,)."""
+    must_be_tensors("mv", ("vec",), (vec,))
     if _is_sparse(input):
         return input.sparse_product(vec)
     if len(input.shape) != 2 or len(vec.shape) != 1:
@@ -250,6 +254,7 @@ def mv(input: Any, vec: Any) -> Any:
 @autocasts(cuda="widest")
 def dot(input: Any, tensor: Any) -> Any:
     """The sum of products of two vectors."""
+    must_be_tensors("dot", ("tensor",), (tensor,))
     if len(input.shape) != 1 or len(tensor.shape) != 1:
         raise RuntimeError(f"1D tensors expected, but got {len(input.shape)}D and "
                            f"{len(tensor.shape)}D tensors")
@@ -264,6 +269,7 @@ def dot(input: Any, tensor: Any) -> Any:
 @method()
 def outer(input: Any, vec2: Any) -> Any:
     """All products of an element of `input` and one of `vec2`: (n,) and (m,) give (n, m)."""
+    must_be_tensors("outer", ("vec2",), (vec2,))
     for x, name in ((input, "input"), (vec2, "vec2")):
         _want_dims(x, 1, f"outer: Expected 1-D argument {name}, but got {len(x.shape)}-D")
     return input.unsqueeze(1) * vec2.unsqueeze(0)
@@ -278,6 +284,7 @@ def inner(input: Any, other: Any) -> Any:
     >>> tracejit.inner(tracejit.ones(2, 3), tracejit.ones(4, 3)).shape
     tracejit.Size([2, 4])
     """
+    must_be_tensors("inner", ("other",), (other,))
     if not input.shape or not other.shape:
         return input * other
     *rows, k = input.shape

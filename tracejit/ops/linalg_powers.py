@@ -18,11 +18,10 @@ from tracejit.ops.joining import cat
 from tracejit.ops.linalg import dot, matmul
 from tracejit.ops.linalg_checks import must_be_square, title
 from tracejit.ops.linalg_solvers import inv, turned
-from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import equal, shape_text
+from tracejit.ops.shapes import as_size, equal, shape_text
 from tracejit.ops.types import CPP_NAMES, FLOATING, TensorType
 
 

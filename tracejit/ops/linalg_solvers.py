@@ -28,7 +28,7 @@ from tracejit.ops.linalg_checks import (
 )
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_complex import adjoint
-from tracejit.ops.pointwise_record import device_of
+from tracejit.ops.pointwise_record import device_of, must_be_tensors
 from tracejit.ops.rearranging import tril, triu
 from tracejit.ops.record import Op
 from tracejit.ops.types import TensorType, int32
@@ -264,6 +264,7 @@ def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True,
 def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = False,
                      unitriangular: bool = False) -> Any:  # fmt: skip
     """(solution of A @ X = input, A); of A.T @ X = input where `transpose`."""
+    must_be_tensors("triangular_solve", ("A",), (A,))
     for x, what in ((input, "b"), (A, "A")):
         if len(x.shape) < 2:
             raise RuntimeError(
@@ -284,6 +285,7 @@ def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
     >>> tracejit.cholesky_solve(tracejit.ones(1, 1), tracejit.full((1, 1), 2.0)).item()
     0.25
     """
+    must_be_tensors("cholesky_solve", ("input2",), (L,))
     for x, what in ((input, "b"), (L, "u")):
         if len(x.shape) < 2:
             raise RuntimeError(

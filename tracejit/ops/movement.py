@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from tracejit.ops.operators import Operators, method
+from tracejit.ops.pointwise_record import must_be_tensors
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import (
+    as_size,
     broadcast_dims,
     check_expanded_dims,
     check_expands,
@@ -40,13 +42,6 @@ from tracejit.ops.types import dtype as element_type
 def typed(input: Any, shape: Iterable[Any]) -> TensorType:
     """The type of `input` under another shape."""
     return TensorType(input.dtype, tuple(shape), input.device)
-
-
-def as_size(value: Any) -> Any:
-    """An integer argument: ints and symbolic sizes as they are, all else as int."""
-    if type(value) is int or isinstance(value, int) and not isinstance(value, bool):
-        return value
-    return value.__index__()
 
 
 def given(sizes: tuple, named: Any = None) -> tuple:
@@ -191,12 +186,14 @@ def _viewable(input: Any, target: tuple) -> bool:
 @method()
 def view_as(input: Any, other: Any) -> Any:
     """`view` in the shape of `other`."""
+    must_be_tensors("view_as", ("other",), (other,))
     return view(input, *other.shape)
 
 
 @method()
 def reshape_as(input: Any, other: Any) -> Any:
     """`reshape` in the shape of `other`."""
+    must_be_tensors("reshape_as", ("other",), (other,))
     return reshape(input, *other.shape)
 
 
@@ -485,6 +482,7 @@ def expand(input: Any, *sizes: Any, size: Any = None) -> Any:
 @method()
 def expand_as(input: Any, other: Any) -> Any:
     """`expand` to the shape of `other`."""
+    must_be_tensors("expand_as", ("other",), (other,))
     return expand(input, *other.shape)
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from tracejit.ops import creation, shapes
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.gather_scatter import scatter_record
-from tracejit.ops.movement import as_size
 from tracejit.ops.pooling import avg_pool1d, avg_pool2d, avg_pool3d
+from tracejit.ops.shapes import as_size
 from tracejit.ops.types import int64
 
 _MEANS = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}

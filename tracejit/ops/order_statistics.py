@@ -16,13 +16,13 @@ import numpy as np
 from tracejit.ops.composite import composite
 from tracejit.ops.creation import zeros_of
 from tracejit.ops.gather_scatter import gather_record, scatter_add_record
-from tracejit.ops.movement import as_size, squeeze_record
+from tracejit.ops.movement import squeeze_record
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_logic import clamp_min, isnan, where
 from tracejit.ops.pointwise_record import convert
 from tracejit.ops.record import Op
 from tracejit.ops.reduction_record import extreme_rule, reduced_shape, restored, sum_record
-from tracejit.ops.shapes import hint, normalize_dim, numel
+from tracejit.ops.shapes import as_size, hint, normalize_dim, numel
 from tracejit.ops.sorting import sort_record
 from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, TensorType, bool_, int64
 

@@ -14,10 +14,10 @@ import numpy as np
 from tracejit.ops import creation
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.creation import fitting, is_int
-from tracejit.ops.movement import as_size, typed
+from tracejit.ops.movement import typed
 from tracejit.ops.pointwise_record import clone, constant
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import hint, shape_text
+from tracejit.ops.shapes import as_size, hint, shape_text
 from tracejit.ops.types import BOOL, INTEGER, SCALAR_NAMES, TensorType, element
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.ops.movement import as_size
-from tracejit.ops.shapes import equal, hint, shape_text
+from tracejit.ops.shapes import as_size, equal, hint, shape_text
 
 
 def _checked(name: str, factor: Any, what: str, input: Any) -> Any:

@@ -321,14 +321,15 @@ fill = pointwise(
     input=lambda grad: grad * 0, value=lambda grad: grad)
 
 
-def nan_to_num(input: Any, nan: float = 0.0, posinf: float | None = None,
+def nan_to_num(input: Any, nan: float | None = None, posinf: float | None = None,
                neginf: float | None = None) -> Any:
-    """NaN replaced by `nan`, infinities by `posinf` and `neginf` (None: the largest numbers)."""
+    """NaN replaced by `nan` (None: 0), infinities by `posinf` and `neginf` (None: the largest
+    numbers)."""
     if input.dtype.category < FLOATING:
         return copy(input)
     if input.dtype.category == COMPLEX:
         return _nan_to_num_parts(input, nan, posinf, neginf)
-    largest = _largest(input.dtype)
+    largest, nan = _largest(input.dtype), 0.0 if nan is None else nan
     posinf, neginf = largest if posinf is None else posinf, -largest if neginf is None else neginf
     return apply(nan_to_num_record, (input, nan, posinf, neginf), {})
 
@@ -397,6 +398,7 @@ def equal(input: Any, other: Any) -> bool:
     >>> tracejit.equal(tracejit.ones(2), tracejit.ones(2))
     True
     """
+    must_be_tensors("equal", ("other",), (other,))
     if not shapes.same_shape(tuple(input.shape), tuple(other.shape)):
         return False
     return bool((input == other).all())

@@ -427,7 +427,7 @@ def convert(input: Any, dtype: dtype) -> Any:
     return apply(cast, (input,), {"dtype": dtype})
 
 
-def clone(input: Any, memory_format: Any = None) -> Any:
+def clone(input: Any, *, memory_format: Any = None) -> Any:
     """A copy of `input` with memory of its own; gradients flow through."""
     return copy(input)
 
@@ -448,7 +448,7 @@ def resolve_neg(input: Any) -> Any:
 
 
 def _converting(target: dtype) -> Callable[[Any], Any]:
-    def call(self: Any, memory_format: Any = None) -> Any:
+    def call(self: Any, *, memory_format: Any = None) -> Any:
         return convert(self, target)
 
     call.__doc__ = f"`self` in {target.name}."

@@ -12,9 +12,9 @@ from typing import Any
 from tracejit.ops import shapes
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.max_pool_record import max_pool_records
-from tracejit.ops.movement import as_size
 from tracejit.ops.pointwise import div
 from tracejit.ops.resampling_record import avg_pool_records
+from tracejit.ops.shapes import as_size
 from tracejit.ops.types import FLOATING, INTEGER, SCALAR_NAMES, int64
 
 _COUNTS = {1: "one int", 2: "two ints", 3: "three ints"}

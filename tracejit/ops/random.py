@@ -28,7 +28,6 @@ from tracejit.ops.generators import (  # noqa: F401
     set_rng_state,
     state_of,
 )
-from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
 from tracejit.ops.out import written_to
 from tracejit.ops.pointwise_record import convert, copy, device_of, is_number
@@ -43,6 +42,7 @@ from tracejit.ops.random_record import (
     uniform_record,
 )
 from tracejit.ops.record import Op
+from tracejit.ops.shapes import as_size
 from tracejit.ops.types import (
     BOOL,
     INTEGER,

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.ops.movement import as_size, expand, given, movedim, typed
+from tracejit.ops.movement import expand, given, movedim, typed
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import clone
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import counted, equal, is_one, normalize_dim, normalize_dims
+from tracejit.ops.shapes import as_size, counted, equal, is_one, normalize_dim, normalize_dims
 from tracejit.ops.types import TensorType
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from tracejit.ops import philox, shapes
 from tracejit.ops.creation import zeros_of
 from tracejit.ops.generators import Generator, state_of
-from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import convert, is_tensor
 from tracejit.ops.random import (
@@ -37,6 +36,7 @@ from tracejit.ops.random_record import (
     uniform_record,
 )
 from tracejit.ops.record import Op
+from tracejit.ops.shapes import as_size
 from tracejit.ops.types import (
     BOOL,
     COMPLEX,

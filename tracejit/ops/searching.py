@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from tracejit.ops.creation import full_of
-from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import convert, is_tensor, must_be_real
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import equal, shape_text
+from tracejit.ops.shapes import as_size, equal, shape_text
 from tracejit.ops.types import FLOATING, INTEGER, TensorType, bool_, int32, int64, result_type
 
 

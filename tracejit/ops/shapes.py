@@ -32,6 +32,20 @@ def hint(size: Any) -> int:
     return size if type(size) is int else int(getattr(size, "hint", size))
 
 
+def as_size(value: Any) -> Any:
+    """An integer argument: ints and symbolic sizes as they are, all else as int; TypeError for what
+    is none.
+
+    >>> as_size(3), as_size(True)
+    (3, 1)
+    """
+    if type(value) is int or isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"{type(value).__name__!r} object cannot be interpreted as an integer")
+    return value.__index__()
+
+
 def symbolic(size: Any) -> Any:
     """An int that differs between calls as the size that stands for it; sizes as they are.
 
@@ -220,7 +234,7 @@ def normalize_dim(dim: int, ndim: int, wrap_scalar: bool = True) -> int:
     >>> normalize_dim(-1, 3)
     2
     """
-    extent = ndim or (1 if wrap_scalar else 0)
+    dim, extent = as_size(dim), ndim or (1 if wrap_scalar else 0)
     if not -extent <= dim < extent:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-extent}, "
                          f"{extent - 1}], but got {dim})")

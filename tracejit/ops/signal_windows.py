@@ -12,10 +12,10 @@ from typing import Any
 
 from tracejit.ops.bessel_functions import i0
 from tracejit.ops.creation import full, iota
-from tracejit.ops.movement import as_size
 from tracejit.ops.pointwise_logic import clamp_min
 from tracejit.ops.pointwise_math import abs, cos, sqrt
 from tracejit.ops.pointwise_record import convert
+from tracejit.ops.shapes import as_size
 from tracejit.ops.types import FLOATING, asked_dtype, dtype, float64, get_default_dtype
 
 

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.ops import creation
-from tracejit.ops.movement import VIEW_INVERSE, as_size, typed
+from tracejit.ops.movement import VIEW_INVERSE, typed
 from tracejit.ops.operators import method
-from tracejit.ops.pointwise_record import convert, is_tensor
+from tracejit.ops.pointwise_record import convert, is_tensor, must_be_tensors
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import (
+    as_size,
     hint,
     normalize_dim,
     numel,
@@ -204,6 +205,7 @@ slice_scatter_record: Op = Op(
 def slice_scatter(input: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None,
                   step: Any = 1) -> Any:
     """`input` with input[start:end:step] in dimension `dim` replaced by `src`; a new tensor."""
+    must_be_tensors("slice_scatter", ("src",), (src,))
     k = normalize_dim(dim, len(input.shape))
     first, last, by = slice_bounds(input.shape[k], start, end, step)
     return slice_scatter_record(input, src, dim=k, start=first, stop=last, step=by)
@@ -313,7 +315,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     [1, 5]
     """
     a, b = _diagonal_dims(input, dim1, dim2)
-    return diagonal_record(input, offset=int(offset), dim1=a, dim2=b)
+    return diagonal_record(input, offset=int(as_size(offset)), dim1=a, dim2=b)
 
 
 def _diagonal_scatter_type(base: Any, src: Any, offset: int, dim1: int, dim2: int) -> TensorType:
@@ -356,8 +358,9 @@ diagonal_scatter_record: Op = Op(
 @method()
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """`input` with its diagonal replaced by `src`; a new tensor."""
+    must_be_tensors("diagonal_scatter", ("src",), (src,))
     a, b = _diagonal_dims(input, dim1, dim2)
-    return diagonal_scatter_record(input, src, offset=int(offset), dim1=a, dim2=b)
+    return diagonal_scatter_record(input, src, offset=int(as_size(offset)), dim1=a, dim2=b)
 
 
 VIEW_INVERSE.update({

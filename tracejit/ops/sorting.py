@@ -14,10 +14,9 @@ import numpy as np
 
 from tracejit.ops.creation import zeros_of
 from tracejit.ops.gather_scatter import scatter_record
-from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import hint, normalize_dim, same_structure, symbolic
+from tracejit.ops.shapes import as_size, hint, normalize_dim, same_structure, symbolic
 from tracejit.ops.types import COMPLEX, TensorType, bfloat16, float16, int64
 
 _HALVES = (float16.numpy, bfloat16.numpy)

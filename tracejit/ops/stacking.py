@@ -14,10 +14,10 @@ from typing import Any
 from tracejit.ops import shapes
 from tracejit.ops.gather_scatter import index
 from tracejit.ops.joining import cat, meshgrid, stack, tensor_split
-from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import is_tensor
 from tracejit.ops.record import Op
+from tracejit.ops.shapes import as_size
 from tracejit.ops.types import TensorType, int64
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from tracejit.memory.devices import makes_dense, makes_tensors
 from tracejit.ops.creation import empty, new_empty, sizes_given
-from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
+from tracejit.ops.shapes import as_size
 from tracejit.ops.slicing import as_strided_record
 from tracejit.ops.types import dtype
 

@@ -21,13 +21,21 @@ from tracejit.ops.linalg import (
 )
 from tracejit.ops.linalg_checks import must_agree, title
 from tracejit.ops.linalg_solvers import inv, solve
-from tracejit.ops.movement import as_size, broadcast_to
+from tracejit.ops.movement import broadcast_to
 from tracejit.ops.older_orders import older_order
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_complex import conj
-from tracejit.ops.pointwise_record import constant, convert, decisive, is_number, is_tensor
+from tracejit.ops.pointwise_record import (
+    constant,
+    convert,
+    decisive,
+    is_number,
+    is_tensor,
+    must_be_tensors,
+)
 from tracejit.ops.rearranging import roll
 from tracejit.ops.scan import cumprod
+from tracejit.ops.shapes import as_size
 from tracejit.ops.slicing import diagonal as diagonal_of
 from tracejit.ops.types import BOOL, COMPLEX, FLOATING, result_type
 
@@ -63,6 +71,7 @@ def cross_along(input: Any, other: Any, *, dim: int = -1) -> Any:
 @autocasts(cuda="widest")
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     """`linalg.cross`; where no `dim` is given along the first that is of size 3."""
+    must_be_tensors("cross", ("other",), (other,))
     if dim is None:
         sizes = [k for k, size in enumerate(input.shape) if shapes.equal(size, 3)]
         if not sizes:
@@ -99,6 +108,7 @@ def _conjugated(x: Any) -> Any:
 @autocasts(cuda="widest")
 def vdot(input: Any, other: Any) -> Any:
     """`dot`, of the conjugate of `input`."""
+    must_be_tensors("vdot", ("other",), (other,))
     _same_vectors(input, other)
     return dot(_conjugated(input), other)
 
@@ -113,6 +123,7 @@ def _same_vectors(a: Any, b: Any) -> None:
 @method()
 def ger(input: Any, vec2: Any) -> Any:
     """`outer`."""
+    must_be_tensors("ger", ("vec2",), (vec2,))
     if len(input.shape) != 1:
         raise RuntimeError(
             f"outer: Expected 1-D argument self, but got {len(input.shape)}-D"
@@ -146,6 +157,7 @@ def kron(input: Any, other: Any) -> Any:
     >>> tracejit.kron(tracejit.tensor([1, 10]), tracejit.tensor([1, 2])).tolist()
     [1, 2, 10, 20]
     """
+    must_be_tensors("kron", ("other",), (other,))
     ndim = max(len(input.shape), len(other.shape))
     left, right = ((1,) * (ndim - len(x.shape)) + tuple(x.shape) for x in (input, other))
     a = input.reshape(tuple(n for size in left for n in (size, 1)))

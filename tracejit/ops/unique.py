@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ops.movement import as_size
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import equal, normalize_dim
+from tracejit.ops.shapes import as_size, equal, normalize_dim
 from tracejit.ops.types import (
     BOOL,
     COMPLEX,

@@ -20,9 +20,10 @@ from tracejit.ops import creation, shapes
 from tracejit.ops.convolution_record import windows_of
 from tracejit.ops.gather_scatter import index_add_record, index_put_record
 from tracejit.ops.max_pool_record import reach
-from tracejit.ops.movement import VIEW_INVERSE, as_size, typed
+from tracejit.ops.movement import VIEW_INVERSE, typed
 from tracejit.ops.operators import method
 from tracejit.ops.record import Op
+from tracejit.ops.shapes import as_size
 from tracejit.ops.types import INTEGER, SCALAR_NAMES, TensorType, bfloat16, float16
 
 _HALVES = (float16.numpy, bfloat16.numpy)
