@@ -90,7 +90,7 @@ def _edges(rows: Any, bins: Any, bounds: tuple | None, dim: int, name: str) -> A
             raise RuntimeError("torch.histogramdd: bins tensor should have one dimension, but got "
                                f"{len(bins.shape)} dimensions in the bins tensor for dimension "
                                f"{dim}")
-        return bins
+        return bins.clone()
     count = as_size(bins)
     if count <= 0:
         raise RuntimeError(f"torch.{name}(): bins must be > 0, but got {count} for dimension {dim}")

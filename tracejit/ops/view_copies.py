@@ -12,6 +12,7 @@ from tracejit.ops import joining, movement, slicing
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_complex import view_as_complex, view_as_real
 from tracejit.ops.pointwise_record import clone
+from tracejit.ops.types import dtype
 
 
 def _copying(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,6 +35,12 @@ def _slice(input: Any, dim: int = 0, start: Any = None, end: Any = None, step: i
     return input[tuple(key)]
 
 
+def _view(input: Any, *asked: Any, **named: Any) -> Any:
+    """In another dtype a view; in another shape memory with gaps may be copied first."""
+    asked = asked or tuple(named.values())
+    return input.view(*asked) if isinstance(asked[0], dtype) else input.reshape(*asked)
+
+
 alias_copy = _copying("alias", lambda input: input)
 as_strided_copy = _copying("as_strided", slicing.as_strided)
 detach_copy = _copying("detach", _of_method("detach"))
@@ -51,7 +58,7 @@ transpose_copy = _copying("transpose", movement.transpose)
 unbind_copy = _copying("unbind", joining.unbind)
 unfold_copy = _copying("unfold", _of_method("unfold"))
 unsqueeze_copy = _copying("unsqueeze", movement.unsqueeze)
-view_copy = _copying("view", _of_method("view"))
+view_copy = _copying("view", _view)
 view_as_complex_copy = _copying("view_as_complex", view_as_complex)
 view_as_real_copy = _copying("view_as_real", view_as_real)
 
