@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tracejit
+import tracejit.nn.functional as F
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph
 from tracejit.ops.movement import VIEW_INVERSE, reshaped_index
@@ -197,3 +198,23 @@ def test_too_many_dimensions_are_told_in_one_way(lay):
     x = lay(tracejit.ones((1,) * 62 + (2, 3)))
     with pytest.raises(ValueError, match="maximum supported dimension"):
         x.unsqueeze(0)
+
+
+@pytest.mark.parametrize("moved", [
+    lambda x: x[..., ::2].ravel(),
+    lambda x: F.pixel_shuffle(x, 1), lambda x: F.pixel_shuffle(x.view(1, 16, 1, 1), 2),
+    lambda x: F.pixel_unshuffle(x, 1), lambda x: F.pixel_unshuffle(x, 2),
+    lambda x: F.channel_shuffle(x, 1), lambda x: F.channel_shuffle(x, 4),
+])  # fmt: skip
+def test_elements_in_another_order_are_copies_though_they_could_be_views(moved):
+    for call in (moved, tracejit.script(moved, mode="graph")):
+        x = tracejit.zeros(1, 4, 2, 2)
+        call(x).add_(1)
+        assert x.sum() == 0
+
+
+def test_ravel_of_contiguous_elements_is_a_view():
+    x = tracejit.zeros(3)
+    flat = x.ravel()
+    flat.add_(1)
+    assert flat is not x and x.sum() == 3

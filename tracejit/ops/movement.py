@@ -217,8 +217,8 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 @method()
 def ravel(input: Any) -> Any:
-    """All elements in one dimension."""
-    return flatten(input)
+    """All elements in one dimension: a view of `input` where it is contiguous, else a copy."""
+    return view(input.contiguous(), -1)
 
 
 @method()

@@ -39,7 +39,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     fewer = channels // (r * r)
     apart = input.reshape((*lead, fewer, r, r, rows, columns))
     moved = apart.movedim((-4, -3), (-3, -1))  # (..., fewer, rows, r, columns, r)
-    return moved.reshape((*lead, fewer, rows * r, columns * r))
+    return moved.clone().reshape((*lead, fewer, rows * r, columns * r))
 
 
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
@@ -60,7 +60,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
                                f"divisible by {hint(r)}")
     apart = input.reshape((*lead, channels, rows // r, r, columns // r, r))
     moved = apart.movedim((-3, -1), (-4, -3))  # (..., channels, r, r, rows, columns)
-    return moved.reshape((*lead, channels * r * r, rows // r, columns // r))
+    return moved.clone().reshape((*lead, channels * r * r, rows // r, columns // r))
 
 
 def channel_shuffle(input: Any, groups: int) -> Any:
@@ -84,4 +84,4 @@ def channel_shuffle(input: Any, groups: int) -> Any:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {hint(channels)} "
                            f"channels and {hint(count)} groups.")
     rows = input.reshape((batch, count, channels // count, *rest))
-    return rows.transpose(1, 2).reshape((batch, channels, *rest))
+    return rows.transpose(1, 2).clone().reshape((batch, channels, *rest))
