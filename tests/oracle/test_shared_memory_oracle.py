@@ -24,7 +24,7 @@ with warnings.catch_warnings():
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
-SAMPLES = 3
+SAMPLES = 7
 # op_db calls their methods that write in place, on arguments; `ours` gives them a copy.
 WRITING = ["cauchy", "exponential", "geometric", "log_normal", "normal", "uniform"]
 # PyTorch moves a storage that grows.
