@@ -153,3 +153,23 @@ def test_a_number_divided_by_a_tensor_and_truncated():
     import tracejit
 
     assert tracejit.div(7, tracejit.tensor([2, -2]), rounding_mode="trunc").tolist() == [3, -3]
+
+
+@pytest.mark.parametrize("limit, value, expected", [
+    (0.5, 3.7, [3, 3, 3, 1, 2]), (-0.5, -1.9, [-1, -1, -1, 1, 2]), (1, 4, [4, 4, 4, 4, 2]),
+])  # fmt: skip
+def test_the_threshold_of_integers_and_its_value_lose_their_fraction(limit, value, expected):
+    def call(x, limit, value):
+        return tracejit.nn.functional.threshold(x, limit, value)
+
+    for function in (call, tracejit.script(call, mode="graph")):
+        found = function(tracejit.arange(-2, 3), limit, value)
+        assert found.dtype is tracejit.int64 and found.tolist() == expected
+    x = tracejit.arange(-2, 3)
+    tracejit.nn.functional.threshold_(x, limit, value)
+    assert x.tolist() == expected
+
+
+def test_bools_have_no_threshold():
+    with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
+        tracejit.nn.functional.threshold(tracejit.tensor([True]), 0, 0)

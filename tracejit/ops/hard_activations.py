@@ -112,6 +112,10 @@ _threshold = pointwise(
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
     """`input` where it is larger than `threshold`, else `value`."""
     must_be_real("\"threshold_cpu\" not implemented for '{}'", (input,))
+    if input.dtype.name == "bool":
+        raise NotImplementedError("\"threshold_cpu\" not implemented for 'Bool'")
+    if not input.dtype.is_floating_point:  # as the kernel sees them: without a fraction
+        threshold, value = int(threshold), int(value)
     return placed(_threshold(input, threshold, value), input, inplace)
 
 
