@@ -75,6 +75,13 @@ LAYERS = [
         (SQUARE, np.abs(CLASSES % 4)),
     ),
     ("CrossEntropyLoss", (), {"reduction": "none"}, (SQUARE, P)),
+    ("LinearCrossEntropyLoss", (4, 9), {}, (SQUARE, CLASSES)),
+    (
+        "LinearCrossEntropyLoss",
+        (4, 5),
+        {"out_features": (2, 3), "bias": True, "label_smoothing": 0.1},
+        (SQUARE, np.arange(30).reshape(5, 2, 3) % 5),
+    ),
     ("NLLLoss", (W4,), {}, (SQUARE, CLASSES)),
     ("NLLLoss2d", (W4,), {}, (SQUARE, CLASSES)),
     ("MSELoss", (), {}, (X, SQUARE)),

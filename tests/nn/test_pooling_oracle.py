@@ -97,3 +97,11 @@ def test_names_beside_the_functional_ones():
                  "pairwise_distance"):  # fmt: skip
         assert hasattr(torch, name)
         assert getattr(tracejit, name) is getattr(tracejit.nn.functional, name)
+
+
+def test_fractional_pooling_of_a_volume_without_a_batch_reads_the_first_samples():
+    found = []
+    for lib in (tracejit, torch):
+        pool = lib.nn.FractionalMaxPool3d(2, output_size=3, _random_samples=lib.ones(2, 4, 3) / 3)
+        found.append(pool(lib.arange(4 * 5 * 5 * 5.0).reshape(4, 5, 5, 5)).tolist())
+    assert found[0] == found[1]

@@ -94,6 +94,7 @@ from tracejit.ops.interpolation import (
     upsample_nearest,
 )
 from tracejit.ops.linalg import linear
+from tracejit.ops.linear_cross_entropy import linear_cross_entropy
 from tracejit.ops.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,

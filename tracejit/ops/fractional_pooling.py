@@ -66,6 +66,7 @@ def _pooled(name: str, n: int, input: Any, kernel_size: Any, output_size: Any, o
     images = input if len(input.shape) == n + 2 else input.unsqueeze(0)
     if samples is None:
         samples = rand(*images.shape[:2], n, dtype=input.dtype, device=input.device)
+    samples = samples[:images.shape[0]]  # of an image without a batch PyTorch reads the first ones
     order = (1, 0) if n == 2 else (0, 1, 2)  # the samples of images begin with their widths
     places: Any = 0
     for d in range(n):
