@@ -37,6 +37,11 @@ c.device_of(t.ones(1)).__enter__()
 c.OutOfMemoryError is t.OutOfMemoryError, c.OutOfMemoryError.__mro__
 t.GradScaler is t.amp.GradScaler
 t.ones(1).cuda()
+t.xpu.is_available(), t.xpu.device_count(), t.xpu.is_initialized(), t.xpu.empty_cache()
+t.xpu.manual_seed(3), t.xpu.manual_seed_all(3)
+t._assert_async(t.tensor(True)), t._assert_async(t.ones(1, 1)), t._assert_async(t.tensor(3), 'no')
+t._assert_async(t.tensor(False))
+t._assert_async(t.tensor(0.0), 'told')
 t.get_device_module() is t.cpu, t.get_device_module('cpu') is t.cpu
 t.get_device_module('cuda:1') is t.cuda, t.get_device_module(t.device('cuda')) is t.cuda
 t.get_device_module(1)

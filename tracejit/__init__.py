@@ -231,7 +231,7 @@ _SUBMODULES = (
     "datasets", "debug", "distributed", "distributions", "fft", "func", "functional", "fx", "hub",
     "jit", "linalg", "logs", "masked", "multiprocessing", "nn", "onnx", "optim", "overrides",
     "profiler", "safetensors", "serialization", "signal", "special", "storage", "testing", "types",
-    "utils",
+    "utils", "xpu",
 )  # fmt: skip
 
 
@@ -295,6 +295,13 @@ def _assert(condition: Any, message: str) -> None:
     """AssertionError with the message where the condition is false."""
     if not condition:
         raise AssertionError(message)
+
+
+def _assert_async(input: Tensor, assert_msg: str = "Expected Tensor with single nonzero value, "
+                  "but got zero") -> None:
+    """RuntimeError where the one element of a tensor is 0 or False."""
+    if not input:
+        raise RuntimeError(assert_msg)
 
 
 def is_floating_point(input: Tensor) -> Any:
