@@ -97,3 +97,25 @@ def test_names_beside_the_functional_ones():
                  "pairwise_distance"):  # fmt: skip
         assert hasattr(torch, name)
         assert getattr(tracejit, name) is getattr(tracejit.nn.functional, name)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_windows_of_padding_alone_are_the_lowest(n, dtype):
+    for side in (THEIRS, OURS):
+        x = side.library.ones(2, 1, *(1,) * n, dtype=getattr(side.library, dtype))
+        pool = getattr(side.F, f"max_pool{n}d")
+        compiled = side is OURS and tracejit.script(lambda x, pool=pool: pool(x, 2, 2, 1, 2))
+        for call in (lambda x: pool(x, 2, 2, 1, 2), *[compiled] * bool(compiled)):  # noqa: B023
+            assert (call(x) == -float("inf")).all()
+    assert pool(x, 2, 2, 1, 2, return_indices=True)[1].max() == 0
+
+
+def test_no_windows_are_an_empty_result():
+    for n in (2, 3):
+        shapes = []
+        for side in (THEIRS, OURS):
+            pool = getattr(side.F, f"fractional_max_pool{n}d")
+            x = side.library.ones(1, 2, *(6,) * n)
+            shapes.append(tuple(pool(x, 2, output_size=(0, *(1,) * (n - 1))).shape))
+        assert shapes[0] == shapes[1]

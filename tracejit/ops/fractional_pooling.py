@@ -93,8 +93,8 @@ def _each(given: Any, n: int) -> list[Any]:
 def _starts(samples: Any, size: Any, out: int, kernel: int) -> Any:
     """(N, C, out): where windows begin; the last one ends with the image."""
     last = (samples.unsqueeze(-1) * 0).to(int64) + (size - kernel)
-    if out == 1:
-        return last
+    if out < 2:
+        return last[..., :out]
     step = convert(last, samples.dtype)[..., :1] / (out - 1)
     numbers = arange(out - 1, dtype=samples.dtype, device=samples.device)
     first = (samples.unsqueeze(-1) * step).to(int64)
