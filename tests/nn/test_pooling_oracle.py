@@ -119,3 +119,20 @@ def test_no_windows_are_an_empty_result():
             x = side.library.ones(1, 2, *(6,) * n)
             shapes.append(tuple(pool(x, 2, output_size=(0, *(1,) * (n - 1))).shape))
         assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize("shape, samples", [
+    ((1, 0, 5, 5), None), ((0, 5, 5), None), ((2, 3, 5, 5), (2, 4, 2)), ((2, 3, 5, 5), (2, 3, 3)),
+    ((2, 3, 5, 5), (1, 3, 2)), ((2, 3, 5, 5), (2, 3)), ((2, 3, 5, 5), (0, 3, 2)),
+    ((0, 3, 5, 5), None),
+])  # fmt: skip
+def test_fractional_pooling_refuses(shape, samples):
+    told = []
+    for side in (THEIRS, OURS):
+        given = None if samples is None else side.library.ones(samples)
+        try:
+            x = side.library.ones(shape)
+            told.append(tuple(side.F.fractional_max_pool2d(x, 2, 2, _random_samples=given).shape))
+        except RuntimeError as error:
+            told.append(str(error))
+    assert told[0] == told[1]

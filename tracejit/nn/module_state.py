@@ -291,7 +291,7 @@ class StateDict:
 
 def _as_parameter(given: Any, requires_grad: bool) -> Parameter:
     if isinstance(given, Parameter):
-        return given.requires_grad_(requires_grad)  # type: ignore[return-value]
+        return given.requires_grad_(requires_grad)
     return Parameter(given, requires_grad)
 
 
