@@ -80,6 +80,21 @@ def test_what_fails_in_loading_is_one_of_the_errors():
     assert texts[0] == texts[1]
 
 
+def _below(lib):
+    seen = []
+    model = lib.nn.Sequential(lib.nn.Linear(1, 1), lib.nn.Sequential(lib.nn.Linear(1, 1)))
+    state = model.state_dict()
+    for child in (model[1], model[1][0]):
+        child.register_load_state_dict_pre_hook(
+            lambda m, state, prefix, *rest: seen.append((prefix, list(state))))  # fmt: skip
+    model[1].register_load_state_dict_pre_hook(lambda m, state, prefix, *rest: state.clear())
+    return seen, model.load_state_dict(state, strict=False), list(state)
+
+
+def test_hooks_of_a_child_see_what_is_below_it():
+    assert repr(_below(tracejit)) == repr(_below(torch))
+
+
 def test_names_of_lazy_parameters():
     place = tracejit.nn.parameter
     assert place.is_lazy(place.UninitializedBuffer()) and not place.is_lazy(tracejit.ones(1))

@@ -23,8 +23,8 @@ from tracejit.eager.tensor import Tensor
 from tracejit.nn.lazy_parameter import is_lazy
 from tracejit.nn.parameter import Parameter
 
-_NO_OP = ("for {}: the parameter is on the device meta and has no values, so copying the "
-          "checkpoint's into it does nothing. (Did you mean to pass `assign=True`, which puts the "
+_NO_OP = ("for {}: copying from a non-meta parameter in the checkpoint to a meta parameter in the "
+          "current model, which is a no-op. (Did you mean to pass `assign=True`, which puts the "
           "checkpoint's tensors into the module?)")
 
 _EXTRA = "_extra_state"
@@ -140,7 +140,7 @@ class StateDict:
         unexpected: list[str] = []
         errors: list[str] = []
 
-        def load(module: Any, prefix: str) -> None:
+        def load(module: Any, state: Any, prefix: str) -> None:
             metadata = dict(versions.get(prefix[:-1], {}))
             if assign:
                 metadata["assign_to_params_buffers"] = True
@@ -148,8 +148,10 @@ class StateDict:
                 state, prefix, metadata, strict, missing, unexpected, errors
             )
             for name, child in module._modules.items():
-                if child is not None:
-                    load(child, f"{prefix}{name}.")
+                if child is not None:  # its hooks see, and change, what is below it
+                    start = f"{prefix}{name}."
+                    below = {key: x for key, x in state.items() if key.startswith(start)}
+                    load(child, below, start)
             keys = IncompatibleKeys(missing, unexpected)
             for hook in module._hooks_of("_load_state_dict_post_hooks"):
                 if hook(module, keys) is not None:
@@ -159,7 +161,7 @@ class StateDict:
                         "it should be done inplace."
                     )
 
-        load(self, "")
+        load(self, state, "")
         if strict:
             errors[:0] = [
                 f"{noun} key(s) in state_dict: {_quoted(keys)}. "
