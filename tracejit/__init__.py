@@ -227,9 +227,9 @@ _CELLS = dict.fromkeys(
 _ON_DEVICES = {"OutOfMemoryError": "tracejit.cuda"}
 _LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING, **_CELLS, **_ON_DEVICES}
 _SUBMODULES = (
-    "_C", "__config__", "_dynamo", "_inductor", "_utils", "amp", "compiler", "config", "cpu",
-    "datasets", "debug", "distributed", "distributions", "fft", "func", "functional", "fx", "hub",
-    "jit", "linalg", "logs", "masked", "multiprocessing", "nn", "onnx", "optim", "overrides",
+    "_C", "__config__", "__future__", "_dynamo", "_inductor", "_utils", "amp", "compiler", "config",
+    "cpu", "datasets", "debug", "distributed", "distributions", "fft", "func", "functional", "fx",
+    "hub", "jit", "linalg", "logs", "masked", "multiprocessing", "nn", "onnx", "optim", "overrides",
     "profiler", "safetensors", "serialization", "signal", "special", "storage", "testing", "types",
     "utils", "xpu",
 )  # fmt: skip

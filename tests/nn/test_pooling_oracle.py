@@ -105,3 +105,42 @@ def test_fractional_pooling_of_a_volume_without_a_batch_reads_the_first_samples(
         pool = lib.nn.FractionalMaxPool3d(2, output_size=3, _random_samples=lib.ones(2, 4, 3) / 3)
         found.append(pool(lib.arange(4 * 5 * 5 * 5.0).reshape(4, 5, 5, 5)).tolist())
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_windows_of_padding_alone_are_the_lowest(n, dtype):
+    for side in (THEIRS, OURS):
+        x = side.library.ones(2, 1, *(1,) * n, dtype=getattr(side.library, dtype))
+        pool = getattr(side.F, f"max_pool{n}d")
+        compiled = side is OURS and tracejit.script(lambda x, pool=pool: pool(x, 2, 2, 1, 2))
+        for call in (lambda x: pool(x, 2, 2, 1, 2), *[compiled] * bool(compiled)):  # noqa: B023
+            assert (call(x) == -float("inf")).all()
+    assert pool(x, 2, 2, 1, 2, return_indices=True)[1].max() == 0
+
+
+def test_no_windows_are_an_empty_result():
+    for n in (2, 3):
+        shapes = []
+        for side in (THEIRS, OURS):
+            pool = getattr(side.F, f"fractional_max_pool{n}d")
+            x = side.library.ones(1, 2, *(6,) * n)
+            shapes.append(tuple(pool(x, 2, output_size=(0, *(1,) * (n - 1))).shape))
+        assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize("shape, samples", [
+    ((1, 0, 5, 5), None), ((0, 5, 5), None), ((2, 3, 5, 5), (2, 4, 2)), ((2, 3, 5, 5), (2, 3, 3)),
+    ((2, 3, 5, 5), (1, 3, 2)), ((2, 3, 5, 5), (2, 3)), ((2, 3, 5, 5), (0, 3, 2)),
+    ((0, 3, 5, 5), None),
+])  # fmt: skip
+def test_fractional_pooling_refuses(shape, samples):
+    told = []
+    for side in (THEIRS, OURS):
+        given = None if samples is None else side.library.ones(samples)
+        try:
+            x = side.library.ones(shape)
+            told.append(tuple(side.F.fractional_max_pool2d(x, 2, 2, _random_samples=given).shape))
+        except RuntimeError as error:
+            told.append(str(error))
+    assert told[0] == told[1]

@@ -51,3 +51,34 @@ def test_functional_call_takes_tensors_only(given):
         except TypeError as error:
             outcomes.append(str(error))
     assert outcomes[0] == outcomes[1] == outcomes[2]
+
+
+def _on_node(lib, register, returned, run=lambda f: f):
+    x = lib.ones(2, requires_grad=True)
+
+    def found(*seen):
+        return returned(lib)
+
+    def step(x):
+        y = x * 2
+        getattr(y if register == "register_hook" else y.grad_fn, register.split(".")[-1])(found)
+        y.sum().backward()
+        return y
+
+    try:
+        run(step)(x)
+    except (TypeError, RuntimeError) as error:
+        return type(error), str(error).replace("torch.", "tracejit.")
+    return None if x.grad is None else x.grad.tolist()
+
+
+@pytest.mark.parametrize("register", ["register_hook", "register_prehook", "grad_fn.register_hook"])
+@pytest.mark.parametrize("returned", [
+    lambda lib: (), lambda lib: lib.ones(2), lambda lib: (lib.ones(3), None), lambda lib: 3,
+    lambda lib: (lib.ones(2).double(),), lambda lib: (lib.ones(2) * 5,), lambda lib: (None,),
+    lambda lib: ("a",), lambda lib: (lib.ones(2) * 7, None), lambda lib: (lib.ones(2), lib.ones(2)),
+], ids=str)  # fmt: skip
+def test_what_hooks_of_nodes_return_is_checked(register, returned):
+    expected = _on_node(torch, register, returned)
+    assert _on_node(tracejit, register, returned) == expected
+    assert _on_node(tracejit, register, returned, tracejit.script) == expected

@@ -56,6 +56,11 @@ class Differentiable(TensorState):
     def requires_grad(self, value: bool) -> None:
         self.requires_grad_(value)
 
+    def module_load(self, other: Any, assign: bool = False) -> Any:
+        """What `load_state_dict` exchanges this tensor with, given one of the state dict, where
+        `__future__.set_swap_module_params_on_conversion` asked for it; subclasses override it."""
+        return other.detach() if assign else self.copy_(other).detach()
+
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Make a leaf collect gradients, or stop it; returns the tensor.
 

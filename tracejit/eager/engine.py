@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tracejit.eager import anomaly
+from tracejit.eager.hook_calls import replaced, run_hooks, run_prehooks
 from tracejit.eager.nodes import AccumulateGrad, Node
 from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState
@@ -222,8 +223,10 @@ class Task:
             active.recorder.applies(node)
         if all(g is None for g in grads):
             return [None] * len(node.edges)
-        if node.extras is not None:
+        if node.extras is not None and node.extras.prehooks:
             grads = run_prehooks(node, grads)
+            if all(g is None for g in grads):
+                return [None] * len(node.edges)
         if any(type(g) is Uncertain for g in grads):
             results: Sequence[Any] = node.apply_uncertain(grads)
         elif active.anomaly:
@@ -346,7 +349,7 @@ class Task:
         hooks = variable._hooks
         if hooks is not None:
             for hook in tuple(hooks.before.values()):
-                grad = _replaced(grad, hook)
+                grad = replaced(grad, hook)
         if self.targets is not None:
             if (node, 0) in self.targets:
                 self.targets[node, 0] = grad
@@ -363,7 +366,7 @@ class Task:
         if hooks is not None:
             returned = variable
             for hook in tuple(hooks.accumulated.values()):
-                returned = _replaced(returned, hook)
+                returned = replaced(returned, hook)
             if returned is not variable:
                 raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
@@ -457,64 +460,14 @@ def _nbytes(x: Any) -> int:
     return count
 
 
-def _replaced(grad: Any, hook: Callable[[Any], Any]) -> Any:
-    """What a tensor hook makes of a gradient, checked; None keeps it."""
-    new = hook(grad)
-    if new is None:
-        return grad
-    if not isinstance(new, TensorState) and type(new) is not type(grad):
-        raise TypeError(f"expected Variable, but hook returned '{type(new).__name__}'")
-    if new.shape != grad.shape:
-        raise RuntimeError(f"hook '{_name(hook)}' has changed the size of value")
-    if new.dtype is not grad.dtype or new.is_sparse is not grad.is_sparse:
-        raise RuntimeError(f"hook '{_name(hook)}' has changed the type of value (was {grad.type()} "
-                           f"got {new.type()})")
-    return new if active.recorder is None else active.recorder.gave((grad,), (new,))[0]
-
-
-def _name(hook: Any) -> str:
-    return getattr(hook, "__name__", "<unknown>")
-
-
 def run_tensor_hooks(node: Node, grads: list) -> None:
     """Hooks on this node's results, then `retain_grad`; replaces gradients in place."""
     extras = node.extras
     assert extras is not None
     for number, hook in tuple(extras.tensor_hooks.values()):
         if grads[number] is not None:
-            grads[number] = _replaced(grads[number], hook)
+            grads[number] = replaced(grads[number], hook)
     for number, holder in tuple(extras.retained.items()):
         tensor = holder()
         if tensor is not None and grads[number] is not None:
             _retain(tensor, grads[number])
-
-
-def run_prehooks(node: Node, grads: list) -> list:
-    """Hooks that may replace the gradients a node gets."""
-    assert node.extras is not None
-    for hook in tuple(node.extras.prehooks.values()):
-        new = hook(tuple(grads))
-        if new is not None:
-            given, grads = grads, list(_as_tuple(new, len(grads)))
-            if active.recorder is not None:
-                grads = list(active.recorder.gave(given, grads))
-    return grads
-
-
-def run_hooks(node: Node, results: Sequence[Any], grads: list) -> Sequence[Any]:
-    """Hooks that may replace the gradients a node gives."""
-    assert node.extras is not None
-    for hook in tuple(node.extras.hooks.values()):
-        new = hook(tuple(results), tuple(grads))
-        if new is not None:
-            results = _as_tuple(new, len(results))
-    return results
-
-
-def _as_tuple(new: Any, count: int) -> tuple:
-    new = new if isinstance(new, tuple) else (new,)
-    if len(new) != count:
-        raise RuntimeError(f"hook has returned an incorrect number of values (got {len(new)}, "
-                           f"expected {count})")
-    return new
-

@@ -132,6 +132,15 @@ class RemovableHandle:
         if hook is not None:
             hooks_dict[self.id] = hook
 
+    def hooks_dict_ref(self) -> dict:
+        """Where the hook is."""
+        return self.hooks
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        # New hooks beside one that was loaded get other numbers than it has.
+        RemovableHandle._next = itertools.count(max(next(RemovableHandle._next), self.id + 1))
+
     def remove(self) -> None:
         for table in (self.hooks, *(self.others or ())):
             table.pop(self.id, None)

@@ -29,6 +29,7 @@ def max_pool_{dtype}(buffers, operands, sizes, scratch, status, lo, hi):
     x = {dtype}_pointer(buffers, operands[0])
     out = {dtype}_pointer(buffers, operands[1])
     at = int64_pointer(buffers, operands[2])
+    lowest = np.{dtype}(-np.inf)
 {fetches}
     for row in range(lo * od * oh, hi * od * oh):
         plane = row // (od * oh)
@@ -37,7 +38,7 @@ def max_pool_{dtype}(buffers, operands, sizes, scratch, status, lo, hi):
         b = rest - a * oh
         to = row * ow
         for t in range(to, to + ow):
-            at[t] = -1
+            at[t], out[t] = -1, lowest
         for u in range(kd):
             i = a * sd - pd + u * ed
             for v in range(kh):
@@ -50,6 +51,8 @@ def max_pool_{dtype}(buffers, operands, sizes, scratch, status, lo, hi):
                         high = max(low, min(ow, (w - 1 - start) // sw + 1))
                         source = plane * d * h * w + line + start
 {ways}
+        for t in range(to, to + ow):  # windows of which all is padding
+            at[t] = max(at[t], 0)
 '''
 _VISIT = '''\
 for t in range(low, high):

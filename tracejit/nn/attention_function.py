@@ -66,6 +66,7 @@ def multi_head_attention_forward(
             f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D "
             "query tensor"
         )
+    _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads)
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
     if query.shape[-1] != embed_dim_to_check:
@@ -88,6 +89,9 @@ def multi_head_attention_forward(
     q, k, v = _projected(query, key, value, weights, in_proj_bias)
     more = 0
     if bias_k is not None and bias_v is not None:
+        for static, what in ((static_k, "key"), (static_v, "value")):
+            if static is not None:
+                raise AssertionError(f"bias cannot be added to static {what}.")
         k = tracejit.cat([k, bias_k.repeat(1, batch, 1)])
         v = tracejit.cat([v, bias_v.repeat(1, batch, 1)])
         more += 1
@@ -118,6 +122,26 @@ def multi_head_attention_forward(
     if not batched:
         return out.squeeze(1), None if found is None else found.squeeze(0)
     return out, found
+
+
+def _check_dims(query: Any, key: Any, value: Any, padding: Any, mask: Any, heads: int) -> None:
+    """AssertionError where a batched query comes with what is not, or the other way round."""
+    n = query.dim()
+    kind = "batched (3-D)" if n == 3 else "unbatched (2-D)"
+    if key.dim() != n or value.dim() != n:
+        raise AssertionError(f"For {kind} `query`, expected `key` and `value` to be {n}-D but "
+                             f"found {key.dim()}-D and {value.dim()}-D tensors respectively")
+    if padding is not None and padding.dim() != n - 1:
+        raise AssertionError(f"For {kind} `query`, expected `key_padding_mask` to be `None` or "
+                             f"{n - 1}-D but found {padding.dim()}-D tensor instead")
+    if mask is None:
+        return
+    if mask.dim() not in (2, 3):
+        raise AssertionError(f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D "
+                             f"but found {mask.dim()}-D tensor instead")
+    expected = (heads, query.shape[0], key.shape[0])
+    if n == 2 and mask.dim() == 3 and tuple(mask.shape) != expected:
+        raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {mask.shape}")
 
 
 def _projected(query: Any, key: Any, value: Any, weights: Any, bias: Any) -> list[Any]:

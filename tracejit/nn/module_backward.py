@@ -7,11 +7,13 @@ identity functions on the tape, whose backward calls the hooks. Used by
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from tracejit.autograd import Function
 from tracejit.eager.modes import is_grad_enabled
+from tracejit.eager.tensor import Tensor
 from tracejit.nn.module_hooks import tensors_among
 
 Hook = Callable[..., Any]
@@ -22,7 +24,7 @@ class BackwardWatch:
 
     def __init__(self, module: Any, hooks: list[Hook], pre_hooks: list[Hook]) -> None:
         self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
-        self.grad_outputs: tuple = ()
+        self.grad_outputs: tuple | None = None
         self.input_count = 0
         self.input_places: list[int] = []
 
@@ -34,23 +36,22 @@ class BackwardWatch:
             return args
         self.input_places = places
         passed = _as_tuple(_Entry.apply(self, *(args[k] for k in places)))
-        changed = list(args)
-        for k, tensor in zip(places, passed):
-            changed[k] = tensor
-        return tuple(changed)
+        return tuple(_replaced(args, places, passed))
 
     def outputs(self, output: Any) -> Any:
         """The output, its tensors passed through an identity where one of them requires grad."""
-        single = not isinstance(output, (tuple, list))
-        values = (output,) if single else tuple(output)
+        if not isinstance(output, (Tensor, tuple)):
+            warnings.warn("For backward hooks to be called, module output should be a Tensor or a "
+                          f"tuple of Tensors but received {type(output)}", stacklevel=5)
+        values = output if isinstance(output, tuple) else (output,)
         places = tensors_among(values)
         if not is_grad_enabled() or not any(values[k].requires_grad for k in places):
             return output
         passed = _as_tuple(_Exit.apply(self, len(values), places, *(values[k] for k in places)))
-        changed = list(values)
-        for k, tensor in zip(places, passed):
-            changed[k] = tensor
-        return changed[0] if single else type(output)(changed)
+        changed = _replaced(values, places, passed)
+        if not isinstance(output, tuple):
+            return changed[0]
+        return tuple(changed) if type(output) is tuple else type(output)(*changed)
 
     def reached_outputs(self, grads: tuple, count: int, places: list[int]) -> tuple:
         """Backward arrives: pre-hooks may replace the gradients of the outputs."""
@@ -58,30 +59,35 @@ class BackwardWatch:
         for hook in self.pre_hooks:
             replaced = hook(self.module, full)
             if replaced is not None:
-                full = _as_tuple(replaced)
+                full = _of_length(replaced, count, "pre hook", "grad_output")
         self.grad_outputs = full
         if not self.input_places:
-            self._call_hooks((None,) * self.input_count)
+            self._call_hooks_without_inputs()
         return tuple(full[k] for k in places)
 
     def reached_inputs(self, grads: tuple) -> tuple:
         """Backward is through: hooks may replace the gradients of the inputs."""
-        full = self._call_hooks(_spread(grads, self.input_places, self.input_count))
+        if self.grad_outputs is None:
+            return grads  # they came past the outputs, as in a backward of the backward
+        full: tuple = _spread(grads, self.input_places, self.input_count)
+        for hook in self.hooks:
+            replaced = hook(self.module, full, self.grad_outputs)
+            if replaced is not None:
+                full = _of_length(replaced, self.input_count, "hook", "grad_input")
+        self.grad_outputs = None
         return tuple(full[k] for k in self.input_places)
 
-    def _call_hooks(self, grad_inputs: tuple) -> tuple:
+    def _call_hooks_without_inputs(self) -> None:
+        warnings.warn("Full backward hook is firing when gradients are computed with respect to "
+                      "module outputs since no inputs require gradients.", stacklevel=5)
         for hook in self.hooks:
-            replaced = hook(self.module, grad_inputs, self.grad_outputs)
-            if replaced is None:
-                continue
-            replaced = _as_tuple(replaced)
-            if len(replaced) != len(grad_inputs):
-                raise RuntimeError(
-                    "Backward hook returned an invalid number of grad_input, got "
-                    f"{len(replaced)}, but expected {len(grad_inputs)}"
-                )
-            grad_inputs = replaced
-        return grad_inputs
+            replaced = hook(self.module, (None,) * self.input_count, self.grad_outputs)
+            if replaced is not None and not (
+                isinstance(replaced, tuple) and all(value is None for value in replaced)
+            ):
+                raise RuntimeError("Backward hook for Modules where no input requires gradient "
+                                   "should always return None or None for all gradients.")
+        self.grad_outputs = None
 
 
 class _Entry(Function):
@@ -90,7 +96,7 @@ class _Entry(Function):
     @staticmethod
     def forward(ctx: Any, watch: BackwardWatch, *tensors: Any) -> Any:
         ctx.watch = watch
-        return tuple(t.view_as(t) for t in tensors)
+        return _aliases(ctx, tensors)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -105,15 +111,40 @@ class _Exit(Function):
         ctx: Any, watch: BackwardWatch, count: int, places: list[int], *tensors: Any
     ) -> Any:
         ctx.watch, ctx.count, ctx.places = watch, count, places
-        return tuple(t.view_as(t) for t in tensors)
+        ctx.set_materialize_grads(False)  # hooks see None where nothing arrives
+        return _aliases(ctx, tensors)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         return (None, None, None, *ctx.watch.reached_outputs(grads, ctx.count, ctx.places))
 
 
+def _aliases(ctx: Any, tensors: tuple) -> tuple:
+    """The tensors again, which require grad where they did."""
+    made = tuple(t.view_as(t) for t in tensors)
+    ctx.mark_non_differentiable(*(m for m, t in zip(made, tensors) if not t.requires_grad))
+    return made
+
+
 def _as_tuple(value: Any) -> tuple:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def _of_length(value: Any, count: int, hook: str, what: str) -> tuple:
+    """What a hook returned, one for each of `count`."""
+    made = _as_tuple(value)
+    if len(made) != count:
+        raise RuntimeError(f"Backward {hook} returned an invalid number of {what}, got "
+                           f"{len(made)}, but expected {count}")
+    return made
+
+
+def _replaced(values: tuple, places: list[int], new: tuple) -> list[Any]:
+    """`values` with others at `places`."""
+    changed = list(values)
+    for k, value in zip(places, new):
+        changed[k] = value
+    return changed
 
 
 def _spread(values: tuple, places: list[int], count: int) -> tuple:

@@ -10,10 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 import tracejit
+from tracejit import __future__
 from tracejit.eager.meta import NO_DATA
 from tracejit.eager.modes import no_grad
+from tracejit.eager.swapping import swap_tensors
 from tracejit.memory.devices import as_device, device
 from tracejit.nn.lazy_parameter import is_lazy
+from tracejit.nn.parameter import Parameter
 from tracejit.ops.types import asked_dtype, bfloat16, dtype, float16, float32, float64
 
 _FLOATING_ONLY = (
@@ -35,12 +38,13 @@ class Conversion:
     def _apply(self, convert: Callable[[Any], Any]) -> Any:
         for child in self.children():  # type: ignore[attr-defined]
             child._apply(convert)
-        for parameter in self._parameters.values():
+        for name, parameter in self._parameters.items():
             if parameter is not None:
-                _convert_parameter(parameter, convert)
+                whose = f"{type(self).__name__}.{name}"
+                self._parameters[name] = _converted_parameter(parameter, convert, whose)
         for name, buffer in self._buffers.items():
             if is_lazy(buffer):
-                _convert_parameter(buffer, convert)
+                _convert_in_place(buffer, convert)
             elif buffer is not None:
                 self._buffers[name] = convert(buffer)
         return self
@@ -147,7 +151,29 @@ def clear_gradient(parameter: Any, set_to_none: bool) -> None:
     parameter.grad.zero_()
 
 
-def _convert_parameter(parameter: Any, convert: Callable[[Any], Any]) -> None:
+def _converted_parameter(parameter: Any, convert: Callable[[Any], Any], whose: str) -> Any:
+    """A parameter after conversion: the same object, unless a switch says otherwise."""
+    swap = __future__.get_swap_module_params_on_conversion()
+    if is_lazy(parameter) or not (
+        swap or __future__.get_overwrite_module_params_on_conversion()
+    ):
+        _convert_in_place(parameter, convert)
+        return parameter
+    gradient = parameter.grad
+    with no_grad():
+        made = Parameter(convert(parameter), parameter.requires_grad)
+        if gradient is not None:
+            made.grad = convert(gradient).requires_grad_(gradient.requires_grad)
+    if not swap:
+        return made
+    try:
+        swap_tensors(parameter, made)
+    except Exception as error:
+        raise RuntimeError(f"_apply(): Couldn't swap {whose}") from error
+    return parameter
+
+
+def _convert_in_place(parameter: Any, convert: Callable[[Any], Any]) -> None:
     content = parameter.without_shape() if is_lazy(parameter) else parameter
     with no_grad():
         converted = convert(content)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from tracejit.eager.global_hooks import everywhere
@@ -18,6 +17,7 @@ from tracejit.eager.recording import active
 from tracejit.eager.tape import RemovableHandle
 from tracejit.eager.tensor import Tensor
 from tracejit.nn.module_global_hooks import global_hooks, is_full
+from tracejit.nn.module_older_backward import hook_last_operation
 
 
 class Hooks:
@@ -113,43 +113,64 @@ def _add(hooks: dict[int, Any], hook: Callable[..., Any], prepend: bool,
 
 def call_with_hooks(module: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Run a module between its hooks; those of all modules come first."""
-    args, kwargs = _before(module, args, kwargs)
-    full, older = _backward_hooks(module)
-    watch = None
-    if full or module._backward_pre_hooks or everywhere and global_hooks("backward_pre"):
-        # Backward hooks need the tape's Function, which plain calls do without.
-        from tracejit.nn.module_backward import BackwardWatch
-
-        before = [hook for _, hook, *_ in global_hooks("backward_pre")] if everywhere else []
-        watch = BackwardWatch(module, full, [*before, *module._backward_pre_hooks.values()])
-        args = watch.inputs(args)
-    called: set[int] = set()
-    output = None
+    call = _Call(args, kwargs)
     try:
+        return call.run(module)
+    except Exception:
+        call.after_error(module)
+        raise
+
+
+class _Call:
+    """One call: what hooks made of its arguments, what came out so far, and which hooks ran."""
+
+    def __init__(self, args: tuple, kwargs: dict[str, Any]) -> None:
+        self.args, self.kwargs, self.output = args, kwargs, None
+        self.called: set[int] = set()
+
+    def run(self, module: Any) -> Any:
+        """Pre-hooks, forward, hooks."""
+        full, older = _backward_hooks(module)
+        watch = None
+        self.args, self.kwargs = _before(module, self.args, self.kwargs)
+        if full or module._backward_pre_hooks or everywhere and global_hooks("backward_pre"):
+            # Backward hooks need the tape's Function, which plain calls do without.
+            from tracejit.nn.module_backward import BackwardWatch
+
+            before = [hook for _, hook, *_ in global_hooks("backward_pre")] if everywhere else []
+            watch = BackwardWatch(module, full, [*before, *module._backward_pre_hooks.values()])
+            self.args = watch.inputs(self.args)
         recorder, forward = active.recorder, module.forward
         if older:  # a compiled forward has one node for all its operations
             forward = getattr(forward, "__wrapped__", forward)
         forward = forward if recorder is None else recorder.adapted(forward)
-        output = forward(*args, **kwargs)
+        self.output = forward(*self.args, **self.kwargs)
         for number, hook, with_kwargs, _ in _forward_hooks(module):
-            called.add(number)
-            given = (module, args, kwargs, output) if with_kwargs else (module, args, output)
-            replaced = hook(*given)
-            output = output if replaced is None else replaced
-    except Exception:
+            self.called.add(number)
+            self._hand_output(module, hook, with_kwargs)
+        output = self.output if watch is None else watch.outputs(self.output)
+        if older:
+            hook_last_operation(module, self.args, output, older)
+        return output
+
+    def after_error(self, module: Any) -> None:
+        """The hooks that are always called; what they raise gives way to the error that was
+        there first."""
+        own = module._forward_hooks
         for number, hook, with_kwargs, always in _forward_hooks(module):
-            if always and number not in called:
-                given = (module, args, kwargs, output) if with_kwargs else (module, args, output)
+            if always and number not in self.called:
                 try:
-                    hook(*given)
+                    self._hand_output(module, hook, with_kwargs)
                 except Exception as error:
-                    warnings.warn("module forward hook with ``always_call=True`` raised an "
+                    whose = "module" if number in own else "global module"
+                    warnings.warn(f"{whose} forward hook with ``always_call=True`` raised an "
                                   "exception that was silenced as another error was raised in "
-                                  f"forward: {error}", stacklevel=2)
-        raise
-    if older:
-        _hook_last_operation(module, output, older)
-    return output if watch is None else watch.outputs(output)
+                                  f"forward: {error}", stacklevel=4)
+
+    def _hand_output(self, module: Any, hook: Callable[..., Any], with_kwargs: bool) -> None:
+        given = (self.args, self.kwargs) if with_kwargs else (self.args,)
+        replaced = hook(module, *given, self.output)
+        self.output = self.output if replaced is None else replaced
 
 
 def _forward_hooks(module: Any) -> list[tuple[int, Callable[..., Any], bool, bool]]:
@@ -168,17 +189,6 @@ def _backward_hooks(module: Any) -> tuple[list[Callable[..., Any]], list[Callabl
     own = module._backward_hooks.values()
     (older if module._is_full_backward_hook is False else full).extend(own)
     return full, older
-
-
-def _hook_last_operation(module: Any, output: Any, hooks: list[Callable[..., Any]]) -> None:
-    """The older backward hooks, on the node of the (first) result."""
-    while not isinstance(output, Tensor):
-        if not isinstance(output, (dict, list, tuple)) or not output:
-            return
-        output = next(iter(output.values() if isinstance(output, dict) else output))
-    if output.grad_fn is not None:
-        for hook in hooks:
-            output.grad_fn.register_hook(partial(hook, module))
 
 
 def _before(module: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:

@@ -15,14 +15,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from tracejit import __future__
 from tracejit.eager.modes import no_grad
+from tracejit.eager.swapping import swap_tensors
 from tracejit.eager.tape import RemovableHandle
 from tracejit.eager.tensor import Tensor
 from tracejit.nn.lazy_parameter import is_lazy
 from tracejit.nn.parameter import Parameter
 
-_NO_OP = ("for {}: the parameter is on the device meta and has no values, so copying the "
-          "checkpoint's into it does nothing. (Did you mean to pass `assign=True`, which puts the "
+_NO_OP = ("for {}: copying from a non-meta parameter in the checkpoint to a meta parameter in the "
+          "current model, which is a no-op. (Did you mean to pass `assign=True`, which puts the "
           "checkpoint's tensors into the module?)")
 
 _EXTRA = "_extra_state"
@@ -138,7 +140,7 @@ class StateDict:
         unexpected: list[str] = []
         errors: list[str] = []
 
-        def load(module: Any, prefix: str) -> None:
+        def load(module: Any, state: Any, prefix: str) -> None:
             metadata = dict(versions.get(prefix[:-1], {}))
             if assign:
                 metadata["assign_to_params_buffers"] = True
@@ -146,8 +148,10 @@ class StateDict:
                 state, prefix, metadata, strict, missing, unexpected, errors
             )
             for name, child in module._modules.items():
-                if child is not None:
-                    load(child, f"{prefix}{name}.")
+                if child is not None:  # its hooks see, and change, what is below it
+                    start = f"{prefix}{name}."
+                    below = {key: x for key, x in state.items() if key.startswith(start)}
+                    load(child, below, start)
             keys = IncompatibleKeys(missing, unexpected)
             for hook in module._hooks_of("_load_state_dict_post_hooks"):
                 if hook(module, keys) is not None:
@@ -157,7 +161,7 @@ class StateDict:
                         "it should be done inplace."
                     )
 
-        load(self, "")
+        load(self, state, "")
         if strict:
             errors[:0] = [
                 f"{noun} key(s) in state_dict: {_quoted(keys)}. "
@@ -229,16 +233,25 @@ class StateDict:
             )
         if is_lazy(mine):
             return None
-        if not assign:
-            if mine.is_meta and not given.is_meta:
-                warnings.warn(_NO_OP.format(key), stacklevel=2)
+        if mine.is_meta and not given.is_meta and not assign:
+            warnings.warn(_NO_OP.format(key), stacklevel=2)
+        swap = __future__.get_swap_module_params_on_conversion()
+        try:
             with no_grad():
-                mine.copy_(given)
-        elif name in self._parameters:
-            same = isinstance(given, Parameter) and given.requires_grad == mine.requires_grad
-            self._parameters[name] = given if same else Parameter(given, mine.requires_grad)
-        else:
-            self._buffers[name] = given
+                if swap:
+                    _swap(mine, given, assign)
+                elif not assign:
+                    mine.copy_(given)
+                elif isinstance(mine, Parameter):
+                    setattr(self, name, _as_parameter(given, mine.requires_grad))
+                else:
+                    setattr(self, name, given)
+        except Exception as error:
+            return (
+                f'While {"swapping" if swap else "copying"} the parameter named "{key}", whose '
+                f"dimensions in the model are {mine.size()} and whose dimensions in the checkpoint "
+                f"are {given.size()}, an exception occurred : {error.args}."
+            )
         return None
 
     # -- hooks -----------------------------------------------------------------------------------
@@ -276,6 +289,25 @@ class StateDict:
 
     def _hooks_of(self, kind: str) -> list[Any]:
         return list(self.__dict__.get(kind, {}).values())
+
+
+def _as_parameter(given: Any, requires_grad: bool) -> Parameter:
+    if isinstance(given, Parameter):
+        return given.requires_grad_(requires_grad)
+    return Parameter(given, requires_grad)
+
+
+def _swap(mine: Any, given: Any, assign: bool) -> None:
+    """Exchange a tensor of the module with what its `module_load` makes of the one given."""
+    loaded = mine.module_load(given, assign=assign)
+    if loaded is given or loaded is mine:
+        raise RuntimeError(
+            "module_load returned one of self or other, please .detach() the result if returning "
+            "one of the inputs in module_load"
+        )
+    if isinstance(mine, Parameter):
+        loaded = _as_parameter(loaded, mine.requires_grad)
+    swap_tensors(mine, loaded)
 
 
 def _quoted(keys: list[str]) -> str:

@@ -78,6 +78,15 @@ class Buffer(metaclass=_OfBuffers):
         return made
 
 
+def __getattr__(name: str) -> Any:
+    """Names that PyTorch has here; the file they are in imports this one."""
+    if name in ("UninitializedBuffer", "UninitializedParameter", "is_lazy"):
+        from tracejit.nn import lazy_parameter
+
+        return getattr(lazy_parameter, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _rebuilt(cls: type[Parameter], data: Any, requires_grad: bool) -> Parameter:
     return cls(data, requires_grad)
 

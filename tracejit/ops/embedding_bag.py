@@ -49,7 +49,9 @@ def embedding_bag(
     position outside.
     """
     _check_weights(input, per_sample_weights)
-    flat, bags = _bags(input, offsets, include_last_offset)
+    # PyTorch's kernel for sums and means of these keeps to the end of the last bag.
+    kept = mode != "max" and padding_idx is None and weight.dtype in (float32, float16, bfloat16)
+    flat, bags = _bags(input, offsets, include_last_offset and not kept)
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
     if mode == "max" and scale_grad_by_freq:
@@ -127,6 +129,8 @@ def _bags(input: Any, offsets: Any, ends: bool) -> tuple[Any, Any]:
     raise_if_record(((offsets != 0) & begin).any(), error=ErrorOf(RuntimeError, (text,)))
     text = "offsets[-1] can not be greater than input's length"  # no numbers: they may change
     raise_if_record((offsets > input.shape[0]).any(), error=ErrorOf(RuntimeError, (text,)))
+    if ends:  # the last bag goes on to the last index, wherever it is said to end
+        offsets = offsets[:-1]
     places = creation.arange(input.shape[0], device=input.device)
     return input, searchsorted(offsets.to(int64), places, right=True) - 1
 

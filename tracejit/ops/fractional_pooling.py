@@ -14,7 +14,7 @@ from tracejit.ops.creation import arange
 from tracejit.ops.joining import cat
 from tracejit.ops.pointwise import convert
 from tracejit.ops.random import rand
-from tracejit.ops.shapes import hint, normalize_dim
+from tracejit.ops.shapes import hint, normalize_dim, shape_text
 from tracejit.ops.types import int64
 
 
@@ -63,10 +63,17 @@ def _pooled(name: str, n: int, input: Any, kernel_size: Any, output_size: Any, o
         if out + k - 1 > size:
             raise RuntimeError(f"{name}(): pool {letter} {k} too large relative to input {letter} "
                                f"{hint(size)}")
+    for k in range(1, len(input.shape)):
+        if input.shape[k] == 0:
+            raise RuntimeError(f"{name}{'_out' * (n == 3)}(): Expected input to have non-zero size "
+                               f"for non-batch dimensions, but got{shape_text(input.shape)} with "
+                               f"dimension {k} being empty.")
     images = input if len(input.shape) == n + 2 else input.unsqueeze(0)
     if samples is None:
         samples = rand(*images.shape[:2], n, dtype=input.dtype, device=input.device)
-    samples = samples[:images.shape[0]]  # of an image without a batch PyTorch reads the first ones
+    else:
+        _check_samples(samples, n, images.shape)
+        samples = samples[:images.shape[0]]  # an image without a batch has the first of them
     order = (1, 0) if n == 2 else (0, 1, 2)  # the samples of images begin with their widths
     places: Any = 0
     for d in range(n):
@@ -87,6 +94,18 @@ def _pooled(name: str, n: int, input: Any, kernel_size: Any, output_size: Any, o
     return (largest, at) if return_indices else largest
 
 
+def _check_samples(samples: Any, n: int, shape: Any) -> None:
+    said, given = "Expect _random_samples", samples.shape
+    if len(given) != 3:
+        raise RuntimeError(f"{said} to have 3 dimensions, got {len(given)}")
+    if given[0] < shape[0]:
+        raise RuntimeError(f"{said}.size(0) no less then input batch size.")
+    if given[1] != shape[1]:
+        raise RuntimeError(f"{said}.size(1) equals to input channel size.")
+    if given[2] != n:
+        raise RuntimeError(f"{said}.size(2) equals to {n}; got {hint(given[2])}.")
+
+
 def _each(given: Any, n: int) -> list[Any]:
     return [*given] if isinstance(given, Sequence) else [given] * n
 
@@ -94,8 +113,8 @@ def _each(given: Any, n: int) -> list[Any]:
 def _starts(samples: Any, size: Any, out: int, kernel: int) -> Any:
     """(N, C, out): where windows begin; the last one ends with the image."""
     last = (samples.unsqueeze(-1) * 0).to(int64) + (size - kernel)
-    if out == 1:
-        return last
+    if out < 2:
+        return last[..., :out]
     step = convert(last, samples.dtype)[..., :1] / (out - 1)
     numbers = arange(out - 1, dtype=samples.dtype, device=samples.device)
     first = (samples.unsqueeze(-1) * step).to(int64)

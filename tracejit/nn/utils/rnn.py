@@ -150,6 +150,8 @@ def pack_padded_sequence(
     RuntimeError for lengths that are not positive, not in order, too long, or not one for each
     sequence.
     """
+    if not input.numel():
+        raise RuntimeError("Cannot pack empty tensors.")
     counts = _lengths(lengths)
     order = None
     if not enforce_sorted:
@@ -157,8 +159,6 @@ def pack_padded_sequence(
         order = order.to(input.device)
         input = input.index_select(0 if batch_first else 1, order)
     steps = input.transpose(0, 1) if batch_first else input
-    if not steps.numel():
-        raise RuntimeError("Cannot pack empty tensors.")
     _check_lengths(counts, *steps.shape[:2])
     longest = int(counts[0])
     present = tracejit.arange(longest).unsqueeze(1) < counts

@@ -1,0 +1,42 @@
+"""Multi-head attention with arguments that do not fit each other: PyTorch's errors."""
+
+from __future__ import annotations
+
+import pytest
+
+import tracejit
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.oracle
+
+CALLS = [
+    "m(o(3, 3, 4), o(3, 4), o(3, 4))", "m(o(3, 4), o(3, 3, 4), o(3, 4))",
+    "m(o(3, 2, 4), o(3, 2, 4), o(3, 2, 4), key_padding_mask=b(3))",
+    "m(o(3, 4), o(3, 4), o(3, 4), key_padding_mask=b(1, 3))",
+    "m(o(3, 2, 4), o(3, 2, 4), o(3, 2, 4), attn_mask=b(3))",
+    "m(o(3, 4), o(3, 4), o(3, 4), attn_mask=b(1, 3, 3))",
+    "m(o(3, 4), o(3, 4), o(3, 4), attn_mask=b(2, 3, 3))[0].shape",
+    "static(static_k=o(2, 2, 2))", "static(static_v=o(2, 2, 2))", "m(o(4), o(4), o(4))",
+]  # fmt: skip
+
+
+def _outcome(lib, call):
+    module = lib.nn.MultiheadAttention(4, 2, add_bias_kv=True)
+
+    def static(**given):
+        x = lib.ones(2, 1, 4)
+        return lib.nn.functional.multi_head_attention_forward(
+            x, x, x, 4, 2, module.in_proj_weight, module.in_proj_bias, module.bias_k,
+            module.bias_v, False, 0.0, module.out_proj.weight, module.out_proj.bias, **given)
+
+    names = {"m": module, "o": lib.ones, "static": static,
+             "b": lambda *shape: lib.zeros(shape, dtype=lib.bool)}  # fmt: skip
+    try:
+        return str(eval(call, names)).replace("torch.", "tracejit.")
+    except Exception as error:
+        return type(error), str(error).replace("torch.", "tracejit.")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_attention_refuses_what_pytorch_refuses(call):
+    assert _outcome(tracejit, call) == _outcome(torch, call)
