@@ -68,9 +68,10 @@ def _dtypes(data: Any) -> Iterator[dtype]:
 
 
 def _read(data: Any, depth: int, integral: bool) -> Any:
-    if depth and isinstance(data, (*_LISTS, np.ndarray, TensorState)):
+    is_tensor = isinstance(data, TensorState)
+    if depth and (is_tensor or isinstance(data, (*_LISTS, np.ndarray))):
         return [_read(each, depth - 1, integral) for each in data]
-    if not isinstance(data, TensorState):
+    if not is_tensor:
         return data
     if data.numel() != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
