@@ -164,3 +164,14 @@ def test_sequentials_are_joined_and_repeated():
                               (lambda: first * 0, ValueError, "Non-positive multiplication")):
         with pytest.raises(kind, match=text):
             wrong()
+
+
+@pytest.mark.parametrize(("index", "module", "kind"), [
+    (-3, nn.ReLU(), IndexError), (3, nn.ReLU(), IndexError), (0, "relu", AssertionError)])
+def test_nothing_is_inserted_where_it_does_not_fit(index, module, kind):
+    model = nn.Sequential(nn.Tanh(), nn.Tanh())
+    with pytest.raises(kind):
+        model.insert(index, module)
+    assert len(model) == 2
+    assert isinstance(model.insert(-1, nn.ReLU())[1], nn.ReLU)
+    assert isinstance(model.insert(3, nn.ReLU())[3], nn.ReLU)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.eager.dispatch import INFERENCE
+from tracejit.eager.elements import holds_tensors, read_elements
 from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState, of_array, of_result
 from tracejit.memory import CPU, as_device
@@ -45,8 +46,9 @@ def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None,
     """A new leaf that holds a copy of `data`: a number, nested sequences, an array or a tensor.
 
     Without `dtype`: bool, int64 or the default floating dtype for Python numbers, the data's own
-    for arrays. Raises ValueError for ragged sequences, RuntimeError where a dtype that cannot is to
-    require grad.
+    for arrays. A tensor of one element, of any shape, counts as a number of its dtype in a
+    sequence. Raises ValueError for ragged sequences and tensors of more elements in them,
+    RuntimeError where a dtype that cannot is to require grad.
 
     >>> import tracejit
     >>> tracejit.tensor([[1, 2], [3, 4]])
@@ -75,6 +77,8 @@ def new_tensor(data: Any, kind: dtype | None = None, device: Any = None) -> Any:
     kind = asked_dtype(kind)
     if isinstance(data, TensorState):
         return data.detach().to(kind or data._dtype).to(as_device(device or data._device)).clone()
+    if holds_tensors(data):
+        data, kind = read_elements(data, kind)
     recorder = active.recorder
     if type(data) is complex:
         _check_real(kind)
@@ -137,15 +141,15 @@ def as_array(data: Any, kind: dtype | None) -> np.ndarray:
         array = np.array(data, order="C")
         return array if kind is None else rounded(array, kind)
     leaf = _first(data)
-    if isinstance(leaf, (TensorState, np.ndarray)):
+    if isinstance(leaf, np.ndarray):
         array = _stacked(data)
     else:
         array = _checked(data, kind)
     if kind is None:
         kind = _default_for(array, leaf)
-    if array.dtype.kind == "c" and not isinstance(leaf, (TensorState, np.ndarray)):
+    if array.dtype.kind == "c" and not isinstance(leaf, np.ndarray):
         _check_real(kind)
-    if not isinstance(leaf, (TensorState, np.ndarray)):
+    if not isinstance(leaf, np.ndarray):
         if kind.category == INTEGER:
             _check_range(array, kind)
         elif kind.category == FLOATING and array.dtype.kind in "iu":
@@ -183,9 +187,7 @@ def _first(data: Any) -> Any:
 
 
 def _stacked(data: Any) -> np.ndarray:
-    """Nested sequences whose leaves are tensors or arrays."""
-    if isinstance(data, TensorState):
-        return data.detach().cpu().numpy()
+    """Nested sequences whose leaves are arrays."""
     if isinstance(data, (list, tuple)):
         return np.array([_stacked(x) for x in data])
     return np.asarray(data)
@@ -241,7 +243,7 @@ def _explain_ragged(data: Any, dim: int = 0) -> None:
 
 
 def _default_for(array: np.ndarray, leaf: Any) -> dtype:
-    if isinstance(leaf, (np.ndarray, np.generic, TensorState)):
+    if isinstance(leaf, (np.ndarray, np.generic)):
         return dtype_of_numpy(array.dtype)
     if array.size == 0 and not isinstance(leaf, (bool, int)):
         return get_default_dtype()

@@ -10,6 +10,8 @@ from tracejit.ops.operators import Operators
 
 __all__ = ["functional_call", "stack_module_state"]
 
+_ABSENT: Any = object()
+
 
 def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = None,
                     kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True,
@@ -21,9 +23,10 @@ def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = No
     tie_weights                  a tensor given for one name stands for all names of the same one
     strict                       RuntimeError for names that lack or are not the module's
 
-    The module is as it was afterwards. ValueError for a name in several dicts, for names of one
-    tensor that are given different ones, and for what is no dict; TypeError for a value that is no
-    tensor.
+    A name may be any attribute that is a tensor or missing. The module is as it was afterwards;
+    what it assigned to a name meanwhile is in the dict then, if one is given. ValueError for a name
+    in several dicts, for names of one tensor that are given different ones, and for what is no
+    dict; TypeError for a value or an attribute that is no tensor.
 
     >>> import tracejit
     >>> layer = tracejit.nn.Linear(2, 1)
@@ -32,27 +35,61 @@ def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = No
     tensor([3.5000])
     """
     given = _merged(parameter_and_buffer_dicts)
-    for value in given.values():
-        if value is not None and not isinstance(value, Operators):
-            raise TypeError(f"{value} is not an instance of torch.Tensor")
-    places = {name: (table, leaf) for name, table, leaf in _places(module)}
-    if tie_weights:
-        given = _tied(given, places)
+    meant = _tied(given, dict(_named(module))) if tie_weights else given
     if strict:
-        _must_match(type(module).__name__, sorted(places), sorted(given))
-    kept = [(places[name], tensor) for name, tensor in given.items() if name in places]
-    before = [(table, leaf, table[leaf]) for (table, leaf), _ in kept]
+        _must_match(type(module).__name__, sorted(n for n, _ in _named(module)), sorted(meant))
+    before: list[tuple[str, Any, str, Any]] = []
     try:
-        for (table, leaf), tensor in kept:
-            table[leaf] = tensor
+        for name, tensor in meant.items():
+            prefix, _, leaf = name.rpartition(".")
+            owner = _owner(module, prefix)
+            before.append((name, owner, leaf, _exchanged(owner, leaf, tensor)))
         arguments = () if args is None else args if isinstance(args, tuple) else (args,)
         return module(*arguments, **(kwargs or {}))
     finally:
-        for table, leaf, tensor in before:
-            table[leaf] = tensor
+        for name, owner, leaf, tensor in reversed(before):
+            last = _exchanged(owner, leaf, tensor)
+            if name in given and last is not given[name]:
+                given[name] = last
+
+
+def _owner(module: Any, prefix: str) -> Any:
+    """The submodule of a dotted name, which may lead through any attribute; TypeError and
+    AttributeError for what is none."""
+    for name in prefix.split(".") if prefix else ():
+        if not hasattr(module, name):
+            raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
+        module = getattr(module, name)
+        if not hasattr(module, "_parameters"):
+            raise TypeError(f"submodule `{name}`: {module} is not an instance of torch.nn.Module")
+    return module
+
+
+def _exchanged(owner: Any, leaf: str, tensor: Any) -> Any:
+    """What stood under a name of a module, which now has `tensor`; `_ABSENT` for nothing."""
+    if tensor is not None and tensor is not _ABSENT and not isinstance(tensor, Operators):
+        raise TypeError(f"{tensor} is not an instance of torch.Tensor")
+    for table in (owner._parameters, owner._buffers):
+        if leaf in table:
+            before = table[leaf]
+            if tensor is _ABSENT:
+                del table[leaf]
+            else:
+                table[leaf] = tensor
+            return before
+    before = getattr(owner, leaf, _ABSENT)
+    if before is not None and before is not _ABSENT and not isinstance(before, Operators):
+        raise TypeError(f"attribute `{leaf}`: {before} is not an instance of torch.Tensor")
+    if tensor is not _ABSENT:
+        setattr(owner, leaf, tensor)
+    elif before is not _ABSENT:
+        delattr(owner, leaf)
+    return before
 
 
 def _merged(dicts: Any) -> dict[str, Any]:
+    if isinstance(dicts, dict):
+        return dicts
     if isinstance(dicts, Mapping):
         return dict(dicts)
     if not isinstance(dicts, Sequence):
@@ -68,13 +105,13 @@ def _merged(dicts: Any) -> dict[str, Any]:
     return {name: tensor for d in dicts for name, tensor in d.items()}
 
 
-def _places(module: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """(dotted name, dict, key in it) of each parameter and buffer, the same tensor's included."""
+def _named(module: Any) -> Iterator[tuple[str, Any]]:
+    """(dotted name, tensor) of each parameter and buffer, those of the same tensor included."""
     for prefix, owner in module.named_modules(remove_duplicate=False):
         for table in (owner._parameters, owner._buffers):
             for leaf, tensor in table.items():
                 if tensor is not None:
-                    yield f"{prefix}.{leaf}".lstrip("."), table, leaf
+                    yield f"{prefix}.{leaf}".lstrip("."), tensor
 
 
 def _must_match(kind: str, own: list[str], given: list[str]) -> None:
@@ -85,11 +122,11 @@ def _must_match(kind: str, own: list[str], given: list[str]) -> None:
         raise RuntimeError(f"Error(s) in reparametrizing for {kind}:{''.join(lines)}")
 
 
-def _tied(given: dict[str, Any], places: dict[str, tuple[dict[str, Any], str]]) -> dict[str, Any]:
+def _tied(given: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     """What is given, also under the other names that its tensor has in the module."""
     names_of: dict[int, list[str]] = {}
-    for name, (table, leaf) in places.items():
-        names_of.setdefault(id(table[leaf]), []).append(name)
+    for name, tensor in own.items():
+        names_of.setdefault(id(tensor), []).append(name)
     found = dict(given)
     for names in names_of.values():
         asked = [name for name in names if name in given]

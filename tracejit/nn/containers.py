@@ -112,6 +112,15 @@ class Sequential(_Numbered):
     def _of(self, items: list[tuple[str, Any]]) -> Any:
         return type(self)(OrderedDict(items))
 
+    def insert(self, index: int, module: Module) -> Any:
+        """Add a module before position `index`; returns the container. IndexError for a position
+        that is not there, AssertionError for what is no module."""
+        if not isinstance(module, Module):
+            raise AssertionError(f"module should be of type: {Module}")
+        if not -len(self) <= index <= len(self):
+            raise IndexError(f"Index out of range: {index}")
+        return super().insert(index, module)
+
     def __add__(self, other: Sequential) -> Sequential:
         """The modules of both; ValueError for what is no Sequential."""
         return Sequential(*self, *_modules_of(other))
