@@ -307,8 +307,9 @@ def test_groups_are_those_that_were_loaded():
 
 
 @pytest.mark.parametrize("name, options", [
-    ("ASGD", {}), ("Adadelta", {}), ("Adafactor", {}), ("Adagrad", {}), ("Adam", {}), ("Adamax", {}),
-    ("NAdam", {}), ("RAdam", {}), ("RMSprop", {}), ("Rprop", {}), ("SGD", {"momentum": 0.9}),
+    ("ASGD", {}), ("Adadelta", {}), ("Adafactor", {}), ("Adagrad", {}), ("Adam", {}),
+    ("Adamax", {}), ("NAdam", {}), ("RAdam", {}), ("RMSprop", {}), ("Rprop", {}),
+    ("SGD", {"momentum": 0.9}),
 ])  # fmt: skip
 def test_counters_that_are_numbers_in_a_saved_state(name, options):
     def run(library):
@@ -378,6 +379,23 @@ def test_lbfgs_where_there_is_no_gradient():
     def run(library):
         p = library.ones(2, requires_grad=True)
         return library.optim.LBFGS([p], tolerance_grad=-1.0).step(lambda: p.sum() * 0).item()
+
+    mine, theirs = both(run)
+    assert mine == theirs
+
+
+@pytest.mark.parametrize("betas, options", [
+    ((0.9, 0), {}), ([0.9, 0.99], {}), (("tensor", "tensor"), {}), (("tensor", 0.9), {}),
+    (("tensor", "tensor"), {"foreach": True}),
+])
+def test_means_of_adam_are_both_floats_or_both_tensors(betas, options):
+    def run(library):
+        p = library.ones(2, requires_grad=True)
+        kept = [library.tensor(0.9) if beta == "tensor" else beta for beta in betas]
+        optimizer = library.optim.Adam([p], lr=0.1, betas=kept, **options)
+        (p * p).sum().backward()
+        optimizer.step()
+        return [round(x, 5) for x in p.tolist()]
 
     mine, theirs = both(run)
     assert mine == theirs

@@ -66,9 +66,16 @@ class Adam(Optimizer):
             raise ValueError(
                 "lr as a Tensor is not supported for capturable=False and foreach=True"
             )
-        if isinstance(betas[0], tracejit.Tensor) is not isinstance(betas[1], tracejit.Tensor):
-            raise ValueError("betas must be either both floats or both Tensors")
         require_means(lr, betas, eps, weight_decay)
+        for kind in (float, tracejit.Tensor):
+            if all(isinstance(beta, kind) for beta in betas):
+                break
+        else:
+            raise ValueError("betas must be either both floats or both Tensors")
+        if isinstance(betas[0], tracejit.Tensor) and foreach and not capturable:
+            raise ValueError(
+                "betas[0] as a Tensor is not supported for capturable=False and foreach=True"
+            )
         super().__init__(
             params,
             {
