@@ -79,7 +79,8 @@ class ASGD(Optimizer):
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
         lr, lambd = read_number(group, "lr"), group["lambd"]
         step, average = state["step"], state["ax"]
-        eta, mu = (before_write(state[name], group).double() for name in ("eta", "mu"))
+        eta = before_write(state["eta"], group).double()
+        mu = before_write(state["mu"], group).double()
         if group["weight_decay"] != 0:
             grad = grad + p * group["weight_decay"]
         step.copy_(step + 1)
