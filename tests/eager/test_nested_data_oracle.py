@@ -1,4 +1,5 @@
-"""Sequences of tensors, NumPy's numbers and Python's, as PyTorch makes tensors of them."""
+"""Sequences of tensors, NumPy's numbers and Python's, as PyTorch makes tensors of them; and what
+DLPack refuses."""
 
 import numpy as np
 import pytest
@@ -55,3 +56,9 @@ def test_outputs_that_are_chosen_by_whether_they_need_gradients_are_checked():
 
     x = tracejit.tensor([1.0, 2.0], dtype=tracejit.float64, requires_grad=True)
     assert tracejit.autograd.gradcheck(chosen, (x,))
+
+
+def test_a_stream_of_dlpack_is_a_number():
+    for lib in (tracejit, torch):
+        with pytest.raises(TypeError, match="stream must be ``int`` or ``none``"):
+            lib.ones(2).__dlpack__(stream=object())
