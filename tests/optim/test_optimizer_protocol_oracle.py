@@ -241,6 +241,33 @@ def test_updates_on_the_tape(name):
     assert mine == pytest.approx(theirs, rel=1e-4)  # PyTorch's steps count in float32
 
 
+@pytest.mark.parametrize("name, options, steps, tensor_rate", [
+    ("SGD", {"momentum": 0.9}, 3, False), ("SGD", {"momentum": 0.9, "nesterov": True}, 3, True),
+    ("SGD", {"momentum": 0.9, "dampening": 0.1}, 2, False), ("Adam", {}, 3, True),
+    ("Adam", {"amsgrad": True}, 1, True), ("AdamW", {}, 3, True), ("RAdam", {}, 7, True),
+    ("RAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True}, 2, True),
+    ("NAdam", {}, 3, False),
+    ("NAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True}, 1, True),
+    ("ASGD", {"weight_decay": 0.1}, 3, True), ("RMSprop", {"momentum": 0.9}, 3, False),
+    ("Adagrad", {}, 3, False), ("Adadelta", {}, 3, False),
+])
+def test_gradients_go_through_several_steps(name, options, steps, tensor_rate):
+    def run(library):
+        start, grad, rate = (library.tensor(v, dtype=library.float64, requires_grad=True)
+                             for v in ([1.0, 2.0], [0.5, -0.3], 0.1))
+        p = start.clone()
+        rates = {"lr": rate if tensor_rate else 0.1}
+        optimizer = getattr(library.optim, name)([p], differentiable=True, **rates, **options)
+        for k in range(steps):
+            p.grad = grad * (k + 1) + start * 0.1
+            optimizer.step()
+        found = library.autograd.grad((p * p).sum(), [start, grad, rate], allow_unused=True)
+        return [None if g is None else g.tolist() for g in found]
+
+    for mine, theirs in zip(*both(run)):
+        assert mine == (theirs if theirs is None else pytest.approx(theirs, rel=1e-4))
+
+
 @pytest.mark.parametrize("name, options", [
     ("SGD", {}), ("Adam", {}), ("AdamW", {}), ("RMSprop", {"momentum": 0.5}), ("Adagrad", {}),
     ("NAdam", {}), ("Adadelta", {}),
@@ -274,6 +301,101 @@ def test_groups_are_those_that_were_loaded():
         again.load_state_dict(saved)
         return [repr(made), repr(again), *(sorted(g) for g in (*made.param_groups,
                                                                *again.param_groups))]
+
+    mine, theirs = both(run)
+    assert mine == theirs
+
+
+@pytest.mark.parametrize("name, options", [
+    ("ASGD", {}), ("Adadelta", {}), ("Adafactor", {}), ("Adagrad", {}), ("Adam", {}),
+    ("Adamax", {}), ("NAdam", {}), ("RAdam", {}), ("RMSprop", {}), ("Rprop", {}),
+    ("SGD", {"momentum": 0.9}),
+])  # fmt: skip
+def test_counters_that_are_numbers_in_a_saved_state(name, options):
+    def run(library):
+        p = library.tensor([1.0, -2.0], requires_grad=True)
+        optimizer = getattr(library.optim, name)([p], lr=0.1, **options)
+
+        def step():
+            p.grad = p.detach() * 2
+            optimizer.step()
+
+        step()
+        saved = optimizer.state_dict()
+        for kept in saved["state"].values():
+            for key, value in kept.items():
+                kept[key] = value.item() if value.dim() == 0 else value
+        optimizer.load_state_dict(saved)
+        kinds = {key: str(v.dtype).split(".")[1] for key, v in optimizer.state[p].items()}
+        step()
+        return kinds, [round(x, 4) for x in p.tolist()]
+
+    mine, theirs = both(run)
+    assert mine == theirs
+
+
+def test_state_dicts_around_their_tensors():
+    def run(library):
+        p, q = (library.tensor([v], requires_grad=True) for v in (1.0, 2.0))
+        optimizer = library.optim.Adam([("p", p), ("q", q)])
+        (p * q).sum().backward()
+        optimizer.step()
+        optimizer.state["note"] = 1
+        saved = optimizer.state_dict()
+        saved["state"][0]["mine"] = 2  # the state's own dict
+        seen = [list(saved["state"]), optimizer.state[p]["mine"]]
+        del saved["param_groups"][0]["param_names"]
+        optimizer.load_state_dict(saved)
+        seen += [optimizer.state["note"], optimizer.param_groups[0]["param_names"]]
+        optimizer.param_groups.extend(optimizer.param_groups)
+        seen.append([g["params"] for g in optimizer.state_dict()["param_groups"]])
+        for entries in ([("p", p), q], [q, ("p", p)]):
+            try:
+                library.optim.SGD(entries)
+            except ValueError as error:
+                seen.append(str(error))
+        return seen
+
+    mine, theirs = both(run)
+    assert mine == theirs and len(mine) == 7
+
+
+def test_loading_sets_the_state_as_unpickling_does():
+    def run(library):
+        class Own(library.optim.SGD):
+            def __setstate__(self, state):
+                super().__setstate__(state)
+                self.seen = sorted(state)
+
+        optimizer = Own([library.ones(1, requires_grad=True)])
+        optimizer.load_state_dict(optimizer.state_dict())
+        return optimizer.seen
+
+    mine, theirs = both(run)
+    assert mine == theirs
+
+
+def test_lbfgs_where_there_is_no_gradient():
+    def run(library):
+        p = library.ones(2, requires_grad=True)
+        return library.optim.LBFGS([p], tolerance_grad=-1.0).step(lambda: p.sum() * 0).item()
+
+    mine, theirs = both(run)
+    assert mine == theirs
+
+
+@pytest.mark.parametrize("betas, options", [
+    ((0.9, 0), {}), ([0.9, 0.99], {}), (("tensor", "tensor"), {}), (("tensor", 0.9), {}),
+    (("tensor", "tensor"), {"foreach": True}),
+])
+def test_means_of_adam_are_both_floats_or_both_tensors(betas, options):
+    def run(library):
+        p = library.ones(2, requires_grad=True)
+        kept = [library.tensor(0.9) if beta == "tensor" else beta for beta in betas]
+        optimizer = library.optim.Adam([p], lr=0.1, betas=kept, **options)
+        (p * p).sum().backward()
+        optimizer.step()
+        return [round(x, 5) for x in p.tolist()]
 
     mine, theirs = both(run)
     assert mine == theirs

@@ -7,6 +7,7 @@ relatives) and by `Tensor(...)`.
 from __future__ import annotations
 
 import warnings
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from tracejit.ops.types import (
     float64,
     get_default_dtype,
     int64,
+    promote_types,
     rounded,
 )
 
@@ -140,6 +142,7 @@ def as_array(data: Any, kind: dtype | None) -> np.ndarray:
     if isinstance(data, (np.ndarray, np.generic)):
         array = np.array(data, order="C")
         return array if kind is None else rounded(array, kind)
+    data, kind = _of_numbers(data, kind)
     leaf = _first(data)
     if isinstance(leaf, np.ndarray):
         array = _stacked(data)
@@ -158,6 +161,50 @@ def as_array(data: Any, kind: dtype | None) -> np.ndarray:
         array = np.array(array.tolist())
     with np.errstate(all="ignore"):
         return np.array(rounded(array, kind), order="C")
+
+
+def _of_numbers(data: Any, kind: dtype | None) -> tuple[Any, dtype | None]:
+    """Nested sequences with numbers in the place of tensors, and the dtype of all of them where
+    tensors, arrays or NumPy's numbers are among them."""
+    types = _types_in(data)
+    tensors = any(issubclass(t, (TensorState, np.ndarray)) for t in types)
+    numbers = any(issubclass(t, np.generic) for t in types)
+    if not isinstance(data, (list, tuple)) or not (tensors or numbers):
+        return data, kind
+    kinds = {dtype_of_numpy(np.dtype(t)) for t in types if issubclass(t, (np.number, np.bool_))}
+    plain = [t for t in types if t in (bool, int, float, complex)]
+    kinds.update(dtype_of_number(t()) for t in plain)
+    if tensors:
+        data = _as_numbers(data, kind, kinds)
+    known = (np.number, np.bool_, np.ndarray, TensorState, *plain)
+    if kind is None and all(issubclass(t, known) for t in types):
+        kind = reduce(promote_types, kinds)
+    return data, kind
+
+
+def _types_in(data: Any) -> set[type]:
+    if not isinstance(data, (list, tuple)):
+        return {type(data)}
+    types = set(map(type, data))
+    if any(issubclass(t, (list, tuple)) for t in types):
+        return set().union(*map(_types_in, data))
+    return types
+
+
+def _as_numbers(data: Any, kind: dtype | None, kinds: set[dtype]) -> Any:
+    if isinstance(data, (list, tuple)):
+        return [_as_numbers(x, kind, kinds) for x in data]
+    if isinstance(data, np.ndarray):
+        kinds.add(dtype_of_numpy(data.dtype))
+    if not isinstance(data, TensorState):
+        return data
+    single, wanted = data.numel() == 1, kind or data._dtype
+    if wanted.category == INTEGER and not (single and data._dtype.category <= INTEGER):
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    if not single:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    kinds.add(data._dtype)
+    return data.detach().cpu().numpy().item()
 
 
 def _check_range(array: np.ndarray, kind: dtype) -> None:

@@ -127,9 +127,12 @@ class Interchange(TensorState):
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
                    copy: bool | None = None) -> Any:
-        """The memory as a DLPack capsule; BufferError for a tensor that requires grad."""
+        """The memory as a DLPack capsule; BufferError for a tensor that requires grad, TypeError
+        for a stream that is no number."""
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        if stream is not None and not isinstance(stream, int):
+            raise TypeError("stream must be ``int`` or ``none``")
         if active.recorder is not None:
             active.recorder.need(self, "the tensor was exported by DLPack")
             active.recorder.exposes(self)

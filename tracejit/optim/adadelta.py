@@ -23,6 +23,8 @@ class Adadelta(Optimizer):
     Raises ValueError for options out of range.
     """
 
+    _counters = ("step",)
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -78,6 +80,7 @@ class Rprop(Optimizer):
     """
 
     _begins_with = ("lr",)
+    _counters = ("step",)
 
     def __init__(
         self,

@@ -36,6 +36,8 @@ class Adafactor(Optimizer):
     parameters.
     """
 
+    _counters = ("step",)
+
     def __init__(
         self,
         params: Iterable[Any],

@@ -12,7 +12,13 @@ from typing import Any
 
 import tracejit
 from tracejit.capture.scalars import read_number
-from tracejit.optim.optimizer import Optimizer, require_means, require_one_element, step_counter
+from tracejit.optim.optimizer import (
+    Optimizer,
+    before_write,
+    require_means,
+    require_one_element,
+    step_counter,
+)
 
 
 class Adam(Optimizer):
@@ -37,6 +43,8 @@ class Adam(Optimizer):
     Raises ValueError for options out of range.
     """
 
+    _counters = ("step",)
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -58,9 +66,16 @@ class Adam(Optimizer):
             raise ValueError(
                 "lr as a Tensor is not supported for capturable=False and foreach=True"
             )
-        if isinstance(betas[0], tracejit.Tensor) is not isinstance(betas[1], tracejit.Tensor):
-            raise ValueError("betas must be either both floats or both Tensors")
         require_means(lr, betas, eps, weight_decay)
+        for kind in (float, tracejit.Tensor):
+            if all(isinstance(beta, kind) for beta in betas):
+                break
+        else:
+            raise ValueError("betas must be either both floats or both Tensors")
+        if isinstance(betas[0], tracejit.Tensor) and foreach and not capturable:
+            raise ValueError(
+                "betas[0] as a Tensor is not supported for capturable=False and foreach=True"
+            )
         super().__init__(
             params,
             {
@@ -93,16 +108,16 @@ class Adam(Optimizer):
         beta1, beta2 = read_number(group, "betas")
         decayed = p
         if decay != 0 and group["decoupled_weight_decay"]:
-            decayed = p * (1 - lr * decay)
+            decayed = before_write(p, group) * (1 - lr * decay)
         elif decay != 0:
-            grad = grad + p * decay
+            grad = grad + before_write(p, group) * decay
         step, mean, square = state["step"], state["exp_avg"], state["exp_avg_sq"]
         step.copy_(step + 1)
         mean.copy_(mean + (grad - mean) * (1 - beta1))
-        square.copy_(square * beta2 + grad * grad * (1 - beta2))
+        square.copy_(before_write(square, group) * beta2 + grad * grad * (1 - beta2))
         if group["amsgrad"]:
             largest = state["max_exp_avg_sq"]
-            largest.copy_(tracejit.maximum(largest, square))
+            largest.copy_(tracejit.maximum(before_write(largest, group), square))
             square = largest
         count = step.double()
         step_size = lr / (1 - beta1**count)

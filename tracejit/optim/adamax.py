@@ -13,7 +13,13 @@ from typing import Any
 import tracejit
 from tracejit.capture.scalars import read_number
 from tracejit.optim.idioms import _get_scalar_dtype
-from tracejit.optim.optimizer import Optimizer, require, require_means, step_counter
+from tracejit.optim.optimizer import (
+    Optimizer,
+    before_write,
+    require,
+    require_means,
+    step_counter,
+)
 
 
 class Adamax(Optimizer):
@@ -22,6 +28,8 @@ class Adamax(Optimizer):
 
     Raises ValueError for options out of range.
     """
+
+    _counters = ("step",)
 
     def __init__(
         self,
@@ -74,6 +82,8 @@ class NAdam(Optimizer):
     Raises ValueError for options out of range.
     """
 
+    _counters = ("step", "mu_product")
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -119,7 +129,7 @@ class NAdam(Optimizer):
         beta1, beta2 = read_number(group, "betas")
         moved = p
         if decay != 0 and group["decoupled_weight_decay"]:
-            moved = p * (1 - lr * decay)
+            moved = before_write(p, group) * (1 - lr * decay)
         elif decay != 0:
             grad = grad + p * decay
         step, product = state["step"], state["mu_product"]

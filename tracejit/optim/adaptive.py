@@ -26,6 +26,7 @@ class RMSprop(Optimizer):
     """
 
     _begins_with = ("momentum",)
+    _counters = ("step",)
 
     def __init__(
         self,
@@ -97,6 +98,8 @@ class Adagrad(Optimizer):
 
     Raises ValueError for negative options.
     """
+
+    _counters = ("step",)
 
     def __init__(
         self,

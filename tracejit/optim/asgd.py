@@ -12,7 +12,7 @@ from typing import Any
 import tracejit
 from tracejit.capture.scalars import read_number
 from tracejit.optim.idioms import _get_scalar_dtype
-from tracejit.optim.optimizer import Optimizer, require, require_rate
+from tracejit.optim.optimizer import Optimizer, before_write, require, require_rate
 from tracejit.optim.state import first_rate
 
 
@@ -35,6 +35,7 @@ class ASGD(Optimizer):
     """
 
     _begins_with = ("lr",)
+    _counters = ("step", "eta", "mu")
 
     def __init__(
         self,
@@ -78,14 +79,16 @@ class ASGD(Optimizer):
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
         lr, lambd = read_number(group, "lr"), group["lambd"]
         step, average = state["step"], state["ax"]
-        eta, mu = state["eta"].double(), state["mu"].double()
+        eta = before_write(state["eta"], group).double()
+        mu = before_write(state["mu"], group).double()
         if group["weight_decay"] != 0:
             grad = grad + p * group["weight_decay"]
         step.copy_(step + 1)
         p.copy_(p * (1 - lambd * eta) - grad * eta)
         average.copy_(tracejit.where(mu == 1, p, average + (p - average) * mu))
         count = step.double()
-        # Both are as exact as the step, also where a loaded state has them in another dtype.
+        # Both are as exact as the step, also where a loaded state has them in another dtype. They
+        # are constants to backward.
         rate = lr / (1 + lambd * lr * count) ** group["alpha"]
-        state["eta"].copy_(rate.to(step.dtype).reshape(()))
+        state["eta"].copy_(rate.detach().to(step.dtype).reshape(()))
         state["mu"].copy_((1 / (count - group["t0"]).clamp(min=1.0)).to(step.dtype))

@@ -119,7 +119,8 @@ class LBFGS(Optimizer):
             state["prev_flat_grad"], state["prev_loss"] = gradient.clone(), loss
             length = group["lr"]
             if state["n_iter"] == 1:
-                length = min(1.0, 1.0 / float(gradient.abs().sum())) * group["lr"]
+                reach = float(gradient.abs().sum())
+                length = (1.0 / reach if reach > 1.0 else 1.0) * group["lr"]
             slope = float(gradient.dot(direction))
             state["d"], state["t"] = direction, length
             if slope > -group["tolerance_change"]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import chain
 from typing import Any
@@ -75,6 +75,7 @@ class Optimizer(Hooks):
     """
 
     _begins_with: tuple[str, ...] = ()  # options that `_new_state` reads
+    _counters: tuple[str, ...] = ()  # names of tensors of one number in the state
     _unsaved: tuple[str, ...] = ()  # what `_new_state` makes that is kept beside the state
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
@@ -112,9 +113,13 @@ class Optimizer(Hooks):
                 "ordering of tensors in sets will change between runs. Please use a list instead."
             )
         entries = [given] if isinstance(given, Tensor) else list(given)
-        if entries and isinstance(entries[0], tuple):
-            param_group["param_names"] = [name for name, _ in entries]
-            entries = [p for _, p in entries]
+        names = [entry[0] for entry in entries if isinstance(entry, tuple)]
+        if names:
+            if len(names) != len(entries):
+                raise ValueError("all optimizer params should be with/without names. Some param "
+                                 "names are missing")
+            param_group["param_names"] = names
+            entries = [entry[1] for entry in entries]
         for p in entries:
             if not isinstance(p, Tensor):
                 raise TypeError(
@@ -180,7 +185,10 @@ class Optimizer(Hooks):
                     if p.is_complex():  # two real numbers each
                         p, grad = view_as_real(p), view_as_real(grad)
                         state = {k: of_reals(v) for k, v in state.items()}
-                    self._update(p, grad, group, state)
+                    if group.get("differentiable"):
+                        self._update_on_tape(p, grad, group, state)
+                    else:
+                        self._update(p, grad, group, state)
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The state of a parameter before its first update."""
@@ -195,6 +203,17 @@ class Optimizer(Hooks):
         """Write the parameter and its state."""
         raise NotImplementedError
 
+    def _update_on_tape(
+        self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]
+    ) -> None:
+        """`_update` with copies of the state: what backward needs of this step is not overwritten
+        by the next."""
+        names = [name for name, value in state.items() if isinstance(value, Tensor)]
+        copies = {**state, **{name: state[name].clone() for name in names}}
+        self._update(p, grad, group, copies)
+        for name in names:
+            state[name].copy_(copies[name])
+
     def _check_gradient(self, grad: Any) -> None:
         """RuntimeError for a gradient that the optimizer does not take."""
         if grad.is_sparse:
@@ -205,14 +224,16 @@ class Optimizer(Hooks):
         raise NotImplementedError
 
     # -- state dict ----------------------------------------------------------------------------
-    def _numbered(self) -> Iterator[tuple[int, Any]]:
-        return enumerate(chain(*(group["params"] for group in self.param_groups)))
-
     def state_dict(self) -> dict[str, Any]:
         """`{"state": {number: {...}}, "param_groups": [{..., "params": [numbers]}]}`."""
         for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
-        number_of = {p: number for number, p in self._numbered()}
+        number_of: dict[Any, int] = {}
+        start = 0
+        for group in self.param_groups:  # the first group counts, and the last place in it
+            numbered = enumerate(group["params"], start)
+            number_of.update({p: number for number, p in numbered if p not in number_of})
+            start += len(group["params"])
         groups = [
             {
                 **{key: value for key, value in group.items() if key != "params"},
@@ -221,7 +242,10 @@ class Optimizer(Hooks):
             for group in self.param_groups
         ]
         made: dict[str, Any] = {
-            "state": {number_of[p]: dict(kept) for p, kept in self.state.items()},
+            "state": {
+                number_of[p] if isinstance(p, Tensor) else p: kept
+                for p, kept in self.state.items()
+            },
             "param_groups": groups,
         }
         for hook in self._optimizer_state_dict_post_hooks.values():
@@ -248,18 +272,20 @@ class Optimizer(Hooks):
                 "optimizer's group"
             )
         numbers = chain(*(group["params"] for group in saved))
-        parameter_of = {number: p for number, (_, p) in zip(numbers, self._numbered())}
-        self.state = defaultdict(dict)
+        parameters = chain(*(group["params"] for group in self.param_groups))
+        parameter_of = dict(zip(numbers, parameters))
+        state = {}
         for number, kept in state_dict["state"].items():
-            p = parameter_of[number]
-            self.state[p] = {name: _fitted(name, value, p) for name, value in kept.items()}
+            p = parameter_of.get(number)
+            state[number if p is None else p] = kept if p is None else _fitted(None, kept, p)
         for mine, theirs in zip(self.param_groups, saved):
-            parameters = mine["params"]
+            own = {name: mine[name] for name in ("params", "param_names") if name in mine}
             mine.clear()
             mine.update(deepcopy({k: v for k, v in theirs.items() if k != "params"}))
-            mine["params"] = parameters
-            for name, value in self.defaults.items():  # of files that do not know of it yet
+            # what files do not have: parameters, and options that they do not know of yet
+            for name, value in (*own.items(), *self.defaults.items()):
                 mine.setdefault(name, value)
+        self.__setstate__({"state": state, "param_groups": self.param_groups})
         for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
 
@@ -275,11 +301,21 @@ class Optimizer(Hooks):
         self._add_tables()
         self.state = defaultdict(dict, state["state"])
         self._beside_state = {}
+        for p in (key for key in self.state if isinstance(key, Tensor)):
+            kept = self.state[p]
+            for name in self._counters:  # numbers in older files
+                if name in kept and not isinstance(kept[name], Tensor):
+                    kept[name] = step_counter(p) + float(kept[name])
 
 
 def of_reals(value: Any) -> Any:
     """A complex tensor of a state as the pairs of numbers that it holds; all else as it is."""
     return view_as_real(value) if isinstance(value, Tensor) and value.is_complex() else value
+
+
+def before_write(value: Any, group: dict[str, Any]) -> Any:
+    """A tensor that the update overwrites, as backward may need it."""
+    return value.clone() if group.get("differentiable") else value
 
 
 def step_counter(p: Any) -> Any:

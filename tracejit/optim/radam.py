@@ -12,7 +12,7 @@ from typing import Any
 
 import tracejit
 from tracejit.capture.scalars import read_number
-from tracejit.optim.optimizer import Optimizer, require_means, step_counter
+from tracejit.optim.optimizer import Optimizer, before_write, require_means, step_counter
 
 
 class RAdam(Optimizer):
@@ -35,6 +35,8 @@ class RAdam(Optimizer):
 
     Raises ValueError for options out of range.
     """
+
+    _counters = ("step",)
 
     def __init__(
         self,
@@ -75,7 +77,7 @@ class RAdam(Optimizer):
         beta1, beta2 = read_number(group, "betas")
         decayed = p
         if decay != 0 and group["decoupled_weight_decay"]:
-            decayed = p * (1 - lr * decay)
+            decayed = before_write(p, group) * (1 - lr * decay)
         elif decay != 0:
             grad = grad + p * decay
         step, mean, square = state["step"], state["exp_avg"], state["exp_avg_sq"]

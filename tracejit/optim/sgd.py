@@ -76,8 +76,9 @@ class SGD(Optimizer):
         if group["momentum"] == 0:
             return {}
         made = {"momentum_buffer": tracejit.zeros_like(p)}
-        if group["dampening"] != 0:
-            # The first step is not dampened: told by a tensor, so that no step branches on it.
+        if group["dampening"] != 0 or group.get("differentiable"):
+            # The first step is not dampened, and its gradient is a constant to the buffer: told
+            # by a tensor, so that no step branches on it.
             made["started"] = tracejit.zeros((), dtype=p.dtype, device=p.device)
         return made
 
@@ -103,8 +104,10 @@ class SGD(Optimizer):
     def _with_momentum(self, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> Any:
         momentum, dampening = read_number(group, "momentum"), group["dampening"]
         buffer, fresh = state["momentum_buffer"], grad
-        if dampening != 0 and "started" in state:
-            fresh = grad * (1 - state["started"] * dampening)
+        if "started" in state:
+            if group.get("differentiable"):
+                fresh = tracejit.where(state["started"] == 0, grad.detach(), grad)
+            fresh = fresh * (1 - state["started"] * dampening)
             state["started"].fill_(1)
         elif dampening != 0:
             fresh = grad * (1 - dampening)
