@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import tracejit
-from tracejit.distributions.validation import Derived as lazy_property  # noqa: F401
+from tracejit.distributions.validation import lazy_property  # noqa: F401
 from tracejit.eager.tensor import Tensor
 from tracejit.ops import shapes
 from tracejit.ops.creation import full
