@@ -148,7 +148,7 @@ def test_a_lazy_property_is_computed_once_and_has_a_gradient():
 
         odds = Odds()
         with library.no_grad():
-            odds.probs.backward()  # noqa: B018
+            odds.probs.backward()
         assert odds.probs is odds.probs and Odds.scale.grad.tolist() == [2.0]
 
 
