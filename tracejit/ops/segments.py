@@ -17,7 +17,7 @@ from tracejit.ops.pointwise_record import convert
 from tracejit.ops.random import within_record
 from tracejit.ops.record import Op
 from tracejit.ops.scan import cumsum
-from tracejit.ops.scatter_reduce import reduce_record
+from tracejit.ops.scatter_reduce import reduced_array
 from tracejit.ops.searching import searchsorted
 from tracejit.ops.types import FLOATING, SCALAR_NAMES
 
@@ -49,8 +49,8 @@ def _rule(grad: Any, start: Any, index: Any, data: Any, out: Any, dim: int, redu
 
 
 _record: Op = Op("segment_reduce", "extern", ("start", "index", "data"), may_fail=True,
-                 eager=lambda xp, start, index, data, dim, reduce: reduce_record.eager(
-                     xp, start, index, data, dim=dim, reduce=reduce, include_self=True),
+                 eager=lambda xp, start, index, data, dim, reduce: reduced_array(
+                     xp, start, index, data, dim, reduce, include_self=True),
                  infer=lambda start, index, data, dim, reduce: typed(start, start.shape),
                  rules={"data": _rule})
 
