@@ -14,7 +14,25 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
 NAN = float("nan")
 
+def sparse(t, places, values):
+    return t.sparse_coo_tensor(t.tensor(places), t.tensor(values), (2, 2))
+
+
 CALLS = {
+    "sparse": lambda t, ac: ac(sparse(t, [[0, 1], [1, 0]], [1.0, 2.0]),
+                               sparse(t, [[0, 1], [1, 0]], [1.0, 2.0])),
+    "sparse_twice": lambda t, ac: ac(sparse(t, [[0, 0], [1, 1]], [1.0, 2.0]),
+                                     sparse(t, [[0], [1]], [3.0]).coalesce()),
+    "sparse_coalesced": lambda t, ac: ac(sparse(t, [[1, 0], [1, 0]], [1.0, 2.0]),
+                                         sparse(t, [[0, 1], [0, 1]], [2.0, 1.0]).coalesce()),
+    "sparse_values": lambda t, ac: ac(sparse(t, [[0, 1], [1, 0]], [1.0, 2.0]),
+                                      sparse(t, [[0, 1], [1, 0]], [1.0, 2.5])),
+    "sparse_places": lambda t, ac: ac(sparse(t, [[0, 1], [1, 0]], [1.0, 2.0]),
+                                      sparse(t, [[0, 1], [1, 1]], [1.0, 2.0]), rtol=1, atol=1),
+    "sparse_counts": lambda t, ac: ac(sparse(t, [[0, 1], [1, 0]], [1.0, 2.0]),
+                                      sparse(t, [[0], [1]], [1.0])),
+    "meta": lambda t, ac: ac(t.empty(2, device="meta"), t.empty(2, device="meta")),
+    "bytes": lambda t, ac: ac(t.tensor([1, 250]).byte(), t.tensor([3, 0]).byte(), rtol=0, atol=3),
     "close": lambda t, ac: ac(t.tensor([1.0, 2.0]), t.tensor([1.0, 2.0 + 1e-6])),
     "far": lambda t, ac: ac(t.tensor([1.0, 2.0]), t.tensor([1.0, 2.1])),
     "0-dim": lambda t, ac: ac(t.tensor(1.0), t.tensor(2.0)),

@@ -24,8 +24,9 @@ from tracejit.eager.construction import (
     as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor,
 )  # fmt: skip
 from tracejit.eager.metadata import (
-    channels_last, channels_last_3d, contiguous_format, layout, legacy_contiguous_format,
-    memory_format, preserve_format, sparse_coo, strided,
+    _mkldnn, channels_last, channels_last_3d, contiguous_format, jagged, layout,
+    legacy_contiguous_format, memory_format, preserve_format, sparse_bsc, sparse_bsr, sparse_coo,
+    sparse_csc, sparse_csr, strided,
 )  # fmt: skip
 from tracejit.eager.modes import (
     enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,

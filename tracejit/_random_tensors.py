@@ -62,7 +62,7 @@ def _limits(low: Any, high: Any, dtype: dtype, inexact: bool) -> tuple[Any, Any]
     else:
         least, most, usual = iinfo(dtype).min, iinfo(dtype).max + (dtype is not int64), (-9, 10)
     low, high = usual[0] if low is None else low, usual[1] if high is None else high
-    if math.isnan(low) or math.isnan(high):
+    if low != low or high != high:
         raise ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
     if low == high and inexact:
         warnings.warn("Passing `low==high` to `torch.testing.make_tensor` for floating or complex "

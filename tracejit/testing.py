@@ -29,6 +29,7 @@ from tracejit.ops.types import (
     int64,
     promote_types,
 )
+from tracejit.sparse.tensor import SparseTensor
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
@@ -139,6 +140,8 @@ def _compare(actual: Any, expected: Any, how: _How) -> None:
         if not how.subclasses and type(actual) is not type(expected):
             raise _unknown(actual, expected, how)
         _compare_tensors(as_tensor(actual).detach(), as_tensor(expected).detach(), how)
+    elif _both(actual, expected, SparseTensor):
+        _compare_sparse(actual.detach(), expected.detach(), how)
     else:
         raise _unknown(actual, expected, how)
 
@@ -201,8 +204,25 @@ def _check_scalars(actual: Any, expected: Any, rtol: float, atol: float, how: _H
                   f"Relative difference: {relative}{bounds[1]}", how.place)
 
 
-def _compare_tensors(actual: Tensor, expected: Tensor, how: _How) -> None:
+def _compare_sparse(actual: SparseTensor, expected: SparseTensor, how: _How) -> None:
+    """Which elements are kept, and their values."""
+    how = replace(how, stride=False)
     _check_attributes(actual, expected, how)
+    for what, one, other in (("sparse dimensions", actual.sparse_dim(), expected.sparse_dim()),
+                             ("specified values", actual._nnz(), expected._nnz())):
+        if one != other:
+            raise _Differ(f"The number of {what} in sparse COO tensors does not match: "
+                          f"{one} != {other}", how.place)
+    _compare_tensors(actual._indices(), expected._indices(), replace(how, rtol=0.0, atol=0.0),
+                     "Sparse COO indices")
+    _compare_tensors(actual._values(), expected._values(), how, "Sparse COO values")
+
+
+def _compare_tensors(actual: Tensor, expected: Tensor, how: _How,
+                     what: str = "Tensor-likes") -> None:
+    _check_attributes(actual, expected, how)
+    if actual.is_meta or expected.is_meta:
+        return
     rtol, atol = how.tolerances(*(_CLOSE.get(x.dtype, (0.0, 0.0)) for x in (actual, expected)))
     common = promote_types(actual.dtype, expected.dtype)
     if actual.dim() == 0:
@@ -211,7 +231,7 @@ def _compare_tensors(actual: Tensor, expected: Tensor, how: _How) -> None:
     a, b = (x.to(int64 if common is bool_ else common) for x in (actual, expected))
     close = isclose(a, b, rtol=rtol, atol=atol, equal_nan=how.equal_nan)
     if not close.all():
-        raise _Differ(_text_of_differences(a, b, close, rtol, atol), how.place)
+        raise _Differ(_text_of_differences(a, b, close, rtol, atol, what), how.place)
 
 
 def _check_attributes(actual: Tensor, expected: Tensor, how: _How) -> None:
@@ -219,17 +239,19 @@ def _check_attributes(actual: Tensor, expected: Tensor, how: _How) -> None:
              ("layout", how.layout, actual.layout, expected.layout),
              ("device", how.device, actual.device, expected.device),
              ("dtype", how.dtype, actual.dtype, expected.dtype),
-             ("stride()", how.stride, actual.stride(), expected.stride())]
+             ("stride()", how.stride, how.stride and actual.stride(),
+              how.stride and expected.stride())]
     for name, wanted, a, b in asked:
         if wanted and a != b:
             raise _Differ(f"The values for attribute '{name}' do not match: {a} != {b}.", how.place)
 
 
-def _text_of_differences(a: Tensor, b: Tensor, close: Tensor, rtol: float, atol: float) -> str:
+def _text_of_differences(a: Tensor, b: Tensor, close: Tensor, rtol: float, atol: float,
+                         what: str) -> str:
     absolute = (a - b).abs().masked_fill(close, 0)
     relative = (absolute / b.abs()).masked_fill(close, 0)
     exact, wrong = rtol == 0 and atol == 0, int(close.logical_not().sum())
-    lines = [f"Tensor-likes are not {'equal' if exact else 'close'}!\n",
+    lines = [f"{what} are not {'equal' if exact else 'close'}!\n",
              f"Mismatched elements: {wrong} / {a.numel()} ({wrong / a.numel():.1%})"]
     for name, found, bound in (("absolute", absolute, atol), ("relative", relative, rtol)):
         first = int(found.argmax())

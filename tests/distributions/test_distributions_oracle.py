@@ -119,6 +119,39 @@ def test_entropy_of_an_exponential_family():
         np.testing.assert_allclose(a.detach().numpy(), b.numpy(), rtol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_samples_of_small_concentrations_are_near_the_ends_and_never_there(kind):
+    tracejit.manual_seed(0)
+    small = tracejit.tensor(0.01, dtype=getattr(tracejit, kind), requires_grad=True)
+    drawn = distributions.Beta(small, small).rsample((20_000,))
+    assert drawn.dtype is small.dtype and 0 < drawn.min() and drawn.max() < 1
+    for near in (drawn < 0.1, drawn > 0.9):
+        assert abs(near.double().mean() - 0.5) < 0.02
+    drawn.mean().backward()
+    assert small.grad.isfinite()
+
+
+def test_a_wishart_distribution_of_whole_degrees_of_freedom():
+    for library in (torch, tracejit):
+        d = library.distributions.Wishart(library.tensor(3), library.eye(2))
+        assert d.sample((4,)).shape == (4, 2, 2) and d.sample().dtype is library.float32
+
+
+def test_a_lazy_property_is_computed_once_and_has_a_gradient():
+    for library in (torch, tracejit):
+        class Odds:
+            scale = library.ones(1, requires_grad=True)
+
+            @library.distributions.utils.lazy_property
+            def probs(self):
+                return self.scale * 2
+
+        odds = Odds()
+        with library.no_grad():
+            odds.probs.backward()
+        assert odds.probs is odds.probs and Odds.scale.grad.tolist() == [2.0]
+
+
 def described(library, d) -> list:
     texts = [repr(d), d.batch_shape, d.event_shape, d.support, d.has_rsample,
              d.has_enumerate_support, d.support.is_discrete, d.support.event_dim,

@@ -11,6 +11,8 @@ pytestmark = pytest.mark.oracle
 
 REFUSED = {
     "scale": lambda t, D: D.Normal(t.zeros(2), -t.ones(2)),
+    "freedom": lambda t, D: D.Chi2(t.tensor([2.0, -1.0])),
+    "temperature": lambda t, D: D.RelaxedBernoulli(t.tensor(1.0), probs=t.tensor(1.5)),
     "scale_of_batch": lambda t, D: D.Normal(t.zeros(2, 1), t.tensor([1.0, 0.0])),
     "nan": lambda t, D: D.Normal(t.zeros(2), 1.0).log_prob(t.tensor([float("nan"), 0.0])),
     "number": lambda t, D: D.Normal(t.zeros(2), 1.0).log_prob(3.0),

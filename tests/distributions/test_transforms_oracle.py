@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
 
 X, LOC, SCALE = some(4, 2, 3), some(3), above(3)
+SQUARES = some(2, 3, 3)
 
 
 def array(t, values):
@@ -172,6 +175,56 @@ def test_constraints(name):
     assert found[1] == found[0]
 
 
+MATRICES = {
+    "lower_cholesky": lambda t, c: c.lower_cholesky,
+    "positive_definite": lambda t, c: c.positive_definite,
+    "positive_semidefinite": lambda t, c: c.positive_semidefinite,
+    "corr_cholesky": lambda t, c: c.corr_cholesky,
+    "cat_onto": lambda t, c: c.cat([c.positive, c.less_than(1.0)], dim=-1, lengths=[1, 2]),
+    "stack_onto": lambda t, c: c.stack([c.positive, c.real], dim=1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("registry", ["transform_to", "biject_to"])
+@pytest.mark.parametrize("name", MATRICES)
+def test_transforms_to_constraints_of_matrices_and_parts(registry, name):
+    found = []
+    for t in (torch, tracejit):
+        D = t.distributions
+        constraint = MATRICES[name](t, D.constraints)
+        x = array(t, X if name in ("corr_cholesky", "cat_onto", "stack_onto") else SQUARES)
+        try:
+            transform = getattr(D, registry)(constraint)
+        except NotImplementedError as error:
+            found.append(str(error))
+            continue
+        y = transform(x)
+        assert constraint.check(y).all()
+        found.append([repr(transform).split("(")[0], y.tolist(), transform.inv(y).tolist()])
+    if isinstance(found[0], list) and isinstance(found[1], list):
+        assert found[1].pop(0) == found[0].pop(0)
+        for a, b in zip(found[1], found[0]):
+            np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-9)
+    else:
+        assert found[1] == found[0]
+
+
+@pytest.mark.parametrize("diagonal", [-3, -1, 0, 2])
+def test_triangles_as_vectors_and_back(diagonal):
+    utils, theirs = tracejit.distributions.utils, torch.distributions.utils
+    vectors = utils.tril_matrix_to_vec(array(tracejit, SQUARES), diagonal)
+    expected = theirs.tril_matrix_to_vec(array(torch, SQUARES), diagonal)
+    assert vectors.tolist() == expected.tolist()
+    back = utils.vec_to_tril_matrix(vectors, diagonal)
+    assert back.tolist() == theirs.vec_to_tril_matrix(expected, diagonal).tolist()
+    for library in (theirs, utils):
+        t = torch if library is theirs else tracejit
+        with pytest.raises(ValueError, match="diag .7. provided is outside .-3, 2."):
+            library.tril_matrix_to_vec(array(t, SQUARES), 7)
+        with pytest.raises(ValueError, match="dimension is 5 which cannot be expressed"):
+            library.vec_to_tril_matrix(t.ones(5))
+
+
 @pytest.mark.parametrize("registry", ["transform_to", "biject_to"])
 @pytest.mark.parametrize("name", CONSTRAINTS)
 def test_transforms_to_constraints(registry, name):
@@ -190,6 +243,16 @@ def test_a_cached_pair_is_the_same_object():
     transform = tracejit.distributions.ExpTransform(cache_size=1)
     x = tracejit.zeros(2)
     assert transform.inv(transform(x)) is x
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_the_inverse_of_an_inverse_is_the_transform(name):
+    for t in (torch, tracejit):
+        transform = TRANSFORMS[name](t, t.distributions)
+        inverse = transform.inv
+        assert inverse.inv is transform and transform.inv is inverse and inverse.inv.inv is inverse
+    copied = copy.deepcopy(transform)
+    assert copied.inv is not inverse and copied.inv is copied.inv.inv.inv
 
 
 def test_registered_divergences_are_found_by_subclass():

@@ -38,6 +38,8 @@ len(x)
 x.dtype
 x.device
 x.layout
+x.layout == t.sparse_coo, x.layout == t.sparse_csr, t.sparse_csr
+(t.sparse_csc, t.sparse_bsr, t.sparse_bsc, t.jagged, t._mkldnn)
 x.double()
 x.cpu() is x
 x.requires_grad

@@ -26,6 +26,18 @@ def test_devices_pickle_and_copy():
         assert pickle.loads(pickle.dumps(each)) == each == copy.deepcopy(each)
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("bad", ["", "no place", "c-u", "cpu1", "cuda:01", "cuda:", "cuda:x"])
+def test_malformed_devices_are_refused_in_pytorch_s_words(bad):
+    torch = pytest.importorskip("torch")
+    said = []
+    for make in (torch.device, device):
+        with pytest.raises(RuntimeError) as error:
+            make(bad)
+        said.append(str(error.value).splitlines()[0])
+    assert said[1] == said[0]
+
+
 @pytest.mark.parametrize("bad", ["gpu", "cuda:", "cuda:x", "cuda:-1", "", "cpu:1"])
 def test_bad_devices_are_named(bad):
     with pytest.raises(RuntimeError):

@@ -56,6 +56,8 @@ t.nn.init._no_grad_fill_(t.ones(1, requires_grad=True), 2), t.nn.init._no_grad_z
 t.nn.init._no_grad_uniform_(t.ones(4), 2, 2), t.nn.init._no_grad_normal_(t.ones(2), 3, 0)
 t.nn.init._no_grad_trunc_normal_(t.ones(9), 0.0, 1.0, -1.0, 1.0).abs().max() <= 1
 t.nn.common_types._size_2_t, t.nn.common_types._ratio_any_t, t.nn.common_types._size_any_opt_t
+[t.nn._reduction.get_enum(r) for r in ('none', 'mean', 'sum')], t.nn._reduction.get_enum('max')
+[t.nn._reduction.legacy_get_enum(a, r, False) for a in (None, 0, 1) for r in (None, False, True)]
 t.nn.Module.call_super_init, t.nn.Module.T_destination
 t.nn.Linear(2, 1)._call_impl(t.ones(3, 2)).shape, t.nn.Flatten()._wrapped_call_impl(t.ones(1, 2))
 t.nn.Module(1)

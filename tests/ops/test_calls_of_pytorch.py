@@ -151,6 +151,8 @@ torch.hamming_window(6), torch.hamming_window(5, False, 0.6, 0.4), torch.blackma
 torch.bartlett_window(6), torch.bartlett_window(5, False), torch.kaiser_window(6, True, 8.0)
 """
 WRITTEN = """
+torch.isclose(T([1, 0, 7, 200]).byte(), T([3, 255, 7, 100]).byte(), atol=0.5, rtol=0.5)
+torch.relu.__name__, torch.abs.__name__, torch.sum.__name__
 torch.scatter_reduce(torch.ones(3), 0, T([0, 1, 1]), T([2.0, 3, 4]), 'zz')
 torch.scatter_reduce(torch.ones(3), 0, T([0, 1, 5]), T([2.0, 3, 4]), 'sum')
 torch.index_reduce(torch.ones(3, 2), 0, T([0, 1]), torch.ones(2, 2) * 3, 'sum')

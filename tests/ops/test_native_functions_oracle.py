@@ -19,6 +19,7 @@ P = RNG.uniform(0.1, 1.0, size=(5, 3)).astype(np.float32)
 W = RNG.normal(size=(2, 3, 5)).astype(np.float32)
 CELL = [RNG.normal(size=shape).astype(np.float32) for shape in ((8, 3), (8, 2), (8,))]
 TIES = np.array([[1, 2], [1, 2], [4, 0], [3, 0], [5, 1]], np.float32)
+SPECIAL = np.array([1, np.nan, 2, 5, 2, 0, 2, 3, 0, 0, 4, np.nan], np.float32)
 
 
 def lengths(t, *counts):
@@ -65,6 +66,9 @@ CALLS = {
     **{f"empty {kind}": (lambda t, x, kind=kind: t.segment_reduce(
         x, kind, lengths=lengths(t, 2, 0, 3), initial=1.5), D)
         for kind in ("sum", "mean", "max", "min", "prod")},
+    **{f"segment of zeros and NaN {kind}": (lambda t, x, kind=kind: t.segment_reduce(
+        x, kind, lengths=lengths(t, 2, 3, 4, 0, 3), initial=2), SPECIAL)
+        for kind in ("mean", "max", "min", "prod")},
     "frobenius_norm": (
         lambda t, x: (t.frobenius_norm(x, 1), t.frobenius_norm(x, (1, 2), True)), X),
     "nuclear_norm": (lambda t, x: (t.nuclear_norm(x), t.nuclear_norm(x, (0, 1), True)), D),

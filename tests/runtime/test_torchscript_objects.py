@@ -29,6 +29,14 @@ def test_compiled_modules_and_functions_are_known():
         jit.trace_module(plain, {"other": 1})
 
 
+def test_a_tracer_s_checks_may_be_asked_for_and_examples_have_names():
+    for library in (torch, tracejit):
+        traced = library.jit.trace(
+            lambda x, y: x + y, example_kwarg_inputs={"x": library.ones(2), "y": library.ones(2)},
+            check_trace=False, strict=False, check_tolerance=1e-4)
+        assert traced(library.ones(2), library.ones(2)).tolist() == [2, 2]
+
+
 class Older(jit.ScriptModule):
     __constants__ = ["scale"]
 

@@ -124,6 +124,8 @@ def hessian(func: Function, inputs: Any, create_graph: bool = False, strict: boo
     def first(*args: Any) -> Any:
         found = func(*args)
         _must_be_number("hessian", found)
+        if not found.requires_grad:
+            return zeros_like(args[0]) if single else tuple(zeros_like(x) for x in args)
         grads = grad(found.reshape(()), args, create_graph=True, materialize_grads=True)
         return grads[0] if single else grads
 

@@ -5,6 +5,7 @@ In: transformations. Out: one. Called by `TransformedDistribution` and by users.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,9 +59,10 @@ class ComposeTransform(Transform):
             sign = sign * part.sign
         return sign
 
-    @property
-    def inv(self) -> Any:
-        return ComposeTransform([part.inv for part in reversed(self.parts)])
+    def _make_inverse(self) -> Any:
+        inverse = ComposeTransform([part.inv for part in reversed(self.parts)])
+        inverse._inverse_held = weakref.ref(self)
+        return inverse
 
     def with_cache(self, cache_size: int = 1) -> Any:
         same = self._cache_size == cache_size

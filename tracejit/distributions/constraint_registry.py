@@ -104,3 +104,30 @@ def _onto_simplex(constraint: Any) -> Any:
 @transform_to.register(constraints.simplex)
 def _to_simplex(constraint: Any) -> Any:
     return transforms.SoftmaxTransform()
+
+
+@transform_to.register(constraints.lower_cholesky)
+def _to_lower_cholesky(constraint: Any) -> Any:
+    return transforms.LowerCholeskyTransform()
+
+
+@transform_to.register(constraints.positive_definite)
+@transform_to.register(constraints.positive_semidefinite)
+def _to_positive_definite(constraint: Any) -> Any:
+    return transforms.PositiveDefiniteTransform()
+
+
+@_both(constraints.corr_cholesky)
+def _to_correlations(constraint: Any) -> Any:
+    return transforms.CorrCholeskyTransform()
+
+
+def _joined(registry: ConstraintRegistry) -> None:
+    registry.register(constraints.cat, lambda constraint: transforms.CatTransform(
+        [registry(c) for c in constraint.cseq], constraint.dim, constraint.lengths))
+    registry.register(constraints.stack, lambda constraint: transforms.StackTransform(
+        [registry(c) for c in constraint.cseq], constraint.dim))
+
+
+_joined(biject_to)
+_joined(transform_to)

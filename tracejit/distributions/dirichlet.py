@@ -39,10 +39,12 @@ class Dirichlet(ExponentialFamily):
                         concentration=self.concentration.expand(shape))
 
     def rsample(self, sample_shape: Any = Size()) -> Any:
-        drawn = standard_gamma(self.concentration.expand(self._extended_shape(sample_shape)))
-        shares = drawn / drawn.sum(-1, keepdim=True)
-        tiny = tracejit.finfo(shares.dtype).tiny
-        return shares + (shares.detach().clamp(min=tiny) - shares.detach())
+        shape, kind = self.concentration, self.concentration.dtype
+        # In float64: of small concentrations all gamma distributed numbers may be 0 in float32.
+        drawn = standard_gamma(shape.expand(self._extended_shape(sample_shape)).double())
+        shares = (drawn / drawn.sum(-1, keepdim=True)).to(kind)
+        limits, plain = tracejit.finfo(kind), shares.detach()
+        return shares + (plain.clamp(min=limits.tiny, max=1 - limits.eps / 2) - plain)
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

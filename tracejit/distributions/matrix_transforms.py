@@ -11,8 +11,8 @@ from typing import Any
 import tracejit
 from tracejit.distributions import constraints
 from tracejit.distributions.transform import Transform
+from tracejit.distributions.utils import tril_matrix_to_vec, vec_to_tril_matrix
 from tracejit.nn.functional import pad, softplus
-from tracejit.ops.diagonals import tril_indices
 
 
 class LowerCholeskyTransform(Transform):
@@ -58,22 +58,18 @@ class CorrCholeskyTransform(Transform):
 
     def _call(self, x: Any) -> Any:
         eps = tracejit.finfo(x.dtype).eps
-        n = _side(x.shape[-1])
-        shares = x.tanh().clamp(min=-1 + eps, max=1 - eps)
-        rows, columns = tril_indices(n, n, -1, device=x.device).unbind()
-        below = x.new_zeros((*tuple(x.shape)[:-1], n * n)).index_copy(
-            -1, rows * n + columns, shares).unflatten(-1, (n, n))
+        below = vec_to_tril_matrix(x.tanh().clamp(min=-1 + eps, max=1 - eps), diag=-1)
         left = (1 - below**2).sqrt().cumprod(-1)
-        one = tracejit.eye(n, dtype=x.dtype, device=x.device)
+        one = tracejit.eye(below.shape[-1], dtype=x.dtype, device=x.device)
         return (below + one) * pad(left[..., :-1], [1, 0], value=1)
 
     def _inverse(self, y: Any) -> Any:
         left = pad((1 - (y * y).cumsum(-1))[..., :-1], [1, 0], value=1)
-        share = _below(y, -1) / _below(left, -1).sqrt()
+        share = tril_matrix_to_vec(y, -1) / tril_matrix_to_vec(left, -1).sqrt()
         return (share.log1p() - (-share).log1p()) / 2
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        left = _below(1 - (y * y).cumsum(-1), -2)
+        left = tril_matrix_to_vec(1 - (y * y).cumsum(-1), -2)
         slopes = x + softplus(-2 * x) - math.log(2.0)
         return 0.5 * left.log().sum(-1) - 2 * slopes.sum(-1)
 
@@ -97,13 +93,6 @@ def _side(count: int) -> int:
     if n * (n - 1) // 2 != count:
         raise ValueError("Input is not a flattened lower-diagonal number")
     return n
-
-
-def _below(matrices: Any, diagonal: int) -> Any:
-    """The elements up to a diagonal, row by row."""
-    n = matrices.shape[-1]
-    rows, columns = tril_indices(n, n, diagonal, device=matrices.device).unbind()
-    return matrices[..., rows, columns]
 
 
 class CumulativeDistributionTransform(Transform):

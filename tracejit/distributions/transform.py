@@ -5,6 +5,7 @@ In: a subclass that computes y of x, x of y, and log |det dy/dx|. Out: `t(x)` an
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 
@@ -21,6 +22,7 @@ class Transform:
     bijective = False
     domain: Any
     codomain: Any
+    _inverse_held: Any = None  # a weak reference, for the inverse holds this
 
     def __init__(self, cache_size: int = 0):
         if cache_size not in (0, 1):
@@ -37,8 +39,18 @@ class Transform:
 
     @property
     def inv(self) -> Any:
-        """The inverse transformation."""
+        """The inverse transformation, the same as long as someone holds it; its `inv` is this."""
+        inverse = self._inverse_held() if self._inverse_held is not None else None
+        if inverse is None:
+            inverse = self._make_inverse()
+            self._inverse_held = weakref.ref(inverse)
+        return inverse
+
+    def _make_inverse(self) -> Any:
         return _InverseTransform(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_inverse_held": None}
 
     @property
     def sign(self) -> Any:

@@ -24,7 +24,7 @@ from tracejit.distributions.matrix_transforms import (
     LowerCholeskyTransform,
     PositiveDefiniteTransform,
 )
-from tracejit.distributions.transform import Transform
+from tracejit.distributions.transform import Transform, _InverseTransform  # noqa: F401
 from tracejit.distributions.utils import broadcast_all
 from tracejit.nn.functional import pad, softplus
 from tracejit.ops import shapes

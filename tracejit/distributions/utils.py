@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import tracejit
-from tracejit.distributions.validation import Derived as lazy_property  # noqa: F401
+from tracejit.distributions.validation import lazy_property  # noqa: F401
 from tracejit.eager.tensor import Tensor
 from tracejit.ops import shapes
 from tracejit.ops.creation import full
+from tracejit.ops.diagonals import tril_indices
 from tracejit.ops.pointwise_record import is_number
 from tracejit.ops.types import get_default_dtype
 
@@ -83,6 +84,38 @@ def sum_rightmost(value: Any, dims: int) -> Any:
     tensor([3., 3.])
     """
     return value if dims == 0 else value.sum(tuple(range(-dims, 0)))
+
+
+def tril_matrix_to_vec(mat: Any, diag: int = 0) -> Any:
+    """The elements of square matrices up to a diagonal, row by row.
+
+    >>> import tracejit
+    >>> tril_matrix_to_vec(tracejit.tensor([[1, 2], [3, 4]]))
+    tensor([1, 3, 4])
+    """
+    n = mat.shape[-1]
+    if not -n <= diag < n:
+        raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
+    rows, columns = tril_indices(n, n, diag, device=mat.device).unbind()
+    return mat[..., rows, columns]
+
+
+def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
+    """Square matrices whose elements up to a diagonal are given row by row; the others are 0.
+
+    >>> import tracejit
+    >>> vec_to_tril_matrix(tracejit.tensor([1.0, 2.0, 3.0]))
+    tensor([[1., 0.],
+            [2., 3.]])
+    """
+    count, b = int(vec.shape[-1]), 1 + 2 * diag
+    n = round(((b * b + 8 * count + 4 * abs(diag) * (diag + 1)) ** 0.5 - b) / 2)
+    if n * (n + b) - abs(diag) * (diag + 1) != 2 * count:
+        raise ValueError(f"The size of last dimension is {count} which cannot be expressed as "
+                         "the lower triangular part of a square D x D matrix.")
+    rows, columns = tril_indices(n, n, diag, device=vec.device).unbind()
+    empty = vec.new_zeros((*tuple(vec.shape)[:-1], n * n))
+    return empty.index_copy(-1, rows * n + columns, vec).unflatten(-1, (n, n))
 
 
 def standard_normal(shape: Any, like: Any) -> Any:

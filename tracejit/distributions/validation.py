@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.distributions import constraints
+from tracejit.eager.modes import enable_grad
 from tracejit.eager.recording import active
 from tracejit.ops.control import ErrorOf, raise_if_record
 
@@ -36,6 +37,28 @@ class Derived:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else self.function(instance)
+
+
+class lazy_property(Derived):
+    """A property that is computed when it is first read, with gradients whoever reads it, and
+    then kept.
+
+    >>> class Odds:
+    ...     @lazy_property
+    ...     def probs(self):
+    ...         return [0.5]
+    >>> odds = Odds()
+    >>> odds.probs is odds.probs
+    True
+    """
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        with enable_grad():
+            value = self.function(instance)
+        setattr(instance, self.function.__name__, value)
+        return value
 
 
 def require(valid: Any, message: Callable[[], str]) -> None:
@@ -67,8 +90,8 @@ def check_parameters(distribution: Any) -> None:
                       "`validate_args=False` to turn off validation.", stacklevel=4)
         return
     for name, constraint in declared.items():
-        computed = isinstance(getattr(type(distribution), name, None), (property, Derived))
-        given = not computed or getattr(distribution, "_given", None) == name
+        computed = isinstance(getattr(type(distribution), name, None), Derived)
+        given = not computed or name in vars(distribution)
         if given and not constraints.is_dependent(constraint):
             _check_parameter(distribution, name, constraint)
 

@@ -115,12 +115,13 @@ class Wishart(ExponentialFamily):
         """By Bartlett's decomposition. No sample is drawn anew: `max_try_correction` is not used.
         """
         n = self._event_shape[-1]
-        freedom = self.df.unsqueeze(-1) - arange(n, dtype=self.df.dtype, device=self.df.device)
+        factor = self.scale_tril
+        freedom = self.df.unsqueeze(-1) - arange(n, dtype=factor.dtype, device=factor.device)
         squares = Chi2(freedom, validate_args=False).rsample(sample_shape)
         least = tracejit.finfo(squares.dtype).eps
-        noise = standard_normal(self._extended_shape(sample_shape), self.df).tril(-1)
+        noise = standard_normal(self._extended_shape(sample_shape), factor).tril(-1)
         noise = noise + tracejit.diag_embed(squares.sqrt().clamp(min=least))
-        factor = self.scale_tril @ noise
+        factor = factor @ noise
         return factor @ factor.mT
 
     def log_prob(self, value: Any) -> Any:

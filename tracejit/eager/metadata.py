@@ -25,7 +25,7 @@ from tracejit.ops.shapes import normalize_dim, numel
 
 
 class layout:
-    """How elements are laid out: strided, or sparse_coo.
+    """How elements are laid out: strided, or sparse_coo; the others have names to ask for.
 
     >>> import tracejit
     >>> tracejit.tensor([1]).layout
@@ -42,7 +42,9 @@ class layout:
         return self.name
 
 
-strided, sparse_coo = layout("strided"), layout("sparse_coo")
+strided, sparse_coo, jagged = layout("strided"), layout("sparse_coo"), layout("jagged")
+sparse_csr, sparse_csc = layout("sparse_csr"), layout("sparse_csc")
+sparse_bsr, sparse_bsc, _mkldnn = layout("sparse_bsr"), layout("sparse_bsc"), layout("_mkldnn")
 
 
 class memory_format:

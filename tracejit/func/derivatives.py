@@ -28,7 +28,7 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0,
     """The gradient of a function that gives one number, as a function.
 
     argnums  by which arguments: an int, or a tuple of ints for a tuple of gradients
-    has_aux  the function gives (number, anything), and its gradient (gradient, anything)
+    has_aux  the function gives (number, tensors), and its gradient (gradient, tensors)
 
     RuntimeError where the result is no tensor of one number, or an argument is not there.
 
@@ -167,6 +167,9 @@ class Differentiated:
                 raise RuntimeError(f"{name}: output of function f should be a tuple: (output, aux) "
                                    "if has_aux is True")
             self.outputs, self.aux = self.outputs
+            for x in tree_flatten(self.aux)[0]:
+                if not isinstance(x, Tensor):
+                    raise RuntimeError(f"Expected tensors, got unsupported type {type(x)}")
 
     def _input(self, x: Any) -> Any:
         """An argument as a tensor of its own: with its history, or a leaf nobody else has."""
@@ -190,7 +193,8 @@ class Differentiated:
         """Gradients of the arguments from those of the outputs; None for those that are not
         differentiated by."""
         found = self._gradients(self._starts(cotangents), keep)
-        grads = tree_unflatten([self._seen_outside(g) for g in found], self.spec)
+        recorded = active.grad_enabled
+        grads = tree_unflatten([self._seen_outside(g, recorded) for g in found], self.spec)
         return grads[0] if self.single else tuple(grads)
 
     def _starts(self, cotangents: Any) -> list[Any]:
@@ -234,19 +238,20 @@ class Differentiated:
         create = active.grad_enabled and (_tracked() or self._others([*held, *tangents]))
         found = backward.grad(held, starts, [t for _, t in pairs], retain_graph=True,
                               create_graph=create, materialize_grads=True)
-        return tree_unflatten([self._seen_outside(x) for x in found], spec)
+        recorded = active.grad_enabled
+        return tree_unflatten([self._seen_outside(x, recorded) for x in found], spec)
 
     # -- what others may see -----------------------------------------------------------------------
     def seen_outside(self, tree: Any) -> Any:
         """Results as the surroundings see them: without the history that only this run has."""
-        return tree_map(self._seen_outside, tree)
+        return tree_map(lambda x: self._seen_outside(x, self.recorded), tree)
 
-    def _seen_outside(self, x: Any) -> Any:
+    def _seen_outside(self, x: Any, recorded: bool) -> Any:
         if not isinstance(x, Tensor) or not x.requires_grad:
             return x
-        if self.recorded and self._others([x]):
+        if recorded and self._others([x]):
             return x
-        return alias(x) if self.recorded else x.detach()
+        return alias(x) if recorded else x.detach()
 
     def _others(self, tensors: Sequence[Any]) -> bool:
         """Whether gradients of these would arrive anywhere but at this run's own arguments."""

@@ -13,6 +13,7 @@ from tracejit.eager.tensor import Tensor
 from tracejit.func.derivatives import Argnums, Differentiated
 from tracejit.func.vmap import vmap
 from tracejit.ops.creation import eye
+from tracejit.ops.joining import stack
 from tracejit.utils._pytree import tree_flatten, tree_unflatten
 
 
@@ -87,7 +88,12 @@ def _rows(run: Differentiated, outputs: list[Any], number: int, chunk_size: int 
 
     count = output.numel()
     basis = eye(count, dtype=output.dtype, device=output.device).reshape(count, *output.shape)
-    found, spec_of_found = tree_flatten(vmap(row, chunk_size=chunk_size)(basis))
+    if chunk_size == 1 and count:  # one by one, without what `vmap` asks of backward functions
+        rows = [tree_flatten(row(start)) for start in basis.unbind()]
+        found = [stack(columns) for columns in zip(*(row for row, _ in rows))]
+        spec_of_found = rows[0][1]
+    else:
+        found, spec_of_found = tree_flatten(vmap(row, chunk_size=chunk_size)(basis))
     return tree_unflatten([x.reshape(*output.shape, *x.shape[1:]) for x in found], spec_of_found)
 
 

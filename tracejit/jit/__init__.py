@@ -433,9 +433,12 @@ def trace(
     fullgraph: bool = False,
     numerics: str | None = None,
     mode: str | None = None,
+    check_trace: bool = True, check_inputs: Any = None, check_tolerance: float = 1e-5,
+    strict: bool = True, example_kwarg_inputs: dict[str, Any] | None = None,
 ) -> Any:
     """Like `script`, by execution only: the source is never read, a branch on a tensor's value
-    ends a segment. `example_inputs` are captured at once.
+    ends a segment. `example_inputs` are captured at once. What PyTorch's tracer checks holds
+    anyway: `check_trace`, `check_inputs`, `check_tolerance` and `strict` mean nothing here.
 
     >>> import tracejit
     >>> f = tracejit.trace(lambda x: x * x, (tracejit.ones(3),))
@@ -451,9 +454,10 @@ def trace(
     if fn is None:
         return lambda fn: trace(fn, example_inputs, **options)
     traced = _decorated(fn, options | {"read_source": False})
-    if example_inputs is not None:
+    if example_inputs is not None or example_kwarg_inputs is not None:
         examples = example_inputs if isinstance(example_inputs, tuple) else (example_inputs,)
-        traced(*copy.deepcopy(examples))
+        given = () if example_inputs is None else copy.deepcopy(examples)
+        traced(*given, **copy.deepcopy(example_kwarg_inputs or {}))
     return traced
 
 

@@ -47,9 +47,13 @@ class device:
         if colon:
             if index is not None:
                 raise RuntimeError(f"device(): index given twice, in {kind!r} and as {index}")
-            if not number.isdecimal():
+            if not number.isdecimal() or number != str(int(number)):
                 raise RuntimeError(f"Invalid device string: {kind!r}")
             index = int(number)
+        if not kind:
+            raise RuntimeError("Device string must not be empty")
+        if not name.replace("_", "a").isalpha():
+            raise RuntimeError(f"Invalid device string: {kind!r}")
         if name not in KINDS:
             raise RuntimeError(f"Expected one of {', '.join(KINDS)} device type, got {kind!r}")
         if index is not None and (isinstance(index, bool) or not isinstance(index, int)):

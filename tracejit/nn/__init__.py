@@ -184,7 +184,7 @@ from tracejit.nn.windows import (
     Unfold,
 )
 
-from tracejit.nn import common_types, grad, modules  # isort: skip
+from tracejit.nn import _reduction, common_types, grad, modules  # noqa: F401  # isort: skip
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",

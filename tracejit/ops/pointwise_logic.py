@@ -35,11 +35,13 @@ from tracejit.ops.record import Op, apply
 from tracejit.ops.types import (
     COMPLEX,
     FLOATING,
+    INTEGER,
     SCALAR_NAMES,
     TensorType,
     bool_,
     dtype,
     element,
+    get_default_dtype,
     result_type,
 )
 
@@ -380,7 +382,10 @@ def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance}")
     if input.dtype is bool_:
         return eq(input, other)
-    near = (abs(input - other) <= atol + rtol * abs(other)) & isfinite(input) & isfinite(other)
+    one, two = input, other
+    if input.dtype.category == INTEGER:  # a difference of unsigned numbers would wrap
+        one, two = (convert(x, get_default_dtype()) for x in (input, other))
+    near = (abs(one - two) <= atol + abs(rtol * two)) & isfinite(input) & isfinite(other)
     near = near | (input == other)
     return near | (isnan(input) & isnan(other)) if equal_nan else near
 

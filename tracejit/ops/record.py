@@ -129,6 +129,7 @@ class Op:
         if self.name in REGISTRY:
             raise ValueError(f"op {self.name!r} is defined twice")
         REGISTRY[self.name] = self
+        self.__name__ = self.name
         self.needs = {
             name: tuple(inspect.signature(rule).parameters) for name, rule in self.rules.items()
         }

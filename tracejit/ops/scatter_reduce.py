@@ -48,8 +48,9 @@ def _neutral(reduce: str, kind: Any) -> Any:
     return limits.min if reduce == "amax" else limits.max
 
 
-def _reduced(xp: Any, x: Any, index: Any, src: Any, dim: int, reduce: str,
-             include_self: bool) -> Any:
+def reduced_array(xp: Any, x: Any, index: Any, src: Any, dim: int, reduce: str,
+                  include_self: bool) -> Any:
+    """`scatter_reduce` of arrays, by the array library."""
     kind = x.dtype
     wide = np.dtype(np.float32) if kind.itemsize == 2 and kind.kind not in "iu" else kind
     place = along(xp, x, index, dim)
@@ -129,7 +130,7 @@ def _src_rule(grad: Any, input: Any, index: Any, src: Any, out: Any, dim: int, r
 
 
 reduce_record: Op = Op(
-    "scatter_reduce", "extern", ("input", "index", "src"), eager=_reduced, may_fail=True,
+    "scatter_reduce", "extern", ("input", "index", "src"), eager=reduced_array, may_fail=True,
     infer=lambda input, index, src, dim, reduce, include_self: typed(input, input.shape),
     rules={"input": _input_rule, "src": _src_rule},
 )  # fmt: skip

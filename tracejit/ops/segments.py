@@ -10,15 +10,49 @@ import math
 from typing import Any
 
 from tracejit.ops import creation
+from tracejit.ops.gather_scatter import gather_record, scatter_add_record
+from tracejit.ops.movement import typed
 from tracejit.ops.pointwise_logic import where
+from tracejit.ops.pointwise_record import convert
 from tracejit.ops.random import within_record
+from tracejit.ops.record import Op
 from tracejit.ops.scan import cumsum
-from tracejit.ops.scatter_reduce import scatter_reduce
+from tracejit.ops.scatter_reduce import reduced_array
 from tracejit.ops.searching import searchsorted
 from tracejit.ops.types import FLOATING, SCALAR_NAMES
 
 _KINDS = {"sum": (0.0, "sum"), "mean": (0.0, "sum"), "max": (-math.inf, "amax"),
           "min": (math.inf, "amin"), "prod": (1.0, "prod")}  # fmt: skip
+
+
+def _rule(grad: Any, start: Any, index: Any, data: Any, out: Any, dim: int, reduce: str) -> Any:
+    """An extreme is of the elements that are equal to it, or NaN, and never of `start`."""
+    def at(x: Any) -> Any:
+        return gather_record(x, index, dim=dim)
+
+    def others(flags: Any) -> Any:
+        """How many other elements of an element's segment have a flag."""
+        flags = convert(flags, grad.dtype)
+        none = creation.full_of(grad, tuple(grad.shape), 0, grad.dtype, grad.device)
+        return at(scatter_add_record(none, index, flags, dim=dim)) - flags
+
+    if reduce == "sum":
+        return at(grad)
+    if reduce == "prod":
+        special = (data == 0) | data.isnan()
+        ordinary = where(special, 1, data)
+        rest = at(_record(start, index, ordinary, dim=dim, reduce=reduce)) / ordinary
+        rest = where(others(data == 0) > 0, 0, rest)
+        return at(grad) * where(others(data.isnan()) > 0, math.nan, rest)
+    chosen = (data == at(out)) | data.isnan()
+    return where(chosen, at(grad) / (others(chosen) + 1), 0)
+
+
+_record: Op = Op("segment_reduce", "extern", ("start", "index", "data"), may_fail=True,
+                 eager=lambda xp, start, index, data, dim, reduce: reduced_array(
+                     xp, start, index, data, dim, reduce, include_self=True),
+                 infer=lambda start, index, data, dim, reduce: typed(start, start.shape),
+                 rules={"data": _rule})
 
 
 def segment_reduce(data: Any, reduce: str, *, lengths: Any = None, indices: Any = None,
@@ -69,7 +103,7 @@ def segment_reduce(data: Any, reduce: str, *, lengths: Any = None, indices: Any 
     start = creation.full_of(data, shape, begin, data.dtype)
     rest = (1,) * (len(data.shape) - dim - 1)
     index = segments.reshape((*segments.shape, *rest)).expand(tuple(data.shape))
-    found = scatter_reduce(start, dim, index, data, how).narrow(dim, 0, count)
+    found = _record(start, index, data, dim=dim, reduce=how).narrow(dim, 0, count)
     if kind != "mean":
         return found
     divisors = counts.reshape((*counts.shape, *rest)).to(data.dtype)
