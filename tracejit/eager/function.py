@@ -8,6 +8,7 @@ Backward runs on the tape when a graph of it is asked for, so double backward wo
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -94,7 +95,12 @@ class FunctionNode(Node, FunctionCtx):
             return self.saved_for_backward
         return tuple(None if x is None else x.unpack() for x in self._kept)
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self) -> tuple:
+        """PyTorch's older name of `saved_tensors`."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning,
+                      stacklevel=2)
+        return self.saved_tensors
 
     def apply(self, grads: list) -> list:
         if self._freed:
@@ -106,7 +112,7 @@ class FunctionNode(Node, FunctionCtx):
             grads = [g if g is not None or type(t) is not Unsaved
                      else creation.zeros_of(like, TensorType(t.dtype, t.shape, t.device))
                      for g, t in zip(grads, self._outputs)]
-        found = self.function.backward(self, *grads)
+        found = self.function._backward()(self, *grads)
         return self._checked(found if isinstance(found, tuple) else (found,))
 
     def _checked(self, found: Sequence[Any]) -> list:
@@ -183,6 +189,12 @@ class Function(metaclass=FunctionMeta):
                       "will raise an error "
                       "in a future version.", DeprecationWarning, stacklevel=2)
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. "
+                           "Please use new-style autograd function with static forward method. "
+                           "(Example: https://pytorch.org/docs/stable/autograd.html"
+                           "#torch.autograd.Function)")
+
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """The op: (ctx, *inputs), or (*inputs) where `setup_context` is defined."""
@@ -201,6 +213,8 @@ class Function(metaclass=FunctionMeta):
                                   "custom "
                                   "autograd.Function to use it with backward mode AD.")
 
+    vjp = backward  # another name, under which it may be defined
+
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """Tangents of the outputs from tangents of the inputs, for forward mode."""
@@ -210,6 +224,10 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward off the tape and put its node there."""
+        if cls._sets_up():
+            given = inspect.signature(cls.forward).bind(*args, **kwargs)
+            given.apply_defaults()
+            args, kwargs = given.args, given.kwargs
         for x in args:
             if isinstance(x, TensorState) and x._view is not None:
                 refresh(x)
@@ -234,12 +252,35 @@ class Function(metaclass=FunctionMeta):
         return finished if isinstance(found, tuple) else finished[0]
 
     @classmethod
+    def _sets_up(cls) -> bool:
+        """Whether `setup_context` is defined."""
+        return cls.setup_context is not Function.setup_context
+
+    @classmethod
+    def _backward(cls) -> Callable[..., Any]:
+        """What the user defined: `backward` or `vjp`."""
+        if cls.vjp is Function.vjp:
+            return cls.backward
+        if cls.backward is not Function.backward:
+            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is "
+                               "not allowed. You should only implement one of them.")
+        return cls.vjp
+
+    @classmethod
     def _run_forward(cls, node: Any, args: tuple, kwargs: dict) -> Any:
-        if cls.setup_context is Function.setup_context:
+        if not cls._sets_up():
             return cls.forward(node, *args, **kwargs)
         found = cls.forward(*args, **kwargs)
         cls.setup_context(node, args, found)
         return found
+
+
+class InplaceFunction(Function):
+    """PyTorch's older base of Functions; use `Function`."""
+
+    def __init__(self, inplace: bool = False):
+        super().__init__()
+        self.inplace = inplace
 
 
 def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from tracejit.eager.backward import grad as gradients
-from tracejit.eager.modes import no_grad
 from tracejit.eager.state import TensorState, of_result
 from tracejit.memory import CPU
 from tracejit.ops import creation
@@ -152,8 +151,7 @@ def numerical(func: Callable, inputs: tuple, x: Any, eps: float) -> list[np.ndar
     memory = pairs(np, x.array) if x._dtype.is_complex else x.array
 
     def values() -> list[np.ndarray]:
-        with no_grad():
-            return [parts(y) for y in _floating(func(*inputs))]
+        return [parts(y) for y in _floating(func(*inputs))]
 
     rows = []
     for place in np.ndindex(*memory.shape):
