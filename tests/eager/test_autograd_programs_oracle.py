@@ -243,6 +243,53 @@ def gradcheck_runs_the_function_with_history(m):
     return m.autograd.gradcheck(function, (x,)), all(seen)
 
 
+def added_in_place(m):
+    def forward(ctx, x, y):
+        ctx.mark_dirty(x)
+        return x.add_(y)
+
+    members = {"forward": forward, "backward": lambda ctx, g: (g * 3, g * 2)}
+    return type("Added", (m.autograd.Function,), {k: staticmethod(f) for k, f in members.items()})
+
+
+@program
+def function_that_writes_to_a_view(m):
+    x, y = m.ones(4, 4, requires_grad=True), m.ones(2, 2, requires_grad=True)
+    base = x.clone()
+    view = base.narrow(1, 2, 2).narrow(0, 1, 2)
+    written = added_in_place(m).apply(view, y)
+    name = type(base.grad_fn).__name__
+    (base * base).sum().backward()
+    return written is view, name, x.grad, y.grad
+
+
+@program
+def function_that_writes_to_a_view_of_a_constant(m):
+    base, y = m.zeros(4), leaf(m, 1.0, 2.0)
+    added_in_place(m).apply(base[1:3], y).mul_(2)
+    base.sum().backward()
+    return base.requires_grad, y.grad
+
+
+@program
+def function_that_writes_to_a_view_of_a_leaf(m):
+    added_in_place(m).apply(leaf(m, 1.0, 2.0)[:1], m.ones(1))
+
+
+@program
+def function_that_writes_to_a_piece(m):
+    added_in_place(m).apply((leaf(m, 1.0, 2.0) * 1).split(1)[0], m.ones(1))
+
+
+@program
+def hooks_of_modules_in_second_derivatives(m):
+    x, seen = leaf(m, 3.0), []
+    loss = m.nn.MSELoss()
+    loss.register_full_backward_hook(lambda *found: seen.append(len(found)))
+    (g,) = m.autograd.grad(loss(x, m.zeros(1)), x, create_graph=True)
+    return m.autograd.grad(g, x), seen
+
+
 def checkpoint_of(m):
     return importlib.import_module(f"{m.__name__}.utils.checkpoint")
 

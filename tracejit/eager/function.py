@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.eager.history import set_history
+from tracejit.eager.history import rebase, set_history
 from tracejit.eager.identity import itself
 from tracejit.eager.modes import no_grad
 from tracejit.eager.nodes import FREED, Edge, Node, edge_of, grad_fn_of
@@ -21,7 +21,7 @@ from tracejit.eager.recording import active
 from tracejit.eager.saved import Saved, SavedOutput, Unsaved, alias, settle_shapes
 from tracejit.eager.state import TensorState
 from tracejit.eager.tape import refresh
-from tracejit.eager.views import View, actual, family_of
+from tracejit.eager.views import Family, View, actual
 from tracejit.eager.writing import LEAF, bump_version, check_writable, write_memory
 from tracejit.ops import creation
 from tracejit.ops.cotangents import fit
@@ -306,12 +306,22 @@ def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
         for k, (x, given) in enumerate(zip(results, outputs)):
             if isinstance(x,
                           TensorState) and x._dtype.category >= FLOATING and id(given) not in fixed:
-                set_history(x, node, k)
+                if type(x._view) is View and any(x is y for y in dirty):
+                    _write_through(x, node, k)
+                else:
+                    set_history(x, node, k)
         for x in dirty:
-            if x._view is not None:
-                family_of(x).generation += 1
+            if type(x._view) is Family:
+                x._view.generation += 1
     node.dirty_tensors = node.non_differentiable = ()
     return results
+
+
+def _write_through(x: Any, node: Any, number: int) -> None:
+    """A view that forward wrote to gets its history, and its base that of the write through it."""
+    written = alias(x)
+    set_history(written, node, number)
+    rebase(x, written)
 
 
 def _actual(values: tuple) -> tuple:
@@ -322,10 +332,6 @@ def _check_dirty(x: Any) -> None:
     if x._requires_grad and type(x._view) is not View and grad_fn_of(x) is None:
         raise RuntimeError(LEAF.replace("is being", "has been"))
     check_writable(x)
-    if type(x._view) is View:
-        raise RuntimeError("a custom Function wrote to a view in place: that is not supported; "
-                           "write to the base, or "
-                           "return a new tensor")
 
 
 def _own(x: Any, args: tuple, dirty: tuple) -> Any:

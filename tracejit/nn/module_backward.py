@@ -22,7 +22,7 @@ class BackwardWatch:
 
     def __init__(self, module: Any, hooks: list[Hook], pre_hooks: list[Hook]) -> None:
         self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
-        self.grad_outputs: tuple = ()
+        self.grad_outputs: tuple | None = None
         self.input_count = 0
         self.input_places: list[int] = []
 
@@ -65,7 +65,10 @@ class BackwardWatch:
         return tuple(full[k] for k in places)
 
     def reached_inputs(self, grads: tuple) -> tuple:
-        """Backward is through: hooks may replace the gradients of the inputs."""
+        """Backward is through: hooks may replace the gradients of the inputs. They are not called
+        where it did not come by the outputs, as in a second derivative."""
+        if self.grad_outputs is None:
+            return grads
         full = self._call_hooks(_spread(grads, self.input_places, self.input_count))
         return tuple(full[k] for k in self.input_places)
 
@@ -81,6 +84,7 @@ class BackwardWatch:
                     f"{len(replaced)}, but expected {len(grad_inputs)}"
                 )
             grad_inputs = replaced
+        self.grad_outputs = None
         return grad_inputs
 
 
