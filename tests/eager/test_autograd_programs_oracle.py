@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from tests.eager.programs import check
+from tests.eager.programs import check, outcome
 
 pytestmark = pytest.mark.oracle
 PROGRAMS = []
@@ -288,6 +288,68 @@ def hooks_of_modules_in_second_derivatives(m):
     loss.register_full_backward_hook(lambda *found: seen.append(len(found)))
     (g,) = m.autograd.grad(loss(x, m.zeros(1)), x, create_graph=True)
     return m.autograd.grad(g, x), seen
+
+
+STRICT = {
+    "constant": lambda m: lambda x: m.zeros(()),
+    "linear": lambda m: lambda x: x.sum(),
+    "square": lambda m: lambda x: (x * x).sum(),
+    "cube": lambda m: lambda x: (x**3).sum(),
+    "two": lambda m: lambda x, y: (x * x).sum(),
+    "linear in two": lambda m: lambda x, y: (x * y).sum(),
+}
+
+
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("name", ["jacobian", "hessian", "vjp", "jvp", "vhp", "hvp"])
+def test_functions_that_depend_on_little(name, strict, graph):
+    def run(m):
+        found = []
+        for kind, make in STRICT.items():
+            x = leaf(m, 1.0, 2.0)
+            inputs = (x, x * 3) if "two" in kind else x
+            v = {} if name in ("jacobian", "hessian") else {
+                "v": m.ones(()) if name == "vjp" else (x, x) if "two" in kind else x.detach()}
+            found.append(outcome(lambda m, given=(make(m), inputs), v=v: getattr(
+                m.autograd.functional, name)(*given, strict=strict, create_graph=graph, **v), m))
+        return found
+
+    check(run)
+
+
+@program
+def vectors_and_inputs_of_another_number(m):
+    f, x = m.autograd.functional, m.ones(2)
+    return [outcome(lambda m, call=call: call(), m) for call in (
+        lambda: f.vjp(m.sum, x, (x, x)), lambda: f.jvp(lambda x, y: x, (x, x), (x,)),
+        lambda: f.hessian(m.sum, 3), lambda: f.hessian(m.sum, (x, 3)), lambda: f.hvp(m.exp, x))]
+
+
+@program
+def tangent_that_has_a_tangent(m):
+    fw = importlib.import_module(f"{m.__name__}.autograd.forward_ad")
+    with fw.dual_level():
+        return fw.make_dual(m.ones(2), fw.make_dual(m.ones(2), m.ones(2)))
+
+
+@program
+def tangents_of_integers(m):
+    fw, seen = importlib.import_module(f"{m.__name__}.autograd.forward_ad"), []
+
+    class Both(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x.clone(), y.clone()
+
+        @staticmethod
+        def jvp(ctx, x, y):
+            seen.append(y)
+            return x, None
+
+    with fw.dual_level():
+        Both.apply(fw.make_dual(m.ones(()), m.ones(())), m.tensor(3))
+    return seen
 
 
 def checkpoint_of(m):
