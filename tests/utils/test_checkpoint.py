@@ -11,6 +11,7 @@ from tracejit.utils.checkpoint import (
     CheckpointError,
     checkpoint,
     checkpoint_sequential,
+    set_checkpoint_debug_enabled,
     set_checkpoint_early_stop,
 )
 
@@ -293,3 +294,21 @@ def test_what_is_run_again_casts_as_before(reentrant, way):
         with tracejit.autocast("cpu", enabled=False):
             z.sum().backward()
         assert tracejit.is_autocast_enabled("cpu")
+
+
+@pytest.mark.parametrize("switch, debug, told", [
+    (None, True, True), (True, False, True), (False, True, False)])
+def test_errors_tell_where_tensors_were_saved(switch, debug, told):
+    runs = []
+
+    def function(x):
+        runs.append(1)
+        return x.exp() if len(runs) == 1 else (x * tracejit.ones(3)).exp()
+
+    x = tracejit.tensor([1.0], requires_grad=True)
+    with set_checkpoint_debug_enabled(switch):
+        y = checkpoint(function, x, use_reentrant=False, debug=debug)
+    with pytest.raises(CheckpointError, match="different metadata") as error:
+        y.backward()
+    assert ("passed `debug=True`" in str(error.value)) is told
+    assert ("return x.exp() if" in str(error.value)) is told

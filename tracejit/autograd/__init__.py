@@ -30,6 +30,7 @@ from tracejit.eager.modes import (
     is_inference_mode_enabled,
     no_grad,
     set_grad_enabled,
+    set_multithreading_enabled,
 )
 
 __all__ = [
@@ -37,5 +38,5 @@ __all__ = [
     "detect_anomaly", "enable_grad", "forward_ad", "function", "functional", "grad", "grad_mode",
     "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_enabled",
     "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "once_differentiable", "profiler",
-    "set_detect_anomaly", "set_grad_enabled", "variable",
+    "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled", "variable",
 ]  # fmt: skip

@@ -32,7 +32,8 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False,
     starts = run.vector(v, run.outputs, run.one_output, "the user-provided function returns a "
                         "single Tensor with a single element")
     with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = run.gradients(run.outputs, run.inputs, starts, create_graph, OUTPUT)
+        found = run.gradients(run.outputs, run.inputs, starts, create_graph, OUTPUT,
+                              run.with_graph("jacobian"))
     return run.results(), run.like_inputs(found)
 
 
@@ -52,7 +53,7 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False,
         starts = tuple(zeros_like(y).requires_grad_() for y in run.outputs)
         back = run.gradients(run.outputs, run.inputs, starts, True, OUTPUT)
     with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = run.gradients(back, starts, v, create_graph, START)
+        found = run.gradients(back, starts, v, create_graph, START, run.with_graph("jacobian"))
     return run.results(), run.shown(found, run.one_output)
 
 
@@ -67,9 +68,10 @@ def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False,
     """
     run, v = _of_one_number("vhp", func, inputs, v, create_graph, strict)
     with enable_grad():
-        first = run.gradients(run.outputs, run.inputs, (None,), True, OUTPUT)
+        first = run.gradients(run.outputs, run.inputs, (None,), True, OUTPUT, LINEAR)
     with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = run.gradients(first, run.inputs, v, create_graph, JACOBIAN)
+        found = run.gradients(first, run.inputs, v, create_graph, JACOBIAN,
+                              run.with_graph("hessian"))
     return run.results(), run.like_inputs(found)
 
 
@@ -78,11 +80,12 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False,
     """(result, the Hessian times v); `vhp` takes less, and is the same for smooth functions."""
     run, v = _of_one_number("hvp", func, inputs, v, create_graph, strict)
     with enable_grad():
-        first = run.gradients(run.outputs, run.inputs, (None,), True, OUTPUT)
+        first = run.gradients(run.outputs, run.inputs, (None,), True, OUTPUT, LINEAR)
         starts = tuple(zeros_like(x).requires_grad_() for x in run.inputs)
-        second = run.gradients(first, run.inputs, starts, True, JACOBIAN)
+        second = run.gradients(first, run.inputs, starts, True, OUTPUT)
     with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = run.gradients(second, starts, v, create_graph, START)
+        found = run.gradients(second, starts, v, create_graph, HESSIAN_START,
+                              run.with_graph("hessian"))
     return run.results(), run.like_inputs(found)
 
 
@@ -119,24 +122,51 @@ def hessian(func: Function, inputs: Any, create_graph: bool = False, strict: boo
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
-    single = isinstance(inputs, TensorState)
+    single, _ = _tuple("inputs", "hessian", inputs)
+
+    def number(*args: Any) -> Any:
+        found = func(*args)
+        _must_require_grad(_tuple("outputs of the user-provided function", "hessian", found)[1],
+                           strict)
+        _must_be_number("hessian", found)
+        return found.reshape(())
 
     def first(*args: Any) -> Any:
-        found = func(*args)
-        _must_be_number("hessian", found)
-        if not found.requires_grad:
-            return zeros_like(args[0]) if single else tuple(zeros_like(x) for x in args)
-        grads = grad(found.reshape(()), args, create_graph=True, materialize_grads=True)
-        return grads[0] if single else grads
+        found = jacobian(number, args[0] if single else args, create_graph=True)
+        for k, x in enumerate((found,) if single else found):
+            if strict and not x.requires_grad:
+                raise RuntimeError(LINEAR.format(k))
+        return found
 
     return jacobian(first, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
 
 
 # -- how it is done --------------------------------------------------------------------------------
-OUTPUT = "The output of the user-provided function is independent of input {}"
-JACOBIAN = "The jacobian of the user-provided function is independent of input {}"
-START = "The gradient with respect to the input is independent of entry {} in the grad_outputs"
-_STRICT = "{}. This is not allowed in strict mode."
+OUTPUT = (
+    "The output of the user-provided function is independent of input {}. This is not allowed in "
+    "strict mode."
+)
+OF_OUTPUT = (
+    "Output {} of the user-provided function is independent of input {{}}. This is not allowed in "
+    "strict mode."
+)
+JACOBIAN = OUTPUT.replace("output", "jacobian")
+LINEAR = (
+    "While computing the hessian, found that the jacobian of the user-provided function with "
+    "respect to input {} is independent of the input. This is not allowed in strict mode. You "
+    "should ensure that your function is twice differentiable and that the jacobian depends on the "
+    "inputs (this would be violated by a linear function for example)."
+)
+START = (
+    "The gradient with respect to the input is independent of entry {} in the grad_outputs when "
+    "using the double backward trick to compute forward mode gradients. This is not allowed in "
+    "strict mode."
+)
+HESSIAN_START = (
+    "The hessian of the user-provided function is independent of entry {} in the grad_jacobian. "
+    "This is not allowed in strict mode as it prevents from using the double backward trick to "
+    "replace forward mode AD."
+)
 
 
 class _Run:
@@ -150,11 +180,7 @@ class _Run:
                                 else x.detach().requires_grad_() for x in given)
             found = func(*self.inputs)
         self.one_output, self.outputs = _tuple("outputs of the user-provided function", name, found)
-        for k, y in enumerate(self.outputs):
-            if strict and not y.requires_grad:
-                raise RuntimeError(f"Output {k} of the user-provided function does not require "
-                                   "gradients. The outputs must be computed in a differentiable "
-                                   "manner from the input when running in strict mode.")
+        _must_require_grad(self.outputs, strict)
 
     def vector(self, v: Any, like: tuple, single: bool, case: str) -> tuple:
         """The given vector, in the shape of `like`; ones where it may be left out."""
@@ -163,6 +189,8 @@ class _Run:
                 raise RuntimeError(f"The vector v can only be None if {case}.")
             return (zeros_like(like[0]) + 1,)
         _, given = _tuple("v", self.name, v)
+        if len(given) != len(like) and single:
+            raise RuntimeError("The given v should contain a single Tensor.")
         if len(given) != len(like):
             raise RuntimeError("v is a tuple of invalid length: should be "
                                f"{len(like)} but got {len(given)}.")
@@ -174,17 +202,25 @@ class _Run:
         return given
 
     def gradients(self, outputs: Sequence[Any], inputs: Sequence[Any], starts: Sequence[Any],
-                  create: bool, otherwise: str) -> tuple:
-        """Gradients; what does not depend gets zeros, or is an error."""
+                  create: bool, absent: str, constant: str = "") -> tuple:
+        """Gradients; what does not depend gets zeros, or in strict mode is an error: the text
+        `absent` where there is no gradient, `constant` (if any) where it depends on nothing."""
         pairs = [(y, g) for y, g in zip(outputs, starts) if y.requires_grad]
         found: Sequence[Any] = [None] * len(inputs)
         if pairs:
             found = grad([y for y, _ in pairs], inputs, [g for _, g in pairs], retain_graph=True,
                          create_graph=create, allow_unused=True)
         for k, g in enumerate(found):
-            if self.strict and (g is None or self.create_graph and not g.requires_grad):
-                raise RuntimeError(_STRICT.format(otherwise.format(k)))
+            if self.strict and g is None:
+                raise RuntimeError(absent.format(k))
+            if self.strict and constant and not g.requires_grad:
+                raise RuntimeError(constant.format(k))
         return tuple(zeros_like(x).detach() if g is None else g for x, g in zip(inputs, found))
+
+    def with_graph(self, what: str) -> str:
+        """The error where what is to be differentiated again depends on nothing."""
+        text = JACOBIAN.replace("jacobian", what).replace("mode.", "mode when create_graph=True.")
+        return text if self.create_graph else ""
 
     def rows(self, number: int, vectorize: bool) -> list[Any]:
         """The Jacobian of output `number` for each input."""
@@ -193,7 +229,8 @@ class _Run:
         basis = eye(count, dtype=output.dtype, device=output.device).reshape(count, *shape)
 
         def row(start: Any) -> tuple:
-            return self.gradients([output], self.inputs, [start], self.create_graph, OUTPUT)
+            return self.gradients([output], self.inputs, [start], self.create_graph,
+                                  OF_OUTPUT.format(number), self.with_graph("jacobian"))
 
         if vectorize and count:
             from tracejit.func.vmap import vmap
@@ -222,9 +259,18 @@ class _Run:
 def _of_one_number(name: str, func: Function, inputs: Any, v: Any, create_graph: bool,
                    strict: bool) -> tuple[_Run, tuple]:
     run = _Run(name, func, inputs, create_graph, strict)
+    v = run.vector(v, run.inputs, run.one_input, "the input to the user-provided function "
+                   "is a single Tensor with a single element")
     _must_be_number(name, run.outputs[0] if run.one_output else run.outputs)
-    return run, run.vector(v, run.inputs, run.one_input, "the input to the user-provided function "
-                           "is a single Tensor with a single element")
+    return run, v
+
+
+def _must_require_grad(outputs: tuple, strict: bool) -> None:
+    for k, y in enumerate(outputs):
+        if strict and not y.requires_grad:
+            raise RuntimeError(f"Output {k} of the user-provided function does not require "
+                               "gradients. The outputs must be computed in a differentiable "
+                               "manner from the input when running in strict mode.")
 
 
 def _must_be_number(name: str, found: Any) -> None:

@@ -1,5 +1,12 @@
 """Whether gradients are recorded; PyTorch's `torch.autograd.grad_mode`, which some import from."""
 
-from tracejit.eager.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from tracejit.eager.modes import (
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 
-__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]
+__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled",
+           "set_multithreading_enabled"]

@@ -18,7 +18,7 @@ from tracejit.eager.identity import itself
 from tracejit.eager.modes import no_grad
 from tracejit.eager.nodes import GradientEdge, Node, RemovableHandle, edge_of
 from tracejit.eager.recording import active, ever
-from tracejit.eager.saved import KeptHistory, Unsaved, packing
+from tracejit.eager.saved import KeptHistory, Unsaved, packing, version_of
 from tracejit.eager.writing import bump_version
 
 __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
@@ -33,8 +33,15 @@ class _Packed:
 
     def __init__(self, tensor: Any, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]):
         self.history, self.unpack_hook = KeptHistory(tensor), unpack
+        version = version_of(tensor)
         with no_grad(), packing(None):
             self.kept = pack(tensor)
+        if version_of(tensor) != version:
+            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors "
+                               "provided as input to pack hook cannot be modified by in-place "
+                               "operations as this can lead to unexpected side-effects. Please "
+                               "open an issue if you need to perform in-place operations on the "
+                               "input to a pack hook.")
 
     def unpack(self) -> Any:
         with no_grad(), packing(None):

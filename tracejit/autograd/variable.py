@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState
+
+
+class _Engine:
+    """What of PyTorch's engine programs call."""
+
+    @staticmethod
+    def queue_callback(callback: Callable[[], Any]) -> None:
+        """Call this when the backward that runs now is over; RuntimeError where none runs."""
+        if active.task is None:
+            raise RuntimeError("Final callbacks can only be installed during backward pass.")
+        if active.recorder is not None:
+            active.recorder.need(None, "a callback is queued for the end of a backward",
+                                 "call it after backward()")
+        active.task.callbacks.append(callback)
 
 
 class _VariableMeta(type):
@@ -23,6 +39,8 @@ class Variable(metaclass=_VariableMeta):
     >>> isinstance(tracejit.ones(1), tracejit.autograd.Variable)
     True
     """
+
+    _execution_engine = _Engine()
 
     def __new__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
         return data.detach().requires_grad_(requires_grad and not volatile)

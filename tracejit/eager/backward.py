@@ -93,7 +93,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     Task(roots, create_graph if retain_graph is None else retain_graph, create_graph, targets).run()
     found = [targets[place] for place in places]
     if materialize_grads:
-        return tuple(_zeros(x) if g is None else g for x, g in zip(wanted, found))
+        return tuple(_zeros(x, create_graph) if g is None else g for x, g in zip(wanted, found))
     unused = [k for k, g in enumerate(found) if g is None]
     if unused and not allow_unused:
         raise RuntimeError(f"The differentiated Tensor at index {unused[0]} appears to not have "
@@ -102,11 +102,12 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     return tuple(found)
 
 
-def _zeros(x: Any) -> Any:
+def _zeros(x: Any, requires_grad: bool) -> Any:
     if type(x) is GradientEdge:
         raise RuntimeError("materialize_grads cannot be used when the given input is a "
                            "GradientEdge")
-    return creation.zeros_of(x, TensorType(x._dtype, shape_of(x), x._device))
+    zeros = creation.zeros_of(x, TensorType(x._dtype, shape_of(x), x._device))
+    return zeros.requires_grad_() if requires_grad else zeros
 
 
 _batched: list[Callable[..., tuple]] = []

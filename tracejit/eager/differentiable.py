@@ -164,8 +164,8 @@ class Differentiable(TensorState):
         if active.recorder is not None and self._requires_grad and self._traced is not None:
             active.recorder.forgets(self)
         self._node, self._output_nr, self._requires_grad = None, 0, False
-        if self._view is not None:
-            self._view.generation += 1
+        for x in standing_for(self):
+            x._view.generation = -1  # views keep their histories
         return self
 
     def backward(self, gradient: Any = None, retain_graph: bool | None = None,

@@ -46,6 +46,7 @@ class Task:
         self.retain_graph, self.create_graph = retain_graph, create_graph
         self.targets, self.sinks, self.ends, self.cuts = targets, sinks, ends, cuts
         self.order: list[Place] = []
+        self.callbacks: list[Callable[[], Any]] = []  # for when the run is over
         self.seen_by_hooks: dict[Any, list] = {}  # what hooks on several tensors have
         self.running: set[Node] | None = None
         self.through: dict[Node, int] = {}  # of parts of captured calls the results needed, as bits
@@ -159,6 +160,8 @@ class Task:
                 if grads is None:
                     grads = [None] * node.output_count
                 self._visit(node, grads)
+            for callback in self.callbacks:  # which may add to them
+                callback()
         finally:
             active.grad_enabled, active.partial, active.task = before
             if outermost:
@@ -361,14 +364,14 @@ class Task:
         if not variable._requires_grad:  # frozen since
             return
         accumulate(variable, grad)
-        if node.extras is not None and node.extras.hooks:
-            run_hooks(node, (), [grad])
         if hooks is not None:
             returned = variable
             for hook in tuple(hooks.accumulated.values()):
                 returned = replaced(returned, hook)
             if returned is not variable:
                 raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+        if node.extras is not None and node.extras.hooks:
+            run_hooks(node, (), [grad])
 
 
 def _age(node: Node) -> int:
@@ -461,11 +464,13 @@ def _nbytes(x: Any) -> int:
 
 
 def run_tensor_hooks(node: Node, grads: list) -> None:
-    """Hooks on this node's results, then `retain_grad`; replaces gradients in place."""
+    """Hooks on this node's results, then `retain_grad`; replaces gradients in place. Of results of
+    which others alone have gradients they get None."""
     extras = node.extras
     assert extras is not None
+    told = not node.opaque and any(g is not None for g in grads)
     for number, hook in tuple(extras.tensor_hooks.values()):
-        if grads[number] is not None:
+        if told or grads[number] is not None:
             grads[number] = replaced(grads[number], hook)
     for number, holder in tuple(extras.retained.items()):
         tensor = holder()

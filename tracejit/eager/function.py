@@ -8,11 +8,12 @@ Backward runs on the tape when a graph of it is asked for, so double backward wo
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.eager.history import set_history
+from tracejit.eager.history import rebase, set_history
 from tracejit.eager.identity import itself
 from tracejit.eager.modes import no_grad
 from tracejit.eager.nodes import FREED, Edge, Node, edge_of, grad_fn_of
@@ -20,7 +21,7 @@ from tracejit.eager.recording import active
 from tracejit.eager.saved import Saved, SavedOutput, Unsaved, alias, settle_shapes
 from tracejit.eager.state import TensorState
 from tracejit.eager.tape import refresh
-from tracejit.eager.views import View, actual, family_of
+from tracejit.eager.views import Family, View, actual
 from tracejit.eager.writing import LEAF, bump_version, check_writable, write_memory
 from tracejit.ops import creation
 from tracejit.ops.cotangents import fit
@@ -94,7 +95,12 @@ class FunctionNode(Node, FunctionCtx):
             return self.saved_for_backward
         return tuple(None if x is None else x.unpack() for x in self._kept)
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self) -> tuple:
+        """PyTorch's older name of `saved_tensors`."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning,
+                      stacklevel=2)
+        return self.saved_tensors
 
     def apply(self, grads: list) -> list:
         if self._freed:
@@ -106,7 +112,7 @@ class FunctionNode(Node, FunctionCtx):
             grads = [g if g is not None or type(t) is not Unsaved
                      else creation.zeros_of(like, TensorType(t.dtype, t.shape, t.device))
                      for g, t in zip(grads, self._outputs)]
-        found = self.function.backward(self, *grads)
+        found = self.function._backward()(self, *grads)
         return self._checked(found if isinstance(found, tuple) else (found,))
 
     def _checked(self, found: Sequence[Any]) -> list:
@@ -183,6 +189,12 @@ class Function(metaclass=FunctionMeta):
                       "will raise an error "
                       "in a future version.", DeprecationWarning, stacklevel=2)
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. "
+                           "Please use new-style autograd function with static forward method. "
+                           "(Example: https://pytorch.org/docs/stable/autograd.html"
+                           "#torch.autograd.Function)")
+
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """The op: (ctx, *inputs), or (*inputs) where `setup_context` is defined."""
@@ -201,6 +213,8 @@ class Function(metaclass=FunctionMeta):
                                   "custom "
                                   "autograd.Function to use it with backward mode AD.")
 
+    vjp = backward  # another name, under which it may be defined
+
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """Tangents of the outputs from tangents of the inputs, for forward mode."""
@@ -210,6 +224,10 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward off the tape and put its node there."""
+        if cls._sets_up():
+            given = inspect.signature(cls.forward).bind(*args, **kwargs)
+            given.apply_defaults()
+            args, kwargs = given.args, given.kwargs
         for x in args:
             if isinstance(x, TensorState) and x._view is not None:
                 refresh(x)
@@ -234,12 +252,35 @@ class Function(metaclass=FunctionMeta):
         return finished if isinstance(found, tuple) else finished[0]
 
     @classmethod
+    def _sets_up(cls) -> bool:
+        """Whether `setup_context` is defined."""
+        return cls.setup_context is not Function.setup_context
+
+    @classmethod
+    def _backward(cls) -> Callable[..., Any]:
+        """What the user defined: `backward` or `vjp`."""
+        if cls.vjp is Function.vjp:
+            return cls.backward
+        if cls.backward is not Function.backward:
+            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is "
+                               "not allowed. You should only implement one of them.")
+        return cls.vjp
+
+    @classmethod
     def _run_forward(cls, node: Any, args: tuple, kwargs: dict) -> Any:
-        if cls.setup_context is Function.setup_context:
+        if not cls._sets_up():
             return cls.forward(node, *args, **kwargs)
         found = cls.forward(*args, **kwargs)
         cls.setup_context(node, args, found)
         return found
+
+
+class InplaceFunction(Function):
+    """PyTorch's older base of Functions; use `Function`."""
+
+    def __init__(self, inplace: bool = False):
+        super().__init__()
+        self.inplace = inplace
 
 
 def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
@@ -265,12 +306,22 @@ def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
         for k, (x, given) in enumerate(zip(results, outputs)):
             if isinstance(x,
                           TensorState) and x._dtype.category >= FLOATING and id(given) not in fixed:
-                set_history(x, node, k)
+                if type(x._view) is View and any(x is y for y in dirty):
+                    _write_through(x, node, k)
+                else:
+                    set_history(x, node, k)
         for x in dirty:
-            if x._view is not None:
-                family_of(x).generation += 1
+            if type(x._view) is Family:
+                x._view.generation += 1
     node.dirty_tensors = node.non_differentiable = ()
     return results
+
+
+def _write_through(x: Any, node: Any, number: int) -> None:
+    """A view that forward wrote to gets its history, and its base that of the write through it."""
+    written = alias(x)
+    set_history(written, node, number)
+    rebase(x, written)
 
 
 def _actual(values: tuple) -> tuple:
@@ -281,10 +332,6 @@ def _check_dirty(x: Any) -> None:
     if x._requires_grad and type(x._view) is not View and grad_fn_of(x) is None:
         raise RuntimeError(LEAF.replace("is being", "has been"))
     check_writable(x)
-    if type(x._view) is View:
-        raise RuntimeError("a custom Function wrote to a view in place: that is not supported; "
-                           "write to the base, or "
-                           "return a new tensor")
 
 
 def _own(x: Any, args: tuple, dirty: tuple) -> Any:

@@ -54,13 +54,13 @@ def _checked(new: Any, old: Sequence[Any], hook: Any) -> tuple:
     for value, known in zip(new, old):
         if value is None:
             continue
-        if known is None:
-            raise RuntimeError("can't replace a None gradient with a non-None value")
         _check(value, known, hook)
     return new
 
 
 def _check(new: Any, old: Any, hook: Any) -> None:
+    if old is None:
+        raise RuntimeError("can't replace a None gradient with a non-None value")
     if not isinstance(new, TensorState) and type(new) is not type(old):
         raise TypeError(f"expected Variable, but hook returned '{type(new).__name__}'")
     if new.shape != old.shape:

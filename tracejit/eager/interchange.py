@@ -44,9 +44,10 @@ def host_array(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
 def array_for(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
     """A NumPy array over the tensor's memory.
 
-    RuntimeError for a tensor that requires grad, TypeError for one that is not on the CPU.
+    RuntimeError for a tensor that requires grad in grad mode, TypeError for one that is not on the
+    CPU.
     """
-    if x.requires_grad:
+    if x.requires_grad and active.grad_enabled:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use "
                            "tensor.detach().numpy() instead.")
     if x._device.type != "cpu":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -56,6 +57,11 @@ class _Mode:
         active.grad_enabled, active.inference = self._saved.pop()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.isclass(function):
+            warnings.warn("Decorating classes is deprecated and will be disabled in future "
+                          "versions. You should only decorate functions or methods. To preserve "
+                          "the current behavior of class decoration, you can directly decorate the "
+                          "`__init__` method and nothing else.", FutureWarning, stacklevel=2)
         if inspect.isgeneratorfunction(function):
             return _decorated_generator(self._again, function)
 
@@ -167,6 +173,24 @@ class set_grad_enabled(_Mode):
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         active.grad_enabled = self._before
         return super().__call__(function)
+
+
+class set_multithreading_enabled:
+    """Whether a backward may use several threads, which it does not: as a call, or for a block.
+
+    >>> import tracejit
+    >>> with tracejit.autograd.set_multithreading_enabled(False):
+    ...     pass
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        pass
 
 
 class inference_mode(_Mode):

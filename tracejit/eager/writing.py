@@ -67,8 +67,9 @@ def check_writable(self: TensorState, overlap: bool = False) -> None:
         refresh(self)
         if family_of(self).inference and not active.inference:
             raise RuntimeError(INFERENCE_WRITE)
-    if self._requires_grad and active.grad_enabled:
-        if type(self._view) is View:
+    seen = type(self._view) is View
+    if active.grad_enabled and (self._requires_grad or seen and chain_of(self)[0]._requires_grad):
+        if seen:
             check_origin(self)
         leaf = leaf_error(self)
         if leaf is not None:
@@ -82,7 +83,7 @@ def leaf_error(self: TensorState) -> str | None:
     None where it may be."""
     base, steps = chain_of(self)
     if steps:
-        if base._requires_grad and grad_fn_of(base) is None or grad_fn_of(self) is None:
+        if grad_fn_of(base) is None or grad_fn_of(self) is None:
             return LEAF_VIEW
         return None
     return LEAF if grad_fn_of(self) is None else None

@@ -68,6 +68,9 @@ class Duals(Mapping):
     def dual(self, primal: Any, tangent: Any) -> Any:
         """A view of a tensor that has this tangent."""
         check_size(primal, tangent)
+        if self.tangent(tangent) is not None:
+            raise RuntimeError("Setting a forward grad that itself has a forward gradient at the "
+                               "same level0 is not supported.")
         if self.tangent(primal) is not None:
             raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward "
                                "gradient at the same level 0 is not supported.")
@@ -169,8 +172,9 @@ class UsersPush:
             self.level.hold(x, t)
 
     def _given(self, k: int, x: Any, node: Any) -> Any:
-        """The tangent of an argument, zeros where it has none."""
-        if k in self.tangents or not node.materialize_grads or not isinstance(x, TensorState):
+        """The tangent of an argument, zeros where it has none but could."""
+        could = isinstance(x, TensorState) and x._dtype.category >= FLOATING
+        if k in self.tangents or not node.materialize_grads or not could:
             return self.tangents.get(k)
         return self.level.outside(zeros_like, x)
 

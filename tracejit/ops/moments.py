@@ -24,7 +24,7 @@ from tracejit.ops.reduction import nansum, sum
 from tracejit.ops.reduction_record import (
     amax_record,
     amin_record,
-    extreme_rule,
+    extreme_or_nan_rule,
     reduced_shape,
     restored,
     sum_record,
@@ -137,16 +137,19 @@ def _with_mean(name: str, record: Any, node_name: str) -> Any:
     def types(input: Any, freedom: Any, dims: tuple[int, ...], keepdim: bool) -> tuple:
         return (_type(input, dims=dims, keepdim=keepdim),) * 2
 
-    def rule(grad: Any, grad_center: Any, input: Any, out: Any, input_type: TensorType,
-             freedom: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-        if record is std_record:
-            of_spread = _std_rule(grad, input, out, freedom, dims, keepdim)
-        else:
-            of_spread = _var_rule(grad, input, freedom, dims, keepdim)
-        return of_spread + _mean_rule(grad_center, input_type, dims, keepdim)
+    def of_variance(grad: Any, grad_center: Any, input: Any, input_type: TensorType,
+                    freedom: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+        return (_var_rule(grad, input, freedom, dims, keepdim)
+                + _mean_rule(grad_center, input_type, dims, keepdim))
+
+    def of_deviation(grad: Any, grad_center: Any, input: Any, out: Any, input_type: TensorType,
+                     freedom: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+        return (_std_rule(grad, input, out, freedom, dims, keepdim)
+                + _mean_rule(grad_center, input_type, dims, keepdim))
 
     return composite(name, ("input", "freedom"), both, infer=types, node_name=node_name,
-                     outputs=("out", "center"), input=rule)
+                     outputs=("out", "center"),
+                     input=of_deviation if record is std_record else of_variance)
 
 
 var_mean_record = _with_mean("var_mean", var_record, "VarMeanBackward0")
@@ -248,7 +251,7 @@ def _norm_rule(grad: Any, input: Any, out: Any, p: float, dims: tuple[int, ...],
     elif p == 1:
         slope = g * pointwise.sign(x)
     elif math.isinf(p):
-        slope = extreme_rule(g, pointwise.abs(x), norm, dims, True) * pointwise.sign(x)
+        slope = extreme_or_nan_rule(g, pointwise.abs(x), norm, dims, True) * pointwise.sign(x)
     else:
         size = pointwise.abs(x)
         shares = where(x == 0, 0, where(x == 0, 1, size) ** (p - 1)) * pointwise.sign(x)

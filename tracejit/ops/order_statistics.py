@@ -18,10 +18,10 @@ from tracejit.ops.creation import zeros_of
 from tracejit.ops.gather_scatter import gather_record, scatter_add_record
 from tracejit.ops.movement import squeeze_record
 from tracejit.ops.operators import method
-from tracejit.ops.pointwise_logic import clamp_min, isnan, where
+from tracejit.ops.pointwise_logic import clamp_min, isnan
 from tracejit.ops.pointwise_record import convert
 from tracejit.ops.record import Op
-from tracejit.ops.reduction_record import extreme_rule, reduced_shape, restored, sum_record
+from tracejit.ops.reduction_record import extreme_or_nan_rule, reduced_shape, restored, sum_record
 from tracejit.ops.shapes import as_size, hint, normalize_dim, numel
 from tracejit.ops.sorting import sort_record
 from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, TensorType, bool_, int64
@@ -92,13 +92,7 @@ def _whole(name: str, along: Op) -> Op:
         return along(input.reshape((-1,)), dim=0, keepdim=False)[0]
 
     def rule(grad: Any, input: Any, out: Any) -> Any:
-        dims = tuple(range(len(input.shape)))
-        shared = extreme_rule(grad, input, out, dims, False)
-        if input.dtype.category < FLOATING:
-            return shared
-        alike = convert(isnan(input), grad.dtype)  # nan equals nan here
-        count = clamp_min(sum_record(alike, dims=dims, keepdim=True), 1)
-        return where(isnan(out), restored(grad, dims, False) * alike / count, shared)
+        return extreme_or_nan_rule(grad, input, out, tuple(range(len(input.shape))), False)
 
     return composite(
         name, ("input",), body, input=rule,

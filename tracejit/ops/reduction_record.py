@@ -120,7 +120,21 @@ def _sum_rule(grad: Any, input_type: TensorType, dims: tuple[int, ...], keepdim:
 
 def extreme_rule(grad: Any, input: Any, out: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     """Elements that share the extreme share its gradient evenly."""
-    mask = convert(input == restored(out, dims, keepdim), grad.dtype)
+    return _shared(grad, input == restored(out, dims, keepdim), dims, keepdim)
+
+
+def extreme_or_nan_rule(grad: Any, input: Any, out: Any, dims: tuple[int, ...],
+                        keepdim: bool) -> Any:
+    """The same; where the extreme is nan, elements that are nan share its gradient."""
+    out = restored(out, dims, keepdim)
+    alike = input == out
+    if input.dtype.category >= FLOATING:
+        alike = alike | ((input != input) & (out != out))
+    return _shared(grad, alike, dims, keepdim)
+
+
+def _shared(grad: Any, alike: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+    mask = convert(alike, grad.dtype)
     return restored(grad, dims, keepdim) * mask / sum_record(mask, dims=dims, keepdim=True)
 
 
@@ -154,8 +168,8 @@ prod_record = _record("prod", "prod", "{a} * {b}", lambda d: 1, _prod_rule)
 amax_record = _record("amax", "max", _LARGER, _lowest, extreme_rule)
 amin_record = _record("amin", "min", _SMALLER, _highest, extreme_rule)
 # The same, under the names PyTorch's backward nodes have.
-max_record = _record("max", "max", _LARGER, _lowest, extreme_rule)
-min_record = _record("min", "min", _SMALLER, _highest, extreme_rule)
+max_record = _record("max", "max", _LARGER, _lowest, extreme_or_nan_rule)
+min_record = _record("min", "min", _SMALLER, _highest, extreme_or_nan_rule)
 max_record.node_name, min_record.node_name = "MaxBackward1", "MinBackward1"
 any_record = _record("any", "any", "{a} | {b}", lambda d: False, None, bool_)
 all_record = _record("all", "all", "{a} & {b}", lambda d: True, None, bool_)

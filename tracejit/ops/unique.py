@@ -59,8 +59,13 @@ def _rows_types(input: Any, consecutive: bool) -> tuple[TensorType, ...]:
             TensorType(int64, (count,), input.device), TensorType(int64, (None,), input.device))
 
 
+def _no_rule(grad: Any, consecutive: bool) -> Any:
+    name = "unique_consecutive" if consecutive else "_unique2"
+    raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+
 unique_record = Op("unique", "extern", ("input",), outputs=("out", "inverse", "counts"),
-                   infer=_rows_types, eager=_rows_array)
+                   infer=_rows_types, eager=_rows_array, rules={"input": _no_rule})
 
 
 def _distinct(input: Any, dim: int | None, consecutive: bool) -> tuple[Any, Any, Any]:

@@ -8,8 +8,10 @@ keep places instead of tensors, and the first that is asked for runs it again.
 from __future__ import annotations
 
 import contextlib
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from tracejit.eager.backward import backward as run_backward
@@ -34,6 +36,8 @@ _PARTIAL = (
     "use_reentrant=False, or call .backward() without passing the `inputs` argument."
 )
 _stop_early = True
+_debug: bool | None = None
+_PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
 class CheckpointError(RuntimeError):
@@ -57,6 +61,25 @@ class set_checkpoint_early_stop:
     def __exit__(self, *exc: object) -> None:
         global _stop_early
         _stop_early = self._before
+
+
+class set_checkpoint_debug_enabled:
+    """Whether errors say where tensors were saved: None leaves it to `checkpoint(debug=...)`.
+
+    >>> with set_checkpoint_debug_enabled(True):
+    ...     pass
+    """
+
+    def __init__(self, enabled: bool | None) -> None:
+        self.enabled = enabled
+
+    def __enter__(self) -> None:
+        global _debug
+        self._before, _debug = _debug, self.enabled
+
+    def __exit__(self, *exc: object) -> None:
+        global _debug
+        _debug = self._before
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
@@ -97,6 +120,7 @@ def checkpoint(
     preserve_rng_state  draw the same random numbers again (default True)
     context_fn         makes two contexts, for the first run and for the next ones
     determinism_check  "none": shapes and dtypes may differ when it is run again
+    debug              errors say where tensors were saved
     early_stop         stop when all that is needed is there
     Raises ValueError for unknown arguments, CheckpointError where the function does something else
     when it is run again. A captured function that checkpoints is co-executed.
@@ -132,8 +156,11 @@ def checkpoint(
     first, again = context_fn()
     run = _Run(function, args, kwargs, preserve, again)
     run.compares, run.stops = determinism_check != "none", early_stop and _stop_early
+    run.debug = debug if _debug is None else _debug
     with first, packing(run.keep):
-        return function(*args, **kwargs)
+        found = function(*args, **kwargs)
+    run.first_over = True
+    return found
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any,
@@ -241,9 +268,13 @@ class _AllThere(BaseException):
 
 
 class _Run:
-    """One call: what it kept places for, and their tensors once it was run again."""
+    """One call: what it kept places for, and their tensors once it was run again.
+
+    first_over  whether the first run is: a gradient within the function asks for tensors before
+    """
 
     compares = stops = True
+    debug = first_over = False
 
     def __init__(self, function: Callable[..., Any], args: tuple, kwargs: dict, preserve: bool,
                  again: Any) -> None:
@@ -251,11 +282,14 @@ class _Run:
         self.state = get_rng_state() if preserve else None
         self.casts = switches.state
         self.types: list[tuple] = []
+        self.lines: list[str] = []  # where in the user's code tensors were kept
         self.values: dict[int, Any] = {}
 
     def keep(self, tensor: Any) -> _Place:
         """A place for a tensor."""
         self.types.append(_type_of(tensor))
+        if self.debug:
+            self.lines.append(_line())
         return _Place(self, len(self.types) - 1, tensor)
 
     def value(self, number: int) -> Any:
@@ -266,15 +300,21 @@ class _Run:
 
     def _run_again(self) -> None:
         found: list[Any] = []
+        lines: list[str] = []
 
         def collect(tensor: Any) -> Any:
             if len(found) < len(self.types):
                 found.append(alias(tensor))
+                if self.debug:
+                    lines.append(_line())
                 if self.stops and len(found) == len(self.types):
                     raise _AllThere
-            else:
-                found.append(None)
-            return _Place(self, len(found) - 1, tensor)
+            elif self.first_over:
+                raise CheckpointError(
+                    "tracejit.utils.checkpoint: trying to save more tensors during recomputation "
+                    "than during the original forward pass. Number of tensors saved during "
+                    f"forward: {len(self.types)}.")
+            return _Found(tensor)
 
         with contextlib.suppress(_AllThere), _random_state(self.state), enable_grad():
             with _casting(self.casts), self.again, packing(collect):
@@ -290,8 +330,30 @@ class _Run:
                     "tracejit.utils.checkpoint: Recomputed values for the following tensors have "
                     "different metadata than during the forward pass.\ntensor at position "
                     f"{k}:\nsaved metadata: {_shown(expected)}\nrecomputed metadata: "
-                    f"{_shown(_type_of(x))}\n.")
+                    f"{_shown(_type_of(x))}\n." + self._told(k, lines))
         self.values = dict(enumerate(found))
+
+
+    def _told(self, number: int, lines: list[str]) -> str:
+        """Where a tensor was kept in the first run, and where when it was run again."""
+        if not self.debug:
+            return ""
+        return ("\nYou are seeing this error because you passed `debug=True` to checkpoint. The "
+                f"tensor was saved\nduring forward at\n{self.lines[number]}and during "
+                f"recomputation at\n{lines[number]}")
+
+
+class _Found:
+    """What a node keeps while the function is run again: the tensor itself."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+    def unpack(self) -> Any:
+        """The tensor."""
+        return self.tensor
 
 
 class _Place:
@@ -305,6 +367,13 @@ class _Place:
     def unpack(self) -> Any:
         """The tensor, with the history that it had."""
         return self.history.of(self.run.value(self.number))
+
+
+def _line() -> str:
+    """The line of the user's code that runs."""
+    stack = traceback.extract_stack()
+    own = [frame for frame in stack if not frame.filename.startswith(_PACKAGE)] or stack
+    return traceback.format_list(own[-1:])[0]
 
 
 def _type_of(x: Any) -> tuple:
