@@ -6,6 +6,7 @@ relatives) and by `Tensor(...)`.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any
 
@@ -20,6 +21,7 @@ from tracejit.memory.readers import show
 from tracejit.ops import creation
 from tracejit.ops.joining import stack
 from tracejit.ops.pointwise_record import beyond_int64, in_a_word
+from tracejit.ops.shapes import numel
 from tracejit.ops.types import (
     FLOATING,
     INTEGER,
@@ -32,9 +34,12 @@ from tracejit.ops.types import (
     float64,
     get_default_dtype,
     int64,
+    promote_types,
     rounded,
 )
 
+_WITH_DTYPE = (TensorState, np.ndarray, np.generic)
+_MOST_NESTED = 64  # dimensions that an array may have
 NOT_FLOATING = "Only Tensors of floating point and complex dtype can require gradients"
 
 
@@ -136,16 +141,14 @@ def as_array(data: Any, kind: dtype | None) -> np.ndarray:
     if isinstance(data, (np.ndarray, np.generic)):
         array = np.array(data, order="C")
         return array if kind is None else rounded(array, kind)
-    leaf = _first(data)
-    if isinstance(leaf, (TensorState, np.ndarray)):
-        array = _stacked(data)
-    else:
-        array = _checked(data, kind)
+    leaves = _leaves(data)
+    foreign = any(issubclass(t, _WITH_DTYPE) for t in set(map(type, leaves)))
+    array = _stacked(data) if foreign else _checked(data, kind, leaves)
     if kind is None:
-        kind = _default_for(array, leaf)
-    if array.dtype.kind == "c" and not isinstance(leaf, (TensorState, np.ndarray)):
-        _check_real(kind)
-    if not isinstance(leaf, (TensorState, np.ndarray)):
+        kind = _common(leaves) if foreign else _default_for(array, leaves)
+    if not foreign:
+        if array.dtype.kind == "c":
+            _check_real(kind)
         if kind.category == INTEGER:
             _check_range(array, kind)
         elif kind.category == FLOATING and array.dtype.kind in "iu":
@@ -176,44 +179,58 @@ def _check_real(kind: dtype | None) -> None:
         raise TypeError("'complex' object cannot be interpreted as an integer")
 
 
-def _first(data: Any) -> Any:
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return data
+def _leaves(data: Any) -> list[Any]:
+    """What nested lists and tuples hold. TypeError for a list that holds itself."""
+    leaves, depth = [data], 0
+    while any(isinstance(x, (list, tuple)) for x in leaves):
+        leaves = [y for x in leaves for y in (x if isinstance(x, (list, tuple)) else (x,))]
+        depth += 1
+        if depth > _MOST_NESTED:
+            raise TypeError("new(): self-referential lists are incompatible")
+    return leaves
+
+
+def _common(leaves: list[Any]) -> dtype:
+    """The dtype that holds them all, of which some have one of their own."""
+    kinds = {x._dtype if isinstance(x, TensorState) else dtype_of_numpy(x.dtype)
+             if isinstance(x, _WITH_DTYPE) else dtype_of_number(x) for x in leaves}
+    return functools.reduce(promote_types, kinds)
 
 
 def _stacked(data: Any) -> np.ndarray:
-    """Nested sequences whose leaves are tensors or arrays."""
+    """Nested sequences some of whose leaves are tensors, which stand for numbers, or arrays."""
     if isinstance(data, TensorState):
-        return data.detach().cpu().numpy()
+        if numel(data.shape) != 1:
+            if data._dtype.category == INTEGER:
+                raise TypeError("only integer tensors of a single element can be converted to an "
+                                "index")
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return data.detach().cpu().numpy().reshape(())
     if isinstance(data, (list, tuple)):
         return np.array([_stacked(x) for x in data])
     return np.asarray(data)
 
 
-def _checked(data: Any, kind: dtype | None) -> np.ndarray:
+def _checked(data: Any, kind: dtype | None, leaves: list[Any]) -> np.ndarray:
     try:
         array = np.array(data)
     except ValueError:
         _explain_ragged(data)
         raise
     if array.dtype.kind in "fO" and array.size:
-        array = _of_huge(array, data, kind)
-    if array.dtype.kind not in "biufc" and str(array.dtype) != "bfloat16":
-        leaf = _first(data)
+        array = _of_huge(array, leaves, kind)
+    if array.dtype.kind not in "biufc":
+        leaf = leaves[0]
         if isinstance(leaf, (str, bytes)):
             raise TypeError(f"new(): invalid data type '{type(leaf).__name__}'")
         raise RuntimeError(f"Could not infer dtype of {type(leaf).__name__}")
     return array
 
 
-def _of_huge(array: np.ndarray, data: Any, kind: dtype | None) -> np.ndarray:
+def _of_huge(array: np.ndarray, leaves: list[Any], kind: dtype | None) -> np.ndarray:
     """The array, or one of floats where ints beyond 64 bits become such: that they do in no dtype
     of integers, nor by themselves, is a ValueError."""
-    leaves = [data]
-    while any(isinstance(x, (list, tuple)) for x in leaves):
-        leaves = [y for x in leaves for y in (x if isinstance(x, (list, tuple)) else (x,))]
-    numbers = {type(x) for x in leaves}
+    numbers = set(map(type, leaves))
     if not numbers <= {bool, int, float, complex} or int not in numbers:
         return array
     if not any(map(beyond_int64, leaves)):
@@ -240,10 +257,8 @@ def _explain_ragged(data: Any, dim: int = 0) -> None:
             raise TypeError(f"expected numbers or sequences at dim {dim}, got both")
 
 
-def _default_for(array: np.ndarray, leaf: Any) -> dtype:
-    if isinstance(leaf, (np.ndarray, np.generic, TensorState)):
-        return dtype_of_numpy(array.dtype)
-    if array.size == 0 and not isinstance(leaf, (bool, int)):
+def _default_for(array: np.ndarray, leaves: list[Any]) -> dtype:
+    if array.size == 0 and not leaves:
         return get_default_dtype()
     if array.dtype.kind == "f":
         return get_default_dtype()
