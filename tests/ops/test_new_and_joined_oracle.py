@@ -33,7 +33,8 @@ MADE = {
     "a complex step": lambda t: t.arange(1, 3, 1j),
     "between bools": lambda t: t.linspace(False, True, 3),
     "powers between bools": lambda t: t.logspace(False, True, 3),
-    "powers of complex exponents": lambda t: t.logspace(1, 2 + 3j, 3, base=2),
+    "powers of complex exponents": lambda t: t.view_as_real(
+        t.logspace(1, 2 + 3j, 3, base=2)).round(decimals=4),
     "complex powers as reals": lambda t: t.logspace(1, 2j, 3, dtype=t.float32),
     "vectors without elements, joined": lambda t: t.cat([t.tensor([]), t.tensor([])], dim=1),
     "a grid on two devices": lambda t: t.meshgrid(t.ones(2), t.ones(3, device="meta"),
@@ -114,7 +115,7 @@ def test_values_of_another_dtype_at_positions(key):
 @pytest.mark.filterwarnings("ignore:Casting complex")
 def test_what_casts_nothing_to_its_out():
     for name in ("neg", "floor", "abs", "sign", "round", "tril", "softmax", "mm", "msort", "max",
-                 "float_power", "exp", "add", "clamp"):
+                 "float_power", "square", "add", "clamp"):
         arguments = {"softmax": (0,), "mm": (1,), "float_power": (2,), "add": (1,), "clamp": (0,)}
         for of, to in (("float32", "float64"), ("float64", "float32"), ("complex64", "float32")):
             def run(t, name=name, of=of, to=to):

@@ -431,6 +431,9 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     """`gather` whose index broadcasts against the input; positions count modulo the size."""
     must_be_tensors("take_along_dim", ("indices",), (indices,))
+    if indices.dtype is not int64:
+        raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
+                           f"{SCALAR_NAMES[indices.dtype.name]}")
     if dim is None:
         return take_along_dim(input.reshape(-1), indices.reshape(-1), 0)
     k = normalize_dim(dim, len(input.shape))
@@ -442,6 +445,8 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
                        (*indices.shape[:k], 1, *indices.shape[k + 1:]))
     data = input.expand(*others[:k], input.shape[k], *others[k + 1:])
     places = indices.expand(*others[:k], indices.shape[k], *others[k + 1:])
+    if equal(input.shape[k], 0):
+        return gather(data, k, places)
     return gather(data, k, places.remainder(input.shape[k]))
 
 

@@ -176,6 +176,8 @@ def _scaled(input: Any, other: Any, alpha: Any, name: str) -> Any:
         both = [x.dtype if is_tensor(x) else dtype_of_number(x) for x in (input, other)]
         if type(alpha) is bool and any(d is not bool_ for d in both):
             raise RuntimeError("Boolean alpha only supported for Boolean results.")
+        if type(alpha) is bool:
+            return other & alpha
         if isinstance(alpha, (float, complex)) and all(d.category < FLOATING for d in both):
             raise RuntimeError("For integral input tensors, argument alpha must not be a floating "
                                "point number.")
