@@ -1,6 +1,7 @@
 """Tensors made of Python's numbers, of bounds and of other tensors, values written at positions
 and to `out`: dtypes and refusals are PyTorch's."""
 
+import math
 import warnings
 
 import numpy as np
@@ -39,12 +40,29 @@ MADE = {
     "vectors without elements, joined": lambda t: t.cat([t.tensor([]), t.tensor([])], dim=1),
     "a grid on two devices": lambda t: t.meshgrid(t.ones(2), t.ones(3, device="meta"),
                                                   indexing="ij"),
+    "a bound that requires grad": lambda t: t.linspace(t.tensor(1.0, requires_grad=True), 2, 3),
+    "one element of a vector": lambda t: t.ones(3).gather(0, t.tensor(1)),
+    "slopes beside infinity": lambda t: t.gradient(t.tensor([1.0, math.inf, math.inf, 3.0])),
+    "slopes of bytes": lambda t: t.gradient(t.ones(3, dtype=t.uint8)),
+    "outcomes as bools": lambda t: t.bernoulli(t.ones(3), out=t.zeros(3, dtype=t.bool)),
+    "a number copied": lambda t: t.ones(2, dtype=t.int64).copy_(3.7),
+    "a real part from a number": lambda t: _with_real_part(t.zeros(2, dtype=t.complex64)),
+    "positions as a tensor of bools": lambda t: t.take_along_dim(t.ones(2), t.tensor([True]), 0),
+    "nothing along a dimension": lambda t: t.take_along_dim(t.ones(2, 0), t.ones(2, 0).long(), 1),
+    "a shape of floats": lambda t: t.unravel_index(t.tensor([1]), (1, 2.0)),
+    "a negative shape": lambda t: t.unravel_index(t.tensor([1]), (1, -2)),
+    "a negative stride": lambda t: t.as_strided(t.ones(3), (1,), (-1,)),
     "bool alpha": lambda t: t.add(t.ones(2), 1, alpha=True),
     "bool alpha of bools": lambda t: t.add(t.tensor([True]), True, alpha=True),
     "complex alpha": lambda t: t.add(t.tensor([1]), 1, alpha=1j),
     "dtype and out": lambda t: t.zeros((2,), out=t.empty(2), dtype=t.float64),
     "out that is to require grad": lambda t: t.ones((2,), out=t.empty(2), requires_grad=True),
 }
+
+
+def _with_real_part(x):
+    x.real = 5
+    return x
 
 
 def _in_itself():
@@ -118,9 +136,9 @@ def test_what_casts_nothing_to_its_out():
                  "float_power", "square", "add", "clamp"):
         arguments = {"softmax": (0,), "mm": (1,), "float_power": (2,), "add": (1,), "clamp": (0,)}
         for of, to in (("float32", "float64"), ("float64", "float32"), ("complex64", "float32")):
-            def run(t, name=name, of=of, to=to):
+            def run(t, name=name, of=of, to=to, more=arguments.get(name, ())):
                 x = t.eye(2).to(getattr(t, of))
-                more = (x,) if name == "mm" else arguments.get(name, ())
+                more = (x,) if name == "mm" else more
                 return getattr(t, name)(x, *more, out=t.empty(0, dtype=getattr(t, to)))
 
             found, expected = outcome(run, tracejit), outcome(run, torch)

@@ -380,8 +380,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: dtype | None = None,
         return _complex_linspace(start, end, steps, dtype, device, requires_grad)
     if dtype is not None and dtype.category < FLOATING:
         start, end = map(_truncated, (start, end))
-    start, end = (pointwise.convert(x, float64) if pointwise.is_tensor(x) else
-                  int(x) if type(x) is bool else x for x in (start, end))
+    start, end = map(_bound, (start, end))
     k = pointwise.convert(iota(steps, device=device), float64)
     gap = (end - start) / (steps - 1) if steps > 1 else 0.0
     # Counting from the nearer end makes the last element exactly `end`.
@@ -389,6 +388,13 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: dtype | None = None,
     if steps == 1:
         values = k + start
     return _marked(pointwise.convert(values, dtype or get_default_dtype()), requires_grad)
+
+
+def _bound(x: Any) -> Any:
+    """A number, or a tensor of which no gradient is recorded."""
+    if pointwise.is_tensor(x):
+        return pointwise.convert(x if getattr(x, "is_weak", False) else x.detach(), float64)
+    return int(x) if type(x) is bool else x
 
 
 @makes_tensors

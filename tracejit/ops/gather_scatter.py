@@ -386,7 +386,7 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
         return input.reshape(-1).narrow(0, 0, 0).reshape(tuple(index.shape))
     data, places, k = index_checks.of_gather(input, dim, index, "gather")
     found = gather_record(data, places, dim=k)
-    return found if input.shape or index.shape else found.reshape(())
+    return found if index.shape else found.reshape(())
 
 
 def _scattered(record: Op, input: Any, dim: int, index: Any, src: Any) -> Any:
