@@ -47,8 +47,8 @@ nansum ones prod range rfftfreq sum zeros""".split())
 _MAKERS = set("arange empty eye fftfreq full linspace logspace ones range rfftfreq zeros".split())
 # What casts nothing.
 _EXACT = set("""addmm amax amin aminmax argmax argmin complex diag float_power gather heaviside
-histc index_select inner inverse kthvalue log_softmax logcumsumexp masked_select matmul median mm mode
-msort nan_to_num nanquantile nonzero polar quantile searchsorted slice_scatter softmax sort
+histc index_select inner inverse kthvalue log_softmax logcumsumexp masked_select matmul median mm
+mode msort nan_to_num nanquantile nonzero polar quantile searchsorted slice_scatter softmax sort
 take take_along_dim tensordot topk tril triu""".split())
 _EXACT_ELEMENTWISE = set("""abs absolute bitwise_not ceil clamp clamp_max clamp_min clip
 conj_physical fix floor frac hardshrink lerp neg negative round sgn sign trunc""".split())
