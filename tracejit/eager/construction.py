@@ -6,8 +6,8 @@ relatives) and by `Tensor(...)`.
 
 from __future__ import annotations
 
+import functools
 import warnings
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ from tracejit.ops.types import (
     rounded,
 )
 
+_WITH_DTYPE = (np.ndarray, np.generic)
 NOT_FLOATING = "Only Tensors of floating point and complex dtype can require gradients"
 
 
@@ -142,17 +143,14 @@ def as_array(data: Any, kind: dtype | None) -> np.ndarray:
     if isinstance(data, (np.ndarray, np.generic)):
         array = np.array(data, order="C")
         return array if kind is None else rounded(array, kind)
-    data, kind = _of_numbers(data, kind)
-    leaf = _first(data)
-    if isinstance(leaf, np.ndarray):
-        array = _stacked(data)
-    else:
-        array = _checked(data, kind)
+    leaves = _leaves(data)
+    foreign = any(issubclass(t, _WITH_DTYPE) for t in set(map(type, leaves)))
+    array = _stacked(data) if foreign else _checked(data, kind, leaves)
     if kind is None:
-        kind = _default_for(array, leaf)
-    if array.dtype.kind == "c" and not isinstance(leaf, np.ndarray):
-        _check_real(kind)
-    if not isinstance(leaf, np.ndarray):
+        kind = _common(leaves) if foreign else _default_for(array, leaves)
+    if not foreign:
+        if array.dtype.kind == "c":
+            _check_real(kind)
         if kind.category == INTEGER:
             _check_range(array, kind)
         elif kind.category == FLOATING and array.dtype.kind in "iu":
@@ -161,50 +159,6 @@ def as_array(data: Any, kind: dtype | None) -> np.ndarray:
         array = np.array(array.tolist())
     with np.errstate(all="ignore"):
         return np.array(rounded(array, kind), order="C")
-
-
-def _of_numbers(data: Any, kind: dtype | None) -> tuple[Any, dtype | None]:
-    """Nested sequences with numbers in the place of tensors, and the dtype of all of them where
-    tensors, arrays or NumPy's numbers are among them."""
-    types = _types_in(data)
-    tensors = any(issubclass(t, (TensorState, np.ndarray)) for t in types)
-    numbers = any(issubclass(t, np.generic) for t in types)
-    if not isinstance(data, (list, tuple)) or not (tensors or numbers):
-        return data, kind
-    kinds = {dtype_of_numpy(np.dtype(t)) for t in types if issubclass(t, (np.number, np.bool_))}
-    plain = [t for t in types if t in (bool, int, float, complex)]
-    kinds.update(dtype_of_number(t()) for t in plain)
-    if tensors:
-        data = _as_numbers(data, kind, kinds)
-    known = (np.number, np.bool_, np.ndarray, TensorState, *plain)
-    if kind is None and all(issubclass(t, known) for t in types):
-        kind = reduce(promote_types, kinds)
-    return data, kind
-
-
-def _types_in(data: Any) -> set[type]:
-    if not isinstance(data, (list, tuple)):
-        return {type(data)}
-    types = set(map(type, data))
-    if any(issubclass(t, (list, tuple)) for t in types):
-        return set().union(*map(_types_in, data))
-    return types
-
-
-def _as_numbers(data: Any, kind: dtype | None, kinds: set[dtype]) -> Any:
-    if isinstance(data, (list, tuple)):
-        return [_as_numbers(x, kind, kinds) for x in data]
-    if isinstance(data, np.ndarray):
-        kinds.add(dtype_of_numpy(data.dtype))
-    if not isinstance(data, TensorState):
-        return data
-    single, wanted = data.numel() == 1, kind or data._dtype
-    if wanted.category == INTEGER and not (single and data._dtype.category <= INTEGER):
-        raise TypeError("only integer tensors of a single element can be converted to an index")
-    if not single:
-        raise ValueError("only one element tensors can be converted to Python scalars")
-    kinds.add(data._dtype)
-    return data.detach().cpu().numpy().item()
 
 
 def _check_range(array: np.ndarray, kind: dtype) -> None:
@@ -227,42 +181,48 @@ def _check_real(kind: dtype | None) -> None:
         raise TypeError("'complex' object cannot be interpreted as an integer")
 
 
-def _first(data: Any) -> Any:
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return data
+def _leaves(data: Any) -> list[Any]:
+    """What nested lists and tuples hold."""
+    leaves = [data]
+    while any(isinstance(x, (list, tuple)) for x in leaves):
+        leaves = [y for x in leaves for y in (x if isinstance(x, (list, tuple)) else (x,))]
+    return leaves
+
+
+def _common(leaves: list[Any]) -> dtype:
+    """The dtype that holds them all, of which some have one of their own."""
+    kinds = {dtype_of_numpy(x.dtype) if isinstance(x, _WITH_DTYPE) else dtype_of_number(x)
+             for x in leaves}
+    return functools.reduce(promote_types, kinds)
 
 
 def _stacked(data: Any) -> np.ndarray:
-    """Nested sequences whose leaves are arrays."""
+    """Nested sequences some of whose leaves are arrays."""
     if isinstance(data, (list, tuple)):
         return np.array([_stacked(x) for x in data])
     return np.asarray(data)
 
 
-def _checked(data: Any, kind: dtype | None) -> np.ndarray:
+def _checked(data: Any, kind: dtype | None, leaves: list[Any]) -> np.ndarray:
     try:
         array = np.array(data)
     except ValueError:
         _explain_ragged(data)
         raise
     if array.dtype.kind in "fO" and array.size:
-        array = _of_huge(array, data, kind)
-    if array.dtype.kind not in "biufc" and str(array.dtype) != "bfloat16":
-        leaf = _first(data)
+        array = _of_huge(array, leaves, kind)
+    if array.dtype.kind not in "biufc":
+        leaf = leaves[0]
         if isinstance(leaf, (str, bytes)):
             raise TypeError(f"new(): invalid data type '{type(leaf).__name__}'")
         raise RuntimeError(f"Could not infer dtype of {type(leaf).__name__}")
     return array
 
 
-def _of_huge(array: np.ndarray, data: Any, kind: dtype | None) -> np.ndarray:
+def _of_huge(array: np.ndarray, leaves: list[Any], kind: dtype | None) -> np.ndarray:
     """The array, or one of floats where ints beyond 64 bits become such: that they do in no dtype
     of integers, nor by themselves, is a ValueError."""
-    leaves = [data]
-    while any(isinstance(x, (list, tuple)) for x in leaves):
-        leaves = [y for x in leaves for y in (x if isinstance(x, (list, tuple)) else (x,))]
-    numbers = {type(x) for x in leaves}
+    numbers = set(map(type, leaves))
     if not numbers <= {bool, int, float, complex} or int not in numbers:
         return array
     if not any(map(beyond_int64, leaves)):
@@ -289,10 +249,8 @@ def _explain_ragged(data: Any, dim: int = 0) -> None:
             raise TypeError(f"expected numbers or sequences at dim {dim}, got both")
 
 
-def _default_for(array: np.ndarray, leaf: Any) -> dtype:
-    if isinstance(leaf, (np.ndarray, np.generic)):
-        return dtype_of_numpy(array.dtype)
-    if array.size == 0 and not isinstance(leaf, (bool, int)):
+def _default_for(array: np.ndarray, leaves: list[Any]) -> dtype:
+    if array.size == 0 and not leaves:
         return get_default_dtype()
     if array.dtype.kind == "f":
         return get_default_dtype()

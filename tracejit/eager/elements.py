@@ -6,6 +6,7 @@ Called where tensors are made of Python data.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,15 +23,19 @@ from tracejit.ops.types import (
 )
 
 _LISTS = (list, tuple)
+_MOST_NESTED = 64  # dimensions that an array may have
 
 
-def holds_tensors(data: Any) -> bool:
-    """Whether a nested sequence has a tensor in it."""
+def holds_tensors(data: Any, depth: int = 0) -> bool:
+    """Whether a nested sequence has a tensor in it. TypeError for one that holds itself."""
     if not isinstance(data, _LISTS):
         return False
+    if depth > _MOST_NESTED:
+        raise TypeError("new(): self-referential lists are incompatible")
     kinds = set(map(type, data))
     return any(issubclass(kind, TensorState) for kind in kinds) or (
-        any(issubclass(kind, _LISTS) for kind in kinds) and any(map(holds_tensors, data)))
+        any(issubclass(kind, _LISTS) for kind in kinds)
+        and any(holds_tensors(each, depth + 1) for each in data))
 
 
 def read_elements(data: Any, kind: dtype | None) -> tuple[Any, dtype]:
@@ -47,12 +52,8 @@ def read_elements(data: Any, kind: dtype | None) -> tuple[Any, dtype]:
     while isinstance(first, _LISTS) or isinstance(first, np.ndarray) and first.ndim:
         depth, first = depth + 1, first[0] if len(first) else None
     if kind is None:
-        found: dtype | None = None
-        for each in _dtypes(data):
-            found = each if found is None else promote_types(found, each)
-        assert found is not None  # there is a tensor
-        return _read(data, depth, False), found
-    return _read(data, depth, kind.category <= INTEGER), kind
+        kind = functools.reduce(promote_types, _dtypes(data))
+    return _read(data, depth, kind.category == INTEGER), kind
 
 
 def _dtypes(data: Any) -> Iterator[dtype]:
@@ -73,8 +74,9 @@ def _read(data: Any, depth: int, integral: bool) -> Any:
         return [_read(each, depth - 1, integral) for each in data]
     if not is_tensor:
         return data
-    if data.numel() != 1:
-        raise ValueError("only one element tensors can be converted to Python scalars")
-    if integral and data._dtype.category >= FLOATING:
+    single = data.numel() == 1
+    if integral and not (single and data._dtype.category < FLOATING):
         raise TypeError("only integer tensors of a single element can be converted to an index")
+    if not single:
+        raise ValueError("only one element tensors can be converted to Python scalars")
     return data.item()

@@ -213,7 +213,9 @@ def get_data(self: TensorState) -> Any:
 
 
 def copy_(self: TensorState, source: Any, non_blocking: bool = False) -> Any:
-    """Write `source`, cast, moved and broadcast as needed; gradients flow to it."""
+    """Write `source`, a tensor or a number, cast, moved and broadcast; gradients flow to it."""
+    if isinstance(source, (bool, int, float, complex)):
+        return fill_(self, source)
     if not isinstance(source, TensorState):
         raise TypeError("copy_(): argument 'other' (position 1) must be Tensor, not "
                         f"{type(source).__name__}")

@@ -310,7 +310,7 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: dtype | 
         raise TypeError("arange() missing 1 required positional arguments: \"end\"")
     if start is None or end is None:
         start, end = 0, end if start is None else start
-    start, end, step = [x.item() if isinstance(x, np.number) else x for x in (start, end, step)]
+    start, end, step = map(_number, (start, end, step))
     dtype = asked_dtype(dtype)
     if dtype is not None and dtype.category == COMPLEX:
         raise NotImplementedError("\"arange_cpu\" not implemented for "
@@ -329,6 +329,15 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: dtype | 
     count = -((start - end) // step) if whole else _steps(*bounds)
     d = dtype or (int64 if whole else get_default_dtype())
     return _marked(_counted(iota(count, device=device), start, step, d), requires_grad)
+
+
+def _number(x: Any) -> Any:
+    """A bound as a number of Python's; RuntimeError where it is complex."""
+    if isinstance(x, np.number) or pointwise.is_tensor(x) and not getattr(x, "is_weak", False):
+        x = x.item()
+    if isinstance(x, complex):
+        raise RuntimeError("value cannot be converted to type double without overflow")
+    return int(x) if type(x) is bool else x
 
 
 def _truncated(x: Any) -> Any:
@@ -371,8 +380,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: dtype | None = None,
         return _complex_linspace(start, end, steps, dtype, device, requires_grad)
     if dtype is not None and dtype.category < FLOATING:
         start, end = map(_truncated, (start, end))
-    start, end = (pointwise.convert(x, float64) if pointwise.is_tensor(x) else x
-                  for x in (start, end))
+    start, end = map(_bound, (start, end))
     k = pointwise.convert(iota(steps, device=device), float64)
     gap = (end - start) / (steps - 1) if steps > 1 else 0.0
     # Counting from the nearer end makes the last element exactly `end`.
@@ -380,6 +388,13 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: dtype | None = None,
     if steps == 1:
         values = k + start
     return _marked(pointwise.convert(values, dtype or get_default_dtype()), requires_grad)
+
+
+def _bound(x: Any) -> Any:
+    """A number, or a tensor of which no gradient is recorded."""
+    if pointwise.is_tensor(x):
+        return pointwise.convert(x if getattr(x, "is_weak", False) else x.detach(), float64)
+    return int(x) if type(x) is bool else x
 
 
 @makes_tensors
@@ -394,9 +409,15 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0, *,
     dtype = asked_dtype(dtype)
     if dtype is not None and dtype.category < FLOATING:
         start, end = map(_truncated, (start, end))
-    powers = linspace(start, end, steps, dtype=float64, device=device)
+    wide, default = float64, get_default_dtype()
+    if any(_is_complex(x) for x in (start, end)):
+        wide, default = wide.to_complex(), default.to_complex()
+        if dtype is not None and dtype.category != COMPLEX:
+            raise RuntimeError(f"torch.logspace(): inferred dtype {SCALAR_NAMES[default.name]} "
+                               f"can't be safely cast to passed dtype {SCALAR_NAMES[dtype.name]}")
+    powers = linspace(start, end, steps, dtype=wide, device=device)
     values = pointwise.pow(float(base), powers)
-    return _marked(pointwise.convert(values, dtype or get_default_dtype()), requires_grad)
+    return _marked(pointwise.convert(values, dtype or default), requires_grad)
 
 
 def inclusive_range(start: float, end: float | None = None, step: float = 1, *,

@@ -10,7 +10,7 @@ from typing import Any
 
 from tracejit.memory.devices import makes_tensors
 from tracejit.ops.creation import full_of, iota, zeros
-from tracejit.ops.joining import cat
+from tracejit.ops.joining import cat, must_be_list
 from tracejit.ops.movement import movedim
 from tracejit.ops.operators import method
 from tracejit.ops.padding import pad
@@ -79,6 +79,7 @@ def block_diag(*tensors: Any) -> Any:
 
     RuntimeError for more than two dimensions.
     """
+    must_be_list("block_diag", tensors)
     for k, x in enumerate(tensors):
         if len(x.shape) > 2:
             raise RuntimeError("torch.block_diag: Input tensors must have 2 or fewer dimensions. "

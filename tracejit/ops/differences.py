@@ -16,9 +16,9 @@ from tracejit.ops.pointwise_logic import logical_xor
 from tracejit.ops.pointwise_record import is_tensor
 from tracejit.ops.reduction import sum
 from tracejit.ops.scan import cumsum
-from tracejit.ops.shapes import as_size, equal, normalize_dim, normalize_dims
+from tracejit.ops.shapes import as_size, equal, hint, normalize_dim, normalize_dims
 from tracejit.ops.slicing import slice_along
-from tracejit.ops.types import bool_
+from tracejit.ops.types import bool_, uint8
 
 
 @method()
@@ -43,6 +43,13 @@ def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any
         raise RuntimeError("diff expects prepend or append to be the same dimension as input")
     if count == 0:
         return input.clone()
+    for x in ends:
+        for d, (own, given) in enumerate(zip(input.shape, x.shape)):
+            if d != k and not equal(own, given):
+                raise RuntimeError(
+                    "diff expects the shape of tensor to prepend or append to match that of input "
+                    f"except along the differencing dimension; input.size({d}) = {hint(own)}, but "
+                    f"got tensor.size({d}) = {hint(given)}")
     if ends:
         input = cat([x for x in (prepend, input, append) if x is not None], k)
     for _ in range(count):
@@ -102,7 +109,7 @@ trapz = trapezoid
 
 
 # -- slopes ----------------------------------------------------------------------------------------
-def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> list:
+def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> tuple:
     """The slope of `input` at each element along each of the dimensions `dim` (None: all), by
     second order differences, at the ends by those of `edge_order`.
 
@@ -114,6 +121,8 @@ def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: in
 
     RuntimeError for an `edge_order` other than 1 and 2, and where there are too few elements.
     """
+    if input.dtype is uint8:
+        raise RuntimeError("torch.gradient does not support uint8 input.")
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     dims = normalize_dims(dim, len(input.shape))
@@ -133,7 +142,7 @@ def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: in
             f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length "
             f"equal to 'self.dim() = {len(input.shape)}', since dim argument was not given, but "
             f"got a list of length {len(spacings)}")
-    return [_slope(input, k, h, edge_order) for k, h in zip(dims, spacings)]
+    return tuple(_slope(input, k, h, edge_order) for k, h in zip(dims, spacings))
 
 
 def _slope(input: Any, dim: int, spacing: Any, edge_order: int) -> Any:
@@ -147,7 +156,8 @@ def _slope(input: Any, dim: int, spacing: Any, edge_order: int) -> Any:
     rise = cut(input, 1, None) - cut(input, None, -1)
     if not is_tensor(spacing) or not spacing.shape:
         slopes = rise / spacing
-        inner, low, high = (cut(slopes, None, -1) + cut(slopes, 1, None)) / 2, 0.5, 0.5
+        inner = (cut(input, 2, None) - cut(input, None, -2)) / (2 * spacing)
+        low, high = 0.5, 0.5
     else:
         steps = diff(spacing).reshape(tuple(-1 if d == dim else 1 for d in range(len(rise.shape))))
         slopes = rise / steps

@@ -19,7 +19,7 @@ from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_tensor, where
 from tracejit.ops.pointwise_record import must_be_tensors
 from tracejit.ops.record import Op, Scatter
-from tracejit.ops.shapes import broadcast, equal, hint, normalize_dim, same_structure, shape_text
+from tracejit.ops.shapes import broadcast, equal, hint, normalize_dim, shape_text
 from tracejit.ops.types import INTEGER, SCALAR_NAMES, TensorType, bool_, int32, int64, uint8
 
 OUT_OF_BOUNDS = "index {} is out of bounds for dimension {} with size {}"
@@ -371,24 +371,6 @@ scatter_add_record: Op = Op(
 )  # fmt: skip
 
 
-def prepared(input: Any, dim: int, index: Any, name: str) -> tuple[Any, Any, int, bool]:
-    """Input and index with at least one dimension, the dimension, and whether they were scalars."""
-    if index.dtype not in (int32, int64) and not any(equal(n, 0) for n in index.shape):
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
-    k = normalize_dim(dim, len(input.shape))
-    scalar = not input.shape and not index.shape
-    data = input if input.shape else input.reshape(1)
-    places = convert(index if index.shape else index.reshape(1), int64)
-    if len(data.shape) != len(places.shape):
-        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
-    for d, (n, size) in enumerate(zip(places.shape, data.shape)):
-        if d != k and not same_structure(n, size) and n > size:
-            raise RuntimeError(f"Size does not match at dimension {d} expected index "
-                               f"{shape_text(index.shape)} to be no larger than self "
-                               f"{shape_text(input.shape)} apart from dimension {k}")
-    return data, places, k, scalar
-
-
 @method()
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """out[i][j][k] = input[index[i][j][k]][j][k] for dim 0, and so on.
@@ -402,23 +384,17 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
     """
     if len(index.shape) != len(input.shape) and any(equal(n, 0) for n in index.shape):
         return input.reshape(-1).narrow(0, 0, 0).reshape(tuple(index.shape))
-    data, places, k, scalar = prepared(input, dim, index, "gather")
+    data, places, k = index_checks.of_gather(input, dim, index, "gather")
     found = gather_record(data, places, dim=k)
-    return found.reshape(()) if scalar else found
+    return found if index.shape else found.reshape(())
 
 
 def _scattered(record: Op, input: Any, dim: int, index: Any, src: Any) -> Any:
-    data, places, k, scalar = prepared(input, dim, index, record.name)
     if getattr(src, "is_weak", False) or not is_tensor(src):
-        src = creation.filled(tuple(places.shape), src, data.dtype, None, data)
-    if src.dtype is not data.dtype:
-        raise RuntimeError(f"{record.name}(): Expected self.dtype to be equal to src.dtype")
-    src = src if src.shape else src.reshape(1)
-    for d, (n, size) in enumerate(zip(places.shape, src.shape)):
-        if not same_structure(n, size):
-            src = src.narrow(d, 0, n)
-    result = record(data, places, src, dim=k)
-    return result.reshape(()) if scalar or not input.shape else result
+        src = creation.filled(tuple(index.shape), src, input.dtype, None, input)
+    data, places, values, k = index_checks.of_scatter(input, dim, index, src, record.name)
+    result = record(data, places, values, dim=k)
+    return result if input.shape else result.reshape(())
 
 
 @method()
@@ -455,6 +431,9 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     """`gather` whose index broadcasts against the input; positions count modulo the size."""
     must_be_tensors("take_along_dim", ("indices",), (indices,))
+    if indices.dtype is not int64:
+        raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
+                           f"{SCALAR_NAMES[indices.dtype.name]}")
     if dim is None:
         return take_along_dim(input.reshape(-1), indices.reshape(-1), 0)
     k = normalize_dim(dim, len(input.shape))
@@ -466,6 +445,8 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
                        (*indices.shape[:k], 1, *indices.shape[k + 1:]))
     data = input.expand(*others[:k], input.shape[k], *others[k + 1:])
     places = indices.expand(*others[:k], indices.shape[k], *others[k + 1:])
+    if equal(input.shape[k], 0):
+        return gather(data, k, places)
     return gather(data, k, places.remainder(input.shape[k]))
 
 

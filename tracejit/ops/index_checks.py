@@ -1,4 +1,5 @@
-"""What `index_add`, `index_copy` and `index_fill` ask of their arguments, in PyTorch's order.
+"""What `index_add`, `index_copy`, `index_fill`, `gather` and `scatter` ask of their arguments, in
+PyTorch's order.
 
 In: the arguments. Out: PyTorch's errors; the index as a vector, and the source in the rank that the
 records take: a tensor without dimensions counts as a vector of one element.
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.ops.pointwise import convert
-from tracejit.ops.shapes import equal, hint, normalize_dim
+from tracejit.ops.shapes import equal, hint, normalize_dim, same_structure
 from tracejit.ops.types import COMPLEX, SCALAR_NAMES, int32, int64
 
 _SLICES = "source tensor shape must match self tensor shape, excluding the specified dimension. "
@@ -115,3 +116,68 @@ def of_index_fill(input: Any, dim: int, index: Any, value: Any) -> tuple[int, An
     if len(index.shape) > 1:
         raise RuntimeError("Index has to be a vector/scalar")
     return k, index.reshape(-1)
+
+
+def _larger(one: Any, other: Any) -> bool:
+    return not same_structure(one, other) and one > other
+
+
+def _is_empty(x: Any) -> bool:
+    return any(equal(n, 0) for n in x.shape)
+
+
+def _vector(x: Any) -> Any:
+    return x if x.shape else x.reshape(1)
+
+
+def _nothing(x: Any, rank: int) -> Any:
+    return x.reshape(-1).narrow(0, 0, 0).reshape((0,) * rank)
+
+
+def of_gather(input: Any, dim: int, index: Any, name: str) -> tuple[Any, Any, int]:
+    """Input and index with at least one dimension, and the dimension from 0."""
+    if index.dtype not in (int32, int64) and not _is_empty(index):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+    k = normalize_dim(dim, len(input.shape))
+    data, places = _vector(input), convert(_vector(index), int64)
+    if len(data.shape) != len(places.shape):
+        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
+    for d, (n, size) in enumerate(zip(places.shape, data.shape)):
+        if d != k and _larger(n, size):
+            raise RuntimeError(f"Size does not match at dimension {d} expected index "
+                               f"{_shown(index.shape)} to be no larger than self "
+                               f"{_shown(input.shape)} apart from dimension {k}")
+    return data, places, k
+
+
+def of_scatter(input: Any, dim: int, index: Any, src: Any,
+               name: str) -> tuple[Any, Any, Any, int]:
+    """Input, index and source of one rank, the source as large as the index; the dimension from 0.
+
+    An index without elements is not asked for its shape, nor is the source then.
+    """
+    k = normalize_dim(dim, len(input.shape))
+    if index.dtype not in (int32, int64) and not _is_empty(index):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+    if src.dtype is not input.dtype:
+        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
+    data, places, values = _vector(input), convert(_vector(index), int64), _vector(src)
+    rank = len(data.shape)
+    own = [_larger(n, size) for d, (n, size) in enumerate(zip(places.shape, data.shape)) if d != k]
+    given = [_larger(n, size) for n, size in zip(places.shape, values.shape)]
+    if len(places.shape) == len(values.shape) == rank and not any(own + given):
+        for d, (n, size) in enumerate(zip(places.shape, values.shape)):
+            if not same_structure(n, size):
+                values = values.narrow(d, 0, n)
+        return data, places, values, k
+    if _is_empty(index):
+        return data, _nothing(places, rank), _nothing(values, rank), k
+    if len(places.shape) != rank:
+        raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
+    if src.shape and len(src.shape) < rank and not any(own + given):
+        normalize_dim(len(src.shape), len(src.shape))
+    if len(values.shape) != rank:
+        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+    raise RuntimeError(f"Expected index {_shown(index.shape)} to be no larger than self "
+                       f"{_shown(input.shape)} apart from dimension {k} and to be no larger size "
+                       f"than src {_shown(src.shape)}")

@@ -177,6 +177,9 @@ def _apply_item(found: Plan, item: Any, dim: int, source: int) -> int:
     if not item.shape:
         found.view = found.view.unsqueeze(dim)
         item = item.reshape(1)
+    if item.dtype is not bool_:
+        warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype "
+                      "torch.bool instead.", UserWarning, stacklevel=4)
     return _apply_mask(found, convert(item, bool_), dim, source)
 
 
@@ -243,9 +246,10 @@ def getitem(input: Any, key: Any) -> Any:
 
 @method("__setitem__")
 def setitem(input: Any, key: Any, value: Any) -> None:
-    """`input[key] = value`: the value is converted to the tensor's dtype and broadcast.
+    """`input[key] = value`: the value is broadcast, and converted to the tensor's dtype.
 
-    TypeError for what is neither tensor nor number.
+    TypeError for what is neither tensor nor number; RuntimeError for values of another dtype at
+    the positions of index tensors.
     """
     if not is_tensor(value) and not _is_one_number(value):
         raise TypeError(f"can't assign a {_c_name(type(value))} to a "
@@ -260,6 +264,8 @@ def setitem(input: Any, key: Any, value: Any) -> None:
         else:
             view._assign(_constant(view, value))
         return
+    if is_tensor(value) and not getattr(value, "is_weak", False):
+        _must_fit(found, value)
     shared = expanded_writes.shared(view)
     if shared:
         _set_shared(found, shared, value)
@@ -272,6 +278,30 @@ def setitem(input: Any, key: Any, value: Any) -> None:
     dims, indices = _resolved(found)
     src = _source(view, dims, indices, value)
     view._assign(gather_scatter.put(view, dims, indices, src, False))
+
+
+def _is_single(x: Any) -> bool:
+    return all(hint(n) == 1 and equal(n, 1) for n in x.shape)
+
+
+def _must_fit(found: Plan, value: Any) -> None:
+    """RuntimeError for a value of another dtype, where it is not one number for a mask or a view.
+
+    Index tensors without dimensions select a view, as ints do."""
+    several = [x for x in found.indices if x.shape]
+    if len(several) == 1 and several[0] is found.mask and _is_single(value):
+        if value.dtype.category == COMPLEX and found.view.dtype.category < COMPLEX:
+            raise RuntimeError("value cannot be converted to type "
+                               f"{found.view.dtype.name} without overflow")
+    elif several:
+        _must_match(found.view, value)
+
+
+def _must_match(input: Any, values: Any) -> None:
+    if values.dtype is not input.dtype:
+        raise RuntimeError("Index put requires the source and destination dtypes match, got "
+                           f"{SCALAR_NAMES[input.dtype.name]} for the destination and "
+                           f"{SCALAR_NAMES[values.dtype.name]} for the source.")
 
 
 def _set_shared(found: Plan, shared: list[int], value: Any) -> None:
@@ -520,9 +550,7 @@ def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool 
 
 def _places_to_put(input: Any, indices: Sequence[Any], values: Any) -> tuple[list, list]:
     found = plan(input, tuple(indices))
-    if values.dtype is not input.dtype:
-        raise RuntimeError("Index put requires the source and destination dtypes match, got "
-                           f"{input.dtype} for the destination and {values.dtype} for the source.")
+    _must_match(input, values)
     return _resolved(found)
 
 

@@ -6,6 +6,7 @@ its kin). Called by users and by `nn`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,14 +74,19 @@ cat_record: Op = Op(
 )  # fmt: skip
 
 
-def _promoted(tensors: Sequence[Any]) -> list[Any]:
-    """The tensors in their common dtype."""
-    if not tensors:
-        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+def must_be_list(name: str, tensors: Any) -> None:
+    """TypeError for what is no list or tuple of tensors."""
+    if is_tensor(tensors) or not isinstance(tensors, Sequence):
+        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not "
+                        f"{type(tensors).__name__}")
     for k, x in enumerate(tensors):
         if not is_tensor(x):
             raise TypeError(f"expected Tensor as element {k} in argument 0, but got "
                             f"{type(x).__name__}")
+
+
+def _promoted(tensors: Sequence[Any]) -> list[Any]:
+    """The tensors in their common dtype."""
     common = tensors[0].dtype
     for x in tensors[1:]:
         common = promote_types(common, x.dtype)
@@ -94,12 +100,17 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
     >>> tracejit.cat([tracejit.zeros(2, 1), tracejit.ones(2, 2)], dim=1).tolist()
     [[0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]
     """
+    must_be_list("cat", tensors)
+    if not tensors:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     pieces = _promoted(tensors)
     if any(not x.shape for x in pieces):
         number = next(k for k, x in enumerate(pieces) if not x.shape)
         raise RuntimeError(f"zero-dimensional tensor (at position {number}) cannot be concatenated")
     flat = all(len(x.shape) == 1 for x in pieces)
     kept = pieces if flat else [x for x in pieces if not _is_legacy_empty(x)]
+    if flat and dim not in (0, -1) and all(map(_is_legacy_empty, pieces)):
+        dim = 0
     k = normalize_dim(dim, len(kept[0].shape))
     return cat_record(*kept, dim=k, count=len(kept))
 
@@ -119,9 +130,10 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> Any:
     >>> tracejit.stack([tracejit.zeros(2), tracejit.ones(2)], dim=1).tolist()
     [[0.0, 1.0], [0.0, 1.0]]
     """
-    pieces = _promoted(tensors) if tensors else []
-    if not pieces:
+    must_be_list("stack", tensors)
+    if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
+    pieces = _promoted(tensors)
     first = pieces[0].shape
     for number, x in enumerate(pieces):
         if len(x.shape) != len(first) or not all(map(equal, first, x.shape)):
@@ -287,9 +299,14 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
                                f"but got: {x}")
         if x.dtype is not tensors[0].dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+        if x.device != tensors[0].device:
+            raise RuntimeError("meshgrid expects all tensors to have the same device")
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError('tracejit.meshgrid: indexing must be one of "xy" or "ij", but received: '
                            f"{indexing}")
+    if indexing is None:
+        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the "
+                      "indexing argument.", UserWarning, stacklevel=2)
     swapped = indexing == "xy" and len(tensors) > 1
     rows = [x.reshape((-1,)) for x in tensors]
     if swapped:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tracejit.ops import autocast, shapes
 from tracejit.ops.numpy_names import PYTHON_FUNCTIONS, names_of, renamed
-from tracejit.ops.types import must_cast
+from tracejit.ops.types import SCALAR_NAMES, asked_dtype, must_cast
 
 # PyTorch's functions with `out=` that are no records here, which take it anyway.
 TORCH = """abs absolute add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax angle
@@ -44,9 +44,14 @@ irfftn rfft rfft2 rfftfreq rfftn""".split()
 # What computes in the dtype of `out` where no other is asked for.
 _OF_ITS_DTYPE = set("""arange cumprod cumsum empty eye fftfreq full linspace logspace mean nanmean
 nansum ones prod range rfftfreq sum zeros""".split())
+_MAKERS = set("arange empty eye fftfreq full linspace logspace ones range rfftfreq zeros".split())
 # What casts nothing.
-_EXACT = set("""amax amin aminmax argmax argmin complex gather index_select kthvalue masked_select
-max median min mode polar sort take topk""".split())
+_EXACT = set("""addmm amax amin aminmax argmax argmin complex diag float_power gather heaviside
+histc index_select inner inverse kthvalue log_softmax logcumsumexp masked_select matmul median mm
+mode msort nan_to_num nanquantile nonzero polar quantile searchsorted slice_scatter softmax sort
+take take_along_dim tensordot topk tril triu""".split())
+_EXACT_ELEMENTWISE = set("""abs absolute bitwise_not ceil clamp clamp_max clamp_min clip
+conj_physical fix floor frac hardshrink lerp neg negative round sgn sign trunc""".split())
 
 
 def with_out(room: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
@@ -82,8 +87,15 @@ def written(function: Callable[..., Any], name: str, arguments: tuple, named: di
     if out is None:
         return function(*arguments, **named)
     outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
-    if name in _OF_ITS_DTYPE and named.get("dtype") is None:
-        named["dtype"] = outs[0].dtype
+    requires_grad = False
+    if name in _OF_ITS_DTYPE:
+        requires_grad = named.pop("requires_grad", False)
+        asked = named.setdefault("dtype", None)
+        if asked is None:
+            named["dtype"] = outs[0].dtype
+        elif name in _MAKERS and asked_dtype(asked) is not outs[0].dtype:
+            raise RuntimeError(f"dtype {SCALAR_NAMES[asked_dtype(asked).name]} does not match "
+                               f"dtype of out parameter ({SCALAR_NAMES[outs[0].dtype.name]})")
     with autocast.switched_off():
         result = function(*arguments, **named)
     if any(result is x for x in arguments):
@@ -95,13 +107,27 @@ def written(function: Callable[..., Any], name: str, arguments: tuple, named: di
         raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic "
                            "differentiation, but one of the arguments requires grad.")
     for x, to in zip(results, outs, strict=True):
-        if name in _EXACT and x.dtype is not to.dtype:
-            raise RuntimeError(f"{name}(): Expected out tensor to have dtype {x.dtype}, but got "
-                               f"{to.dtype} instead")
+        _must_be_of_its_dtype(name, arguments, x, to, len(outs))
     stored = [written_to(to, x) for x, to in zip(results, outs, strict=True)]
+    if requires_grad:
+        stored[0].requires_grad_()
     if not isinstance(result, tuple):
         return stored[0]
     return type(result)(*stored) if hasattr(result, "_fields") else tuple(stored)
+
+
+def _must_be_of_its_dtype(name: str, arguments: tuple, result: Any, out: Any, count: int) -> None:
+    """RuntimeError where the function casts nothing, and would have to."""
+    if result.dtype is out.dtype:
+        return
+    if name in _EXACT or name in ("max", "min") and count > 1 or name.endswith("_copy"):
+        raise RuntimeError(f"{name}(): Expected out tensor to have dtype {result.dtype}, but got "
+                           f"{out.dtype} instead")
+    by_numbers = name == "lerp" or not any(hasattr(x, "shape") for x in arguments[1:])
+    to_real = name in ("abs", "absolute") and arguments and arguments[0].dtype.is_complex
+    if name in _EXACT_ELEMENTWISE and by_numbers and not to_real:
+        raise RuntimeError(f"Found dtype {SCALAR_NAMES[out.dtype.name]} but expected "
+                           f"{SCALAR_NAMES[result.dtype.name]}")
 
 
 def written_to(out: Any, result: Any) -> Any:

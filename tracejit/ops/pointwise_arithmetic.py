@@ -172,9 +172,13 @@ def _scaled(input: Any, other: Any, alpha: Any, name: str) -> Any:
         return other
     if name != "add":
         no_bools(None, (input, other))
-    if isinstance(alpha, float):
+    if type(alpha) is not int:
         both = [x.dtype if is_tensor(x) else dtype_of_number(x) for x in (input, other)]
-        if all(d.category < FLOATING for d in both):
+        if type(alpha) is bool and any(d is not bool_ for d in both):
+            raise RuntimeError("Boolean alpha only supported for Boolean results.")
+        if type(alpha) is bool:
+            return other & alpha
+        if isinstance(alpha, (float, complex)) and all(d.category < FLOATING for d in both):
             raise RuntimeError("For integral input tensors, argument alpha must not be a floating "
                                "point number.")
     return other * alpha

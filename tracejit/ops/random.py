@@ -334,7 +334,8 @@ def bernoulli(input: Any, p: float | None = None, *, generator: Generator | None
         drawn = coin(tuple(input.shape), p, input.device, generator)
     else:
         drawn = chances(tuple(input.shape), checked_chances(input), input.device, generator)
-    return delivered(outcome_record(input, convert(drawn, input.dtype)), out)
+    outcomes = outcome_record(input, convert(drawn, input.dtype))
+    return delivered(outcomes if out is None else convert(outcomes, out.dtype), out)
 
 
 def coin(shape: tuple, p: float, device: Any, generator: Generator | None = None) -> Any:

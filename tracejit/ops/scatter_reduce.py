@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ops import creation
+from tracejit.ops import creation, index_checks
 from tracejit.ops.gather_scatter import (
     along,
     as_index,
@@ -19,16 +19,15 @@ from tracejit.ops.gather_scatter import (
     index_add_record,
     index_put_record,
     index_record,
-    prepared,
     scatter_add_record,
     scatter_record,
 )
 from tracejit.ops.movement import typed
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_logic import where
-from tracejit.ops.pointwise_record import convert, must_be_real
+from tracejit.ops.pointwise_record import convert, must_be_real, must_be_tensors
 from tracejit.ops.record import Op
-from tracejit.ops.shapes import broadcast, equal, hint, normalize_dim, numel, same_structure
+from tracejit.ops.shapes import broadcast, equal, hint, normalize_dim, numel
 from tracejit.ops.types import SCALAR_NAMES, bool_, int64
 
 _REDUCTIONS = {"sum": "add", "prod": "multiply", "mean": "add", "amax": "maximum",
@@ -156,16 +155,11 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *,
     if reduce in ("amax", "amin"):
         must_be_real(f"\"scatter_gather_tensor_cpu_reduce_{reduce}\" not implemented for '{{}}'",
                      (input,))
-    data, places, k, scalar = prepared(input, dim, index, "scatter")
-    if src.dtype is not data.dtype:
-        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
-    src = src if src.shape else src.reshape(1)
-    for d, (n, size) in enumerate(zip(places.shape, src.shape)):
-        if not same_structure(n, size):
-            src = src.narrow(d, 0, n)
-    result = reduce_record(data, places, src, dim=k, reduce=reduce,
+    must_be_tensors("scatter_reduce", ("src",), (src,))
+    data, places, values, k = index_checks.of_scatter(input, dim, index, src, "scatter")
+    result = reduce_record(data, places, values, dim=k, reduce=reduce,
                            include_self=bool(include_self))
-    return result.reshape(()) if scalar or not input.shape else result
+    return result if input.shape else result.reshape(())
 
 
 @method()

@@ -6,6 +6,7 @@ array library here. Called by users.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -183,7 +184,16 @@ def unravel_index(indices: Any, shape: Any) -> tuple:
     """
     if indices.dtype.category != INTEGER:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if is_tensor(shape) or not isinstance(shape, (int, Sequence)):
+        raise TypeError("expected 'shape' to be int or sequence of ints, but got "
+                        f"{type(shape)}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    for size in sizes:
+        if not hasattr(size, "__index__"):
+            raise TypeError("expected 'shape' sequence to only contain ints, but got "
+                            f"{type(size)}")
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     places, indices = [], convert(indices, int64)
     for size in reversed(sizes):
         places.append(indices % size)

@@ -455,8 +455,11 @@ def as_strided(input: Any, size: Sequence[Any], stride: Sequence[Any],
     if any(n < 0 for n in sizes):
         raise RuntimeError("Trying to create tensor with negative dimension "
                            f"{min(map(hint, sizes))}: {shape_text(sizes)}")
+    if any(s < 0 for s in steps):
+        raise RuntimeError("as_strided: Negative strides are not supported at the moment, got "
+                           f"strides: {shape_text(steps)}")
     empty = any(n == 0 for n in sizes)
-    if not empty and (offset < 0 or any(s < 0 for s in steps) or last >= numel(input.shape)):
+    if not empty and (offset < 0 or last >= numel(input.shape)):
         raise RuntimeError(f"setStorage: sizes {shape_text(sizes)}, strides {shape_text(steps)}, "
                            f"storage offset {hint(offset)} are out of bounds for a tensor of "
                            f"{hint(numel(input.shape))} elements")

@@ -13,7 +13,7 @@ from typing import Any
 
 from tracejit.ops import shapes
 from tracejit.ops.gather_scatter import index
-from tracejit.ops.joining import cat, meshgrid, stack, tensor_split
+from tracejit.ops.joining import cat, meshgrid, must_be_list, stack, tensor_split
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import is_tensor
 from tracejit.ops.record import Op
@@ -53,6 +53,7 @@ atleast_1d, atleast_2d, atleast_3d = map(_of_each, (1, 2, 3))
 # -- one beside the other --------------------------------------------------------------------------
 def _pieces(name: str, rank: int, tensors: Sequence[Any]) -> list:
     """The tensors with at least so many dimensions; RuntimeError where there are none."""
+    must_be_list(name, tensors)
     if not len(tensors):
         raise RuntimeError(f"{name} expects a non-empty TensorList")
     return [_at_least(x, rank) for x in tensors]
@@ -69,7 +70,10 @@ def vstack(tensors: Sequence[Any]) -> Any:
     return cat(_pieces("vstack", 2, tensors), 0)
 
 
-row_stack = vstack
+def row_stack(tensors: Sequence[Any]) -> Any:
+    """`vstack`."""
+    must_be_list("row_stack", tensors)
+    return vstack(tensors)
 
 
 def dstack(tensors: Sequence[Any]) -> Any:
@@ -89,7 +93,8 @@ def column_stack(tensors: Sequence[Any]) -> Any:
     >>> tracejit.column_stack([tracejit.tensor([1, 2]), tracejit.tensor([3, 4])]).tolist()
     [[1, 3], [2, 4]]
     """
-    return hstack([x.reshape((-1, 1)) if len(x.shape) < 2 else x for x in tensors])
+    pieces = _pieces("column_stack", 1, tensors)
+    return hstack([x.reshape((-1, 1)) if len(x.shape) < 2 else x for x in pieces])
 
 
 # -- apart -----------------------------------------------------------------------------------------
@@ -145,6 +150,7 @@ def cartesian_prod(*tensors: Any) -> Any:
     >>> tracejit.cartesian_prod(tracejit.tensor([1, 2]), tracejit.tensor([3, 4])).tolist()
     [[1, 3], [1, 4], [2, 3], [2, 4]]
     """
+    must_be_list("cartesian_prod", tensors)
     for x in tensors:
         _must_be_vector(x)
     if len(tensors) == 1:
