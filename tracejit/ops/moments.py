@@ -307,6 +307,9 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *,
     if input.dtype.category < FLOATING:
         raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but "
                            f"got {SCALAR_NAMES[input.dtype.name]}")
+    if dtype is not None and dtype.category < FLOATING:
+        raise RuntimeError("nanmean(): could not infer output dtype. Optional dtype must be either "
+                           "a floating point or complex dtype. Got: " + SCALAR_NAMES[dtype.name])
     count = sum(input == input, dim, keepdim)
     return nansum(input, dim, keepdim, dtype=dtype) / count
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from tracejit.ops import autocast, shapes
 from tracejit.ops.numpy_names import PYTHON_FUNCTIONS, names_of, renamed
-from tracejit.ops.types import must_cast
+from tracejit.ops.types import CPP_NAMES, SCALAR_NAMES, asked_dtype, bool_, must_cast, uint8
 
 # PyTorch's functions with `out=` that are no records here, which take it anyway.
 TORCH = """abs absolute add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax angle
@@ -46,7 +46,7 @@ _OF_ITS_DTYPE = set("""arange cumprod cumsum empty eye fftfreq full linspace log
 nansum ones prod range rfftfreq sum zeros""".split())
 # What casts nothing.
 _EXACT = set("""amax amin aminmax argmax argmin complex gather index_select kthvalue masked_select
-max median min mode polar sort take topk""".split())
+max median min mode nanquantile polar quantile sort take topk""".split())
 
 
 def with_out(room: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
@@ -82,10 +82,19 @@ def written(function: Callable[..., Any], name: str, arguments: tuple, named: di
     if out is None:
         return function(*arguments, **named)
     outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
-    if name in _OF_ITS_DTYPE and named.get("dtype") is None:
-        named["dtype"] = outs[0].dtype
+    if name in ("all", "any") and outs[0].dtype not in (bool_, uint8):
+        raise RuntimeError(f"{name} only supports bool tensor for result, got: "
+                           f"{SCALAR_NAMES[outs[0].dtype.name]}")
+    if name in _OF_ITS_DTYPE:
+        asked = asked_dtype(named.get("dtype")) or outs[0].dtype
+        if asked is not outs[0].dtype:
+            raise RuntimeError(f"Expected out tensor to have dtype {CPP_NAMES[asked.name]}, but "
+                               f"got {CPP_NAMES[outs[0].dtype.name]} instead")
+        named["dtype"] = asked
     with autocast.switched_off():
         result = function(*arguments, **named)
+    if name in ("all", "any"):
+        result = result.to(outs[0].dtype)
     if any(result is x for x in arguments):
         result = result.clone()  # it requires grad only where gradients are recorded
     results = result if isinstance(result, tuple) else (result,)
