@@ -233,7 +233,8 @@ def _norm(x: Any, p: float, dims: tuple[int, ...], keepdim: bool) -> Any:
         extreme = amax_record if p > 0 else amin_record
         return extreme(pointwise.abs(x), dims=dims, keepdim=keepdim)
     total = sum_record(pointwise.abs(x) ** p, dims=dims, keepdim=keepdim)
-    return where(total == 0, 0, where(total == 0, 1, total) ** (1 / p))
+    nothing = 0 if p > 0 else math.inf  # of infinite elements only, to a negative power
+    return where(total == 0, nothing, where(total == 0, 1, total) ** (1 / p))
 
 
 def _norm_rule(grad: Any, input: Any, out: Any, p: float, dims: tuple[int, ...],

@@ -45,8 +45,9 @@ irfftn rfft rfft2 rfftfreq rfftn""".split()
 _OF_ITS_DTYPE = set("""arange cumprod cumsum empty eye fftfreq full linspace logspace mean nanmean
 nansum ones prod range rfftfreq sum zeros""".split())
 # What casts nothing.
-_EXACT = set("""amax amin aminmax argmax argmin complex gather index_select kthvalue masked_select
-max median min mode nanquantile polar quantile sort take topk""".split())
+_EXACT = set("""amax amin aminmax argmax argmin complex cross diag diagonal_copy dot frexp gather
+index_select isin isneginf isposinf kthvalue masked_select multi_dot nonzero signbit take_along_dim
+tensordot tril triu where max median min mode nanquantile polar quantile sort take topk""".split())
 
 
 def with_out(room: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
