@@ -41,6 +41,10 @@ t.ones(1, 2).std(0)
 t.ones(1, 2).std(0, correction=0)
 t.var_mean(t.ones(1))
 t.ones(2, 2).var(0)
+t.stft(t.ones(8), 4, return_complex=True)
+t.stft(t.ones(8), 4, win_length=1, return_complex=True)
+t.istft(t.ones(3, 9, dtype=t.complex64), 4)
+t.istft(t.ones(3, 9, dtype=t.complex64), 4, window=t.ones(4), length=20)
 """.splitlines()
 
 

@@ -165,8 +165,6 @@ BY_DESIGN: dict[str, Difference] = {
     "nn.functional.hinge_embedding_loss": Difference(
         _of_half, "the margin is not rounded to float16 first"),
     "gradient": Difference(_of_half, "slopes of float16 are rounded in another order"),
-    **dict.fromkeys(("logaddexp", "logcumsumexp"), Difference(
-        lambda sample: sample.input.dtype.is_complex, "not written for complex numbers")),
     "renorm": Difference(
         lambda sample: sample.input.dtype.is_complex and sample.args[0] == float("inf"),
         "the largest magnitude of complex numbers has a gradient; PyTorch's is nan"),

@@ -142,13 +142,16 @@ triangular_solve vdot view_as""".split()
 NUMBERS = """all amax amin any argmax argmin argsort chunk cummax cumprod cumsum diag diagonal diff
 expand flatten flip kthvalue log_softmax logsumexp mean median mode permute prod repeat reshape roll
 size softmax sort split squeeze std stride sum tile topk tril triu unsqueeze view""".split()
+DIMS = """all amax amin any argmax argmin argsort cummax cumprod cumsum log_softmax logsumexp mean
+median mode prod softmax squeeze sum unsqueeze""".split()
 NOTHING = "float double half long int bool clone cpu is_contiguous fill_".split()
 
 
 @pytest.mark.parametrize(
     ("names", "given"),
     [(names, given) for names in (TENSORS, NOTHING) for given in (None, "a", 1.5, [])]
-    + [(NUMBERS, given) for given in ("a", 1.5)],
+    + [(NUMBERS, given) for given in ("a", 1.5)]
+    + [(DIMS, given) for given in (True, (0, 1))],
 )
 def test_a_first_argument_of_another_type_is_a_type_error(names, given) -> None:
     def kinds(lib) -> dict:

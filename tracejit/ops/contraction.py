@@ -7,16 +7,19 @@ nothing is summed.
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from typing import Any
 
 from tracejit.ops import shapes
 from tracejit.ops.linalg import matmul
+from tracejit.ops.pointwise_record import is_tensor
 
+_LETTERS = string.ascii_uppercase + string.ascii_lowercase
 _ELLIPSIS = [chr(code) for code in range(0x2460, 0x2480)]  # labels no equation can name
 
 
-def einsum(equation: str, *operands: Any) -> Any:
+def einsum(equation: Any, *operands: Any) -> Any:
     """The sum over all letters that are not in the output of the product of the operands.
 
     Without "->", the output has the letters that occur once, in alphabetical order; "..." stands
@@ -27,10 +30,21 @@ def einsum(equation: str, *operands: Any) -> Any:
     >>> tracejit.einsum("ij,jk->ik", x, y)[0].tolist()
     [3.0, 3.0, 3.0, 3.0]
 
+    Or without an equation: each operand is followed by a list of the numbers (0 to 51) of its
+    dimensions and `...`; a last list is that of the output.
+
     RuntimeError where the equation does not fit the operands.
     """
+    if is_tensor(equation):
+        equation, operands = _from_lists((equation, *operands))
+    if not isinstance(equation, str):
+        raise TypeError("einsum(): argument 'equation' (position 1) must be str, not "
+                        f"{type(equation).__name__}")
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
+    if not operands:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or "
+                         "at least one operand and its subscripts list")
     inputs, output = _parsed(equation, operands)
     terms = [_diagonals(x, labels) for x, labels in zip(operands, inputs)]
     found, labels = terms[0]
@@ -39,6 +53,22 @@ def einsum(equation: str, *operands: Any) -> Any:
         found, labels = _joined(found, labels, x, own, later | set(output))
     found, labels = _summed(found, labels, set(output))
     return found.permute([labels.index(label) for label in output])
+
+
+def _from_lists(given: tuple) -> tuple[str, tuple]:
+    """The equation and the operands of operands each of which a list follows."""
+    count = len(given) // 2
+    terms = [_written(numbers) for numbers in given[1 : 2 * count : 2]]
+    output = f"->{_written(given[-1])}" if len(given) % 2 else ""
+    return ",".join(terms) + output, given[: 2 * count : 2]
+
+
+def _written(numbers: Sequence[Any]) -> str:
+    for n in numbers:
+        if n is not ... and not 0 <= n < len(_LETTERS):
+            raise ValueError(f"einsum(): subscript {n} is not within the valid range [0, "
+                             f"{len(_LETTERS)})")
+    return "".join("..." if n is ... else _LETTERS[n] for n in numbers)
 
 
 def _parsed(equation: str, operands: Sequence[Any]) -> tuple[list[list[str]], list[str]]:

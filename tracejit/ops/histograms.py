@@ -16,7 +16,7 @@ from tracejit.ops.operators import method
 from tracejit.ops.pointwise_record import is_tensor
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import as_size, equal, shape_text
-from tracejit.ops.types import SCALAR_NAMES, TensorType, float32, float64
+from tracejit.ops.types import CPP_NAMES, SCALAR_NAMES, TensorType, float32, float64
 
 HistogramResult = namedtuple("histogram", ["hist", "bin_edges"])  # type: ignore[name-match]
 HistogramddResult = namedtuple("histogramdd", ["hist", "bin_edges"])  # type: ignore[name-match]
@@ -86,6 +86,11 @@ def _checked(rows: Any, weight: Any) -> None:
 
 def _edges(rows: Any, bins: Any, bounds: tuple | None, dim: int, name: str) -> Any:
     if is_tensor(bins) and not isinstance(bins, int):
+        if bins.dtype is not rows.dtype:
+            raise RuntimeError("torch.histogramdd: input tensor and bins tensors should have the "
+                               f"same dtype, but got input with dtype {CPP_NAMES[rows.dtype.name]}"
+                               f" and bins for dimension {dim} with dtype "
+                               f"{CPP_NAMES[bins.dtype.name]}")
         if len(bins.shape) != 1:
             raise RuntimeError("torch.histogramdd: bins tensor should have one dimension, but got "
                                f"{len(bins.shape)} dimensions in the bins tensor for dimension "

@@ -20,7 +20,7 @@ from tracejit.ops.older_orders import older_order
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_record import convert, decisive, device_of, must_be_tensors
 from tracejit.ops.record import Op, apply
-from tracejit.ops.types import BOOL, CPP_NAMES, FLOATING, TensorType
+from tracejit.ops.types import BOOL, CPP_NAMES, FLOATING, SCALAR_NAMES, TensorType
 
 # Multiplications above which OpenBLAS has no routine per layout (its `small_kernel_permit`).
 _SMALL_PRODUCT = 100 * 100 * 100
@@ -306,6 +306,9 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     _want_dims(mat1, 2, f"mat1 must be a matrix, got {len(mat1.shape)}-D tensor")
     _want_dims(mat2, 2, f"mat2 must be a matrix, got {len(mat2.shape)}-D tensor")
     _same_dtype(mat1, mat2)
+    if input.dtype is not mat2.dtype:
+        raise RuntimeError("self and mat2 must have the same dtype, but got "
+                           f"{SCALAR_NAMES[input.dtype.name]} and {SCALAR_NAMES[mat2.dtype.name]}")
     return sum_with_product(addmm_record, input, mat1, mat2, beta, alpha)
 
 
@@ -317,6 +320,10 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
     _want_dims(batch1, 3, "batch1 must be a 3D tensor")
     _want_dims(batch2, 3, "batch2 must be a 3D tensor")
     _same_dtype(batch1, batch2)
+    if input.dtype is not batch1.dtype:
+        kinds = (CPP_NAMES[x.dtype.name] for x in (input, batch1, batch2))
+        raise RuntimeError("Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}"
+                           .format(*kinds))
     return sum_with_product(baddbmm_record, input, batch1, batch2, beta, alpha)
 
 

@@ -253,12 +253,15 @@ lu_record = Op(
 
 
 def _permutation_array(xp: Any, pivots: Any, rows: int, dtype: dtype) -> Any:
+    if pivots.size and (pivots.min() < 1 or pivots.max() > rows):
+        raise RuntimeError("pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
+                           "Did you properly pass the result of lu_factor?")
     order = linalg_arrays.permutation(xp, pivots, rows)
     return (xp.arange(rows)[:, None] == order[..., None, :]).astype(dtype.numpy)
 
 
 permutation_record = Op(
-    "lu_permutation", "extern", ("pivots",), eager=_permutation_array,
+    "lu_permutation", "extern", ("pivots",), eager=_permutation_array, may_fail=True,
     infer=lambda pivots, rows, dtype: TensorType(
         dtype, (*pivots.shape[:-1], rows, rows), pivots.device
     ),
@@ -327,7 +330,13 @@ def lu_factor(A: Any, *, pivot: bool = True) -> Any:
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True,
               unpack_pivots: bool = True) -> Any:  # fmt: skip
     """(P, L, U) from what `linalg.lu_factor` returns."""
-    *batch, m, n = LU_data.shape
+    if len(LU_data.shape) < 2:
+        raise RuntimeError("torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: "
+                           f"{shape_text(LU_data.shape)} instead")
+    if unpack_pivots and LU_pivots.dtype is not int32:
+        raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a tensor of tracejit.int32"
+                           " dtype: what lu_factor returns.")
+    m, n = LU_data.shape[-2:]
     k = smaller(m, n)
     empty = LU_data.new_zeros((0,))
     P, L, U = empty, empty, empty

@@ -11,11 +11,12 @@ import math
 from typing import Any
 
 from tracejit.ops.operators import method
-from tracejit.ops.pointwise_library import BOTH, floating
+from tracejit.ops.pointwise_library import BOTH, only
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_math import cos, exp, exp2, log, log1p, sin
 from tracejit.ops.pointwise_record import must_be_real, pointwise, promote_float, real_only
 from tracejit.ops.record import Op
+from tracejit.ops.types import FLOATING
 
 _ZERO = "{dtype}(0)"
 
@@ -98,21 +99,36 @@ def logit(input: Any, eps: float | None = None) -> Any:
 
 
 # -- logarithms of sums ----------------------------------------------------------------------------
-def _sum_of_powers(name: str, rest: str, power: Op) -> Op:
+def log_of_sum(xp: Any, x: Any, y: Any) -> Any:
+    """Arrays of floating or complex numbers: log(exp(x) + exp(y)), whose parts do not overflow."""
+    if x.dtype.kind != "c":
+        return xp.logaddexp(x, y)
+    large, small = xp.where(x.real < y.real, y, x), xp.where(x.real < y.real, x, y)
+    ends = xp.isinf(small.real) & (small.real == large.real)
+    found = large + xp.log1p(xp.exp(xp.where(ends, 0, small - large)))
+    end = xp.where(small.real < 0, -math.inf, xp.log(xp.exp(small) + xp.exp(large)))
+    unknown = xp.isnan(x) | xp.isnan(y)
+    return xp.where(unknown, complex(math.nan, math.nan), xp.where(ends, end, found))
+
+
+def _sum_of_powers(name: str, array: Any, rest: str, power: Op, real: bool) -> Op:
     """The logarithm of base ** input + base ** other; none of the powers is computed."""
     infinite = "({input} == {other}) & (({input} - {input}) != ({input} - {input}))"
     larger = "({input} if ({input} > {other}) | ({input} != {input}) else {other})"
     return pointwise(
-        name, name, f"({{input}} if {infinite} else {larger} + {rest})", floating(f"{name}_cpu"),
+        name, array, f"({{input}} if {infinite} else {larger} + {rest})",
+        only(lambda kind: kind.category < FLOATING or real and kind.is_complex, f"{name}_cpu"),
         operands=BOTH, tensors=BOTH,
         input=lambda grad, input, other: grad / (1 + power(other - input)),
         other=lambda grad, input, other: grad / (1 + power(input - other)))
 
 
 _APART = "abs({input} - {other})"
-logaddexp = _sum_of_powers("logaddexp", f"log1p(exp(-{_APART}))", exp)
+logaddexp = _sum_of_powers(
+    "logaddexp", log_of_sum, f"log1p(exp(-{_APART}))", exp, real=False)
 logaddexp2 = _sum_of_powers(
-    "logaddexp2", f"log1p(exp2(-{_APART})) * {{dtype}}({1 / math.log(2)!r})", exp2)
+    "logaddexp2", "logaddexp2", f"log1p(exp2(-{_APART})) * {{dtype}}({1 / math.log(2)!r})", exp2,
+    real=True)
 
 
 # -- sinc ------------------------------------------------------------------------------------------

@@ -236,7 +236,8 @@ def _norm(x: Any, p: float, dims: tuple[int, ...], keepdim: bool) -> Any:
         extreme = amax_record if p > 0 else amin_record
         return extreme(pointwise.abs(x), dims=dims, keepdim=keepdim)
     total = sum_record(pointwise.abs(x) ** p, dims=dims, keepdim=keepdim)
-    return where(total == 0, 0, where(total == 0, 1, total) ** (1 / p))
+    nothing = 0 if p > 0 else math.inf  # of infinite elements only, to a negative power
+    return where(total == 0, nothing, where(total == 0, 1, total) ** (1 / p))
 
 
 def _norm_rule(grad: Any, input: Any, out: Any, p: float, dims: tuple[int, ...],
@@ -310,6 +311,9 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *,
     if input.dtype.category < FLOATING:
         raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but "
                            f"got {SCALAR_NAMES[input.dtype.name]}")
+    if dtype is not None and dtype.category < FLOATING:
+        raise RuntimeError("nanmean(): could not infer output dtype. Optional dtype must be either "
+                           "a floating point or complex dtype. Got: " + SCALAR_NAMES[dtype.name])
     count = sum(input == input, dim, keepdim)
     return nansum(input, dim, keepdim, dtype=dtype) / count
 

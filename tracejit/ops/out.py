@@ -14,7 +14,7 @@ from typing import Any
 
 from tracejit.ops import autocast, shapes
 from tracejit.ops.numpy_names import PYTHON_FUNCTIONS, names_of, renamed
-from tracejit.ops.types import SCALAR_NAMES, asked_dtype, must_cast
+from tracejit.ops.types import CPP_NAMES, SCALAR_NAMES, asked_dtype, bool_, must_cast, uint8
 
 # PyTorch's functions with `out=` that are no records here, which take it anyway.
 TORCH = """abs absolute add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax angle
@@ -46,10 +46,11 @@ _OF_ITS_DTYPE = set("""arange cumprod cumsum empty eye fftfreq full linspace log
 nansum ones prod range rfftfreq sum zeros""".split())
 _MAKERS = set("arange empty eye fftfreq full linspace logspace ones range rfftfreq zeros".split())
 # What casts nothing.
-_EXACT = set("""addmm amax amin aminmax argmax argmin complex diag float_power gather heaviside
-histc index_select inner inverse kthvalue log_softmax logcumsumexp masked_select matmul median mm
-mode msort nan_to_num nanquantile nonzero polar quantile searchsorted slice_scatter softmax sort
-take take_along_dim tensordot topk tril triu""".split())
+_EXACT = set("""addmm amax amin aminmax argmax argmin complex cross diag diagonal_copy dot
+float_power frexp gather heaviside histc index_select inner inverse isin isneginf isposinf kthvalue
+log_softmax logcumsumexp masked_select matmul median mm mode msort multi_dot nan_to_num
+nanquantile nonzero polar quantile searchsorted signbit slice_scatter softmax sort take
+take_along_dim tensordot topk tril triu where""".split())
 _EXACT_ELEMENTWISE = set("""abs absolute bitwise_not ceil clamp clamp_max clamp_min clip
 conj_physical fix floor frac hardshrink lerp neg negative round sgn sign trunc""".split())
 
@@ -88,16 +89,24 @@ def written(function: Callable[..., Any], name: str, arguments: tuple, named: di
         return function(*arguments, **named)
     outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
     requires_grad = False
+    if name in ("all", "any") and outs[0].dtype not in (bool_, uint8):
+        raise RuntimeError(f"{name} only supports bool tensor for result, got: "
+                           f"{SCALAR_NAMES[outs[0].dtype.name]}")
     if name in _OF_ITS_DTYPE:
         requires_grad = named.pop("requires_grad", False)
-        asked = named.setdefault("dtype", None)
-        if asked is None:
-            named["dtype"] = outs[0].dtype
-        elif name in _MAKERS and asked_dtype(asked) is not outs[0].dtype:
-            raise RuntimeError(f"dtype {SCALAR_NAMES[asked_dtype(asked).name]} does not match "
-                               f"dtype of out parameter ({SCALAR_NAMES[outs[0].dtype.name]})")
+        kind = outs[0].dtype
+        asked = asked_dtype(named.get("dtype")) or kind
+        if asked is not kind and name in _MAKERS:
+            raise RuntimeError(f"dtype {SCALAR_NAMES[asked.name]} does not match "
+                               f"dtype of out parameter ({SCALAR_NAMES[kind.name]})")
+        if asked is not kind:
+            raise RuntimeError(f"Expected out tensor to have dtype {CPP_NAMES[asked.name]}, but "
+                               f"got {CPP_NAMES[kind.name]} instead")
+        named["dtype"] = kind
     with autocast.switched_off():
         result = function(*arguments, **named)
+    if name in ("all", "any"):
+        result = result.to(outs[0].dtype)
     if any(result is x for x in arguments):
         result = result.clone()  # it requires grad only where gradients are recorded
     results = result if isinstance(result, tuple) else (result,)

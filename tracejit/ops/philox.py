@@ -131,13 +131,13 @@ def philox_randint_numpy(
 ) -> np.ndarray[Any, Any]:
     """n integers in low .. high - 1; the bias is below (high - low) / 2^64.
 
-    Raises ValueError when the range is empty or wider than 2^63.
+    Raises ValueError when the range is empty, or 2^64 wide or wider.
 
     >>> philox_randint_numpy(0, 0, 4, -2, 3)
     array([-1,  1,  2,  1])
     """
-    if not 0 < high - low <= 2**63:
-        raise ValueError(f"expected low < high, at most 2^63 apart, got {low} and {high}")
+    if not 0 < high - low < 2**64:
+        raise ValueError(f"expected low < high, less than 2^64 apart, got {low} and {high}")
     start, span = np.int64(low), np.uint64(high - low)
 
     def columns(a: Any, b: Any, c: Any, d: Any) -> list[Any]:

@@ -106,7 +106,7 @@ def float64_from_words(first, second):
 
 
 def integer_from_words(first, second, low, span):
-    """low + floor(r span / 2^64), r the 64 bits of both words; int64, 1 <= span <= 2^63."""
+    """low + floor(r span / 2^64), r the 64 bits of both words; int64, 1 <= span < 2^64."""
     span_high, span_low = span >> BITS, span & WORD
     middle = first * span_low + ((second * span_low) >> BITS)
     rest = second * span_high + (middle & WORD)

@@ -42,6 +42,7 @@ from tracejit.ops.types import (
     bool_,
     dtype_of_number,
     int64,
+    result_type,
     uint8,
 )
 
@@ -181,6 +182,15 @@ def _scaled(input: Any, other: Any, alpha: Any, name: str) -> Any:
         if isinstance(alpha, (float, complex)) and all(d.category < FLOATING for d in both):
             raise RuntimeError("For integral input tensors, argument alpha must not be a floating "
                                "point number.")
+    if isinstance(alpha, (bool, complex)):
+        common = result_type(input, other)
+        if isinstance(alpha, complex) and not common.is_complex:
+            raise RuntimeError("For non-complex input tensors, argument alpha must not be a "
+                               "complex number.")
+        if isinstance(alpha, bool) and common is not bool_:
+            raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    elif is_tensor(other) and other.dtype is bool_ and result_type(input, other) is bool_:
+        alpha = bool(alpha)
     return other * alpha
 
 
@@ -483,6 +493,8 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """input + value * tensor1 * tensor2."""
     if all(x.dtype is bool_ for x in (input, tensor1, tensor2)):
         raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'")
+    if isinstance(value, float) and result_type(input, tensor1, tensor2).category < FLOATING:
+        value = int(value)
     return _addcmul(input, tensor1, tensor2, value)
 
 

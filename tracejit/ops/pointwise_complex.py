@@ -374,4 +374,5 @@ def is_complex(input: Any) -> bool:
 @method()
 def isreal(input: Any) -> Any:
     """Where the imaginary part is 0."""
-    return imag(input) == 0 if input.dtype.category == COMPLEX else input == input
+    return imag(input) == 0 if input.dtype.category == COMPLEX else (
+        (input == input) | (input != input))

@@ -413,7 +413,16 @@ for _function in (equal, isinf, isfinite, bitwise_not, bitwise_left_shift,
                   bitwise_right_shift, clamp, clip, nan_to_num, isclose, allclose):
     method()(_function)
 method("where")(_method_where)
-method("__invert__")(bitwise_not)
+
+
+@method("__invert__")
+def _inverted(input: Any) -> Any:
+    if input.dtype.category >= FLOATING:
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type "
+                        "tensors")
+    return bitwise_not(input)
+
+
 def _bit_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, other: Any) -> Any:
         if isinstance(other, Operators) or is_number(other):

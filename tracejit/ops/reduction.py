@@ -77,6 +77,11 @@ def _ordered(input: Any, name: str) -> Any:
     return input
 
 
+def _one_or_all(input: Any, dim: Any) -> int | None:
+    """One dimension, or None; TypeError for several."""
+    return None if dim is None else normalize_dim(dim, len(input.shape))
+
+
 def _nonempty(input: Any, dim: Any, name: str) -> tuple[int, ...]:
     """The dimensions to reduce, none of which may be empty."""
     dims = normalize_dims(dim, len(input.shape))
@@ -159,7 +164,7 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *,
     >>> tracejit.tensor([2.0, 3.0, 4.0]).prod().item()
     24.0
     """
-    dims = normalize_dims(dim, len(input.shape))
+    dims = normalize_dims(_one_or_all(input, dim), len(input.shape))
     return prod_record(_summable(input, dtype), dims=dims, keepdim=bool(keepdim))
 
 
@@ -199,14 +204,14 @@ def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     >>> tracejit.tensor([[1.0, 5.0], [7.0, 7.0]]).argmax(1).tolist()
     [1, 0]
     """
-    dims = _nonempty(_ordered(input, "argmax()"), dim, "argmax")
+    dims = _nonempty(_ordered(input, "argmax()"), _one_or_all(input, dim), "argmax")
     return argmax_record(input, dims=dims, keepdim=bool(keepdim))
 
 
 @method()
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Position of the first smallest element (or first nan) along `dim`, or in the flat tensor."""
-    dims = _nonempty(_ordered(input, "argmin()"), dim, "argmin")
+    dims = _nonempty(_ordered(input, "argmin()"), _one_or_all(input, dim), "argmin")
     return argmin_record(input, dims=dims, keepdim=bool(keepdim))
 
 
@@ -227,7 +232,7 @@ def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any
     if dim is None and builtins.any(size == 0 for size in input.shape):
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the "
                            "operation has no identity.")
-    dims = _nonempty(input, dim, "aminmax")
+    dims = _nonempty(input, _one_or_all(input, dim), "aminmax")
     return AminmaxResult(*(record(input, dims=dims, keepdim=bool(keepdim))
                            for record in (amin_record, amax_record)))
 
@@ -306,14 +311,17 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 
 
 def _truth(record: Op, input: Any, dim: Any, keepdim: bool) -> Any:
-    dims = normalize_dims(dim, len(input.shape))
-    found = record(convert(input, bool_), dims=dims, keepdim=bool(keepdim))
+    found = convert(input, bool_)
+    if dim is None or not isinstance(dim, (tuple, list)) or dim:
+        found = record(found, dims=normalize_dims(dim, len(input.shape)), keepdim=bool(keepdim))
     return convert(found, uint8) if input.dtype is uint8 else found
 
 
 @method()
 def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Whether some element over `dim` is not zero; bool (uint8 for uint8, as PyTorch).
+
+    `dim` None: over all; an empty tuple: over none, each element by itself.
 
     >>> import tracejit
     >>> tracejit.tensor([0.0, 2.0]).any().item()
@@ -324,6 +332,6 @@ def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 @method()
 def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Whether every element over `dim` is not zero; bool (uint8 for uint8, as PyTorch)."""
+    """Whether every element over `dim` is not zero; see `any`."""
     return _truth(all_record, input, dim, keepdim)
 

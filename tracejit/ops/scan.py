@@ -6,6 +6,7 @@ business of a library kernel on the CPU; the rest calls the array library.
 
 from __future__ import annotations
 
+import math
 from collections import namedtuple
 from typing import Any
 
@@ -15,6 +16,7 @@ from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import must_float
 from tracejit.ops.creation import eye_of, zeros_of
 from tracejit.ops.gather_scatter import scatter_add_record
+from tracejit.ops.logarithms import log_of_sum
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, exp, log, where
 from tracejit.ops.pointwise_logic import lowest
@@ -23,10 +25,12 @@ from tracejit.ops.record import Op
 from tracejit.ops.reduction import sum_record
 from tracejit.ops.shapes import normalize_dim
 from tracejit.ops.types import (
+    COMPLEX,
     FLOATING,
     TensorType,
     bfloat16,
     bool_,
+    complex64,
     dtype,
     float16,
     float32,
@@ -34,7 +38,8 @@ from tracejit.ops.types import (
 )  # fmt: skip
 
 # Partial results are kept wider than the elements, so that errors do not pile up along the way.
-_WIDER = {float32.numpy: np.float64, float16.numpy: np.float32, bfloat16.numpy: np.float32}
+_WIDER = {float32.numpy: np.float64, float16.numpy: np.float32, bfloat16.numpy: np.float32,
+          complex64.numpy: np.complex128}
 
 
 def _same_type(input: Any, dim: int) -> TensorType:
@@ -162,10 +167,21 @@ def cummin(input: Any, dim: int) -> Any:
 
 
 # -- logarithms of sums ----------------------------------------------------------------------------
+def _complex_logarithms(xp: Any, x: Any, dim: int) -> Any:
+    """Element by element: the array library has no sum of exponentials of complex numbers."""
+    found = xp.moveaxis(x.copy(), dim, 0)
+    total = xp.full(found.shape[1:], -math.inf, x.dtype)
+    for k, element in enumerate(found):
+        found[k] = total = log_of_sum(xp, total, element)
+    return xp.moveaxis(found, 0, dim)
+
+
 def _logarithms(xp: Any, x: Any, dim: int) -> Any:
     if not x.ndim:
         return x.copy()
     wide = x.astype(_WIDER.get(x.dtype, x.dtype))
+    if x.dtype.kind == "c":
+        return _complex_logarithms(xp, wide, dim).astype(x.dtype)
     return xp.logaddexp.accumulate(wide, axis=dim).astype(x.dtype)
 
 
@@ -173,6 +189,9 @@ def _logarithm_rule(grad: Any, input: Any, out: Any, dim: int) -> Any:
     """By i: the sum over k >= i of grad[k] * exp(input[i] - out[k]), by sign of grad."""
     if not grad.shape:
         return grad
+    if grad.dtype.is_complex:
+        logs = where(grad == 0, complex(-math.inf, 0), log(grad)) - out
+        return exp(logcumsumexp_record(logs.flip(dim), dim=dim).flip(dim) + input)
     least = lowest(grad.dtype)
 
     def part(positive: Any, size: Any) -> Any:
@@ -197,5 +216,6 @@ def logcumsumexp(input: Any, dim: int) -> Any:
     tensor([1000.0000, 1000.6932])
     """
     k = normalize_dim(dim, len(input.shape))
-    must_float("logcumsumexp_out_cpu", input.dtype)
+    if input.dtype.category != COMPLEX:
+        must_float("logcumsumexp_out_cpu", input.dtype)
     return logcumsumexp_record(input, dim=k)

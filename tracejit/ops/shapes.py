@@ -233,7 +233,11 @@ def normalize_dim(dim: int, ndim: int, wrap_scalar: bool = True) -> int:
 
     >>> normalize_dim(-1, 3)
     2
+
+    TypeError for what is no integer: a bool there is an argument in the wrong place.
     """
+    if isinstance(dim, bool):
+        raise TypeError("argument 'dim' must be int, not bool")
     dim, extent = as_size(dim), ndim or (1 if wrap_scalar else 0)
     if not -extent <= dim < extent:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-extent}, "

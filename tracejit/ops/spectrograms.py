@@ -7,6 +7,7 @@ as `tracejit.stft` and `istft`.
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from tracejit.ops import creation, fourier
@@ -18,11 +19,21 @@ from tracejit.ops.shapes import hint, shape_text
 from tracejit.ops.windows import fold
 
 _ONESIDED = "Cannot have onesided output if window or input is complex"
+_RECTANGULAR = {
+    "stft": ",which is known to cause spectral leakage. Other windows such as tracejit.hann_window "
+            "or tracejit.hamming_window are recommended to reduce spectral leakage.",
+    "istft": ".Please provide the same window used by stft to make the inversion lossless.",
+}  # fmt: skip
 
 
 def _window(name: str, window: Any, win_length: int, n_fft: int, like: Any) -> Any:
     """The window, ones by default, in the middle of `n_fft` places."""
     if window is None:
+        if win_length > 1:
+            warnings.warn("A window was not provided. A rectangular window will be applied"
+                          f"{_RECTANGULAR[name]}To suppress this warning and use a rectangular "
+                          "window, explicitly set `window=tracejit.ones(n_fft, device=<device>)`.",
+                          UserWarning, stacklevel=4)
         kind = like.dtype if not like.is_complex() else like.dtype.to_real()
         window = creation.full_of(like, (win_length,), 1, kind)
     elif len(window.shape) != 1 or window.shape[0] != win_length:
@@ -152,6 +163,9 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
                             message="istft: window overlap add min: 1")
     signal = signal / (envelope if envelope.is_complex() else checked)
     if length is not None and end - start < length:
+        warnings.warn("The length of signal is shorter than the length parameter. Result is being "
+                      "padded with zeros in the tail. Please check your center and hop_length "
+                      "settings.", UserWarning, stacklevel=3)
         signal = pad(signal, (0, length - (end - start)))
     return signal.squeeze(0) if len(input.shape) == 2 else signal
 

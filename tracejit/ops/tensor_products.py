@@ -316,10 +316,10 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     ]
     shapes.same(k, batch2.shape[1],
                 f"Incompatible matrix sizes for bmm ({texts[0]} and {texts[1]})")  # fmt: skip
-    if batch1.dtype is not batch2.dtype:
-        raise RuntimeError(
-            f"self and mat2 must have the same dtype, but got {title(batch1)} and {title(batch2)}"
-        )
+    for x in (batch1, input):
+        if x.dtype is not batch2.dtype:
+            raise RuntimeError("self and mat2 must have the same dtype, but got "
+                               f"{title(x)} and {title(batch2)}")
     left = batch1.transpose(0, 1).reshape((n, b * k))
     return sum_with_product(addmm_record, input, left, batch2.reshape((b * k, m)), beta, alpha)
 
