@@ -124,3 +124,24 @@ def test_empty_tensors_are_refused_before_lengths_are_looked_at():
 @pytest.mark.parametrize("name", [f"conv_transpose{n}d" for n in (1, 2, 3)])
 def test_gains(name):
     assert tracejit.nn.init.calculate_gain(name) == torch.nn.init.calculate_gain(name)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("index, padding", [(6, None), (-1, None), (6, 0)])
+def test_bags_of_rows_that_are_not_there(mode, index, padding):
+    for lib in (torch, tracejit):
+        call = lib.nn.functional.embedding_bag
+        with pytest.raises(RuntimeError, match="Expected idx >= 0 && idx < num_embeddings"):
+            call(lib.tensor([[index, 1]]), lib.ones(6, 2), mode=mode, padding_idx=padding)
+
+
+def test_masks_of_containers_are_of_the_scores_dtype():
+    masks = []
+    for lib in (torch, tracejit):
+        prune = lib.nn.utils.prune
+        method = prune.L1Unstructured(amount=1)
+        method._tensor_name = "weight"
+        container = prune.PruningContainer(method)
+        mask = container.compute_mask(lib.tensor([1.0, 2.0, 3.0]), lib.tensor([0, 1, 1]))
+        masks.append((mask.tolist(), str(mask.dtype).split(".")[1]))
+    assert masks[0] == masks[1]
