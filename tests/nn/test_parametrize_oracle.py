@@ -343,3 +343,49 @@ def test_a_second_parametrization_is_applied_to_what_came_before():
 
     mine, theirs = both(run)
     assert mine == theirs == [4.0, 2.0, 8.0, 2.0, 1.0, 0.25]
+
+
+def _complex(lib, rows, columns):
+    layer = lib.nn.Linear(columns, rows, dtype=lib.complex128)
+    numbers = lib.arange(float(rows * columns), dtype=lib.float64).reshape(rows, columns)
+    layer.weight = lib.nn.Parameter(lib.complex(numbers.sin(), (numbers * 2).cos()))
+    return layer
+
+
+@pytest.mark.parametrize("rows, columns", [(3, 3), (2, 4), (4, 2)])
+def test_complex_matrices_are_divided_by_their_norm(rows, columns):
+    found = []
+    for lib in (torch, tracejit):
+        layer = lib.nn.utils.parametrizations.spectral_norm(_complex(lib, rows, columns).eval(),
+                                                            n_power_iterations=50)
+        layer.train().weight, layer.weight, layer.eval()
+        found.append(np.array(layer.weight.tolist()))
+    assert np.allclose(*found)
+
+
+@pytest.mark.parametrize("orthogonal_map", ["matrix_exp", "cayley", None])
+@pytest.mark.parametrize("rows, columns", [(3, 3), (2, 4), (4, 2)])
+def test_complex_matrices_are_unitary(orthogonal_map, rows, columns):
+    found = []
+    for lib in (torch, tracejit):
+        for trivial in (True, False):
+            layer = lib.nn.utils.parametrizations.orthogonal(
+                _complex(lib, rows, columns), "weight", orthogonal_map, use_trivialization=trivial)
+            made = np.array(layer.weight.tolist())
+            tall = made if rows >= columns else made.T
+            assert np.allclose(tall.conj().T @ tall, np.eye(tall.shape[1]))
+            found.append(made if not trivial or rows == columns else made * 0)
+    assert np.allclose(found[0], found[2]) and np.allclose(found[1], found[3])
+
+
+def test_orthogonal_refuses():
+    told = []
+    for lib in (torch, tracejit):
+        orthogonal = lib.nn.utils.parametrizations.orthogonal
+        with pytest.raises(ValueError, match="does not support complex") as error:
+            orthogonal(_complex(lib, 3, 2), "weight", "householder")
+        layer = orthogonal(lib.nn.Linear(3, 4))
+        with pytest.raises(ValueError) as other:
+            layer.weight = lib.ones(5, 5)
+        told.append((str(error.value), str(other.value).replace("torch.", "tracejit.")))
+    assert told[0] == told[1]

@@ -3,6 +3,7 @@ PyTorch's places; and what bags, packing and gains do in corner cases; as in PyT
 
 from __future__ import annotations
 
+import importlib
 import itertools
 
 import pytest
@@ -124,3 +125,32 @@ def test_empty_tensors_are_refused_before_lengths_are_looked_at():
 @pytest.mark.parametrize("name", [f"conv_transpose{n}d" for n in (1, 2, 3)])
 def test_gains(name):
     assert tracejit.nn.init.calculate_gain(name) == torch.nn.init.calculate_gain(name)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("index, padding", [(6, None), (-1, None), (6, 0)])
+def test_bags_of_rows_that_are_not_there(mode, index, padding):
+    for lib in (torch, tracejit):
+        call = lib.nn.functional.embedding_bag
+        with pytest.raises(RuntimeError, match="Expected idx >= 0|valid range"):
+            call(lib.tensor([[index, 1]]), lib.ones(6, 2), mode=mode, padding_idx=padding)
+
+
+@pytest.mark.parametrize("rows, indices", [(0, []), (10, [[0, 2], [4, 3]])])
+def test_sparse_gradients_of_rows_without_elements(rows, indices):
+    for lib in (torch, tracejit):
+        layer = lib.nn.Embedding(rows, 0, sparse=True)
+        layer(lib.tensor(indices, dtype=lib.int64)).sum().backward()
+        assert layer.weight.grad.is_sparse and tuple(layer.weight.grad.shape) == (rows, 0)
+
+
+def test_masks_of_containers_are_of_the_scores_dtype():
+    masks = []
+    for lib in (torch, tracejit):
+        prune = importlib.import_module(f"{lib.__name__}.nn.utils.prune")
+        method = prune.L1Unstructured(amount=1)
+        method._tensor_name = "weight"
+        container = prune.PruningContainer(method)
+        mask = container.compute_mask(lib.tensor([1.0, 2.0, 3.0]), lib.tensor([0, 1, 1]))
+        masks.append((mask.tolist(), str(mask.dtype).split(".")[1]))
+    assert masks[0] == masks[1]

@@ -50,7 +50,7 @@ def _of_rows(grad: Any, weight_type: TensorType, indices: Any, padding_idx: Any,
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse "
                            "gradients")
-    places, rows = indices.reshape(-1), grad.reshape(-1, *weight_type.shape[1:])
+    places, rows = indices.reshape(-1), grad.reshape(numel(indices.shape), *weight_type.shape[1:])
     if padding_idx is not None:
         kept = (places != padding_idx).nonzero().squeeze(1)
         places, rows = places.index_select(0, kept), rows.index_select(0, kept)

@@ -45,8 +45,8 @@ def embedding_bag(
     [[3.0], [3.0]]
 
     Out (bags, width). Other arguments as for `embedding`. ValueError for arguments that do not fit
-    each other, RuntimeError for offsets that do not fit the input, IndexError for a
-    position outside.
+    each other, RuntimeError for offsets that do not fit the input, and for
+    positions outside.
     """
     _check_weights(input, per_sample_weights)
     # PyTorch's kernel for sums and means of these keeps to the end of the last bag.
@@ -63,6 +63,9 @@ def embedding_bag(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
             f"for mode='sum' (got mode='{mode}'). Please open a feature request on GitHub."
         )
+    text = "embedding_bag: Expected idx >= 0 && idx < num_embeddings"
+    outside = (flat < 0) | (flat >= weight.shape[0])
+    raise_if_record(outside.any(), error=ErrorOf(RuntimeError, (text,)))
     keep = None
     if padding_idx is not None:
         count, padding_idx = weight.shape[0], as_size(padding_idx)

@@ -15,6 +15,7 @@ from tracejit.ops.joining import cat
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_record import convert, is_number
 from tracejit.ops.record import Op
+from tracejit.ops.shapes import numel
 from tracejit.sparse.tensor import SparseTensor
 
 DENSE = "add(sparse, dense) is not supported. Use add(dense, sparse) instead."
@@ -168,7 +169,7 @@ for _name in ("coalesce", "indices", "is_coalesced", "values"):
 # -- gradients of embeddings -----------------------------------------------------------------------
 def _rows(places: Any, rows: Any, size: tuple) -> SparseTensor:
     """The gradient of a table of which these rows were read."""
-    rows = rows.reshape(-1, *size[1:])
+    rows = rows.reshape(numel(places.shape), *size[1:])
     return SparseTensor(places.reshape(1, -1), rows, size, False)
 
 

@@ -20,8 +20,11 @@ class _Orthogonal(Module):
 
     base: Any
 
-    def __init__(self, orthogonal_map: str, use_trivialization: bool) -> None:
+    def __init__(self, weight: Any, orthogonal_map: str, use_trivialization: bool) -> None:
         super().__init__()
+        if weight.is_complex() and orthogonal_map == "householder":
+            raise ValueError("The householder parametrization does not support complex tensors.")
+        self.shape = weight.shape
         self.orthogonal_map = orthogonal_map
         if use_trivialization:
             self.register_buffer("base", None)
@@ -41,7 +44,7 @@ class _Orthogonal(Module):
         if n != k:
             rest = tracejit.zeros((*X.shape[:-2], n, n - k), dtype=X.dtype, device=X.device)
             lower = tracejit.cat([lower, rest], -1)
-        skew = lower - lower.mT
+        skew = lower - lower.mH
         if self.orthogonal_map == "matrix_exp":
             made = tracejit.linalg.matrix_exp(skew)
         else:
@@ -50,6 +53,11 @@ class _Orthogonal(Module):
         return made[..., :k]
 
     def right_inverse(self, Q: Any) -> Any:
+        if Q.shape != self.shape:
+            raise ValueError(
+                f"Expected a matrix or batch of matrices of shape {self.shape}. "
+                f"Got a tensor of shape {Q.shape}."
+            )
         wide = Q.shape[-2] < Q.shape[-1]
         if wide:
             Q = Q.mT
@@ -64,7 +72,7 @@ class _Orthogonal(Module):
         else:
             rest = tracejit.randn(*Q.shape[:-2], n, n - k, dtype=Q.dtype, device=Q.device)
             whole, R = tracejit.linalg.qr(tracejit.cat([Q, rest], -1))
-            self.base = whole * R.diagonal(0, -2, -1).sign().unsqueeze(-2)
+            self.base = whole * R.diagonal(0, -2, -1).sgn().unsqueeze(-2)
             X = -tracejit.eye(n, k, dtype=Q.dtype, device=Q.device)
             X = X.expand(tuple(Q.shape)).contiguous()
         return X.mT if wide else X
@@ -116,7 +124,7 @@ def orthogonal(
     """Make a matrix (..., m, n) orthogonal: its columns, or where it is wide its rows.
 
     orthogonal_map      "matrix_exp", "cayley" or "householder"; None: the first for square
-                        matrices, else the last
+                        and complex matrices, else the last
     use_trivialization  with a matrix to start from, which is not trained: the tensor's own
                         orthogonal factor
 
@@ -137,12 +145,12 @@ def orthogonal(
             f"Got a tensor of {weight.dim()} dimensions."
         )
     if orthogonal_map is None:
-        square = weight.shape[-2] == weight.shape[-1]
+        square = weight.shape[-2] == weight.shape[-1] or weight.is_complex()
         orthogonal_map = "matrix_exp" if square else "householder"
     if orthogonal_map not in _MAPS:
         raise ValueError(
             'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: '
             f"{orthogonal_map}"
         )
-    made = _Orthogonal(orthogonal_map, use_trivialization)
+    made = _Orthogonal(weight, orthogonal_map, use_trivialization)
     return register_parametrization(module, name, made, unsafe=True)

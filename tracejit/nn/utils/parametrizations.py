@@ -89,7 +89,7 @@ class _SpectralNorm(Module):
             for _ in range(count):
                 u = F.normalize(tracejit.mv(matrix, self._v), dim=0, eps=self.eps)
                 self._u.copy_(u)
-                v = F.normalize(tracejit.mv(matrix.t(), self._u), dim=0, eps=self.eps)
+                v = F.normalize(tracejit.mv(matrix.mH, self._u), dim=0, eps=self.eps)
                 self._v.copy_(v)
 
     def forward(self, weight: Any) -> Any:
@@ -99,7 +99,7 @@ class _SpectralNorm(Module):
         if self.training:
             self._iterate(matrix, self.n_power_iterations)
         u, v = self._u.clone(), self._v.clone()
-        return weight / tracejit.dot(u, tracejit.mv(matrix, v))
+        return weight / tracejit.vdot(u, tracejit.mv(matrix, v))
 
     def right_inverse(self, value: Any) -> Any:
         return value

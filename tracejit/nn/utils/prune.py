@@ -128,7 +128,7 @@ class PruningContainer(BasePruningMethod):
         """What the last method makes of the elements, or slices, that are left."""
         method = self._pruning_methods[-1]
         left = _left(method, default_mask)
-        mask = default_mask.clone()
+        mask = default_mask.clone().to(t.dtype)
         mask[left] = method.compute_mask(t[left], default_mask[left]).to(mask.dtype)
         return mask
 
