@@ -175,3 +175,9 @@ def test_nothing_is_inserted_where_it_does_not_fit(index, module, kind):
     assert len(model) == 2
     assert isinstance(model.insert(-1, nn.ReLU())[1], nn.ReLU)
     assert isinstance(model.insert(3, nn.ReLU())[3], nn.ReLU)
+
+
+def test_unflatten_takes_whole_sizes():
+    with pytest.raises(TypeError, match="found element of type float at pos 1"):
+        nn.Unflatten(1, (2, 5.0))
+    assert nn.Unflatten(1, (2, -1))(tracejit.ones(3, 4)).shape == (3, 2, 2)

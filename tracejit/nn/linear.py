@@ -127,6 +127,11 @@ class Unflatten(Module):
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()
+        if isinstance(dim, int) and isinstance(unflattened_size, (tuple, list)):
+            for k, size in enumerate(unflattened_size):
+                if not hasattr(size, "__index__"):
+                    raise TypeError("unflattened_size must be tuple of ints, but found element of "
+                                    f"type {type(size).__name__} at pos {k}")
         self.dim, self.unflattened_size = dim, unflattened_size
 
     def forward(self, input: Any) -> Any:
