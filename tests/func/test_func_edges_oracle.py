@@ -77,5 +77,6 @@ def test_what_stands_beside_results_is_made_of_tensors(call, beside):
 
 def test_chunks_with_the_same_random_numbers():
     for T in (torch, tracejit):
-        found = T.vmap(lambda x: x + T.rand(()), randomness="same", chunk_size=2)(T.zeros(5))
+        found = T.vmap(lambda x: x + T.rand(()), randomness="same",  # noqa: B023
+                       chunk_size=2)(T.zeros(5))
         assert found.unique().numel() == 1
