@@ -73,3 +73,10 @@ def test_what_stands_beside_results_is_made_of_tensors(call, beside):
             call(T, lambda x: (x, beside), numbers(T, 3))
         said.append(str(error.value))
     assert said[0] == said[1]
+
+
+def test_chunks_with_the_same_random_numbers():
+    for T in (torch, tracejit):
+        found = T.vmap(lambda x: x + T.rand(()), randomness="same",  # noqa: B023
+                       chunk_size=2)(T.zeros(5))
+        assert found.unique().numel() == 1

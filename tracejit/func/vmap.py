@@ -15,6 +15,7 @@ from tracejit.eager.tensor import Tensor
 from tracejit.func.mapping import Mapping
 from tracejit.ops.joining import cat
 from tracejit.ops.movement import movedim
+from tracejit.random import get_rng_state, set_rng_state
 from tracejit.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 _RANDOMNESS = ("error", "different", "same")
@@ -76,8 +77,12 @@ class _Call:
         if chunk_size is None or chunk_size >= sizes[0]:
             found, spec_of_results, out_dims = self._whole(leaves, dims, spec, kwargs, sizes[0])
         else:
-            chunks = [self._whole(part, dims, spec, kwargs, part_size)
-                      for part, part_size in _parts(leaves, dims, sizes[0], chunk_size)]
+            same = get_rng_state() if self.randomness == "same" else None
+            chunks = []
+            for part, part_size in _parts(leaves, dims, sizes[0], chunk_size):
+                if same is not None:
+                    set_rng_state(same)
+                chunks.append(self._whole(part, dims, spec, kwargs, part_size))
             spec_of_results, out_dims = chunks[0][1], chunks[0][2]
             found = [parts[0] if d is None else cat(parts, dim=d)
                      for d, *parts in zip(out_dims, *(chunk[0] for chunk in chunks))]
