@@ -49,6 +49,12 @@ def _set(name: str, value: bool) -> None:
 
 
 def _asked(name: str) -> bool:
-    if _switches[name] and active.recorder is not None:
-        active.recorder.need(None, "a switch of module conversion is on", "convert outside")
+    if active.recorder is not None:
+        active.recorder.asked.add((_is_on, name))  # an entry holds while the answer is this one
+        if _is_on(name):
+            active.recorder.need(None, "a switch of module conversion is on", "convert outside")
+    return _is_on(name)
+
+
+def _is_on(name: str) -> bool:
     return _switches[name]

@@ -336,3 +336,23 @@ def test_buffers_by_assignment():
     assert compiled.report().compiles == 1
     module.seen = tracejit.zeros(3)
     assert list(module.state_dict()) == ["seen"] and module.seen.shape == (3,)
+
+
+def test_a_switch_of_conversion_that_is_turned_on_later_is_seen_by_a_captured_call():
+    def kept(run):
+        layer = nn.Linear(2, 2)
+
+        @run
+        def step(x):
+            layer.float()
+            return layer(x).sum()
+
+        same = []
+        for on in (False, False, True, True, False):
+            tracejit.__future__.set_overwrite_module_params_on_conversion(on)
+            before = layer.weight
+            step(tracejit.ones(2))
+            same.append(layer.weight is before)
+        return same
+
+    assert kept(lambda f: f) == kept(tracejit.script) == [True, True, False, False, True]
