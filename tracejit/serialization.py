@@ -178,7 +178,8 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *,
                   function (storage on the CPU, place) -> storage or None, these `UntypedStorage`s;
                   default: where they were
     weights_only  False: whatever the file names is imported and called, as Python's `pickle` does:
-                  for files of your own that hold whole modules; `pickle_load_args` are its
+                  for files of your own that hold whole modules; `pickle_load_args` are its, of
+                  which `encoding` (of Python 2's texts; default: utf-8) holds always
     mmap          the elements stay in the file, which must be a path, until they are used
     Otherwise nothing in a file is executed: tensors, parameters, numbers, texts and plain
     containers of them are loaded, and classes that `safe_globals` allows; so it is, whatever
@@ -198,20 +199,21 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *,
     if mmap and not isinstance(f, (str, os.PathLike)):
         raise ValueError("f must be a file path in order to use the mmap argument")
     place = _placing(map_location)
+    encoding = pickle_load_args.get("encoding", "utf-8")
     with _opened(f, "r+b" if mmap and maps_shared() else "rb") as file:
         if not archive.is_archive(file):
             if mmap:
                 raise RuntimeError("mmap can only be used with files saved with "
                                    "`torch.save(_use_new_zipfile_serialization=True)`")
-            return legacy.load(_rest(file), place, _allowed)
+            return legacy.load(_rest(file), place, _allowed, encoding)
         with archive.Archive(file) as opened:
             storages = _Storages(opened, place, bool(mmap))
             data = opened.read("data.pkl")
             if weights_only is False:
                 return TrustingUnpickler(io.BytesIO(data), storages.reference, _allowed,
-                                         **pickle_load_args).load()
+                                         **{"encoding": encoding, **pickle_load_args}).load()
             return Unpickler(Reader(io.BytesIO(data), len(data)), storages.reference,
-                             _allowed).load()
+                             _allowed, encoding).load()
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:

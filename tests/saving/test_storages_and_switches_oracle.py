@@ -135,3 +135,23 @@ def test_names(lib):
     assert issubclass(lib.serialization.SourceChangeWarning, Warning)
     assert lib.serialization.get_crc32_options() is True
     lib.serialization.set_crc32_options(True)
+
+
+@LIBS
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_texts_of_python_2(lib, weights_only):
+    text = "\u017c".encode()
+    old, new = io.BytesIO(), io.BytesIO()
+    lib.save(1, old)
+    with zipfile.ZipFile(old) as given, zipfile.ZipFile(new, "w") as made:
+        for name in given.namelist():
+            pickled = b"\x80\x02U\x02" + text + b"."
+            made.writestr(name, pickled if name.endswith("data.pkl") else given.read(name))
+
+    def loaded(**how):
+        new.seek(0)
+        return lib.load(new, weights_only=weights_only, **how)
+
+    assert loaded() == loaded(encoding="utf-8") == "\u017c"
+    assert loaded(encoding="latin1") == text.decode("latin1")
+    assert loaded(encoding="bytes") == text

@@ -53,7 +53,7 @@ class _Legacy:
 
 
 def load(reader: Reader, place: Callable[[Storage, str], Storage],
-         allowed: dict[str, Any]) -> Any:
+         allowed: dict[str, Any], encoding: str) -> Any:
     """The object in a file of the old format.
 
     Raises UnpicklingError for what is damaged, or no such file.
@@ -70,7 +70,7 @@ def load(reader: Reader, place: Callable[[Storage, str], Storage],
     refuse(version != PROTOCOL, f"Invalid protocol version: {version!r:.80}")
     refuse(not isinstance(system, dict), "the file does not say how it was made")
     storages = _Legacy(lambda: reader.left, place)
-    found = Unpickler(reader, storages.reference, allowed).load()
+    found = Unpickler(reader, storages.reference, allowed, encoding).load()
     keys = plain()
     refuse(not isinstance(keys, list) or set(map(repr, keys)) != set(map(repr, storages.made)),
            "the storages are not those of the tensors")
