@@ -112,6 +112,8 @@ class Unpickler:
 
     def refer(self) -> None:
         given = self.pop()
+        if self.encoding == "bytes" and isinstance(given, tuple):
+            given = tuple(str(x, "latin1") if type(x) is bytes else x for x in given)
         try:
             self.push(self.storage(given))
         except Exception as error:
