@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from tracejit.eager.recording import active
+from tracejit.eager.typed_storage import TypedStorage, typed
 from tracejit.eager.untyped_storage import storage_object
 from tracejit.memory import (
     DeviceUnavailable,
@@ -27,13 +28,27 @@ from tracejit.memory import (
 )
 from tracejit.saving import archive, legacy, legacy_writing
 from tracejit.saving.names import StorageType
+from tracejit.saving.options import (
+    LoadEndianness,
+    get_crc32_options,
+    get_default_load_endianness,
+    get_default_mmap_options,
+    maps_shared,
+    set_crc32_options,
+    set_default_load_endianness,
+    set_default_mmap_options,
+    skip_data,
+)
 from tracejit.saving.pickling import pickled
-from tracejit.saving.rebuilding import KNOWN, Elements, refuse
+from tracejit.saving.rebuilding import KNOWN, refuse
 from tracejit.saving.trusted import TrustingUnpickler
 from tracejit.saving.unpickling import Reader, Unpickler, globals_in
 
-__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals",
-           "get_unsafe_globals_in_checkpoint", "load", "safe_globals", "save"]  # fmt: skip
+__all__ = ["LoadEndianness", "SourceChangeWarning", "add_safe_globals", "clear_safe_globals",
+           "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options",
+           "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load", "safe_globals", "save",
+           "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options",
+           "skip_data"]  # fmt: skip
 
 DEFAULT_PROTOCOL = 2
 _NOT_SEEKABLE = (
@@ -41,6 +56,10 @@ _NOT_SEEKABLE = (
     "buffer like io.BytesIO and try to load from it instead."
 )
 _allowed: dict[str, Any] = {}
+
+
+class SourceChangeWarning(Warning):
+    """The source of a saved module's class changed; never given: no source is saved."""
 
 
 # -- what files may name -------------------------------------------------------------------------
@@ -127,16 +146,23 @@ def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = D
     if not _use_new_zipfile_serialization:
         with nullcontext(f) if hasattr(f, "write") else open(f, "wb") as file:
             legacy_writing.write(file, obj, pickle_protocol)
+            _flush(file)
         return
     data, storages = pickled(obj, pickle_protocol)
     if not isinstance(f, (str, os.PathLike)):
         archive.write(f, "archive", data, storages)
+        _flush(f)
         return
     path = Path(f)
     if not path.parent.is_dir():
         raise RuntimeError(f"Parent directory {path.parent} does not exist.")
     with open(path, "wb") as file:
         archive.write(file, path.stem if path.stem.isascii() else "archive", data, storages)
+
+
+def _flush(file: Any) -> None:
+    if hasattr(file, "flush"):  # who opens the file's path while it is open here finds all of it
+        file.flush()
 
 
 # -- loading -------------------------------------------------------------------------------------
@@ -152,7 +178,8 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *,
                   function (storage on the CPU, place) -> storage or None, these `UntypedStorage`s;
                   default: where they were
     weights_only  False: whatever the file names is imported and called, as Python's `pickle` does:
-                  for files of your own that hold whole modules; `pickle_load_args` are its
+                  for files of your own that hold whole modules; `pickle_load_args` are its, of
+                  which `encoding` (of Python 2's texts; default: utf-8) holds always
     mmap          the elements stay in the file, which must be a path, until they are used
     Otherwise nothing in a file is executed: tensors, parameters, numbers, texts and plain
     containers of them are loaded, and classes that `safe_globals` allows; so it is, whatever
@@ -172,20 +199,21 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *,
     if mmap and not isinstance(f, (str, os.PathLike)):
         raise ValueError("f must be a file path in order to use the mmap argument")
     place = _placing(map_location)
-    with _opened(f) as file:
+    encoding = pickle_load_args.get("encoding", "utf-8")
+    with _opened(f, "r+b" if mmap and maps_shared() else "rb") as file:
         if not archive.is_archive(file):
             if mmap:
                 raise RuntimeError("mmap can only be used with files saved with "
                                    "`torch.save(_use_new_zipfile_serialization=True)`")
-            return legacy.load(_rest(file), place, _allowed)
+            return legacy.load(_rest(file), place, _allowed, encoding)
         with archive.Archive(file) as opened:
             storages = _Storages(opened, place, bool(mmap))
             data = opened.read("data.pkl")
             if weights_only is False:
                 return TrustingUnpickler(io.BytesIO(data), storages.reference, _allowed,
-                                         **pickle_load_args).load()
+                                         **{"encoding": encoding, **pickle_load_args}).load()
             return Unpickler(Reader(io.BytesIO(data), len(data)), storages.reference,
-                             _allowed).load()
+                             _allowed, encoding).load()
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
@@ -204,9 +232,9 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
 
 
 @contextmanager
-def _opened(f: Any) -> Iterator[Any]:
+def _opened(f: Any, mode: str = "rb") -> Iterator[Any]:
     if isinstance(f, (str, os.PathLike)):
-        with open(f, "rb") as file:
+        with open(f, mode) as file:
             yield file
         return
     for name in ("seek", "tell", "read", "readline"):
@@ -235,24 +263,24 @@ class _Storages:
     def __init__(self, opened: archive.Archive, place: Callable[[Storage, str], Storage],
                  mapped: bool) -> None:
         self.opened, self.place, self.mapped = opened, place, mapped
-        self.made: dict[str, tuple[Storage, int]] = {}
+        self.made: dict[str, tuple[TypedStorage, int]] = {}
 
-    def reference(self, given: Any) -> Elements:
+    def reference(self, given: Any) -> TypedStorage:
         """What the persistent id of a storage stands for."""
         refuse(not isinstance(given, tuple) or len(given) != 5 or given[0] != "storage"
                or type(given[1]) is not StorageType or type(given[2]) is not str
                or type(given[3]) is not str or type(given[4]) is not int or given[4] < 0,
                "a storage is not described as it should be")
         _, cls, key, location, count = given
-        nbytes = count * (1 if cls.kind is None else cls.kind.itemsize)
+        nbytes = count * cls.kind.itemsize
         if key not in self.made:
             name = f"data/{key}"
             storage = (self.opened.mapped(name, nbytes) if self.mapped and not self.opened.swapped
                        else self.opened.storage(name, nbytes, cls.kind))
-            self.made[key] = self.place(storage, location), nbytes
-        storage, known = self.made[key]
+            self.made[key] = typed(self.place(storage, location), cls.kind), nbytes
+        made, known = self.made[key]
         refuse(known != nbytes, f"storage {key!r:.80} has two sizes")
-        return Elements(storage, cls.kind)
+        return made if made.dtype is cls.kind else typed(made.untyped()._storage, cls.kind)
 
 
 def _placing(map_location: Any) -> Callable[[Storage, str], Storage]:

@@ -381,6 +381,16 @@ class _Capsule:
         return (1, 0)
 
 
+class _Writable:
+    """The memory of an array that NumPy made read-only: capsules of before DLPack 1.0 do not say
+    whether it is, and PyTorch writes to it."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._kept = array
+        self.__array_interface__ = {**array.__array_interface__,
+                                    "data": (array.__array_interface__["data"][0], False)}
+
+
 def from_dlpack(source: Any) -> Any:
     """A tensor over the memory of any DLPack producer, on the CPU or on CUDA, or of a capsule of
     memory of the CPU.
@@ -392,7 +402,7 @@ def from_dlpack(source: Any) -> Any:
     if isinstance(source, TensorState):
         return source.detach()
     if type(source).__name__ == "PyCapsule":
-        return of_array(np.from_dlpack(_Capsule(source)))
+        return _over(np.asarray(_Writable(np.from_dlpack(_Capsule(source)))))
     where = source.__dlpack_device__()
     if int(where[0]) == 1:
         return _over(np.from_dlpack(source))

@@ -19,9 +19,11 @@ from tracejit.eager.untyped_storage import (
     listing,
     on_host,
     position,
+    storage_object,
     untyped_storage,
     writable,
 )
+from tracejit.memory import Storage
 from tracejit.ops.operators import method
 from tracejit.ops.types import SCALAR_NAMES, dtype, dtype_named, get_default_dtype, rounded
 
@@ -236,6 +238,13 @@ CLASSES = {
     )
     for name, scalar in SCALAR_NAMES.items()
 }  # fmt: skip
+
+
+def typed(storage: Storage, kind: dtype) -> TypedStorage:
+    """A storage as elements of a dtype, without the warning."""
+    made = object.__new__(TypedStorage)
+    made.dtype, made._untyped_storage = kind, storage_object(storage)
+    return made
 
 
 def _conversion(kind: dtype, name: str) -> Callable[[TypedStorage], TypedStorage]:

@@ -20,6 +20,7 @@ import numpy as np
 
 from tracejit.memory import CPU, Storage, allocate, storage_of_array
 from tracejit.ops.types import dtype
+from tracejit.saving.options import assumed_byteorder, maps_shared, skipping
 
 _ALIGNMENT = 64
 _CHUNK = 1 << 24
@@ -37,6 +38,8 @@ def write(file: Any, root: str, pickle: bytes, storages: Iterable[Storage]) -> N
         for number, storage in enumerate(storages):
             block = storage.block[: storage.nbytes]
             array = block if storage.device.type == "cpu" else block.get()
+            if skipping():
+                array = np.zeros_like(array)
             _entry(archive, f"{root}/data/{number}", memoryview(array))
         _entry(archive, f"{root}/version", memoryview(b"3\n"))
     if target is not file:
@@ -71,13 +74,26 @@ def is_archive(file: Any) -> bool:
     return head == _MAGIC
 
 
+class _Sought:
+    """A file-like object that can be sought and does not say so."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def seekable(self) -> bool:
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
 class Archive:
     """An archive that is read from; a context manager."""
 
     def __init__(self, file: Any) -> None:
         self.file = file
         try:
-            self.zip = zipfile.ZipFile(file)
+            self.zip = zipfile.ZipFile(file if hasattr(file, "seekable") else _Sought(file))
             entries = self.zip.infolist()
         except Exception as error:
             raise damaged(error) from error
@@ -94,7 +110,8 @@ class Archive:
         if f"{self.root}/constants.pkl" in self.names:
             raise RuntimeError("the file is a TorchScript archive: it holds code, which is not "
                                "loaded; save the module's state_dict() with torch.save instead")
-        order = self.read("byteorder").decode("latin1") if self.has("byteorder") else "little"
+        order = (self.read("byteorder").decode("latin1") if self.has("byteorder")
+                 else assumed_byteorder())
         if order not in ("little", "big"):
             raise damaged(f"unknown byte order {order!r:.20}")
         self.swapped = order != sys.byteorder
@@ -122,10 +139,13 @@ class Archive:
         except Exception as error:
             raise damaged(error) from error
 
-    def storage(self, name: str, nbytes: int, kind: dtype | None) -> Storage:
+    def storage(self, name: str, nbytes: int, kind: dtype) -> Storage:
         """A storage of the bytes of an entry, which must be as many as the pickle says."""
         info = self._sized(name, nbytes)
         made = allocate(nbytes)
+        if skipping():
+            made.block[:nbytes] = 0
+            return made
         view = memoryview(made.block)
         try:
             source: Any
@@ -139,12 +159,13 @@ class Archive:
             raise
         except Exception as error:
             raise damaged(error) from error
-        if self.swapped and kind is not None:
+        if self.swapped:
             made.block[:nbytes].view(kind.numpy).byteswap(inplace=True)
         return made
 
     def mapped(self, name: str, nbytes: int) -> Storage:
-        """A storage over the file's own pages, read when they are used; writes stay private."""
+        """A storage over the file's own pages, read when they are used; writes stay private
+        unless `set_default_mmap_options` said otherwise."""
         info = self._sized(name, nbytes)
         self.file.seek(info.header_offset + 26)
         lengths = self.file.read(4)
@@ -157,7 +178,7 @@ class Archive:
             return allocate(0)
         before = start % mmap.ALLOCATIONGRANULARITY
         pages = mmap.mmap(self.file.fileno(), nbytes + before, offset=start - before,
-                          access=mmap.ACCESS_COPY)
+                          access=mmap.ACCESS_WRITE if maps_shared() else mmap.ACCESS_COPY)
         return storage_of_array(np.frombuffer(pages, np.uint8)[before:], CPU)
 
     def _sized(self, name: str, nbytes: int) -> zipfile.ZipInfo:

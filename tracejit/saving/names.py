@@ -33,15 +33,16 @@ class TorchName:
 
 
 class StorageType:
-    """A storage class of PyTorch's: the dtype of its elements, None for bytes."""
+    """A storage class of PyTorch's: the dtype of its elements."""
 
     __slots__ = ("kind",)
 
-    def __init__(self, kind: dtype | None) -> None:
+    def __init__(self, kind: dtype) -> None:
         self.kind = kind
 
 
 STORAGE_NAMES = {dtype_named(k): TorchName("torch", name) for k, name in _STORAGES.items()}
+BYTES = TorchName("torch.storage", "UntypedStorage")
 DTYPE_NAMES = {dtype_named(k): TorchName("torch", k) for k in _STORAGES}
 DEVICE = TorchName("torch", "device")
 SIZE = TorchName("torch", "Size")
@@ -62,7 +63,7 @@ VALUES: dict[str, Any] = {
     "builtins.bytes": bytes,
     "builtins.bytearray": bytearray,
     "builtins.complex": complex,
-    "torch.storage.UntypedStorage": StorageType(None),
+    "torch.storage.UntypedStorage": StorageType(dtype_named("uint8")),
     **{f"torch.{kind}": dtype_named(kind) for kind in _STORAGES},
     **{f"torch.{place}{name}": StorageType(dtype_named(kind))
        for kind, name in _STORAGES.items() for place in ("", "cuda.")},

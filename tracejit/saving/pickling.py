@@ -18,10 +18,12 @@ from tracejit.eager.recording import active
 from tracejit.eager.size import Size
 from tracejit.eager.state import TensorState, check_known, strides_of
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.typed_storage import TypedStorage
+from tracejit.eager.untyped_storage import UntypedStorage
 from tracejit.memory import Storage, device
 from tracejit.nn.module import Module
 from tracejit.nn.parameter import Parameter
-from tracejit.ops.types import dtype
+from tracejit.ops.types import dtype, dtype_named
 from tracejit.runtime.scripted_module import ScriptedModule
 from tracejit.saving import names
 from tracejit.saving.names import TorchName
@@ -61,16 +63,23 @@ class Pickler(_PythonPickler):
 
     def persistent_id(self, obj: Any) -> Any:
         """What stands for a storage: its type, number, place and number of elements."""
-        if type(obj) is not _Reference:
+        cls = type(obj)
+        if cls is _Reference:
+            storage, kind = obj.storage, obj.kind
+        elif cls is TypedStorage:
+            storage, kind = obj.untyped()._storage, obj.dtype
+        elif cls is UntypedStorage:
+            storage, kind = obj._storage, dtype_named("uint8")
+        else:
             return None
-        storage, kind = obj.storage, obj.kind
         if id(storage) not in self._known:
             self._known[id(storage)] = str(len(self.storages)), kind
             self.storages.append(storage)
         key, known = self._known[id(storage)]
         if known is not kind:
             raise RuntimeError(MIXED)
-        name, count = names.STORAGE_NAMES[kind], storage.nbytes // kind.itemsize
+        name = names.BYTES if cls is UntypedStorage else names.STORAGE_NAMES[kind]
+        count = storage.nbytes // kind.itemsize
         return "storage", name, key, str(storage.device), count
 
     def reducer_override(self, obj: Any) -> Any:

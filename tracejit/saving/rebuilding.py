@@ -15,6 +15,7 @@ from tracejit.eager.metadata import strided
 from tracejit.eager.size import Size
 from tracejit.eager.state import contiguous_strides, make
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.typed_storage import TypedStorage
 from tracejit.memory import META, Storage, allocate, device
 from tracejit.nn.parameter import Parameter
 from tracejit.ops.types import FLOATING, dtype
@@ -25,15 +26,6 @@ _MOST_DIMENSIONS = 64  # as many as NumPy's arrays have
 _MOST_BYTES = 1 << 63
 
 
-class Elements:
-    """A storage out of a file, with the type that its elements have there; None: bytes."""
-
-    __slots__ = ("storage", "kind")
-
-    def __init__(self, storage: Storage, kind: dtype | None) -> None:
-        self.storage, self.kind = storage, kind
-
-
 def refuse(condition: bool, text: str) -> None:
     """UnpicklingError where a file says what cannot be."""
     if condition:
@@ -41,8 +33,8 @@ def refuse(condition: bool, text: str) -> None:
 
 
 def rebuild_tensor(elements: Any, offset: Any, shape: Any, strides: Any) -> Any:
-    refuse(type(elements) is not Elements, "a tensor's storage is none")
-    return _over(elements.storage, elements.kind, offset, shape, strides)
+    refuse(type(elements) is not TypedStorage, "a tensor's storage is none")
+    return _over(elements.untyped()._storage, elements.dtype, offset, shape, strides)
 
 
 def rebuild_tensor_v2(elements: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any,
@@ -53,8 +45,9 @@ def rebuild_tensor_v2(elements: Any, offset: Any, shape: Any, strides: Any, requ
 
 def rebuild_tensor_v3(elements: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any,
                       hooks: Any, kind: Any, metadata: Any = None) -> Any:
-    refuse(type(elements) is not Elements or type(kind) is not dtype, "a tensor's storage is none")
-    made = _over(elements.storage, kind, offset, shape, strides)
+    refuse(type(elements) is not TypedStorage or type(kind) is not dtype,
+           "a tensor's storage is none")
+    made = _over(elements.untyped()._storage, kind, offset, shape, strides)
     return _marked(made, requires_grad, hooks, metadata)
 
 
@@ -66,10 +59,8 @@ def checked_sizes(numbers: Any) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _over(storage: Storage, kind: dtype | None, offset: Any, shape: Any, strides: Any) -> Any:
+def _over(storage: Storage, kind: dtype, offset: Any, shape: Any, strides: Any) -> Any:
     """A tensor over a storage; UnpicklingError where it would reach out of it."""
-    refuse(kind is None, "a tensor over a storage without a dtype")
-    assert kind is not None
     shape, strides = checked_sizes(shape), checked_sizes(strides)
     refuse(len(shape) != len(strides), f"shape {shape} with strides {strides}")
     refuse(type(offset) is not int or offset < 0, f"a tensor's offset is {offset!r:.80}")

@@ -48,11 +48,13 @@ class Unpickler:
 
     storage   (persistent id) -> what it stands for
     allowed   full name -> class or function that the user trusts
+    encoding  of the texts of Python 2; "bytes": they stay bytes
     """
 
     def __init__(self, reader: Reader, storage: Callable[[Any], Any],
-                 allowed: dict[str, Any]) -> None:
+                 allowed: dict[str, Any], encoding: str = "utf-8") -> None:
         self.reader, self.storage, self.allowed = reader, storage, allowed
+        self.encoding = encoding
         self.trusted = {id(x) for x in allowed.values()}
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
@@ -110,6 +112,8 @@ class Unpickler:
 
     def refer(self) -> None:
         given = self.pop()
+        if self.encoding == "bytes" and isinstance(given, tuple):
+            given = tuple(str(x, "latin1") if type(x) is bytes else x for x in given)
         try:
             self.push(self.storage(given))
         except Exception as error:
@@ -226,7 +230,11 @@ def _bytes(form: str, kind: Callable[[bytes], Any] = bytes) -> Callable[[Unpickl
 
 
 def _string(form: str) -> Callable[[Unpickler], None]:
-    return lambda u: u.push(str(u.reader.take(u.number(form)), "latin1"))
+    def run(u: Unpickler) -> None:
+        text = u.reader.take(u.number(form))
+        u.push(text if u.encoding == "bytes" else str(text, u.encoding))
+
+    return run
 
 
 def _ignore(u: Unpickler) -> None:

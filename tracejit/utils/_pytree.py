@@ -12,7 +12,7 @@ and a `TreeSpec`. Anything else, None too, is a leaf.
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import UnionType
@@ -30,6 +30,10 @@ class SequenceKey:
     def __str__(self) -> str:
         return f"[{self.idx!r}]"
 
+    def get(self, sequence: Any) -> Any:
+        """What is there."""
+        return sequence[self.idx]
+
 
 @dataclass(frozen=True)
 class MappingKey:
@@ -40,6 +44,10 @@ class MappingKey:
     def __str__(self) -> str:
         return f"[{self.key!r}]"
 
+    def get(self, mapping: Any) -> Any:
+        """What is there."""
+        return mapping[self.key]
+
 
 @dataclass(frozen=True)
 class GetAttrKey:
@@ -49,6 +57,10 @@ class GetAttrKey:
 
     def __str__(self) -> str:
         return f".{self.name}"
+
+    def get(self, obj: Any) -> Any:
+        """What is there."""
+        return getattr(obj, self.name)
 
 
 class _Kind(NamedTuple):
@@ -78,10 +90,6 @@ _NAMED = _Kind(
     lambda children, cls: cls(*children),
     lambda tree: ([(GetAttrKey(name), x) for name, x in zip(tree._fields, tree)], type(tree)),
 )
-
-
-class namedtuple:
-    """Stands for the named tuples in a `TreeSpec`."""
 
 
 _MAPPINGS = (dict, OrderedDict, defaultdict)
@@ -125,7 +133,7 @@ def _type_of(tree: Any) -> Any:
     cls = type(tree)
     if cls not in _kinds and cls.__bases__ == (tuple,) and isinstance(
             getattr(cls, "_fields", None), tuple):
-        return namedtuple
+        return namedtuple  # stands for all of them
     return cls
 
 
@@ -333,6 +341,22 @@ def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: _Stop = None) -> b
     return any(map(pred, tree_iter(tree, is_leaf)))
 
 
+def tree_all_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any,
+                  is_leaf: _Stop = None) -> bool:
+    """Whether `pred` holds of all leaves of some types.
+
+    >>> tree_all_only(int, lambda x: x > 0, [1, "a"])
+    True
+    """
+    return all(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, type_or_types))
+
+
+def tree_any_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any,
+                  is_leaf: _Stop = None) -> bool:
+    """Whether `pred` holds of a leaf of some types."""
+    return any(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, type_or_types))
+
+
 def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
     """The leaves of a call's arguments."""
     return tree_leaves((args, kwargs))
@@ -379,3 +403,14 @@ def keystr(kp: tuple) -> str:
     "['a'][0]"
     """
     return "".join(map(str, kp))
+
+
+def key_get(obj: Any, kp: tuple) -> Any:
+    """The part of a tree at a path.
+
+    >>> key_get({"a": [1, 2]}, (MappingKey("a"), SequenceKey(1)))
+    2
+    """
+    for key in kp:
+        obj = key.get(obj)
+    return obj

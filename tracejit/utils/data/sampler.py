@@ -96,7 +96,7 @@ class RandomSampler(Sampler[int]):
         if generator is None:
             generator = Generator().manual_seed(fresh_seed())
         drawn = self._drawn(len(self.data_source), generator)
-        return itertools.islice(itertools.chain.from_iterable(drawn), self.num_samples)
+        yield from itertools.islice(itertools.chain.from_iterable(drawn), self.num_samples)
 
     def _drawn(self, count: int, generator: Generator) -> Iterator[list[int]]:
         while True:
