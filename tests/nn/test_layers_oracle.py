@@ -165,7 +165,7 @@ def test_clipping_by_value_and_errors():
     assert p.grad.tolist() == [-1.0, 0.5, 1.0]
     p.grad = tracejit.tensor([float("nan"), 1.0, 1.0])
     with pytest.raises(RuntimeError, match="total norm of order 2.0 for gradients"):
-        nn.utils.clip_grad_norm_(p, 1.0, error_if_nonfinite=True)
+        nn.utils.clip_grad_norm_(p, 1.0, norm_type=2, error_if_nonfinite=True)
     assert nn.utils.clip_grad_norm_([nn.Parameter(tracejit.zeros(1))], 1.0).item() == 0.0
 
 

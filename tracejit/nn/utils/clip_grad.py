@@ -28,13 +28,14 @@ def get_total_norm(
 
     Raises RuntimeError for a norm that is not finite, where `error_if_nonfinite`.
     """
-    norms = [vector_norm(t, float(norm_type)) for t in tensors]
+    order = float(norm_type)
+    norms = [vector_norm(t, order) for t in tensors]
     if not norms:
         return tracejit.tensor(0.0)
-    total = vector_norm(tracejit.stack([n.to(norms[0].device) for n in norms]), float(norm_type))
+    total = vector_norm(tracejit.stack([n.to(norms[0].device) for n in norms]), order)
     if error_if_nonfinite and not bool(tracejit.isfinite(total)):
         raise RuntimeError(
-            f"The total norm of order {norm_type} for gradients from `parameters` is "
+            f"The total norm of order {order} for gradients from `parameters` is "
             "non-finite, so it cannot be clipped. To disable this error and scale the "
             "gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
         )
