@@ -52,6 +52,13 @@ REFUSED = [
     lambda lib, F: F.multilabel_margin_loss(lib.tensor(X), lib.tensor(X.astype(np.float32))),
     lambda lib, F: F.multilabel_margin_loss(lib.tensor(X), lib.tensor([[0, 1, 2, 4]] * 3)),
     lambda lib, F: F.multilabel_margin_loss(lib.ones(1, 3, 4), lib.ones(3, 4)),
+    lambda lib, F: F.multilabel_margin_loss(lib.ones(2, 0), lib.ones(2, 0).long()),
+    *((lambda lib, F, shape=shape, labels=labels: F.multi_margin_loss(
+        lib.ones(shape), lib.tensor(labels)))
+      for shape, labels in (((2, 3), 1), ((2, 3), [1]), ((2, 3), [[1], [2]]), ((2, 3), [1, 3]),
+                            ((2, 3), [1, -1]), ((2, 3), [1.0, 2.0]), ((2, 0), [1, 1]),
+                            ((2, 1, 3), [1, 1]), ((3,), [1, 1]))),
+    lambda lib, F: F.multi_margin_loss(lib.ones(2, 3), lib.tensor([1, 1]), weight=lib.ones(2)),
     lambda lib, F: ctc(lib, [5, 6], [2, 2]),
     lambda lib, F: ctc(lib, [5], [2, 2]),
     lambda lib, F: ctc(lib, [5, 5], [2]),

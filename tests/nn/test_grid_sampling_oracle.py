@@ -97,3 +97,18 @@ def test_a_program_serves_all_batch_sizes(mode):
         for a, b in zip(*found):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
     assert (compiled.report().cache_misses, compiled.report().breaks) == (1, [])
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize(("n", "mode"), [(2, "bilinear"), (2, "nearest"), (2, "bicubic"),
+                                         (3, "bilinear"), (3, "nearest")])  # fmt: skip
+def test_places_that_are_no_numbers(n, mode, padding):
+    nan, inf = float("nan"), float("inf")
+    rows = [[nan, 0.1, 0.2], [0.1, nan, 0.3], [inf, 0.1, 0.2], [-inf, 0.1, 0.2], [nan] * 3]
+    found = []
+    for library in (tracejit, torch):
+        image = library.arange(4.0**n).reshape((1, 1, *(4,) * n))
+        grid = library.tensor(rows)[:, :n].reshape((1, 5, *(1,) * (n - 1), n))
+        y = library.nn.functional.grid_sample(image, grid, mode, padding, align_corners=True)
+        found.append(y.numpy())
+    np.testing.assert_allclose(*found, rtol=1e-6)

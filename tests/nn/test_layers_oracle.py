@@ -126,7 +126,7 @@ def test_functional_has_pytorch_signatures():
         assert mine[:2] == wanted[:2] or name in ("sigmoid", "tanh", "logsigmoid"), name
 
 
-@pytest.mark.parametrize("order", [1.0, 2.0, 3.0, float("inf")])
+@pytest.mark.parametrize("order", [0, 1.0, 2.0, 3.0, float("inf"), -float("inf")])
 @pytest.mark.parametrize("limit", [0.5, 100.0])
 def test_clip_grad_norm(order, limit):
     results = []
@@ -143,6 +143,21 @@ def test_clip_grad_norm(order, limit):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
+@pytest.mark.parametrize("order", [2.0, 3.5])
+@pytest.mark.parametrize("kind", ["float16", "complex64"])
+def test_clip_grad_norm_in_other_dtypes(order, kind):
+    """Squares of halves overflow, and those of complex numbers are none of magnitudes."""
+    results = []
+    for library in (tracejit, torch):
+        p = library.nn.Parameter(library.zeros(2, dtype=getattr(library, kind)))
+        p.grad = library.tensor([300.0, 400.0], dtype=p.dtype) * (1j if p.is_complex() else 1)
+        total = library.nn.utils.clip_grad_norm_(p, 1.0, order)
+        results.append([total.numpy(), p.grad.numpy()])
+    for a, b in zip(*results):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=1e-3)
+
+
 def test_clipping_by_value_and_errors():
     p = nn.Parameter(tracejit.zeros(3))
     p.grad = tracejit.tensor([-5.0, 0.5, 7.0])
@@ -150,7 +165,7 @@ def test_clipping_by_value_and_errors():
     assert p.grad.tolist() == [-1.0, 0.5, 1.0]
     p.grad = tracejit.tensor([float("nan"), 1.0, 1.0])
     with pytest.raises(RuntimeError, match="total norm of order 2.0 for gradients"):
-        nn.utils.clip_grad_norm_(p, 1.0, error_if_nonfinite=True)
+        nn.utils.clip_grad_norm_(p, 1.0, norm_type=2, error_if_nonfinite=True)
     assert nn.utils.clip_grad_norm_([nn.Parameter(tracejit.zeros(1))], 1.0).item() == 0.0
 
 

@@ -191,6 +191,8 @@ def test_conversion_keeps_the_parameters_identity():
     assert block.type(tracejit.float64).count.dtype is tracejit.float64
     with pytest.raises(TypeError, match="only accepts floating point or complex dtypes"):
         block.to(tracejit.int64)
+    with pytest.warns(UserWarning, match="Complex modules are a new feature"):
+        assert block.to(tracejit.complex64).weight.dtype is tracejit.complex64
 
 
 def test_text():

@@ -61,3 +61,11 @@ def test_what_layers_refuse(kind, n, longer):
 
     for ndim in range(n, n + 4):
         assert shape(tracejit, ndim) == shape(torch, ndim), ndim
+
+
+@pytest.mark.parametrize("mode", ["constant", *MODES])
+@pytest.mark.parametrize("run", [lambda f: f, tracejit.script])
+def test_nothing_to_pad_is_a_copy(mode, run):
+    x = tracejit.zeros(1, 2, 3)
+    run(lambda x: tracejit.nn.functional.pad(x, (0, 0), mode=mode))(x).fill_(1.0)
+    assert x.sum().item() == 0.0

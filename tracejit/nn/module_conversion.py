@@ -6,6 +6,7 @@ updating them.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,10 @@ _FLOATING_ONLY = (
     "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={}"
 )
 
-
+_COMPLEX = (
+    "Complex modules are a new feature under active development whose design may change, and some "
+    "modules might not work as expected when using complex tensors as parameters or buffers."
+)
 _TO_EMPTY = ("Please use tracejit.nn.Module.to_empty() instead of tracejit.nn.Module.to() when "
              "moving module from meta to a different device.")
 
@@ -60,6 +64,8 @@ class Conversion:
         where, kind = _destination(args, kwargs)
         if kind is not None and not (kind.is_floating_point or kind.is_complex):
             raise TypeError(_FLOATING_ONLY.format(kind))
+        if kind is not None and kind.is_complex:
+            warnings.warn(_COMPLEX, stacklevel=2)
 
         def convert(tensor: Any) -> Any:
             inexact = tensor.is_floating_point() or tensor.is_complex()

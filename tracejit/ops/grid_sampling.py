@@ -36,14 +36,17 @@ def _mirrored(x: Any, low: float, span: Any) -> Any:
     return where(odd, span - behind, behind) + low
 
 
-def _inside(x: Any, size: Any, padding: str, align: bool) -> Any:
-    """Places in elements, brought into the image where the padding asks for it."""
+def _inside(x: Any, size: Any, padding: str, align: bool, ndim: int = 2) -> Any:
+    """Places in elements, brought into the image where the padding asks for it; what is no number
+    becomes the first place of an image, the last of a volume."""
     if padding == "reflection":
         if align and size == 1:
             x = x * 0
         else:
             x = _mirrored(x, 0, size - 1) if align else _mirrored(x, -0.5, size)
-    return x if padding == "zeros" else _between(x, size - 1)
+    if padding == "zeros":
+        return x
+    return _between(where(x == x, x, size - 1 if ndim == 3 else 0), size - 1)
 
 
 def _in_elements(x: Any, size: Any, align: bool) -> Any:
@@ -63,6 +66,10 @@ def _read(rows: Any, places: Sequence[Any], sizes: Sequence[Any], weight: Any) -
     assert linear is not None and within is not None
     index = linear.unsqueeze(1).expand((rows.shape[0], rows.shape[1], linear.shape[1]))
     found = gather_record(rows, index, dim=2)
+    if len(sizes) == 2:
+        # A place that is no number has no weights either: NaN in images, 0 in volumes.
+        found = where(within.unsqueeze(1), found, 0)
+        return found if weight is None else found * weight.unsqueeze(1)
     if weight is not None:
         found = found * weight.unsqueeze(1)
     return where(within.unsqueeze(1), found, 0)
@@ -189,7 +196,8 @@ def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str
     if mode == "bicubic":
         found = _cubic(rows, places, sizes, padding_mode, align)
     else:
-        places = [_inside(x, size, padding_mode, align) for x, size in zip(places, sizes)]
+        places = [_inside(x, size, padding_mode, align, len(sizes))
+                  for x, size in zip(places, sizes)]
         found = (_nearest if mode == "nearest" else _linear)(rows, places, sizes)
     return found.reshape((batch, input.shape[1], *out))
 

@@ -12,10 +12,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.ops import adaptive_pooling, shapes
+from tracejit.ops.pointwise_logic import clamp
+from tracejit.ops.pointwise_math import floor
+from tracejit.ops.pointwise_record import convert
 from tracejit.ops.record import Op
 from tracejit.ops.resampling_record import resampling
 from tracejit.ops.shapes import as_size
-from tracejit.ops.types import FLOATING, SCALAR_NAMES, uint8
+from tracejit.ops.types import FLOATING, SCALAR_NAMES, float32, uint8
 
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
 _ALIGNED = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
@@ -94,7 +97,8 @@ def _check(input: Any, out: tuple, mode: str, antialias: bool) -> None:
     if shapes.hint(input.shape[1]) == 0 and input.shape[1] == 0:
         raise RuntimeError(f"Non-empty {n + 2}D data tensor expected but got a tensor with sizes "
                            f"{shapes.shape_text(input.shape)}")
-    if input.dtype.category != FLOATING and not (input.dtype is uint8 and "nearest" in mode):
+    of_bytes = "nearest" in mode or mode in ("bilinear", "bicubic")
+    if input.dtype.category != FLOATING and not (input.dtype is uint8 and of_bytes):
         raise NotImplementedError(f'"{_kernel(mode, n, antialias)}" not implemented for '
                                   f"'{SCALAR_NAMES[input.dtype.name]}'")
 
@@ -134,8 +138,9 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
     """`input`, floating, (N, C, L), (N, C, H, W) or (N, C, D, H, W), in another size.
 
     size, scale_factor  one of them: an integer, a factor, or one for each spatial dimension
-    mode           "nearest", "nearest-exact" (both also uint8), "linear" (of 3 dimensions),
-                   "bilinear", "bicubic" (of 4), "trilinear" (of 5), "area": means of windows
+    mode           "nearest", "nearest-exact", "linear" (of 3 dimensions), "bilinear", "bicubic" (of
+                   4), "trilinear" (of 5), "area": means of windows; nearest, bilinear and bicubic
+                   also of uint8
     align_corners  whether the first and last elements stay the first and last, else their edges do
     recompute_scale_factor  whether positions follow from the sizes, not from the given factor
     antialias      of bilinear and bicubic: shrunk images are smoothed
@@ -162,7 +167,20 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
     if record is None:
         raise _unsupported(ndim, mode)
     _check(input, out, mode, antialias)
-    return record(input, out=out, how=_kinds(mode, bool(align_corners), bool(antialias), factors))
+    align, smoothed = bool(align_corners), bool(antialias)
+    if input.dtype is uint8 and mode in ("bilinear", "bicubic"):
+        across = record(convert(input, float32), out=(input.shape[2], out[1]),
+                        how=_kinds(mode, align, smoothed, (None, factors[1])))
+        down = record(_to_bytes(across), out=out,
+                      how=_kinds(mode, align, smoothed, (factors[0], None)))
+        return convert(_to_bytes(down), uint8)
+    return record(input, out=out, how=_kinds(mode, align, smoothed, factors))
+
+
+def _to_bytes(input: Any) -> Any:
+    """The nearest of 0 to 255, still as floats: images of bytes are rounded after each direction,
+    as Pillow and PyTorch do it, halves upward."""
+    return clamp(floor(input + 0.5), 0, 255)
 
 
 def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",

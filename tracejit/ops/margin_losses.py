@@ -92,6 +92,18 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None,
     return reduced(each, legacy(reduction, size_average, reduce))
 
 
+def _must_have_classes(input: Any) -> None:
+    if len(input.shape) > 2 or any(hint(size) == 0 and bool(size == 0)
+                                   for size in input.shape[-1:]):
+        raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, "
+                           f"but got: {shape_text(input.shape)}")
+
+
+def _must_be_labels(target: Any) -> None:
+    if target.dtype is not int64:
+        raise RuntimeError(f"expected scalar type Long but found {SCALAR_NAMES[target.dtype.name]}")
+
+
 @autocasts(cpu="float32", cuda="float32")
 def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0,
                       weight: Any = None, size_average: bool | None = None,
@@ -103,14 +115,27 @@ def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0,
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and len(weight.shape) != 1:
         raise ValueError("weight must be one-dimensional")
+    _must_have_classes(input)
     rows = input if len(input.shape) == 2 else input.reshape((1, -1))
+    samples, classes = rows.shape
     labels = target.reshape((-1,))
+    if len(target.shape) > 1 or labels.shape[0] != samples:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
+            f"samples (batch size). Expected target size [{hint(samples)}], but got "
+            f"{shape_text(target.shape)}. Input has shape {shape_text(input.shape)}.")
+    if weight is not None and weight.shape[0] != classes:
+        raise RuntimeError(f"inconsistent weight size, expected {hint(classes)} but got "
+                           f"{shape_text(weight.shape)}")
+    _must_be_labels(target)
+    outside = ErrorOf(RuntimeError, ("target out of range",))
+    raise_if_record(((labels < 0) | (labels >= classes)).any(), error=outside)
     right = rows.gather(1, labels.unsqueeze(1))
     short = clamp_min(margin - right + rows, 0)
     each = short * short if p == 2 else short
     each = each if weight is None else each * weight[labels].unsqueeze(1)
     each = each.scatter(1, labels.unsqueeze(1), 0)
-    result = each.sum(1) / rows.shape[1]
+    result = each.sum(1) / classes
     result = result if target.shape else result.squeeze(0)
     return reduced(result, reduction)
 
@@ -125,14 +150,11 @@ def multilabel_margin_loss(input: Any, target: Any, size_average: bool | None = 
     """
     reduction = checked(legacy(reduction, size_average, reduce))
     shape, found = input.shape, target.shape
-    if len(shape) > 2:
-        raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, "
-                           f"but got: {shape_text(shape)}")
+    _must_have_classes(input)
     if not same_shape(shape, found):
         raise RuntimeError(f"inconsistent target size: {shape_text(found)} for input of size: "
                            f"{shape_text(shape)}")
-    if target.dtype is not int64:
-        raise RuntimeError(f"expected scalar type Long but found {SCALAR_NAMES[target.dtype.name]}")
+    _must_be_labels(target)
     rows = input if len(shape) == 2 else input.reshape((1, -1))
     labels, count = target.reshape(tuple(rows.shape)), rows.shape[1]
     outside = ErrorOf(RuntimeError, ("argument #2 'target' is out of range",))

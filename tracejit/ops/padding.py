@@ -230,10 +230,11 @@ def _with_constant(input: Any, pads: tuple, value: Any) -> Any:
 
 
 def _padded(input: Any, pads: tuple, mode: str) -> Any:
+    padded = input
     for dim, (before, after) in enumerate(pads):
         if type(before) is not int or type(after) is not int or before or after:
-            input = _padded_from_itself(input, dim, before, after, mode)
-    return input
+            padded = _padded_from_itself(padded, dim, before, after, mode)
+    return clone(input) if padded is input else padded
 
 
 _padded_in_float32 = autocasts(cpu="float32")(_padded)

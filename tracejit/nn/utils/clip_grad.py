@@ -6,7 +6,6 @@ a captured training step holds the clipping too.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import tracejit
 from tracejit.eager.modes import no_grad
 from tracejit.eager.tensor import Tensor
+from tracejit.linalg import vector_norm
 
 
 def _gradients(parameters: Any) -> list[Any]:
@@ -28,25 +28,18 @@ def get_total_norm(
 
     Raises RuntimeError for a norm that is not finite, where `error_if_nonfinite`.
     """
-    norms = [_norm(t, float(norm_type)) for t in tensors]
+    order = float(norm_type)
+    norms = [vector_norm(t, order) for t in tensors]
     if not norms:
         return tracejit.tensor(0.0)
-    total = _norm(tracejit.stack([n.to(norms[0].device) for n in norms]), float(norm_type))
+    total = vector_norm(tracejit.stack([n.to(norms[0].device) for n in norms]), order)
     if error_if_nonfinite and not bool(tracejit.isfinite(total)):
         raise RuntimeError(
-            f"The total norm of order {norm_type} for gradients from `parameters` is "
+            f"The total norm of order {order} for gradients from `parameters` is "
             "non-finite, so it cannot be clipped. To disable this error and scale the "
             "gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
         )
     return total
-
-
-def _norm(tensor: Any, order: float) -> Any:
-    if order == math.inf:
-        return tensor.abs().max()
-    if order == 2.0:
-        return (tensor * tensor).sum().sqrt()
-    return (tensor.abs() ** order).sum() ** (1.0 / order)
 
 
 def clip_grad_norm_(
