@@ -20,9 +20,8 @@ from tracejit.ops.types import (
     uint8,
 )  # fmt: skip
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.construction import (
-    as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor,
-)  # fmt: skip
+from tracejit.eager.construction import as_tensor, from_dlpack, from_numpy, tensor
+from tracejit.eager.existing_memory import asarray, from_file, frombuffer
 from tracejit.eager.metadata import (
     _mkldnn, channels_last, channels_last_3d, contiguous_format, jagged, layout,
     legacy_contiguous_format, memory_format, preserve_format, sparse_bsc, sparse_bsr, sparse_coo,

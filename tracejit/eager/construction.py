@@ -64,10 +64,10 @@ def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None,
                       "sourceTensor.detach().clone().requires_grad_(True), rather than "
                       "tracejit.tensor(sourceTensor).",
                       UserWarning, stacklevel=2)
-    return _marked(new_tensor(data, dtype, device), requires_grad)
+    return marked(new_tensor(data, dtype, device), requires_grad)
 
 
-def _marked(made: Any, requires_grad: bool) -> Any:
+def marked(made: Any, requires_grad: bool) -> Any:
     if requires_grad:
         if made._dtype.category < FLOATING:
             raise RuntimeError(NOT_FLOATING)
@@ -277,52 +277,6 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Any:
     return new_tensor(data, dtype, device)
 
 
-@makes_tensors
-def asarray(obj: Any, *, dtype: dtype | None = None, device: Any = None, copy: bool | None = None,
-            requires_grad: bool = False) -> Any:
-    """`obj` (a tensor, an array, a DLPack producer, numbers) as a tensor; shares memory unless
-    `copy`.
-    """
-    if copy:
-        return _marked(new_tensor(obj, dtype, device), requires_grad)
-    if not isinstance(obj, (TensorState, np.ndarray)) and hasattr(obj, "__dlpack__"):
-        obj = from_dlpack(obj)
-    made = as_tensor(obj, dtype, device)
-    return _marked(made.detach() if made.requires_grad and not requires_grad else made,
-                   requires_grad)
-
-
-def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0,
-               requires_grad: bool = False) -> Any:
-    """A vector over the memory of a bytes-like object, without a copy.
-
-    count: how many elements (-1: all there are), offset: of the first, in bytes.
-
-    >>> import tracejit
-    >>> tracejit.frombuffer(bytearray(b"abc"), dtype=tracejit.uint8, offset=1).tolist()
-    [98, 99]
-
-    ValueError where the buffer has not so many.
-    """
-    dtype = asked_dtype(dtype)
-    length, size = memoryview(buffer).nbytes, dtype.itemsize
-    if length == 0 or count == 0:
-        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
-    if not 0 <= offset < length:
-        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer "
-                         f"length ({length} bytes) minus 1")
-    if count < 0:
-        if (length - offset) % size:
-            raise ValueError(f"buffer length ({length - offset} bytes) after offset ({offset} "
-                             f"bytes) must be a multiple of element size ({size})")
-        count = (length - offset) // size
-    if offset + count * size > length:
-        raise ValueError(f"requested buffer length ({count} * {size} bytes) after offset ({offset} "
-                         f"bytes) must not be greater than actual buffer length ({length} bytes)")
-    array = np.frombuffer(buffer, np.uint8, count * size, offset).view(dtype.numpy)
-    return from_numpy(array).requires_grad_(requires_grad)
-
-
 def from_numpy(array: np.ndarray) -> Any:
     """A tensor over an array's memory: writes to either show in both.
 
@@ -381,6 +335,16 @@ class _Capsule:
         return (1, 0)
 
 
+class _Writable:
+    """An array's memory without the mark that NumPy gives what a capsule shows: older capsules do
+    not say whether it may be written, and tensors' may."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+        interface = array.__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
+
+
 def from_dlpack(source: Any) -> Any:
     """A tensor over the memory of any DLPack producer, on the CPU or on CUDA, or of a capsule of
     memory of the CPU.
@@ -392,7 +356,7 @@ def from_dlpack(source: Any) -> Any:
     if isinstance(source, TensorState):
         return source.detach()
     if type(source).__name__ == "PyCapsule":
-        return of_array(np.from_dlpack(_Capsule(source)))
+        return of_array(np.asarray(_Writable(np.from_dlpack(_Capsule(source)))))
     where = source.__dlpack_device__()
     if int(where[0]) == 1:
         return _over(np.from_dlpack(source))
