@@ -141,7 +141,9 @@ class Metadata(TensorState):
         3
         """
         shape = shape_of(self)
-        return Size(shape) if dim is None else shape[normalize_dim(dim, len(shape), False)]
+        if dim is None:
+            return tuple.__new__(Size, shape)
+        return shape[normalize_dim(dim, len(shape), False)]
 
     def dim(self) -> int:
         return len(shape_of(self))

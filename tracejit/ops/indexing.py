@@ -575,12 +575,16 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
     [0, 0, 1, 1]
     """
     if repeats is None:
+        if len(input.shape) != 1:
+            raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
         positions = convert(repeat_positions_record(_counts(input)), input.dtype)
         return _sized(positions, 0, output_size)
     if dim is None:
         return repeat_interleave(input.reshape(-1), repeats, 0, output_size=output_size)
     k = normalize_dim(dim, len(input.shape))
     if is_number(repeats):
+        if repeats < 0:
+            raise RuntimeError("Repeats must be non-negative")
         return _sized(repeated_each(input, repeats, k), k, output_size)
     counts = _counts(repeats).reshape(-1)
     if equal(counts.shape[0], 1):
