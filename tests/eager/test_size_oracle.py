@@ -1,4 +1,4 @@
-"""Sizes hold integers only, and tensors of one element are numbers to Python."""
+"""Sizes, orders of dimensions, devices and numbers that tensors are asked for, or made with."""
 
 from __future__ import annotations
 
@@ -27,6 +27,19 @@ complex(m.tensor([]))
 int(m.tensor([[3.5]]))
 m.tensor([1, 2]).item()
 m.ones(3).__delitem__(0)
+m.FloatTensor([1, 2], device="cpu").tolist()
+m.FloatTensor([1, 2], device="meta")
+m.Tensor(2, 3, device="meta")
+m.tensor([1.0]).new([1, 2], device="cpu").tolist()
+repr(m.device(type="cpu", index=0))
+m.device(-1)
+m.device("cuda", -1)
+m.ones(2, 3, 4).permute(1, 2, 0).dim_order()
+m.ones(2, 1).dim_order(ambiguity_check=True)
+m.ones(2, 2, 1).dim_order()
+m.ones(()).dim_order(ambiguity_check=True)
+m.ones(1, 3).expand(2, 3).dim_order()
+m.ones(2).dim_order(ambiguity_check="all")
 m.repeat_interleave(m.ones(3), -1)
 m.repeat_interleave(m.arange(4).reshape(2, 2))
 m.empty(2).uniform_(-3e38, 3e38)

@@ -366,8 +366,16 @@ def from_dlpack(source: Any) -> Any:
     return of_array(array_module(place).from_dlpack(source), place)
 
 
-def legacy(cls: type, *args: Any) -> Any:
+def must_be_on(device: Any, kind: str) -> None:
+    """RuntimeError for a device that a type of tensors does not have."""
+    if device is not None and as_device(device).type != kind:
+        raise RuntimeError(f"legacy constructor expects device type: {kind} but device type: "
+                           f"{as_device(device).type} was passed")
+
+
+def legacy(cls: type, *args: Any, device: Any = None) -> Any:
     """`Tensor(2, 3)`, `Tensor([1, 2])`: of the default dtype, from sizes or from data."""
+    must_be_on(device, "cpu")
     if not args:
         return creation.zeros(0)
     if len(args) == 1 and not isinstance(args[0], int):
