@@ -21,6 +21,10 @@ from tracejit.ops.types import (
 )  # fmt: skip
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.construction import as_tensor, from_dlpack, from_numpy, tensor
+from tracejit.eager.conditions import (
+    _check, _check_index, _check_is_size, _check_not_implemented, _check_tensor_all, _check_type,
+    _check_value, _check_with,
+)  # fmt: skip
 from tracejit.eager.existing_memory import asarray, from_file, frombuffer
 from tracejit.eager.metadata import (
     _mkldnn, channels_last, channels_last_3d, contiguous_format, jagged, layout,

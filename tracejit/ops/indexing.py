@@ -165,6 +165,9 @@ def _apply_item(found: Plan, item: Any, dim: int, source: int) -> int:
         found.view = _selected(found.view, dim, item, source)
         return dim
     if isinstance(item, slice):
+        if any(x is not None and not hasattr(x, "__index__")
+               for x in (item.start, item.stop, item.step)):
+            raise TypeError("slice indices must be integers or None or have an __index__ method")
         if not _takes_all(item):
             found.view = slice_along(found.view, dim, item.start, item.stop, item.step)
         return dim + 1

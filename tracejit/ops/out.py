@@ -45,6 +45,7 @@ irfftn rfft rfft2 rfftfreq rfftn""".split()
 _OF_ITS_DTYPE = set("""arange cumprod cumsum empty eye fftfreq full linspace logspace mean nanmean
 nansum ones prod range rfftfreq sum zeros""".split())
 _MAKERS = set("arange empty eye fftfreq full linspace logspace ones range rfftfreq zeros".split())
+_FILLERS = set("arange linspace logspace range".split())  # any shape of as many elements will do
 # What casts nothing.
 _EXACT = set("""addmm amax amin aminmax argmax argmin complex cross diag diagonal_copy dot
 float_power frexp gather heaviside histc index_select inner inverse isin isneginf isposinf kthvalue
@@ -109,6 +110,8 @@ def written(function: Callable[..., Any], name: str, arguments: tuple, named: di
         result = result.to(outs[0].dtype)
     if any(result is x for x in arguments):
         result = result.clone()  # it requires grad only where gradients are recorded
+    if name in _FILLERS and shapes.equal(outs[0].numel(), result.numel()):
+        result = result.reshape(outs[0].shape)
     results = result if isinstance(result, tuple) else (result,)
     if len(outs) != len(results):
         raise TypeError(f"{name}(): expected {len(results)} tensors for out, got {len(outs)}")

@@ -1,4 +1,4 @@
-"""Sizes, orders of dimensions, devices and numbers that tensors are asked for, or made with."""
+"""Sizes, devices, conditions and numbers: small things asked of tensors, and what is refused."""
 
 from __future__ import annotations
 
@@ -41,6 +41,27 @@ m.ones(()).dim_order(ambiguity_check=True)
 m.ones(1, 3).expand(2, 3).dim_order()
 m.ones(2).dim_order(ambiguity_check="all")
 m.repeat_interleave(m.ones(3), -1)
+m._check(True)
+m._check(False)
+m._check(False, "text")
+m._check(1)
+m._check(m.tensor(True))
+m._check_index(False, lambda: "text")
+m._check_value(False, lambda: "text")
+m._check_type(False, lambda: 3)
+m._check_not_implemented(False)
+m._check_with(ZeroDivisionError, False, lambda: "text")
+m._check_tensor_all(m.tensor([True, False]), lambda: "text")
+m._check_tensor_all(m.tensor([True, True]))
+m._check_tensor_all(m.tensor([1, 1]))
+m._check_tensor_all(True)
+m.arange(4, out=m.zeros(2, 2)).tolist()
+m.linspace(0, 3, 4, out=m.zeros(2, 4)[:, 1:3]).tolist()
+m.logspace(0, 3, 4, out=m.zeros(2, 2, dtype=m.int64)).tolist()
+m.linspace(0, 3, 4, out=m.zeros(0)).tolist()
+m.tensor_split(m.tensor(6.0), 2)
+m.ones(3)["a":"b"]
+m.ones(3)[1.0:2]
 m.repeat_interleave(m.arange(4).reshape(2, 2))
 m.empty(2).uniform_(-3e38, 3e38)
 m.empty(2).half().uniform_(-6e4, 6e4)
