@@ -104,6 +104,8 @@ def written(function: Callable[..., Any], name: str, arguments: tuple, named: di
             raise RuntimeError(f"Expected out tensor to have dtype {CPP_NAMES[asked.name]}, but "
                                f"got {CPP_NAMES[kind.name]} instead")
         named["dtype"] = kind
+    if name == "nonzero" and named.get("as_tuple"):
+        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
     with autocast.switched_off():
         result = function(*arguments, **named)
     if name in ("all", "any"):
@@ -133,6 +135,11 @@ def _must_be_of_its_dtype(name: str, arguments: tuple, result: Any, out: Any, co
     if result.dtype is out.dtype:
         return
     if name in _EXACT or name in ("max", "min") and count > 1 or name.endswith("_copy"):
+        if name == "nonzero":
+            raise RuntimeError("nonzero: Expected out tensor to have scalar type Long but got "
+                               f"scalar type{SCALAR_NAMES[out.dtype.name]}")
+        if name == "index_select":
+            raise RuntimeError("index_select(): self and result must have the same scalar type")
         raise RuntimeError(f"{name}(): Expected out tensor to have dtype {result.dtype}, but got "
                            f"{out.dtype} instead")
     by_numbers = name == "lerp" or not any(hasattr(x, "shape") for x in arguments[1:])
