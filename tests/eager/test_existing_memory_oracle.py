@@ -22,6 +22,7 @@ np.arange(3.0), copy=False
 np.arange(3.0), dtype=float32, copy=False
 np.arange(3.0)[::-1]
 np.float64(2.5)
+np.float64(2.5), copy=False
 [1, 2], copy=False
 [1.5, 2], requires_grad=True
 leaf

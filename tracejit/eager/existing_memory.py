@@ -51,6 +51,9 @@ def asarray(obj: Any, *, dtype: dtype | None = None, device: Any = None, copy: b
     found = _over(obj, kind)
     if found is None:
         if copy is False:
+            if isinstance(obj, np.generic):
+                raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or "
+                                   "transform it in a ndarray. ")
             raise ValueError("can't alias arbitrary sequence into a tensor.")
         return marked(new_tensor(obj, kind, device), requires_grad)
     place = found.device if device is None else as_device(device)
