@@ -204,6 +204,7 @@ _watch_for_einops()
 detach = Tensor.detach
 globals().update(_CPU_TYPES)
 globals().update(_STORAGE_TYPES)
+Storage = _STORAGE_TYPES["FloatStorage"]
 globals().update(_native.FUNCTIONS | _native_losses.FUNCTIONS | _native_windows.FUNCTIONS)
 globals().update({name: getattr(Tensor, name) for name in _inplace.TOP_LEVEL})
 globals().update(_foreach.functions())

@@ -33,6 +33,7 @@ m.Tensor(2, 3, device="meta")
 m.tensor([1.0]).new([1, 2], device="cpu").tolist()
 repr(m.device(type="cpu", index=0))
 m.device(-1)
+m.Storage is m.FloatStorage
 m.IntTensor([1]).new(size=(2, 3)).shape
 m.nonzero(m.tensor([0, 1]), out=m.empty(0))
 m.nonzero(m.tensor([0, 1]), as_tuple=True, out=m.empty(0))
