@@ -12,6 +12,8 @@ pytestmark = pytest.mark.oracle
 CALLS = """
 (m.set_deterministic_debug_mode('warn'), m.get_deterministic_debug_mode())
 m.is_deterministic_algorithms_warn_only_enabled()
+(m.use_deterministic_algorithms(False, warn_only=True), m.get_deterministic_debug_mode())
+m.is_deterministic_algorithms_warn_only_enabled()
 (m.set_deterministic_debug_mode(2), m.get_deterministic_debug_mode())
 (m.set_deterministic_debug_mode('error'), m.are_deterministic_algorithms_enabled())
 m.set_deterministic_debug_mode(3)

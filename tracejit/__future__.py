@@ -50,7 +50,7 @@ def _set(name: str, value: bool) -> None:
 
 def _asked(name: str) -> bool:
     if active.recorder is not None:
-        active.recorder.asked.add((_is_on, name))  # an entry holds while the answer is this one
+        active.recorder.asks(_is_on, name)
         if _is_on(name):
             active.recorder.need(None, "a switch of module conversion is on", "convert outside")
     return _is_on(name)

@@ -20,9 +20,12 @@ from tracejit.ops.types import (
     uint8,
 )  # fmt: skip
 from tracejit.eager.tensor import Tensor
-from tracejit.eager.construction import (
-    as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor,
+from tracejit.eager.construction import as_tensor, from_dlpack, from_numpy, tensor
+from tracejit.eager.conditions import (
+    _check, _check_index, _check_is_size, _check_not_implemented, _check_tensor_all, _check_type,
+    _check_value, _check_with,
 )  # fmt: skip
+from tracejit.eager.existing_memory import asarray, from_file, frombuffer
 from tracejit.eager.metadata import (
     _mkldnn, channels_last, channels_last_3d, contiguous_format, jagged, layout,
     legacy_contiguous_format, memory_format, preserve_format, sparse_bsc, sparse_bsr, sparse_coo,
@@ -201,6 +204,7 @@ _watch_for_einops()
 detach = Tensor.detach
 globals().update(_CPU_TYPES)
 globals().update(_STORAGE_TYPES)
+Storage = _STORAGE_TYPES["FloatStorage"]
 globals().update(_native.FUNCTIONS | _native_losses.FUNCTIONS | _native_windows.FUNCTIONS)
 globals().update({name: getattr(Tensor, name) for name in _inplace.TOP_LEVEL})
 globals().update(_foreach.functions())

@@ -115,8 +115,7 @@ def are_deterministic_algorithms_enabled() -> Any:
 
 def is_deterministic_algorithms_warn_only_enabled() -> Any:
     """Whether a warning, no error, was asked for where there is none; there is one everywhere."""
-    asked = _asked()
-    return asked.mode and asked.warn_only
+    return _asked().warn_only
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:

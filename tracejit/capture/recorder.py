@@ -401,6 +401,9 @@ class Recorder:
         else:
             self.note(reason, hint)
 
+    def asks(self, ask: Callable[[Any], Any], what: Any) -> None:
+        self.root.asked.add((ask, what))
+
     def note(self, reason: str, hint: str = "") -> None:
         """Remember why this call cannot be replayed; raises where the user asked for one graph."""
         if self.trials:

@@ -64,10 +64,10 @@ def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None,
                       "sourceTensor.detach().clone().requires_grad_(True), rather than "
                       "tracejit.tensor(sourceTensor).",
                       UserWarning, stacklevel=2)
-    return _marked(new_tensor(data, dtype, device), requires_grad)
+    return marked(new_tensor(data, dtype, device), requires_grad)
 
 
-def _marked(made: Any, requires_grad: bool) -> Any:
+def marked(made: Any, requires_grad: bool) -> Any:
     if requires_grad:
         if made._dtype.category < FLOATING:
             raise RuntimeError(NOT_FLOATING)
@@ -277,52 +277,6 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Any:
     return new_tensor(data, dtype, device)
 
 
-@makes_tensors
-def asarray(obj: Any, *, dtype: dtype | None = None, device: Any = None, copy: bool | None = None,
-            requires_grad: bool = False) -> Any:
-    """`obj` (a tensor, an array, a DLPack producer, numbers) as a tensor; shares memory unless
-    `copy`.
-    """
-    if copy:
-        return _marked(new_tensor(obj, dtype, device), requires_grad)
-    if not isinstance(obj, (TensorState, np.ndarray)) and hasattr(obj, "__dlpack__"):
-        obj = from_dlpack(obj)
-    made = as_tensor(obj, dtype, device)
-    return _marked(made.detach() if made.requires_grad and not requires_grad else made,
-                   requires_grad)
-
-
-def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0,
-               requires_grad: bool = False) -> Any:
-    """A vector over the memory of a bytes-like object, without a copy.
-
-    count: how many elements (-1: all there are), offset: of the first, in bytes.
-
-    >>> import tracejit
-    >>> tracejit.frombuffer(bytearray(b"abc"), dtype=tracejit.uint8, offset=1).tolist()
-    [98, 99]
-
-    ValueError where the buffer has not so many.
-    """
-    dtype = asked_dtype(dtype)
-    length, size = memoryview(buffer).nbytes, dtype.itemsize
-    if length == 0 or count == 0:
-        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
-    if not 0 <= offset < length:
-        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer "
-                         f"length ({length} bytes) minus 1")
-    if count < 0:
-        if (length - offset) % size:
-            raise ValueError(f"buffer length ({length - offset} bytes) after offset ({offset} "
-                             f"bytes) must be a multiple of element size ({size})")
-        count = (length - offset) // size
-    if offset + count * size > length:
-        raise ValueError(f"requested buffer length ({count} * {size} bytes) after offset ({offset} "
-                         f"bytes) must not be greater than actual buffer length ({length} bytes)")
-    array = np.frombuffer(buffer, np.uint8, count * size, offset).view(dtype.numpy)
-    return from_numpy(array).requires_grad_(requires_grad)
-
-
 def from_numpy(array: np.ndarray) -> Any:
     """A tensor over an array's memory: writes to either show in both.
 
@@ -412,8 +366,16 @@ def from_dlpack(source: Any) -> Any:
     return of_array(array_module(place).from_dlpack(source), place)
 
 
-def legacy(cls: type, *args: Any) -> Any:
+def must_be_on(device: Any, kind: str) -> None:
+    """RuntimeError for a device that a type of tensors does not have."""
+    if device is not None and as_device(device).type != kind:
+        raise RuntimeError(f"legacy constructor expects device type: {kind} but device type: "
+                           f"{as_device(device).type} was passed")
+
+
+def legacy(cls: type, *args: Any, device: Any = None) -> Any:
     """`Tensor(2, 3)`, `Tensor([1, 2])`: of the default dtype, from sizes or from data."""
+    must_be_on(device, "cpu")
     if not args:
         return creation.zeros(0)
     if len(args) == 1 and not isinstance(args[0], int):

@@ -156,13 +156,22 @@ class Interchange(TensorState):
         return bool(host_array(self, "its truth decided a branch").item())
 
     def __int__(self) -> int:
-        return int(_real_number(self.item(), "int64_t"))
+        return int(_real_number(self._only(), "int64_t"))
 
     def __float__(self) -> float:
-        return float(_real_number(self.item(), "double"))
+        return float(_real_number(self._only(), "double"))
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._only())
+
+    def _only(self) -> Any:
+        """The element, for Python's own conversions: ValueError if there are more or none."""
+        if numel(shape_of(self)) != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return self.item()
+
+    def __delitem__(self, key: Any) -> None:
+        raise TypeError("Tensor does not support deleting items")
 
     def __index__(self) -> int:
         if self._dtype.is_floating_point or self._dtype.is_complex or numel(shape_of(self)) != 1:

@@ -6,6 +6,7 @@ properties and methods. Mixed into Tensor.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
@@ -141,7 +142,9 @@ class Metadata(TensorState):
         3
         """
         shape = shape_of(self)
-        return Size(shape) if dim is None else shape[normalize_dim(dim, len(shape), False)]
+        if dim is None:
+            return tuple.__new__(Size, shape)
+        return shape[normalize_dim(dim, len(shape), False)]
 
     def dim(self) -> int:
         return len(shape_of(self))
@@ -165,6 +168,39 @@ class Metadata(TensorState):
         """
         strides = strides_of(self) if active.recorder is None else active.recorder.strides(self)
         return strides if dim is None else strides[normalize_dim(dim, len(strides), False)]
+
+    def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+        """The dimensions from the one with the largest steps in memory to the one with the least.
+
+        ambiguity_check: True for a RuntimeError where several orders fit, or memory formats, of
+        which exactly one has to fit then.
+
+        >>> import tracejit
+        >>> tracejit.zeros(2, 3).T.dim_order()
+        (1, 0)
+        """
+        formats = ambiguity_check if isinstance(ambiguity_check, list) else None
+        known = all(isinstance(x, memory_format) for x in formats or ())
+        if not known or formats is None and not isinstance(ambiguity_check, bool):
+            raise TypeError("The ambiguity_check argument must be a bool or a list of memory "
+                            "formats.")
+        sizes, strides = tuple(self.size()), tuple(self.stride())
+        several = 1 in sizes or any(a == b for a, b in pairwise(strides))
+        fitting = [x for x in formats or () if self.is_contiguous(memory_format=x)]
+        if ambiguity_check and several and len(fitting) != 1:
+            raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact "
+                               "one of the given memory formats.")
+        order: list[int] = []
+        for k, step in enumerate(strides):
+            place = k
+            for j in range(k - 1, -1, -1):  # dimensions that were expanded stay among the others
+                other, longer = strides[order[j]], sizes[k] > sizes[order[j]]
+                if other > step > 0:
+                    break
+                if 0 < other < step or other == step > 0 and longer:
+                    place = j
+            order.insert(place, k)
+        return tuple(order)
 
     def _can_view(self, shape: tuple) -> bool:
         """Whether `view` may give this shape, where sizes are symbolic; else strides tell."""

@@ -6,9 +6,11 @@ like torch's.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from tracejit.eager.recording import settled
+from tracejit.ops.creation import is_int
 from tracejit.ops.shapes import broadcast, hint
 
 
@@ -23,6 +25,9 @@ class Size(tuple):
 
     __slots__ = ()
 
+    def __new__(cls, sizes: Any = ()) -> Size:
+        return tuple.__new__(cls, [_as_size(x, k) for k, x in enumerate(sizes)])
+
     def numel(self) -> Any:
         """The number of elements of a tensor of this shape."""
         total: Any = 1
@@ -32,16 +37,19 @@ class Size(tuple):
 
     def __getitem__(self, key: Any) -> Any:
         found = tuple.__getitem__(self, key)
-        return Size(found) if type(key) is slice else found
+        return tuple.__new__(Size, found) if type(key) is slice else found
 
     def __add__(self, other: Any) -> Any:
-        return Size(tuple.__add__(self, tuple(other)))
+        if not isinstance(other, tuple):
+            raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to "
+                            "tracejit.Size")
+        return Size(tuple.__add__(self, other))
 
     def __radd__(self, other: Any) -> Any:
         return Size(tuple(other) + tuple(self))
 
     def __mul__(self, count: Any) -> Any:
-        return Size(tuple.__mul__(self, count))
+        return tuple.__new__(Size, tuple.__mul__(self, count))
 
     __rmul__ = __mul__
 
@@ -52,6 +60,17 @@ class Size(tuple):
 
     def __reduce__(self) -> tuple:
         return (Size, (tuple(self),))
+
+
+def _as_size(x: Any, place: int) -> Any:
+    """An item of a Size; TypeError for what is no integer."""
+    if type(x) is int or type(x) is not bool and is_int(x):
+        return x
+    try:
+        return int(operator.index(x))
+    except TypeError:
+        raise TypeError("tracejit.Size() takes an iterable of 'int' (item "
+                        f"{place} is '{type(x).__name__}')") from None
 
 
 def broadcast_shapes(*shapes: Any) -> Size:

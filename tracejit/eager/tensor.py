@@ -44,7 +44,7 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
     _keeps_windows = False  # of a `Parameter`: sizes behind the first two stay as they are
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        made = legacy(cls, *args)
+        made = legacy(cls, *args, **kwargs) if cls is Tensor else legacy(cls, *args)
         return made if cls is Tensor else cls._make_subclass(cls, made)
 
     dispatch = staticmethod(dispatch)

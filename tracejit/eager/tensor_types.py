@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.eager.construction import tensor
+from tracejit.eager.construction import must_be_on, tensor
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.type_names import dtype_of_type_name
 from tracejit.eager.typed_storage import TypedStorage
@@ -35,11 +35,14 @@ class TensorType(type):
             and instance.device.type == cls.device
         )
 
-    def __call__(cls, *args: Any) -> Any:
+    def __call__(cls, *args: Any, size: Any = None, device: Any = None) -> Any:
         """Undefined elements for sizes, copies for data.
 
-        TypeError for a tensor of another type, or for what is neither sizes nor a sequence.
+        TypeError for a tensor of another type, or for what is neither sizes nor a sequence;
+        RuntimeError for a device of another kind than the type's.
         """
+        must_be_on(device, cls.device)
+        args = args if size is None else (*args, *size)
         kind: dict[str, Any] = {"dtype": cls.dtype, "device": cls.device}
         if all(isinstance(x, (int, np.integer)) for x in args):
             return empty(*args or (0,), **kind)
@@ -85,7 +88,7 @@ def _named(place: str) -> dict[str, TensorType]:
 CPU_TYPES, CUDA_TYPES = _named("cpu"), _named("cuda")
 
 
-def new(self: Any, *args: Any) -> Any:
+def new(self: Any, *args: Any, size: Any = None, device: Any = None) -> Any:
     """A tensor of this one's type from sizes or data: PyTorch's older name of `new_empty` and
     `new_tensor`.
 
@@ -94,7 +97,7 @@ def new(self: Any, *args: Any) -> Any:
     tensor([1., 2.])
     """
     kinds = CPU_TYPES if self.device.type == "cpu" else CUDA_TYPES
-    return kinds[f"{SCALAR_NAMES[self.dtype.name]}Tensor"](*args)
+    return kinds[f"{SCALAR_NAMES[self.dtype.name]}Tensor"](*args, size=size, device=device)
 
 
 method()(new)

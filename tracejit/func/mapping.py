@@ -274,6 +274,10 @@ class Mapping:
         if self.below is not None:
             self.outside(self.below.need, tensor, reason, hint)
 
+    def asks(self, ask: Callable[[Any], Any], what: Any) -> None:
+        if self.below is not None:
+            self.below.asks(ask, what)
+
     def exposes(self, tensor: Any) -> None:
         if self.below is not None:
             self.outside(self.below.exposes, tensor)

@@ -21,7 +21,7 @@ KINDS = ("cpu", "cuda", "meta")
 class device:
     """A place for tensors, as `torch.device`: `device("cuda:0")`, `device("cuda", 0)`.
 
-    Raises RuntimeError for an unknown kind or a malformed index.
+    An int alone counts accelerators. Raises RuntimeError for an unknown kind or a malformed index.
 
     >>> import tracejit.memory
     >>> tracejit.memory.device("cuda:1")
@@ -37,12 +37,18 @@ class device:
     index: int | None
     _hash: int
 
-    def __init__(self, kind: str | device, index: int | None = None):
+    def __init__(self, type: str | device | int, index: int | None = None):
+        kind = type
         if isinstance(kind, device):
             index = kind.index if index is None else index
             kind = kind.type
+        if isinstance(kind, int) and not isinstance(kind, bool) and index is None:
+            if kind >= 0:
+                array_module(device("cuda"))  # raises where there is no accelerator to count
+            kind, index = "cuda", int(kind)
         if not isinstance(kind, str):
-            raise TypeError(f"device(): expected a string or a device, got {type(kind).__name__}")
+            raise TypeError("device(): expected a string or a device, got "
+                            f"{kind.__class__.__name__}")
         name, colon, number = kind.partition(":")
         if colon:
             if index is not None:
@@ -58,7 +64,9 @@ class device:
             raise RuntimeError(f"Expected one of {', '.join(KINDS)} device type, got {kind!r}")
         if index is not None and (isinstance(index, bool) or not isinstance(index, int)):
             raise TypeError(f"device(): index must be an int, got {index!r}")
-        if index is not None and (index < 0 or name == "cpu" and index != 0):
+        if index is not None and index < 0:
+            raise RuntimeError("Device index must not be negative")
+        if index is not None and name == "cpu" and index != 0:
             raise RuntimeError(f"device(): there is no device {index} of type {name!r}")
         object.__setattr__(self, "type", name)
         object.__setattr__(self, "index", index)

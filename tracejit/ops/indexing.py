@@ -165,6 +165,9 @@ def _apply_item(found: Plan, item: Any, dim: int, source: int) -> int:
         found.view = _selected(found.view, dim, item, source)
         return dim
     if isinstance(item, slice):
+        if any(x is not None and not hasattr(x, "__index__")
+               for x in (item.start, item.stop, item.step)):
+            raise TypeError("slice indices must be integers or None or have an __index__ method")
         if not _takes_all(item):
             found.view = slice_along(found.view, dim, item.start, item.stop, item.step)
         return dim + 1
@@ -575,12 +578,16 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
     [0, 0, 1, 1]
     """
     if repeats is None:
+        if len(input.shape) != 1:
+            raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
         positions = convert(repeat_positions_record(_counts(input)), input.dtype)
         return _sized(positions, 0, output_size)
     if dim is None:
         return repeat_interleave(input.reshape(-1), repeats, 0, output_size=output_size)
     k = normalize_dim(dim, len(input.shape))
     if is_number(repeats):
+        if repeats < 0:
+            raise RuntimeError("Repeats must be non-negative")
         return _sized(repeated_each(input, repeats, k), k, output_size)
     counts = _counts(repeats).reshape(-1)
     if equal(counts.shape[0], 1):

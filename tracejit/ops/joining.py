@@ -249,6 +249,9 @@ def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple:
 @method()
 def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple:
     """Exactly `sections` views, sizes differing by at most one, or cut before the given indices."""
+    if not input.shape:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a "
+                           "tensor with 0 dims")
     k = normalize_dim(dim, len(input.shape))
     size = input.shape[k]
     if hasattr(indices_or_sections, "dtype") and indices_or_sections.shape:

@@ -332,7 +332,9 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
         raise RuntimeError("movedim: Invalid source or destination dims: source and destination "
                            "must have the same number of elements")
     if len(set(sources)) != len(sources) or len(set(places)) != len(places):
-        raise RuntimeError("movedim: repeated dim in source or destination")
+        which = "source" if len(set(sources)) != len(sources) else "destination"
+        given = ", ".join(map(str, _listed(source if which == "source" else destination)))
+        raise RuntimeError(f"movedim: repeated dim in `{which}` ([{given}])")
     rest = iter(d for d in range(ndim) if d not in sources)
     order = [sources[places.index(k)] if k in places else next(rest) for k in range(ndim)]
     return permute_record(input, dims=tuple(order))

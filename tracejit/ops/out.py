@@ -45,6 +45,7 @@ irfftn rfft rfft2 rfftfreq rfftn""".split()
 _OF_ITS_DTYPE = set("""arange cumprod cumsum empty eye fftfreq full linspace logspace mean nanmean
 nansum ones prod range rfftfreq sum zeros""".split())
 _MAKERS = set("arange empty eye fftfreq full linspace logspace ones range rfftfreq zeros".split())
+_FILLERS = set("arange linspace logspace range".split())  # any shape of as many elements will do
 # What casts nothing.
 _EXACT = set("""addmm amax amin aminmax argmax argmin complex cross diag diagonal_copy dot
 float_power frexp gather heaviside histc index_select inner inverse isin isneginf isposinf kthvalue
@@ -103,12 +104,16 @@ def written(function: Callable[..., Any], name: str, arguments: tuple, named: di
             raise RuntimeError(f"Expected out tensor to have dtype {CPP_NAMES[asked.name]}, but "
                                f"got {CPP_NAMES[kind.name]} instead")
         named["dtype"] = kind
+    if name == "nonzero" and named.get("as_tuple"):
+        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
     with autocast.switched_off():
         result = function(*arguments, **named)
     if name in ("all", "any"):
         result = result.to(outs[0].dtype)
     if any(result is x for x in arguments):
         result = result.clone()  # it requires grad only where gradients are recorded
+    if name in _FILLERS and shapes.equal(outs[0].numel(), result.numel()):
+        result = result.reshape(outs[0].shape)
     results = result if isinstance(result, tuple) else (result,)
     if len(outs) != len(results):
         raise TypeError(f"{name}(): expected {len(results)} tensors for out, got {len(outs)}")
@@ -130,6 +135,11 @@ def _must_be_of_its_dtype(name: str, arguments: tuple, result: Any, out: Any, co
     if result.dtype is out.dtype:
         return
     if name in _EXACT or name in ("max", "min") and count > 1 or name.endswith("_copy"):
+        if name == "nonzero":
+            raise RuntimeError("nonzero: Expected out tensor to have scalar type Long but got "
+                               f"scalar type{SCALAR_NAMES[out.dtype.name]}")
+        if name == "index_select":
+            raise RuntimeError("index_select(): self and result must have the same scalar type")
         raise RuntimeError(f"{name}(): Expected out tensor to have dtype {result.dtype}, but got "
                            f"{out.dtype} instead")
     by_numbers = name == "lerp" or not any(hasattr(x, "shape") for x in arguments[1:])

@@ -37,6 +37,7 @@ from tracejit.ops.random_record import (
 )
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import as_size
+from tracejit.ops.type_limits import finfo
 from tracejit.ops.types import (
     BOOL,
     COMPLEX,
@@ -70,6 +71,10 @@ def uniform_(self: Any, *bounds: float, generator: Generator | None = None, **na
     if low > high:
         raise RuntimeError("uniform_ expects to return a [from, to) range, but found "
                            f"from={float(low):g} > to={float(high):g}")
+    if high - low > finfo(self.dtype).max:
+        raise RuntimeError("uniform_ expects to-from <= std::numeric_limits<"
+                           f"{SCALAR_NAMES[self.dtype.name]}>::max(), but found to={high:g} and "
+                           f"from={low:g} which result in to-from to exceed the limit")
     drawn = _of(self, uniform_record, generator)
     return self._assign(scaled(drawn, high - low, low))
 
