@@ -77,7 +77,7 @@ def _on_node(lib, register, returned, run=lambda f: f):
     lambda lib: (), lambda lib: lib.ones(2), lambda lib: (lib.ones(3), None), lambda lib: 3,
     lambda lib: (lib.ones(2).double(),), lambda lib: (lib.ones(2) * 5,), lambda lib: (None,),
     lambda lib: ("a",), lambda lib: (lib.ones(2) * 7, None), lambda lib: (lib.ones(2), lib.ones(2)),
-], ids=str)  # fmt: skip
+])  # fmt: skip
 def test_what_hooks_of_nodes_return_is_checked(register, returned):
     expected = _on_node(torch, register, returned)
     assert _on_node(tracejit, register, returned) == expected
