@@ -183,6 +183,7 @@ from tracejit.nn.windows import (
     Fold,
     Unfold,
 )
+from tracejit.ops.linear_cross_entropy import LinearCrossEntropyOptions
 
 from tracejit.nn import _reduction, common_types, grad, modules  # noqa: F401  # isort: skip
 
@@ -204,7 +205,7 @@ __all__ = [
     "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d", "LazyConv3d",
     "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyInstanceNorm1d",
     "LazyInstanceNorm2d", "LazyInstanceNorm3d", "LazyLinear", "LeakyReLU", "Linear",
-    "LinearCrossEntropyLoss",
+    "LinearCrossEntropyLoss", "LinearCrossEntropyOptions",
     "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "MSELoss", "MarginRankingLoss",
     "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish",
     "Module", "ModuleDict", "ModuleList", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",

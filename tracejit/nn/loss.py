@@ -13,6 +13,7 @@ from typing import Any
 from tracejit.nn import functional as F
 from tracejit.nn.linear import Linear
 from tracejit.nn.module import Module
+from tracejit.ops.linear_cross_entropy import LinearCrossEntropyOptions
 from tracejit.ops.losses import legacy
 
 
@@ -166,7 +167,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         weight: Any = None,
         ignore_index: int | None = None,
         label_smoothing: float = 0.0,
-        options: None = None,
+        options: LinearCrossEntropyOptions | None = None,
     ) -> None:
         if weight is not None and tuple(weight.shape) != (num_classes,):
             raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got "

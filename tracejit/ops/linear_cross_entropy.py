@@ -6,6 +6,7 @@ In: features, the map's weight and bias, targets. Out: the loss. Called by users
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from tracejit.ops.classification import cross_entropy
@@ -13,15 +14,42 @@ from tracejit.ops.linalg import linear
 from tracejit.ops.shapes import equal, hint, same_shape
 
 
+@dataclass(frozen=True, slots=True)
+class LinearCrossEntropyOptions:
+    """How PyTorch cuts the scores into pieces, and in which dtype it adds gradients up there.
+
+    Memory alone depends on it, and the loss is the same; scores are not cut here, and a second
+    backward is refused no more than another loss's. ValueError for what PyTorch does not know.
+
+    >>> LinearCrossEntropyOptions(batch_chunk_size=16).acc_policy
+    'auto'
+    """
+
+    allow_retain_graph: bool = False
+    batch_chunk_size: int | None = None
+    chunking_method: str | None = "auto"
+    acc_policy: str = "auto"
+    acc_dtype: Any = None
+
+    def __post_init__(self) -> None:
+        if self.acc_policy not in ("accurate", "balanced", "compact", "auto"):
+            raise ValueError(f"invalid acc_policy: {self.acc_policy!r}")
+        if (self.chunking_method or "auto").partition(":")[0] not in ("auto", "aspect_ratio"):
+            raise ValueError(f"invalid chunking_method: {self.chunking_method!r}")
+        if self.batch_chunk_size is not None and self.batch_chunk_size <= 0:
+            raise ValueError("batch_chunk_size must be positive int or None, got "
+                             f"{self.batch_chunk_size}")
+
+
 def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None,
                          weight: Any = None, reduction: str = "mean",
                          ignore_index: int | None = None, label_smoothing: float = 0.0,
-                         options: None = None) -> Any:
+                         options: LinearCrossEntropyOptions | None = None) -> Any:
     """`cross_entropy(linear(input, linear_weight, linear_bias), target)`.
 
     input (N, k) or (k,); linear_weight (C, k), or (C, d1, ..., k) for scores at several places;
-    linear_bias (C, d1, ...); target, weight and the rest as for `cross_entropy`. `options`, which
-    says in PyTorch how the scores are cut into pieces, is None.
+    linear_bias (C, d1, ...); target, weight and the rest as for `cross_entropy`. `options` changes
+    nothing: see `LinearCrossEntropyOptions`.
 
     >>> import tracejit
     >>> x, w = tracejit.ones(2, 3), tracejit.zeros(4, 3)
@@ -29,11 +57,7 @@ def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_
     tensor(1.3863)
 
     RuntimeError for shapes that do not fit, and for `ignore_index` beside probabilities.
-    NotImplementedError for options.
     """
-    if options is not None:
-        raise NotImplementedError("linear_cross_entropy: options is None: scores are not cut into "
-                                  "pieces here")
     classes, *places, width = _sizes(input, linear_weight, linear_bias)
     flat = linear_weight.reshape(-1, width) if places else linear_weight
     bias = linear_bias.reshape(-1) if linear_bias is not None and places else linear_bias
