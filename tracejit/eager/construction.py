@@ -6,14 +6,13 @@ relatives) and by `Tensor(...)`.
 
 from __future__ import annotations
 
-import functools
 import warnings
 from typing import Any
 
 import numpy as np
 
 from tracejit.eager.dispatch import INFERENCE
-from tracejit.eager.elements import holds_tensors, read_elements
+from tracejit.eager.elements import common_dtype, holds_tensors, read_elements
 from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState, of_array, of_result
 from tracejit.memory import CPU, as_device
@@ -34,7 +33,6 @@ from tracejit.ops.types import (
     float64,
     get_default_dtype,
     int64,
-    promote_types,
     rounded,
 )
 
@@ -147,7 +145,7 @@ def as_array(data: Any, kind: dtype | None) -> np.ndarray:
     foreign = any(issubclass(t, _WITH_DTYPE) for t in set(map(type, leaves)))
     array = _stacked(data) if foreign else _checked(data, kind, leaves)
     if kind is None:
-        kind = _common(leaves) if foreign else _default_for(array, leaves)
+        kind = common_dtype(data) if foreign else _default_for(array, leaves)
     if not foreign:
         if array.dtype.kind == "c":
             _check_real(kind)
@@ -187,13 +185,6 @@ def _leaves(data: Any) -> list[Any]:
     while any(isinstance(x, (list, tuple)) for x in leaves):
         leaves = [y for x in leaves for y in (x if isinstance(x, (list, tuple)) else (x,))]
     return leaves
-
-
-def _common(leaves: list[Any]) -> dtype:
-    """The dtype that holds them all, of which some have one of their own."""
-    kinds = {dtype_of_numpy(x.dtype) if isinstance(x, _WITH_DTYPE) else dtype_of_number(x)
-             for x in leaves}
-    return functools.reduce(promote_types, kinds)
 
 
 def _stacked(data: Any) -> np.ndarray:

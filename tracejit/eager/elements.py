@@ -52,8 +52,13 @@ def read_elements(data: Any, kind: dtype | None) -> tuple[Any, dtype]:
     while isinstance(first, _LISTS) or isinstance(first, np.ndarray) and first.ndim:
         depth, first = depth + 1, first[0] if len(first) else None
     if kind is None:
-        kind = functools.reduce(promote_types, _dtypes(data))
+        kind = common_dtype(data)
     return _read(data, depth, kind.category == INTEGER), kind
+
+
+def common_dtype(data: Any) -> dtype:
+    """The dtype that holds all that nested sequences hold."""
+    return functools.reduce(promote_types, set(_dtypes(data)))
 
 
 def _dtypes(data: Any) -> Iterator[dtype]:
