@@ -60,6 +60,7 @@ from tests.capture import (
     programs_of_data,
     programs_one_of_two,
     programs_pending_values,
+    programs_positions,
     programs_random,
     programs_region_layouts,
     programs_region_numbers,
@@ -84,7 +85,7 @@ from tracejit import config
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "programs.md"
 SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
     "mutation": (programs_mutation,),
-    "aliasing": (programs_aliasing, programs_result_views),
+    "aliasing": (programs_aliasing, programs_positions, programs_result_views),
     "staleness": (
         programs_staleness,
         programs_modules,

@@ -121,6 +121,7 @@ ROWS = [
         lambda x, i, j: x[:, i, j],
         with_indices(((2, 3, 4), [0, 2, 1], [1, -1, 0])),
     ),
+    row("getitem.at", lambda x, i: x[:, i] * 2, with_indices(((2, 3, 4), 1), ((2, 3), -1))),
     row("getitem.select", lambda x, i: x[:, 0, i], with_indices(((2, 3, 4), [0, 2, 1]))),
     row("getitem.newaxis", lambda x, i: x[None, i, 1:], with_indices(((3, 4), [0, 2]))),
     row(

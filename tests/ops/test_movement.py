@@ -54,6 +54,15 @@ def test_every_view_op_has_an_inverse_or_refuses():
     assert VIEW_INVERSE["expand"](base, counted(1, 1, 3), shape=(1, 1, 3)).shape == (1, 3)
 
 
+def test_a_part_at_a_position_that_a_tensor_holds_is_a_view_of_it():
+    base, place = counted(2, 3, 4), Tensor.of_array(np.array(2))
+    view = op_named("select_at")(base, place, dim=1)
+    assert np.shares_memory(view.numpy(), base.numpy())
+    whole = VIEW_INVERSE["select_at"](base, counted(2, 4) + 100, place, dim=1)
+    view.copy_(counted(2, 4) + 100)
+    assert np.array_equal(base.numpy(), whole.numpy())
+
+
 def test_copies_do_not_share_memory():
     x = counted(3, 4)
     for y in (x.flip(0), x.t().contiguous(), x.t().reshape(-1), x.repeat(1, 1), x[[0]], x.tril()):

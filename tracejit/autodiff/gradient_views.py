@@ -61,7 +61,8 @@ def gradient_views(recorder: Any, grads: Sequence[Any], tangents: Sequence[Any]
 def chain(value: Value) -> tuple[Value, list[Step]]:
     """What a value is a view of, and the steps from there; `detach()` is none."""
     steps: list[Step] = []
-    while value.node is not None and (value.node.op.views or value.node.op is stop_gradient):
+    while value.node is not None and len(value.node.inputs) == 1 and (
+            value.node.op.views or value.node.op is stop_gradient):
         if value.node.op.views:
             steps.append((value.node.op, value.node.attributes))
         value = value.node.inputs[0]

@@ -108,11 +108,11 @@ class Traced:
         for op, operands, attributes in self.views[:-1]:
             steps.append(value.graph.append(op, (steps[-1], *operands), attributes))
         whole = value
-        for (op, _, attributes), before in zip(reversed(self.views), reversed(steps)):
+        for (op, operands, attributes), before in zip(reversed(self.views), reversed(steps)):
             inverse = VIEW_INVERSE.get(op.name)
             if inverse is None:
                 raise RuntimeError(f"cannot write through a view made by {op.name}")
-            whole = inverse(before, whole, **attributes)
+            whole = inverse(before, whole, *operands, **attributes)
         self.memory.write(whole, counted, happened)
         self._value, self._generation = value, self.memory.generation
 
@@ -153,9 +153,11 @@ class Traced:
         one: Any = np.empty(1, self.memory.value.dtype.numpy)
         strides = tuple(s * one.itemsize for s in self._strides(shape, values))
         array: Any = np.lib.stride_tricks.as_strided(one, shape, strides, writeable=False)
-        for op, _, attributes in self.views:
+        for op, operands, attributes in self.views:
             eager: Any = op.eager
-            array = eager(np, array, **{k: concrete(v, values) for k, v in attributes.items()})
+            places = [0 for _ in operands]  # wherever a part lies, it lies alike
+            given = {k: concrete(v, values) for k, v in attributes.items()}
+            array = eager(np, array, *places, **given)
         return array
 
     def _strides(self, shape: tuple[int, ...], values: dict[str, int]) -> tuple[int, ...]:

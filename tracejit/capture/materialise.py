@@ -6,6 +6,7 @@ changed. Called by the recorder when a segment has run.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tracejit.capture.aliasing import Memory, Traced, concrete
@@ -13,11 +14,14 @@ from tracejit.eager.modes import no_grad
 from tracejit.eager.recording import active
 from tracejit.eager.tape import alias
 from tracejit.eager.tensor import Tensor
+from tracejit.ir.graph import Value
 from tracejit.ops.creation import empty
 
 
-def materialise(tensors: list[Tensor], roots: dict[Memory, Tensor]) -> None:
-    """Give deferred tensors the memory their segment produced, seen through their views."""
+def materialise(tensors: list[Tensor], roots: dict[Memory, Tensor],
+                known: Mapping[Value, Tensor]) -> None:
+    """Give deferred tensors the memory their segment produced, seen through their views; `known`:
+    further operands of these."""
     saved, active.recorder = active.recorder, None
     try:
         for tensor in tensors:
@@ -26,7 +30,7 @@ def materialise(tensors: list[Tensor], roots: dict[Memory, Tensor]) -> None:
             root: Any = roots[memory] if memory.owner is None else memory.owner
             if memory.owner is None:
                 root._storage.version = memory.version
-            shown = apply_views(root, traced.views, traced)
+            shown = apply_views(root, traced.views, traced, known)
             tensor._storage, tensor._offset = shown._storage, shown._offset
             tensor._shape, tensor._strides = shown._shape, shown._strides
             tensor._traced = None
@@ -44,11 +48,12 @@ def laid_out(root: Tensor, strides: tuple[int, ...]) -> Tensor:
     return made
 
 
-def apply_views(root: Tensor, views: tuple, traced: Traced) -> Any:
+def apply_views(root: Tensor, views: tuple, traced: Traced, known: Mapping[Value, Tensor]) -> Any:
     """The array views lead to, from the concrete memory they start at."""
     array: Any = alias(root)
     values = traced.memory.value.graph.scope.hints
     with no_grad():
-        for op, _, attributes in views:
-            array = op(array, **{k: concrete(v, values) for k, v in attributes.items()})
+        for op, operands, attributes in views:
+            given = {k: concrete(v, values) for k, v in attributes.items()}
+            array = op(array, *[known[x] for x in operands], **given)
     return array

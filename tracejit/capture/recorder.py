@@ -55,6 +55,7 @@ from tracejit.memory import CPU
 from tracejit.ops import random
 from tracejit.ops.indexing import DYNAMIC_OPS
 from tracejit.ops.record import REGISTRY, Op
+from tracejit.ops.select_at import select_at
 from tracejit.ops.types import TensorType
 
 
@@ -491,6 +492,10 @@ class Recorder:
             if self._stays_view(op, parent, attributes):
                 return self._wrap(parent.viewed(op, values[1:], attributes, made))
         return self._wrap(Traced(self, Memory(made)))
+
+    def selected(self, tensor: Tensor, dim: int, index: Tensor) -> Tensor:
+        """`tensor.select(dim, index)`, a view, where only the program knows which."""
+        return select_at(tensor, dim, index)
 
     def viewable(self, tensor: Tensor, shape: tuple) -> bool:
         """Whether `view` may show the tensor in another shape."""

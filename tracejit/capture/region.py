@@ -27,6 +27,7 @@ from tracejit.eager.views import counting_family
 from tracejit.ir.extract import extract
 from tracejit.ir.graph import Graph, Value
 from tracejit.ops import random
+from tracejit.ops.gather_scatter import read_at
 from tracejit.ops.record import REGISTRY
 from tracejit.ops.types import TensorType
 
@@ -164,6 +165,9 @@ class RegionRecorder(Recorder):
         if strides_kept(whole, without=dim) is not None:
             memory.strides = strides_kept(whole, always=True)
         return item
+
+    def selected(self, tensor: Tensor, dim: int, index: Tensor) -> Tensor:
+        return self.part(tensor, dim, read_at(tensor, dim, index))
 
     def is_part(self, tensor: Tensor) -> bool:
         """Whether a tensor is, or may be, a copy made here that stands for a view."""

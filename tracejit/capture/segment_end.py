@@ -36,13 +36,13 @@ def flush(recorder: Recorder) -> None:
     alive = recorder.alive()
     fresh = list(dict.fromkeys(t._traced.memory for t in alive if t._traced.memory.owner is None))
     known = len(recorder.found_same)
-    if fresh or recorder.written():
+    if fresh or recorder.written() or positions(alive, fresh):
         sources = recorder.input_sources()
         inputs = [v for v in recorder.graph.inputs if v in sources]  # no tangents
         finish(recorder, inputs, [sources[v] for v in inputs], alive, fresh, [])
     else:
         with HeldInterrupts():
-            _settle(recorder, alive, [], [])
+            _settle(recorder, alive, [], [], {})
         _show(recorder)
     with recorder.paused():
         for tensor, owner in recorder.found_same[known:]:
@@ -62,11 +62,12 @@ def finish(
     written = recorder.written()
     graph = recorder.graph
     graph.location, graph.detached = None, False
+    places = positions(results, fresh)
     wanted = extract(
         graph,
         recorder.name,
         inputs,
-        [*_apart(recorder, fresh), *extra],
+        [*_apart(recorder, fresh), *extra, *places],
         [(m.input, m.value) for m in written if m.input is not None],
     )
     run = recorder.run_segment(wanted, values_of(sources))
@@ -74,12 +75,21 @@ def finish(
         about_to_write(memory.owner._storage)
     with HeldInterrupts():
         roots = run()
-        _settle(recorder, results, fresh, roots)
+        known = dict(zip(places, roots[len(fresh) + len(extra):]))
+        _settle(recorder, results, fresh, roots, known)
         for memory in written:
             memory.owner._storage.version = memory.version
         _uncount(recorder, written)
     _show(recorder)
     return roots
+
+
+def positions(results: list[Tensor], fresh: list[Memory]) -> list[Value]:
+    """Where views look that look at a place which only the program knows, as far as no piece of
+    fresh memory holds it."""
+    held = {memory.value for memory in fresh}
+    found = [x for t in results for _, operands, _ in t._traced.views for x in operands]
+    return list(dict.fromkeys(x for x in found if x not in held))
 
 
 def _uncount(recorder: Recorder, written: Iterable[Memory]) -> None:
@@ -106,13 +116,14 @@ def _apart(recorder: Recorder, fresh: list[Memory]) -> list[Value]:
 
 
 def _settle(
-    recorder: Recorder, results: list[Tensor], fresh: list[Memory], roots: list[Tensor]
+    recorder: Recorder, results: list[Tensor], fresh: list[Memory], roots: list[Tensor],
+    known: dict[Value, Tensor],
 ) -> None:
     possible = recorder.sharing.of_results(results)
     with recorder.paused():
         made = {m: _placed(m, root) for m, root in zip(fresh, roots)}
     recorder.sharing.unite(made)
-    materialise(results, made)
+    materialise(results, made, known | {m.value: root for m, root in made.items()})
     for tensor, owner, flag in possible:
         if flag._storage is not None and bool(flag.array):
             recorder.found_same.append((tensor, owner))

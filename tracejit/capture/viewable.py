@@ -78,7 +78,9 @@ def offset(traced: Traced, base: Any) -> Any:
     root = memory.value if memory.input is None else memory.input
     shape: Sizes = list(root.type.shape)
     strides: Sizes = list(memory.strides or _contiguous(shape))
-    for op, _, attributes in traced.views:
+    for op, operands, attributes in traced.views:
+        if operands:
+            return None
         if op.name in ("slice", "select"):
             start = attributes["start" if op.name == "slice" else "index"]
             if any(n == 0 for n in shape):
@@ -292,6 +294,7 @@ _CHANGES = {
     "permute": _permute,
     "slice": _slice,
     "select": _select,
+    "select_at": _select,
     "reshape": _reshape,
     "unsqueeze": _unsqueeze,
     "squeeze": _squeeze,

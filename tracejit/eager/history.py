@@ -195,6 +195,6 @@ class CopySlices(Node):
 
     def _without_slice(self, seen: list) -> Any:
         grad = creation.zeros_of(seen[0], settled(self.source_type))
-        for (op, _, attributes), before in zip(reversed(self.steps), reversed(seen[:-1])):
-            grad = VIEW_INVERSE[op.name](before, grad, **attributes)
+        for (op, operands, attributes), before in zip(reversed(self.steps), reversed(seen[:-1])):
+            grad = VIEW_INVERSE[op.name](before, grad, *operands, **attributes)
         return grad

@@ -206,6 +206,12 @@ class Metadata(TensorState):
         """Whether `view` may give this shape, where sizes are symbolic; else strides tell."""
         return active.recorder is None or active.recorder.viewable(self, shape)
 
+    def _selected(self, dim: int, index: Any) -> Any:
+        """The view at a position of a dimension that a tensor holds, where only a recorder knows
+        which; else None."""
+        recorder = active.recorder
+        return None if recorder is None else recorder.selected(self, dim, index)
+
     def storage_offset(self) -> Any:
         return self._offset if active.recorder is None else active.recorder.offset(self)
 

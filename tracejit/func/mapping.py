@@ -22,6 +22,7 @@ from tracejit.eager.saved import over_same_memory, version_of
 from tracejit.eager.state import TensorState, make, shape_of, strides_of
 from tracejit.eager.writing import assign, write_memory
 from tracejit.func.mapping_rules import CLONE, Application, result_of
+from tracejit.ops.gather_scatter import read_at
 from tracejit.ops.indexing import DYNAMIC_OPS
 from tracejit.ops.movement import expand, unsqueeze
 from tracejit.ops.record import Op
@@ -248,6 +249,14 @@ class Mapping:
 
     def version(self, tensor: Any) -> int:
         return self.outside(version_of, tensor._traced.whole if self.has(tensor) else tensor)
+
+    def selected(self, tensor: Any, dim: int, index: Any) -> Any:
+        """Where it differs between samples it is no view of the whole, but a copy."""
+        if self.has(index):
+            return read_at(tensor, dim, index)
+        if self.has(tensor):
+            return None if self.below is None else read_at(tensor, dim, index)
+        return self.outside(tensor._selected, dim, index)
 
     def viewable(self, tensor: Any, shape: tuple) -> bool:
         if self.has(tensor):

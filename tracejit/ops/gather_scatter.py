@@ -176,6 +176,11 @@ def index(input: Any, dims: Sequence[int], indices: Sequence[Any], wrap: bool = 
     return index_record(input, *together(indices), dims=tuple(dims), wrap=wrap)
 
 
+def read_at(input: Any, dim: int, position: Any) -> Any:
+    """What `input` holds at a position of a dimension that a tensor without dimensions holds."""
+    return index_record(input, as_index(position), dims=(dim,), wrap=True)
+
+
 def together(indices: Sequence[Any]) -> list[Any]:
     """Index tensors as int64, expanded to their common shape."""
     try:

@@ -70,8 +70,9 @@ class Plan:
     mask: Any = None  # the last of the tensors that is a mask
 
 
-def plan(input: Any, key: Any) -> Plan:
-    """Apply the basic part of a key and collect the rest."""
+def plan(input: Any, key: Any, reads: bool = False) -> Plan:
+    """Apply the basic part of a key and collect the rest. Where it `reads`, integer tensors without
+    dimensions are applied as well: like ints they give views."""
     items = list(key) if isinstance(key, tuple) or _several(key) else [key]
     items = [_as_tensor(input, item) for item in items]
     consumed = sum(map(_width, items))
@@ -86,7 +87,7 @@ def plan(input: Any, key: Any) -> Plan:
             skipped = len(input.shape) - consumed
             dim, source, consumed = dim + skipped, source + skipped, len(input.shape)
             continue
-        dim = _apply_item(found, item, dim, source)
+        dim = _apply_item(found, item, dim, source, reads)
         source += _width(item)
     return found
 
@@ -153,7 +154,7 @@ def _of_sequence(input: Any, items: Sequence[Any]) -> Any:
     return (convert(made, int64) if 0 in made.shape else made).to(input.device)
 
 
-def _apply_item(found: Plan, item: Any, dim: int, source: int) -> int:
+def _apply_item(found: Plan, item: Any, dim: int, source: int, reads: bool) -> int:
     """Apply one item of a key at dimension `dim` of the view; the dimension the next one is for."""
     if item is None:
         found.view = found.view.unsqueeze(dim)
@@ -174,8 +175,12 @@ def _apply_item(found: Plan, item: Any, dim: int, source: int) -> int:
     if not is_mask(item):
         if item.shape and item.dtype not in (int32, int64):
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        position = gather_scatter.as_index(item)
+        if reads and not item.shape:
+            found.view = _selected_by(found.view, dim, position, source)
+            return dim
         found.dims.append(dim)
-        found.indices.append(gather_scatter.as_index(item))
+        found.indices.append(position)
         return dim + 1
     if not item.shape:
         found.view = found.view.unsqueeze(dim)
@@ -214,6 +219,14 @@ def _selected(view: Any, dim: int, index: Any, source: int) -> Any:
     return select_record(view, dim=dim, index=place)
 
 
+def _selected_by(view: Any, dim: int, index: Any, source: int) -> Any:
+    """The view at a position that a tensor holds; only a copy of what has no values."""
+    if "meta" in (view.device.type, index.device.type):
+        return gather_scatter.read_at(view, dim, index)
+    found = view._selected(dim, index)
+    return _selected(view, dim, index.item(), source) if found is None else found
+
+
 def _resolved(found: Plan) -> tuple[list[int], list[Any]]:
     """Dimensions and integer index tensors, masks replaced by the positions they hold at."""
     dims, indices = [], []
@@ -235,7 +248,7 @@ def getitem(input: Any, key: Any) -> Any:
 
     Raises IndexError for a position out of range, ValueError for a step that is not positive.
     """
-    found = plan(input, key)
+    found = plan(input, key, reads=True)
     if not found.indices:
         if found.view is input:
             return slice_along(input, 0) if input.shape else input.reshape(())

@@ -169,11 +169,11 @@ def _slice_scatter_element(emit: Any, index: Sequence[Any], dim: int, start: Any
 
 def _slice_scatter_type(base: Any, src: Any, dim: int, start: Any, stop: Any,
                         step: int) -> TensorType:
-    _must_fit(src, _replaced(base.shape, dim, _count(start, stop, step)))
+    must_fit_slice(src, _replaced(base.shape, dim, _count(start, stop, step)))
     return typed(base, base.shape)
 
 
-def _must_fit(src: Any, shape: tuple) -> None:
+def must_fit_slice(src: Any, shape: tuple) -> None:
     if not same_shape(src.shape, shape):
         raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = "
                            f"{shape_text(src.shape)}, slice size = {shape_text(shape)}")
@@ -319,7 +319,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
 
 
 def _diagonal_scatter_type(base: Any, src: Any, offset: int, dim1: int, dim2: int) -> TensorType:
-    _must_fit(src, _diagonal_shape(base.shape, offset, dim1, dim2))
+    must_fit_slice(src, _diagonal_shape(base.shape, offset, dim1, dim2))
     return typed(base, base.shape)
 
 
@@ -479,6 +479,6 @@ def as_strided_scatter(input: Any, src: Any, size: Sequence[Any], stride: Sequen
     """
     whole = input.clone()
     view = as_strided(whole, size, stride, storage_offset)
-    _must_fit(src, tuple(view.shape))
+    must_fit_slice(src, tuple(view.shape))
     return _write_strided(whole, convert(src, input.dtype), tuple(map(as_size, size)),
                           tuple(map(as_size, stride)), as_size(storage_offset or 0))

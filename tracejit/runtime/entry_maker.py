@@ -368,7 +368,7 @@ class EntryMaker:
             tracked=known,
         )
         if line is not None:
-            found.steps, found.base, found.shared = line.steps(), False, shared
+            found.steps, found.base, found.shared = line.steps(self.numbered), False, shared
             number = self.numbered.get(id(line.parent), -1)
             if number >= 0:
                 found.of = number
@@ -376,7 +376,9 @@ class EntryMaker:
                 found.root = self._at(line.parent)
             return found
         found.root = roots[memory] if memory.owner is None else self._at(memory.owner)
-        found.steps = [(op, attributes, True, None) for op, _, attributes in traced.views]
+        if any(operands for _, operands, _ in traced.views):
+            raise Unmodelled("a view at a place that a tensor holds, without its history, is kept")
+        found.steps = [(op, (), attributes, True, None) for op, _, attributes in traced.views]
         # Two results over the same memory are two tensors: only one can be the root itself.
         found.alias = memory.owner is not None or memory in self.given
         found.base = type(tensor._view) is not View

@@ -23,8 +23,9 @@ from tracejit.eager.views import Family, View, family_of
 from tracejit.ops.record import Op
 from tracejit.runtime.call_nodes import record_freed
 
-# (op, attributes, made in no_grad mode, View.output)
-Step = tuple[Op, dict, bool, tuple[str, int] | None]
+# (op, numbers of the results that are its further operands, attributes, made in no_grad mode,
+# View.output)
+Step = tuple[Op, Sequence[int], dict, bool, tuple[str, int] | None]
 
 
 @dataclass
@@ -55,8 +56,9 @@ class ResultTensor:
         return self.of if self.counted is None else self.counted[0]
 
     def stands_alone(self) -> bool:
-        """Whether making it takes nothing but the program's outputs."""
-        return type(self.root) is int and self.of < 0 and self.depends() < 0 and not self.shared
+        """Whether making it takes nothing but one output of the program."""
+        return (type(self.root) is int and self.of < 0 and self.depends() < 0 and not self.shared
+                and not any(operands for _, operands, *_ in self.steps))
 
     def make(
         self, tensors: list[Any], roots: list[Tensor], sizes: dict[str, int], replay: Any
@@ -69,7 +71,7 @@ class ResultTensor:
             if self.alias:
                 tensor = alias(tensor)
         if self.steps:
-            tensor = self._seen(tensor, sizes)
+            tensor = self._seen(tensor, tensors, sizes)
         if self.freed:
             record_freed(tensor)
         elif self.leaf:
@@ -82,10 +84,11 @@ class ResultTensor:
             tensor._view = Family(writes) if other < 0 else family_of(tensors[other])
         return tensor
 
-    def _seen(self, tensor: Tensor, sizes: dict[str, int]) -> Any:
+    def _seen(self, tensor: Tensor, tensors: list[Any], sizes: dict[str, int]) -> Any:
         with no_grad():
-            for op, attributes, untracked, output in self.steps:
-                tensor = op(tensor, **{k: concrete(v, sizes) for k, v in attributes.items()})
+            for op, operands, attributes, untracked, output in self.steps:
+                given = {k: concrete(v, sizes) for k, v in attributes.items()}
+                tensor = op(tensor, *[tensors[k] for k in operands], **given)
                 if type(tensor._view) is View:
                     tensor._view.untracked = untracked
                     tensor._view.output = output
@@ -127,9 +130,10 @@ class Line:
     tensors: list[Tensor]
     shared: bool = False
 
-    def steps(self) -> list[Step]:
-        """From the parent on."""
-        return [(op, attributes, x._view.untracked, x._view.output)
+    def steps(self, numbered: dict[int, int]) -> list[Step]:
+        """From the parent on; `numbered`: the numbers of results, by their id."""
+        return [(op, [numbered[id(t)] for t in x._view.operands], attributes, x._view.untracked,
+                 x._view.output)
                 for x in reversed(self.tensors)
                 for op, _, attributes in x._traced.views[-1:]]
 
@@ -164,6 +168,8 @@ class Lines:
         for line in self.lines.values():
             line.shared = line.shared and id(line.parent) not in hidden
         self.results += hidden.values()
+        places = [t for line in self.lines.values() for x in line.tensors for t in x._view.operands]
+        self.results += {id(t): t for t in places if id(t) not in shown}.values()
         while lent := [line for line in self.lines.values() if line.shared and self._lent(line)]:
             for line in lent:
                 line.shared = False
