@@ -153,6 +153,15 @@ def detached_part_is_returned(jit):
     return out
 
 
+def products_of_parts(jit):
+    @jit
+    def f(x, t):
+        y = (x * 0.3).abs()
+        return y[:, t - 1] @ y[:, t - 1], y.t()[t - 1] @ y, y[t].sum()
+
+    return at_each(f)
+
+
 def positions_out_of_range(jit):
     f = jit(lambda x, t: x[:, t] * 2)
     out = []

@@ -36,29 +36,36 @@ def with_views(nodes: list[Node], is_host: Callable[[Node], bool]) -> list[Node]
 
 
 def _viewing(node: Node) -> Node:
-    chains = [_chain(x) if isinstance(x, Value) else (x, ()) for x in node.inputs]
+    further: list[Any] = []  # where views look at a place that a value holds
+    chains = [_chain(x, further, len(node.inputs)) if isinstance(x, Value) else (x, ())
+              for x in node.inputs]
     if not any(views for _, views in chains):
         return node
 
     def eager(xp: Any, *arrays: Any, views: tuple, attributes: dict) -> Any:
-        seen = [_apply(xp, x, steps) for x, steps in zip(arrays, views)]
+        seen = [_apply(xp, x, steps, arrays) for x, steps in zip(arrays, views)]
         return node.op.eager(xp, *seen, **attributes)  # type: ignore[misc]
 
     attributes = {"views": tuple(steps for _, steps in chains), "attributes": dict(node.attributes)}
     viewing: Any = ViewingOp(node.op.name, eager)
-    return Node(viewing, tuple(x for x, _ in chains), attributes, node.outputs, node.location)
+    inputs = (*[x for x, _ in chains], *further)
+    return Node(viewing, inputs, attributes, node.outputs, node.location)
 
 
-def _chain(value: Value) -> tuple[Value, tuple]:
-    """(what it is a view of, the views in order)."""
-    steps: list[tuple[str, dict]] = []
+def _chain(value: Value, further: list[Any], count: int) -> tuple[Value, tuple]:
+    """(what it is a view of, the views in order); their further operands follow `count` others."""
+    steps: list[tuple[str, tuple[int, ...], dict]] = []
     while value.node is not None and getattr(value.node.op, "views", False):
-        steps.append((value.node.op.name, dict(value.node.attributes)))
-        value = next(value.node.operand_values())
+        value, node = value.node.inputs[0], value.node
+        more = node.inputs[1:]
+        at = count + len(further)
+        further += more
+        steps.append((node.op.name, tuple(range(at, at + len(more))), dict(node.attributes)))
     return value, tuple(reversed(steps))
 
 
-def _apply(xp: Any, array: Any, steps: tuple) -> Any:
-    for name, attributes in steps:
-        array = REGISTRY[name].eager(xp, array, **attributes)  # type: ignore[misc]
+def _apply(xp: Any, array: Any, steps: tuple, arrays: tuple) -> Any:
+    for name, further, attributes in steps:
+        more = [arrays[k] for k in further]
+        array = REGISTRY[name].eager(xp, array, *more, **attributes)  # type: ignore[misc]
     return array

@@ -368,7 +368,7 @@ class EntryMaker:
             tracked=known,
         )
         if line is not None:
-            found.steps, found.base, found.shared = line.steps(self.numbered), False, shared
+            found.steps, found.base, found.shared = line.steps(self._numbers), False, shared
             number = self.numbered.get(id(line.parent), -1)
             if number >= 0:
                 found.of = number
@@ -376,9 +376,8 @@ class EntryMaker:
                 found.root = self._at(line.parent)
             return found
         found.root = roots[memory] if memory.owner is None else self._at(memory.owner)
-        if any(operands for _, operands, _ in traced.views):
-            raise Unmodelled("a view at a place that a tensor holds, without its history, is kept")
-        found.steps = [(op, (), attributes, True, None) for op, _, attributes in traced.views]
+        found.steps = [(op, self._numbers(operands), attributes, True, None)
+                       for op, operands, attributes in traced.views]
         # Two results over the same memory are two tensors: only one can be the root itself.
         found.alias = memory.owner is not None or memory in self.given
         found.base = type(tensor._view) is not View
@@ -386,6 +385,10 @@ class EntryMaker:
         found.counted = self._counted(tensor)
         self.given.add(memory)
         return found
+
+    def _numbers(self, operands: tuple) -> list[int]:
+        """Of the results that further operands of a view are."""
+        return [self.numbered[id(self.lines.places[v])] for v in operands]
 
     def _at(self, tensor: Tensor) -> Recipe:
         """Where a replay finds a tensor of the caller's."""

@@ -20,6 +20,7 @@ from tracejit.eager.saved import alias, over_same_memory
 from tracejit.eager.tape import OpNode, grad_fn_of, refresh
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.views import Family, View, family_of
+from tracejit.ir.graph import Value
 from tracejit.ops.record import Op
 from tracejit.runtime.call_nodes import record_freed
 
@@ -130,12 +131,11 @@ class Line:
     tensors: list[Tensor]
     shared: bool = False
 
-    def steps(self, numbered: dict[int, int]) -> list[Step]:
-        """From the parent on; `numbered`: the numbers of results, by their id."""
-        return [(op, [numbered[id(t)] for t in x._view.operands], attributes, x._view.untracked,
-                 x._view.output)
+    def steps(self, numbers: Callable[[tuple], list[int]]) -> list[Step]:
+        """From the parent on; `numbers`: of the results that further operands of views are."""
+        return [(op, numbers(operands), attributes, x._view.untracked, x._view.output)
                 for x in reversed(self.tensors)
-                for op, _, attributes in x._traced.views[-1:]]
+                for op, operands, attributes in x._traced.views[-1:]]
 
     def renew(self) -> None:
         """The parent has another history now. What is between was made of the old one."""
@@ -149,12 +149,13 @@ class Line:
 @dataclass
 class Lines:
     """The results that are views of something, by id; parents that nobody holds join the
-    results."""
+    results, and the places of views that look where only the program knows."""
 
     recorder: Any
     results: list[Tensor]
     apart: set[Memory]  # what may be other memory, if a value says so
     lines: dict[int, Line] = field(default_factory=dict)
+    places: dict[Value, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         shown = {id(x) for x in self.results}
@@ -168,8 +169,14 @@ class Lines:
         for line in self.lines.values():
             line.shared = line.shared and id(line.parent) not in hidden
         self.results += hidden.values()
-        places = [t for line in self.lines.values() for x in line.tensors for t in x._view.operands]
-        self.results += {id(t): t for t in places if id(t) not in shown}.values()
+        for line in self.lines.values():
+            for x in line.tensors:
+                self.places |= zip(x._traced.views[-1][1], x._view.operands)
+        for x in self.results:
+            for v in [v for _, operands, _ in x._traced.views for v in operands]:
+                if v not in self.places:
+                    self.places[v] = self.recorder.holding(v)
+        self.results += self.places.values()
         while lent := [line for line in self.lines.values() if line.shared and self._lent(line)]:
             for line in lent:
                 line.shared = False
