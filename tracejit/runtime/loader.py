@@ -13,7 +13,11 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from tracejit.runtime import mappings
+
 _lock = threading.Lock()
+_apart: list[int] = []  # code of loads whose mappings are not joined yet
+LOADS = 256  # after so many they are
 
 
 @functools.cache
@@ -43,6 +47,10 @@ def load(objects: Sequence[bytes], symbols: Sequence[str]) -> list[int]:
             engine.add_object_file(ObjectFileRef.from_data(data))
         engine.finalize_object()
         addresses = [engine.get_function_address(symbol) for symbol in symbols]
+        _apart.extend(addresses[:1])
+        if len(_apart) >= LOADS:
+            mappings.join(_apart)
+            _apart.clear()
     if not all(addresses):
         missing = [s for s, a in zip(symbols, addresses) if not a]
         raise RuntimeError(f"the object does not define {', '.join(missing)}")
