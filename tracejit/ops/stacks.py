@@ -22,6 +22,7 @@ from tracejit.ops.types import TensorType, int64
 
 _stacks: dict[int, Sequence[tuple]] = {}
 _numbers = itertools.count(1)
+_references: dict[int, weakref.ref] = {}  # to what keeps stacks, by id
 
 
 class _Current(threading.local):
@@ -44,10 +45,12 @@ class Run:
         """The stacks of this run stay at least as long as `owner`, a result or its memory."""
         if self.handles:
             self._owners.append(None)
-            weakref.finalize(owner, self._disown).atexit = False
+            reference = weakref.ref(owner, self._disown)  # `finalize` would be seen by a recording
+            _references[id(reference)] = reference
 
-    def _disown(self) -> None:
-        self._owners.pop()  # list operations: a finalizer may run in any thread
+    def _disown(self, reference: weakref.ref) -> None:
+        _references.pop(id(reference), None)
+        self._owners.pop()  # list operations: a callback may run in any thread
         self.drop()
 
     def drop(self) -> None:
