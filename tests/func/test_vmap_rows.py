@@ -146,3 +146,16 @@ def gradients(note: Any, function: Any, found: Any, want: Any, around: list[Tens
     for k in (0, 1):
         for g, e in zip(within, derivative(*slices(plain, dims, k))):
             close(g[k], e, (*note, "within"))
+
+
+@pytest.mark.parametrize("jit", [lambda f: f, tracejit.script], ids=["plain", "script"])
+def test_a_part_that_differs_between_samples_is_not_written(jit):
+    def written(x, i):
+        x[i][0].zero_()
+        return x
+
+    x, i = tracejit.ones(2, 3, 2), tracejit.tensor([1, 2])
+    with pytest.raises(RuntimeError, match="vmap: inplace arithmetic on x"):
+        jit(lambda x, i: tracejit.func.vmap(written)(x, i))(x, i)
+    read = jit(lambda x, i: tracejit.func.vmap(lambda x, i: x[i] * i)(x, i))
+    assert read(x, i).tolist() == [[1, 1], [2, 2]]

@@ -26,6 +26,12 @@ def with_indices(*calls):
     ]
 
 
+def doubled_at(x, i):
+    y = x * 1
+    y[:, i].mul_(2)
+    return y
+
+
 def with_source(*calls):
     """Samples (array, index, source array of a shape)."""
     return lambda rng, d: [
@@ -122,6 +128,7 @@ ROWS = [
         with_indices(((2, 3, 4), [0, 2, 1], [1, -1, 0])),
     ),
     row("getitem.at", lambda x, i: x[:, i] * 2, with_indices(((2, 3, 4), 1), ((2, 3), -1))),
+    row("getitem.at_written", doubled_at, with_indices(((2, 3, 4), 1), ((2, 3), -1))),
     row("getitem.select", lambda x, i: x[:, 0, i], with_indices(((2, 3, 4), [0, 2, 1]))),
     row("getitem.newaxis", lambda x, i: x[None, i, 1:], with_indices(((3, 4), [0, 2]))),
     row(

@@ -37,6 +37,10 @@ NOT_MAPPED = (
     "samples, and the tensor written to is not mapped over. Please use an operator that makes a "
     "new tensor."
 )
+PART = (
+    "vmap: inplace arithmetic on x[i], where i is a tensor without dimensions, is not possible: it "
+    "is a copy here. Please write x[i] = value."
+)
 _NOBODY = SimpleNamespace(
     graph=SimpleNamespace(scope=None), root=SimpleNamespace(trials=0, exact=False), own=[])
 
@@ -45,13 +49,15 @@ class Sample:
     """What is behind a tensor that stands for all slices of `whole` along its first dimension.
 
     views  whether it is a view of another sample
+    part   whether it is a copy that stands for a part of another tensor, or a view of such a copy
     """
 
-    __slots__ = ("recorder", "whole", "views", "__weakref__")
+    __slots__ = ("recorder", "whole", "views", "part", "__weakref__")
     origin = None
 
     def __init__(self, recorder: Mapping, whole: Any, views: bool):
         self.recorder, self.whole, self.views = recorder, whole, views
+        self.part = False
 
     def alike(self, made: Any) -> Any:
         """What was made like a sample as one: it may be written as others may."""
@@ -145,7 +151,7 @@ class Mapping:
                                f"dynamic shape: the size of {op.name}'s result depends on values")
         application = self._application(op, operands, attributes)
         if application.has_rule():
-            return self.outside(self._mapped, application)
+            return self.outside(self._mapped, application, operands)
         return self._opened(op, operands, attributes)
 
     def _below_run(self) -> Callable[..., Any]:
@@ -181,12 +187,14 @@ class Mapping:
             self._outer[node] = leads_elsewhere([x], self.leaves)
         return self._outer[node]
 
-    def _mapped(self, application: Application) -> Any:
+    def _mapped(self, application: Application, operands: tuple) -> Any:
         found = result_of(application)
         if type(found) is tuple:
             return tuple([self.sample(x) for x in found])
         views = application.op.views and eager.is_view(found, application.operands[0])
-        return self.sample(found, views)
+        made, first = self.sample(found, views), operands[0] if views else None
+        made._traced.part = self.has(first) and first._traced.part
+        return made
 
     def _opened(self, op: Op, operands: tuple, attributes: dict) -> Any:
         """A composite is what it is written in; its own rules differentiate it for samples."""
@@ -252,11 +260,13 @@ class Mapping:
 
     def selected(self, tensor: Any, dim: int, index: Any) -> Any:
         """Where it differs between samples it is no view of the whole, but a copy."""
-        if self.has(index):
-            return read_at(tensor, dim, index)
-        if self.has(tensor):
-            return None if self.below is None else read_at(tensor, dim, index)
-        return self.outside(tensor._selected, dim, index)
+        if not self.has(index) and not self.has(tensor):
+            return self.outside(tensor._selected, dim, index)
+        if not self.has(index) and self.below is None:
+            return None
+        found = read_at(tensor, dim, index)
+        found._traced.part = True
+        return found
 
     def viewable(self, tensor: Any, shape: tuple) -> bool:
         if self.has(tensor):
@@ -270,6 +280,8 @@ class Mapping:
     def write(self, tensor: Any, value: Any) -> None:
         """The memory of a sample is that of its whole: one write for all samples."""
         if self.has(tensor):
+            if tensor._traced.part:
+                raise RuntimeError(PART)
             self.outside(lambda: assign(tensor._traced.whole, self.whole(value)))
         elif self.has(value):
             raise RuntimeError(NOT_MAPPED)
