@@ -192,8 +192,8 @@ class Mapping:
         if type(found) is tuple:
             return tuple([self.sample(x) for x in found])
         views = application.op.views and eager.is_view(found, application.operands[0])
-        made, first = self.sample(found, views), operands[0] if views else None
-        made._traced.part = self.has(first) and first._traced.part
+        made = self.sample(found, views)
+        made._traced.part = views and self.has(operands[0]) and operands[0]._traced.part
         return made
 
     def _opened(self, op: Op, operands: tuple, attributes: dict) -> Any:

@@ -55,9 +55,8 @@ def _viewing(node: Node) -> Node:
 def _chain(value: Value, further: list[Any], count: int) -> tuple[Value, tuple]:
     """(what it is a view of, the views in order); their further operands follow `count` others."""
     steps: list[tuple[str, tuple[int, ...], dict]] = []
-    while value.node is not None and getattr(value.node.op, "views", False):
-        value, node = value.node.inputs[0], value.node
-        more = node.inputs[1:]
+    while (node := value.node) is not None and getattr(node.op, "views", False):
+        value, *more = node.inputs
         at = count + len(further)
         further += more
         steps.append((node.op.name, tuple(range(at, at + len(more))), dict(node.attributes)))
