@@ -16,7 +16,7 @@ from tracejit.eager.identity import itself
 from tracejit.eager.nodes import Node, RemovableHandle, grad_fn_of
 from tracejit.eager.recording import active
 from tracejit.eager.saved import detached
-from tracejit.eager.state import TensorState, shape_of
+from tracejit.eager.state import CUT, TensorState, shape_of
 from tracejit.eager.tape import refresh
 from tracejit.eager.views import chain_of, family_of, standing_for
 from tracejit.eager.writing import get_data, set_data
@@ -163,7 +163,8 @@ class Differentiable(TensorState):
         hooks.announce(self)
         if active.recorder is not None and self._requires_grad and self._traced is not None:
             active.recorder.forgets(self)
-        self._node, self._output_nr, self._requires_grad = None, 0, False
+        number = 0 if grad_fn_of(self) is None else CUT
+        self._node, self._output_nr, self._requires_grad = None, number, False
         for x in standing_for(self):
             x._view.generation = -1  # views keep their histories
         return self

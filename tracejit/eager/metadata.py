@@ -84,7 +84,7 @@ class Metadata(TensorState):
     @property
     def output_nr(self) -> int:
         self._told("output_nr")
-        return self._output_nr
+        return max(self._output_nr, 0)
 
     @property
     def ndim(self) -> int:

@@ -193,7 +193,7 @@ def edge_of(x: TensorState) -> tuple[Node, int]:
     if node is None:
         node = x._node = LeafSink()
     if type(node) is LeafSink:
-        node = node.of(x)
+        return node.of(x), 0
     return node, x._output_nr
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tracejit.eager.nodes import Node, edge_of, grad_fn_of
 from tracejit.eager.recording import active, settled
-from tracejit.eager.state import TensorState, make, shape_of
+from tracejit.eager.state import CUT, TensorState, make, shape_of
 from tracejit.eager.type_names import tensor_type_name
 from tracejit.eager.views import Family, actual, counting_family, family_of
 from tracejit.ops.shapes import shape_text
@@ -156,9 +156,9 @@ class KeptHistory:
 
 
 class Saved:
-    """An operand kept for backward, with the version it had."""
+    """An operand kept for backward, with the version it had, and which result of a node it was."""
 
-    __slots__ = ("tensor", "version", "__weakref__")
+    __slots__ = ("tensor", "version", "number", "__weakref__")
 
     def __init__(self, tensor: TensorState):
         view = tensor._view
@@ -173,7 +173,7 @@ class Saved:
         if active.packer is not None:
             self.tensor, self.version = active.packer(tensor), PACKED
             return
-        self.tensor, self.version = tensor, version_of(tensor)
+        self.tensor, self.version, self.number = tensor, version_of(tensor), tensor._output_nr
         if active.recorder is not None:
             active.recorder.keeps(self)
 
@@ -186,6 +186,10 @@ class Saved:
         version = version_of(self.tensor)
         if version != self.version:
             raise modified(said_of_itself(actual(self.tensor)), version, self.version)
+        if self.tensor._output_nr == CUT != self.number:
+            raise RuntimeError("Trying to use a saved tensor that has been detached in-place, i.e. "
+                               "with .detach_().This is not supported, please use out-of-place "
+                               "`.detach()` instead")
         return self.tensor
 
     def said(self, shape: tuple) -> Said:

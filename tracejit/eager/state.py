@@ -19,6 +19,7 @@ from tracejit.memory.storage import RELEASED
 from tracejit.ops.operators import Operators
 from tracejit.ops.types import dtype, dtype_of_numpy, require_cpu
 
+CUT = -1
 NO_DATA = "Cannot copy out of meta tensor; no data!"
 
 
@@ -28,7 +29,8 @@ class TensorState(Operators):
     _storage, _offset, _shape, _strides, _dtype, _device
                     where and how its elements lie; offset and strides count elements; strides None:
                     contiguous. _storage None: deferred, `_traced` is the recorder's state for it
-    _requires_grad  also of results; those have a `_node` (grad_fn) and `_output_nr`
+    _requires_grad  also of results; those have a `_node` (grad_fn) and `_output_nr`, which is CUT
+                    where `detach_` took the node
     _node           leaves: None, or a LeafSink, which finds their AccumulateGrad node
     _view           None; `Family` where views of this tensor exist; `View` where it is one itself
                     (views.py)

@@ -88,8 +88,10 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
         return made
 
     def as_subclass(self, cls: type) -> Any:
-        """The same memory as an instance of a subclass."""
-        return Tensor._make_subclass(cls, self)
+        """The same memory as an instance of a subclass, with the tensor's history."""
+        made = self.view_as(self)
+        made.__class__ = cls
+        return made
 
     @staticmethod
     def of_array(array: Any, device: Any = CPU) -> Any:

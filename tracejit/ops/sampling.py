@@ -17,6 +17,7 @@ from tracejit.ops import philox, shapes
 from tracejit.ops.creation import zeros_of
 from tracejit.ops.generators import Generator, state_of
 from tracejit.ops.operators import method
+from tracejit.ops.pointwise import where
 from tracejit.ops.pointwise_record import convert, is_tensor
 from tracejit.ops.random import (
     chances,
@@ -117,10 +118,17 @@ def random_(self: Any, *bounds: Any, generator: Generator | None = None, **named
     """Overwrite with integers in from .. to - 1; without bounds, all the dtype holds exactly."""
     low, high = {0: (0, None), 1: (0, *bounds)}.get(len(bounds), bounds)
     low, high = named.get("from", low), named.get("to", high)
-    if high is None:
-        high = min(_beyond(self.dtype), low + 2**63)
-    return self._assign(integers(as_size(low), as_size(high), tuple(self.shape), self.dtype,
-                                 self.device, generator))
+    high = _beyond(self.dtype) if high is None else high
+
+    def drawn(low: Any, high: Any) -> Any:
+        return integers(as_size(low), as_size(high), tuple(self.shape), self.dtype, self.device,
+                        generator)
+
+    widest = low + 2**63  # what one draw reaches
+    if not (type(low) is int and low < 0 and high > widest):
+        return self._assign(drawn(low, high))
+    above = _of(self, uniform_record, generator, float64) >= 2**63 / (high - low)
+    return self._assign(where(above, drawn(widest, high), drawn(low, widest)))
 
 
 def exponential_of(like: Any, generator: Generator | None = None) -> Any:
