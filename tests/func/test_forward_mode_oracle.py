@@ -49,6 +49,23 @@ def of_ops(t: Any) -> list:
     return [shown(t, y) for y in made] + [d.requires_grad, d.is_leaf, repr(d * 2)]
 
 
+def of_running_sums_and_places(t: Any) -> list:
+    """Rules that are not linear where the gradient is 0; elements that go to one place."""
+    x, v, d = given(t)
+    at, z = t.tensor([1, 1]), t.zeros(3)
+    complex_ = t.autograd.forward_ad.make_dual(t.complex(x, v), t.complex(v, x))
+    pooled = t.nn.functional.max_unpool1d(d[None, None], at[None, None], 2)
+    put = z.index_put((at,), d)
+    written = z.clone()
+    written[at] = d
+    made = [d.logcumsumexp(0), t.logcumsumexp(d * d, 0).sin(), z.scatter(0, at, d), pooled, put,
+            written, z.put(at, d), z.index_copy(0, at, d), d.scatter(0, at[:1], x[:1]),
+            d.scatter(0, at[:1], 5.0), z.scatter_add(0, at, d)]
+    parts = [t.view_as_real(t.autograd.forward_ad.unpack_dual(complex_.logcumsumexp(0))[k])
+             for k in (0, 1)]
+    return [shown(t, y) for y in made] + [rounded(y) for y in parts]
+
+
 def of_writes(t: Any) -> list:
     x, v, d = given(t)
     found, z = [], d * 1
@@ -193,7 +210,7 @@ def of_errors(t: Any) -> list:
     ]  # fmt: skip
 
 
-PROGRAMS = [of_ops, of_writes, with_gradients, of_functions, of_errors]
+PROGRAMS = [of_ops, of_running_sums_and_places, of_writes, with_gradients, of_functions, of_errors]
 
 
 @pytest.mark.oracle
@@ -347,3 +364,13 @@ def test_gradcheck_looks_at_tangents() -> None:
         check(Wrong.apply, x, check_forward_ad=True, check_backward_ad=False)
     with pytest.raises(AssertionError, match="at least one of"):
         check(Wrong.apply, x, check_backward_ad=False)
+
+
+def test_gradients_that_are_0_have_derivatives_of_their_own() -> None:
+    x = tracejit.tensor([1.0, 2.0, 3.0], dtype=tracejit.float64, requires_grad=True)
+    weights = tracejit.tensor([0.0, 1.0, 0.0], dtype=tracejit.float64, requires_grad=True)
+
+    def gradient(x: Any, weights: Any) -> Any:
+        return tracejit.autograd.grad(x.logcumsumexp(0), x, weights, create_graph=True)[0]
+
+    assert tracejit.autograd.gradcheck(gradient, (x, weights))

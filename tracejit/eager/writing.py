@@ -240,5 +240,5 @@ def fill_(self: TensorState, value: Any) -> Any:
                         f"{type(value).__name__}")
     check_writable(self, overlap=True)
     if not creation.is_int(value) and not getattr(value, "is_weak", False):
-        value = pointwise.coerce(value, self._dtype)
+        value = pointwise.coerce(creation.fitting(value, self._dtype), self._dtype)
     return store(self, creation.filled(shape_of(self), value, self._dtype, self._device, self))

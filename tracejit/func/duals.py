@@ -186,6 +186,11 @@ def pushed(op: Op, operands: tuple, attributes: dict, results: Sequence[Any],
     floating = [isinstance(x, TensorState) and x._dtype.category >= FLOATING for x in results]
     if not needed or not any(floating):
         return [None] * len(results)
+    if op.scatter is not None and op.scatter.combine == "set":
+        # The last of several elements that go to one place is there; its rule gives all the grad.
+        placed = (_tangent_or_zeros(x, tangents.get(k)) if op.differentiable(k) else x
+                  for k, x in enumerate(operands))
+        return [op(*placed, **attributes)]
     with enable_grad():
         starts = [zeros_like(x).detach().requires_grad_() if yes else None
                   for x, yes in zip(results, floating)]
@@ -200,6 +205,10 @@ def pushed(op: Op, operands: tuple, attributes: dict, results: Sequence[Any],
     found = iter(backward.grad(held, asked, given, create_graph=active.grad_enabled and around,
                                materialize_grads=True))
     return [None if x is None else next(found) for x in starts]
+
+
+def _tangent_or_zeros(x: Any, tangent: Any) -> Any:
+    return zeros_like(x) if tangent is None else tangent.to(x.dtype)
 
 
 def check_size(x: Any, tangent: Any) -> None:

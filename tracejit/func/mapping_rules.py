@@ -319,9 +319,9 @@ _BY_NAME |= dict.fromkeys("nan_to_num polar div_trunc bernoulli_outcome".split()
 _BY_NAME |= dict.fromkeys(
     "squeeze slice slice_backward slice_scatter select diagonal diagonal_scatter cat "
     "flip roll unfold gather scatter scatter_add scatter_reduce cumsum cumprod cummax cummin "
-    "logcumsumexp sort mode fft_c2c fft_r2c fft_c2r mean var std var_mean std_mean norm topk glu "
-    "softmax log_softmax logsumexp prod_others max_along min_along median_along nanmedian_along "
-    "kthvalue_along".split(), _along_dims)
+    "logcumsumexp logcumsumexp_backward sort mode fft_c2c fft_r2c fft_c2r mean var std var_mean "
+    "std_mean norm topk glu softmax log_softmax logsumexp prod_others max_along min_along "
+    "median_along nanmedian_along kthvalue_along".split(), _along_dims)
 _BY_NAME |= dict.fromkeys(
     "real imag reinterpret view_as_real view_as_complex tril triu to_device within polygamma "
     "host_exp frexp "

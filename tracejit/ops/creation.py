@@ -76,10 +76,10 @@ def full_of(like: Any, shape: Sequence[Any], value: Any, dtype: dtype, device: A
     """A tensor of `value`s; `like` only says where it is needed."""
     dtype = asked_dtype(dtype)
     place = like.device if device is None and like is not None else device
-    if is_int(value):
-        value = fitting(value, dtype)
-    elif type(value) is complex:
+    if type(value) is complex:
         value = pointwise.coerce(value, dtype)
+    else:
+        value = fitting(value, dtype)
     made = create(full_record, like, shape=tuple(shape), value=value, dtype=dtype,
                   device=as_device(place))
     alike = getattr(getattr(like, "_traced", None), "alike", None)
@@ -93,7 +93,7 @@ def is_int(value: Any) -> bool:
 
 
 def fitting(value: Any, dtype: dtype, kind: str = "") -> Any:
-    """`value` as an element of a dtype; negative ones wrap in uint8.
+    """A number as an element of a dtype; negative ints wrap in uint8.
 
     RuntimeError if an integer dtype has no such element, OverflowError beyond 64 bits. A program
     made for a symbolic value serves as long as that fits. `kind`: what the error calls the dtype.
@@ -103,16 +103,18 @@ def fitting(value: Any, dtype: dtype, kind: str = "") -> Any:
     255
     """
     value = in_a_word(value)
+    fraction = isinstance(value, float)
     if type(value) is int:
         in_64_bits(value)
         value = bool(value) if dtype is bool_ else value
-    elif dtype.itemsize == 8:
+    elif not fraction and (dtype.itemsize == 8 or not is_int(value)):
         return value
     if dtype.category != INTEGER:
         return value
     unsigned = dtype is uint8
     highest = (1 << (8 * dtype.itemsize - (not unsigned))) - 1
-    if not (-highest if unsigned else -highest - 1) <= value <= highest:
+    least = 0 if unsigned and fraction else -highest if unsigned else -highest - 1
+    if not least <= value <= highest:
         kind = kind or ("int" if dtype.name == "int32" else f"{dtype.name}_t")
         raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
     return value + 256 if unsigned and value < 0 else value
@@ -170,7 +172,7 @@ def filled(sizes: tuple, value: Any, d: dtype | None, device: Any, like: Any) ->
     """A tensor of a number, which may be known only when a program runs, or of a 0-dim tensor."""
     if getattr(value, "is_weak", False):  # a runtime number counts as a Python number
         kind = d or (get_default_dtype() if value.dtype is float64 else value.dtype)
-        value = fitting(value, kind) if is_int(value) else value
+        value = fitting(value, kind)
         if not pointwise.is_tensor(value):  # no program has an int so large
             return full_of(like, sizes, value, kind, device)
         made = value if kind is value.dtype else pointwise.convert(value, kind)

@@ -120,7 +120,7 @@ def ldexp(input: Any, other: Any) -> Any:
 nextafter = library(
     "nextafter", "nextafter",
     only(lambda kind: kind.category < FLOATING, "nextafter_cpu"), BOTH, halves=True, tensors=BOTH,
-    input=lambda grad: grad, other=_zeros)
+    input=lambda grad, input, other: where(input == other, 0, grad), other=_zeros)
 
 
 # -- extremes that skip nan ------------------------------------------------------------------------

@@ -281,8 +281,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
                for shape, truth in ((tuple(places.shape), True), ((size,), False)))
     filled = index_put_record(no, yes, places, dims=(0,), wrap=True)
     shape = tuple(size if d == k else 1 for d in range(len(input.shape)))
-    if creation.is_int(value):
-        value = creation.fitting(value, input.dtype)
+    value = creation.fitting(value, input.dtype)
     value = convert(value, input.dtype) if is_tensor(value) else value
     return convert(where(filled.reshape(shape), value, input), input.dtype)
 

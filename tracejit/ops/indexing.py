@@ -26,7 +26,13 @@ from tracejit.ops.gather_scatter import index_select, is_mask
 from tracejit.ops.movement import movedim
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_number, is_tensor, where
-from tracejit.ops.pointwise_record import beyond_int64, coerce, in_a_word, must_be_tensors
+from tracejit.ops.pointwise_record import (
+    beyond_int64,
+    coerce,
+    constant,
+    in_a_word,
+    must_be_tensors,
+)
 from tracejit.ops.rearranging import repeated_each
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import broadcast, equal, hint, normalize_dim, shape_text
@@ -274,6 +280,8 @@ def setitem(input: Any, key: Any, value: Any) -> None:
     view = found.view
     if is_int(value):
         value = _written_int(value, view.dtype)
+    elif view.dtype.category == INTEGER:
+        value = constant(value)  # what has a fraction is looked at: not every one fits
     if not found.indices:
         if is_tensor(value):
             view._assign(_fitted(value, view), overwrites=True)
@@ -535,8 +543,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     if mask.dtype is not bool_:
         raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
                            f"{mask.dtype}")
-    if is_int(value):
-        value = fitting(value, input.dtype)
+    value = fitting(value, input.dtype)
     if is_tensor(value):
         if value.dtype.category == COMPLEX and input.dtype.category < COMPLEX:
             raise RuntimeError(f"value of dtype {value.dtype} cannot be converted to "

@@ -47,13 +47,18 @@ nansum ones prod range rfftfreq sum zeros""".split())
 _MAKERS = set("arange empty eye fftfreq full linspace logspace ones range rfftfreq zeros".split())
 _FILLERS = set("arange linspace logspace range".split())  # any shape of as many elements will do
 # What casts nothing.
-_EXACT = set("""addmm amax amin aminmax argmax argmin complex cross diag diagonal_copy dot
-float_power frexp gather heaviside histc index_select inner inverse isin isneginf isposinf kthvalue
-log_softmax logcumsumexp masked_select matmul median mm mode msort multi_dot nan_to_num
-nanquantile nonzero polar quantile searchsorted signbit slice_scatter softmax sort take
-take_along_dim tensordot topk tril triu where""".split())
+_EXACT = set("""addbmm addmm addmv amax amin aminmax argmax argmin avg_pool2d baddbmm bmm
+bucketize cholesky cholesky_ex complex cross cummax cummin det diag diagonal_copy dot eigh
+eigvalsh float_power frexp gather heaviside histc histogram index_add index_reduce index_select
+inner inv inv_ex inverse isin isneginf isposinf kthvalue linear log_softmax logcumsumexp lu
+lu_factor lu_factor_ex lu_solve lu_unpack masked_select matmul matrix_norm median mm mode msort
+multi_dot mv nan_to_num nanquantile nonzero norm ormqr polar qr quantile renorm scatter
+scatter_add scatter_reduce searchsorted signbit slice_scatter slogdet softmax solve solve_ex
+solve_triangular sort svd svdvals take take_along_dim tensordot topk triangular_solve tril triu
+vdot vecdot vector_norm where""".split())
 _EXACT_ELEMENTWISE = set("""abs absolute bitwise_not ceil clamp clamp_max clamp_min clip
-conj_physical fix floor frac hardshrink lerp neg negative round sgn sign trunc""".split())
+conj_physical fix floor frac gelu hardshrink lerp neg negative round sgn sign softplus softshrink
+trunc""".split())
 
 
 def with_out(room: Mapping[str, Any], names: list[str]) -> dict[str, Any]:

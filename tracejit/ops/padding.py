@@ -224,8 +224,7 @@ def _check_what_is_left(input: Any, pads: tuple) -> None:
 
 def _with_constant(input: Any, pads: tuple, value: Any) -> Any:
     _check_what_is_left(input, pads)
-    if is_int(value):
-        value = fitting(value, input.dtype)
+    value = fitting(value, input.dtype)
     return pad_record(input, pads=pads, value=0 if value is None else constant(value))
 
 

@@ -43,6 +43,7 @@ from tracejit.ops.types import (
     element,
     get_default_dtype,
     result_type,
+    uint8,
 )
 
 
@@ -144,29 +145,28 @@ def bitwise_not(input: Any) -> Any:
 
 def bitwise_left_shift(input: Any, other: Any) -> Any:
     """input << other; 0 where `other` is not a valid count of bits."""
-    return _shifted(_shift_left, input, other, 0)
+    return _shifted(_shift_left, input, other)
 
 
 def bitwise_right_shift(input: Any, other: Any) -> Any:
-    """input >> other, keeping the sign; only those where `other` is out of range."""
-    _no_floats(_shift_right, (input, other))
-    input, other = promote((input, other))
-    bits = 8 * dtype_among(input, other).itemsize
-    return _shifted(_shift_right, input, other, input >> (bits - 1) if _varies(other) else None)
+    """input >> other, keeping the sign; only that (0 in uint8) where `other` is out of range."""
+    return _shifted(_shift_right, input, other)
 
 
 def _varies(count: Any) -> bool:
     return is_tensor(count) and not getattr(count, "is_weak", False)
 
 
-def _shifted(op: Op, input: Any, other: Any, outside: Any) -> Any:
+def _shifted(op: Op, input: Any, other: Any) -> Any:
     _no_floats(op, (input, other))
     input, other = promote((input, other))
-    bits = 8 * dtype_among(input, other).itemsize
+    kind = dtype_among(input, other)
+    bits, signs = 8 * kind.itemsize, op is _shift_right and kind is not uint8
     if not _varies(other):
         if 0 <= other < bits:
             return op(input, other)
-        return input * 0 if op is _shift_left else op(input, bits - 1)
+        return op(input, bits - 1) if signs else input * 0
+    outside = input >> (bits - 1) if signs else 0
     valid = (other >= 0) & (other < bits)
     return where(valid, op(input, where(valid, other, 0)), outside)
 

@@ -18,8 +18,7 @@ from tracejit.ops.creation import eye_of, zeros_of
 from tracejit.ops.gather_scatter import scatter_add_record
 from tracejit.ops.logarithms import log_of_sum
 from tracejit.ops.operators import method
-from tracejit.ops.pointwise import convert, exp, log, where
-from tracejit.ops.pointwise_logic import lowest
+from tracejit.ops.pointwise import convert, where
 from tracejit.ops.pointwise_record import must_be_real
 from tracejit.ops.record import Op
 from tracejit.ops.reduction import sum_record
@@ -185,25 +184,45 @@ def _logarithms(xp: Any, x: Any, dim: int) -> Any:
     return xp.logaddexp.accumulate(wide, axis=dim).astype(x.dtype)
 
 
-def _logarithm_rule(grad: Any, input: Any, out: Any, dim: int) -> Any:
-    """By i: the sum over k >= i of grad[k] * exp(input[i] - out[k]), by sign of grad."""
+def _weighted(xp: Any, weights: Any, logs: Any, totals: Any, dim: int) -> Any:
+    """By i: the sum over k >= i of weights[k] * exp(logs[i] - totals[k]), none of which overflows
+    on the way: the weights go along as logarithms, real ones by sign."""
+    if not weights.ndim:
+        return weights * xp.exp(logs - totals)
+
+    def part(of: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            terms = xp.log(of) - totals
+        return xp.exp(xp.flip(_logarithms(xp, xp.flip(terms, dim), dim), dim) + logs)
+
+    if weights.dtype.kind != "c":
+        return part(xp.maximum(weights, 0)) - part(xp.maximum(-weights, 0))
+    return part(weights)
+
+
+def _weighted_back(grad: Any, logs: Any, totals: Any, dim: int) -> Any:
+    """By k: the sum over i <= k of grad[i] * exp(logs[i] - totals[k])."""
     if not grad.shape:
-        return grad
-    if grad.dtype.is_complex:
-        logs = where(grad == 0, complex(-math.inf, 0), log(grad)) - out
-        return exp(logcumsumexp_record(logs.flip(dim), dim=dim).flip(dim) + input)
-    least = lowest(grad.dtype)
+        return weighted_record(grad, logs, totals, dim=dim)
+    return weighted_record(grad.flip(dim), -totals.flip(dim), -logs.flip(dim), dim=dim).flip(dim)
 
-    def part(positive: Any, size: Any) -> Any:
-        logs = where(positive, log(where(positive, size, 1)), least) - out
-        return exp(logcumsumexp_record(logs.flip(dim), dim=dim).flip(dim) + input)
 
-    return part(grad > 0, grad) - part(grad < 0, -grad)
+# Logarithms of a gradient have no derivative where it is 0: linear in it is this record's rule.
+weighted_record: Op = Op(
+    "logcumsumexp_backward", "extern", ("weights", "logs", "totals"),
+    infer=lambda weights, logs, totals, dim: _same_type(weights, dim), eager=_weighted,
+    rules={
+        "weights": _weighted_back,
+        "logs": lambda grad, out: grad * out,
+        "totals": lambda grad, weights, logs, totals, dim:
+            -weights * _weighted_back(grad, logs, totals, dim),
+    },
+)  # fmt: skip
 
 
 logcumsumexp_record: Op = Op(
     "logcumsumexp", "extern", ("input",), infer=_same_type, eager=_logarithms,
-    rules={"input": _logarithm_rule},
+    rules={"input": lambda grad, input, out, dim: weighted_record(grad, input, out, dim=dim)},
 )  # fmt: skip
 
 
