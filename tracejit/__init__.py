@@ -19,6 +19,10 @@ from tracejit.ops.types import (
     get_default_dtype, int8, int16, int32, int64, promote_types, result_type, set_default_dtype,
     uint8,
 )  # fmt: skip
+from tracejit.ops.absent_types import (
+    chalf, complex32, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+    uint16, uint32, uint64,
+)  # fmt: skip
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.construction import as_tensor, from_dlpack, from_numpy, tensor
 from tracejit.eager.conditions import (
@@ -234,7 +238,7 @@ _LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING, **_CELLS, **_ON_DEVIC
 _SUBMODULES = (
     "_C", "__config__", "__future__", "_dynamo", "_inductor", "_utils", "amp", "compiler", "config",
     "cpu", "datasets", "debug", "distributed", "distributions", "fft", "func", "functional", "fx",
-    "hub", "jit", "linalg", "logs", "masked", "multiprocessing", "nn", "onnx", "optim", "overrides",
+    "hub", "jit", "library", "linalg", "logs", "masked", "multiprocessing", "nn", "onnx", "optim", "overrides",
     "profiler", "safetensors", "serialization", "signal", "special", "storage", "testing", "types",
     "utils", "xpu",
 )  # fmt: skip
