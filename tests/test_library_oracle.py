@@ -49,11 +49,11 @@ def test_gradients_of_its_own(mode):
 def test_without_a_gradient_and_writing():
     for lib in (tracejit, torch):
         @lib.library.custom_op("tests::plain", mutates_args=())
-        def plain(x: lib.Tensor) -> lib.Tensor:  # noqa: B023
+        def plain(x: lib.Tensor) -> lib.Tensor:
             return x * 2
 
         @lib.library.custom_op("tests::sine_", mutates_args={"x"})
-        def sine_(x: lib.Tensor) -> None:  # noqa: B023
+        def sine_(x: lib.Tensor) -> None:
             x.sin_()
 
         with pytest.raises(RuntimeError, match="no autograd formula was registered"):

@@ -238,9 +238,9 @@ _LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING, **_CELLS, **_ON_DEVIC
 _SUBMODULES = (
     "_C", "__config__", "__future__", "_dynamo", "_inductor", "_utils", "amp", "compiler", "config",
     "cpu", "datasets", "debug", "distributed", "distributions", "fft", "func", "functional", "fx",
-    "hub", "jit", "library", "linalg", "logs", "masked", "multiprocessing", "nn", "onnx", "optim", "overrides",
-    "profiler", "safetensors", "serialization", "signal", "special", "storage", "testing", "types",
-    "utils", "xpu",
+    "hub", "jit", "library", "linalg", "logs", "masked", "multiprocessing", "nn", "onnx", "optim",
+    "overrides", "profiler", "safetensors", "serialization", "signal", "special", "storage",
+    "testing", "types", "utils", "xpu",
 )  # fmt: skip
 
 

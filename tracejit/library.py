@@ -1,4 +1,4 @@
-"""Ops of the user's own: functions with a name under `tracejit.ops`, maybe with their own gradient.
+"""Ops of the user's own: functions with a name under `tracejit.ops`, maybe with a gradient too.
 
 In: a function of tensors, and what its gradient is. Out: the function under its name. PyTorch's
 `torch.library`.
@@ -61,7 +61,8 @@ class CustomOpDef:
                         "no autograd formula was registered. Please use register_autograd to add "
                         "one.")
                 found = self._backward(ctx, *grads)
-                return (*(found if isinstance(found, tuple) else (found,)), *(None for _ in keyword))
+                found = found if isinstance(found, tuple) else (found,)
+                return (*found, *(None for _ in keyword))
 
         Own.__name__ = Own.__qualname__ = self.__class__.__name__
         return Own.apply

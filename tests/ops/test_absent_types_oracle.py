@@ -1,4 +1,4 @@
-"""Element types that no tensor has: as PyTorch describes them, refused where elements are needed."""
+"""Element types that no tensor has: as PyTorch describes them, refused where elements matter."""
 
 import copy
 import pickle
@@ -35,12 +35,13 @@ def test_limits(name):
 
 @pytest.mark.parametrize("make", [
     lambda d: tracejit.zeros(2, dtype=d), lambda d: tracejit.ones(2).to(d),
-    lambda d: tracejit.tensor([1], dtype=d), lambda d: tracejit.ones(2).sum(dtype=d),
+    lambda d: tracejit.tensor([1], dtype=d),
+    lambda d: tracejit.ones(2).sum(dtype=d),
     lambda d: tracejit.promote_types(d, tracejit.float32),
     lambda d: tracejit.nn.Linear(2, 2).to(d),
     lambda d: tracejit.script(lambda x: x.to(d))(tracejit.ones(2)),
     lambda d: tracejit.set_default_dtype(d),
-], ids=["zeros", "to", "tensor", "sum", "promote_types", "module", "script", "default"])  # fmt: skip
+], ids=["zeros", "to", "tensor", "sum", "promote", "module", "script", "default"])  # fmt: skip
 def test_no_tensor_has_it(make):
     with pytest.raises(NotImplementedError, match="tracejit.float8_e5m2 are not supported"):
         make(tracejit.float8_e5m2)
