@@ -237,10 +237,10 @@ _ON_DEVICES = {"OutOfMemoryError": "tracejit.cuda"}
 _LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING, **_CELLS, **_ON_DEVICES}
 _SUBMODULES = (
     "_C", "__config__", "__future__", "_dynamo", "_inductor", "_utils", "amp", "compiler", "config",
-    "cpu", "datasets", "debug", "distributed", "distributions", "fft", "func", "functional", "fx",
-    "hub", "jit", "library", "linalg", "logs", "masked", "multiprocessing", "nn", "onnx", "optim",
-    "overrides", "profiler", "safetensors", "serialization", "signal", "special", "storage",
-    "testing", "types", "utils", "xpu",
+    "cpu", "datasets", "debug", "distributed", "distributions", "fft", "func", "functional",
+    "futures", "fx", "hub", "jit", "library", "linalg", "logs", "masked", "multiprocessing", "nn",
+    "onnx", "optim", "overrides", "profiler", "safetensors", "serialization", "signal", "special",
+    "storage", "testing", "types", "utils", "xpu",
 )  # fmt: skip
 
 
