@@ -3,6 +3,7 @@
 import importlib
 
 import pytest
+import torch
 
 import tracejit
 
@@ -85,3 +86,31 @@ def test_inside_of_vmap_is_known():
     assert seen == [True] and not asked()
     assert tracejit._C._disabled_torch_function_impl(tracejit.neg, (), (tracejit.ones(1),)) == -1
     assert tracejit._C._get_tracing_state() is None
+
+
+def test_private_places_of_printing_loading_and_folders(monkeypatch):
+    x = tracejit.tensor([[1.0, 2.0], [0.5, -3.0]])
+    printed = importlib.import_module("tracejit._tensor_str")
+    assert printed._tensor_str(x, 0) == torch._tensor_str._tensor_str(torch.tensor(x.tolist()), 0)
+    assert printed.PRINT_OPTS.threshold == torch._tensor_str.PRINT_OPTS.threshold
+    loading = importlib.import_module("tracejit.utils.data.dataloader")
+    batches = iter(loading.DataLoader([1, 2]))
+    assert isinstance(batches, loading._BaseDataLoaderIter)
+    assert isinstance(batches, loading._SingleProcessDataLoaderIter)
+    monkeypatch.setenv("TORCH_HOME", "/somewhere")
+    assert tracejit.hub._get_torch_home() == "/somewhere" == torch.hub._get_torch_home()
+    assert tracejit.hub.get_dir() == torch.hub.get_dir()
+
+
+def test_batches_are_split_and_joined():
+    parallel = importlib.import_module("tracejit.nn.parallel.scatter_gather")
+    whole = {"x": tracejit.arange(6.0).reshape(3, 2), "n": 4}
+    parts = parallel.scatter(whole, ["cpu", "cpu"])
+    assert [p["x"].shape[0] for p in parts] == [2, 1] and [p["n"] for p in parts] == [4, 4]
+    assert parallel.gather(parts, "cpu")["x"].tolist() == whole["x"].tolist()
+
+
+def test_optimizers_of_several_processes_are_refused():
+    many = importlib.import_module("tracejit.distributed.optim")
+    with pytest.raises(NotImplementedError, match="ZeroRedundancyOptimizer"):
+        many.ZeroRedundancyOptimizer([tracejit.ones(1)])
