@@ -114,3 +114,89 @@ def test_optimizers_of_several_processes_are_refused():
     many = importlib.import_module("tracejit.distributed.optim")
     with pytest.raises(NotImplementedError, match="ZeroRedundancyOptimizer"):
         many.ZeroRedundancyOptimizer([tracejit.ones(1)])
+
+
+@pytest.mark.parametrize("lib", [tracejit, torch], ids=["tracejit", "torch"])
+def test_distributions_of_the_users_own(lib):
+    class Shifted(lib.distributions.Distribution):
+        arg_constraints = {"loc": lib.distributions.constraints.positive}
+
+        def __init__(self, loc, validate_args=False):
+            self._validate_args = validate_args
+            self.loc = loc
+            super().__init__(loc.shape, validate_args=validate_args)
+
+    assert Shifted(lib.tensor([-1.0]))._validate_args is False
+    kept = Shifted(lib.tensor([1.0]), validate_args=True)
+    assert kept._validate_args is True
+    kept._validate_args = False
+    assert kept._validate_args is False and lib.distributions.Normal(0.0, 1.0)._validate_args
+    with pytest.raises(ValueError):
+        Shifted(lib.tensor([-1.0]), validate_args=True)
+
+
+def test_constraints_are_listed_and_segments_have_their_inner_name():
+    ours, theirs = (m.distributions.constraints for m in (tracejit, torch))
+    assert sorted(ours.__all__) == sorted(theirs.__all__)
+    assert all(hasattr(ours, name) for name in ours.__all__)
+    assert tracejit._segment_reduce is tracejit.segment_reduce
+
+
+@pytest.mark.parametrize("lib", [tracejit, torch], ids=["tracejit", "torch"])
+def test_parameters_of_the_users_own_with_arguments_of_their_own(lib):
+    class Marked(lib.Tensor):
+        def __new__(cls, data, mark=None, requires_grad=False):
+            made = lib.Tensor._make_subclass(cls, data, requires_grad)
+            made.mark = mark
+            return made
+
+    class MarkedParameter(Marked, lib.nn.Parameter):
+        def __new__(cls, data, mark=None, requires_grad=True):
+            return Marked.__new__(cls, data, mark=mark, requires_grad=requires_grad)
+
+    made = MarkedParameter(lib.ones(2), mark="here")
+    assert made.mark == "here" and made.requires_grad and isinstance(made, lib.nn.Parameter)
+    with pytest.raises(TypeError):
+        lib.nn.Parameter(lib.ones(1), mark=1)
+
+
+@pytest.mark.parametrize("lib", [tracejit, torch], ids=["tracejit", "torch"])
+def test_normals_whose_factor_comes_later(lib):
+    class Late(lib.distributions.MultivariateNormal):
+        def __init__(self, loc, matrix):
+            self.loc, self._matrix = loc, matrix
+            lib.distributions.Distribution.__init__(self, loc.shape[:-1], loc.shape[-1:], False)
+
+        @property
+        def _unbroadcasted_scale_tril(self):
+            return lib.linalg.cholesky(self._matrix)
+
+    late = Late(lib.zeros(2), lib.eye(2) * 4)
+    assert late.log_prob(lib.zeros(2)).item() == pytest.approx(-3.2241714, abs=1e-5)
+    assert late.scale_tril.tolist() == [[2, 0], [0, 2]] and late.rsample().shape == (2,)
+
+
+def test_what_is_refused_only_when_it_is_made():
+    with pytest.raises(NotImplementedError, match="SobolEngine"):
+        importlib.import_module("tracejit.quasirandom").SobolEngine(2)
+    assert tracejit.ones(2, 3).to_sparse().ndimension() == 2
+
+
+@pytest.mark.parametrize("lib", [tracejit, torch], ids=["tracejit", "torch"])
+def test_divergences_of_classes_that_are_distributions_by_what_they_say(lib):
+    D = lib.distributions
+
+    class Says(type):
+        def __subclasscheck__(cls, other):
+            return issubclass(other, D.Distribution)
+
+    class Any_(metaclass=Says):
+        pass
+
+    class Own(D.Normal):
+        pass
+
+    D.register_kl(Own, Any_)(lambda p, q: 7)
+    assert D.kl_divergence(Own(0.0, 1.0), D.Laplace(0.0, 1.0)) == 7
+    with pytest.raises(TypeError):
+        D.register_kl(Own, 3)

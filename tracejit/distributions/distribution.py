@@ -44,6 +44,10 @@ class Distribution:
     def _validate_args(self) -> bool:
         return _checked_by_default if self._checks is None else self._checks
 
+    @_validate_args.setter
+    def _validate_args(self, value: bool) -> None:
+        self._checks = value
+
     def __init__(self, batch_shape: Any = Size(), event_shape: Any = Size(),
                  validate_args: bool | None = None):
         self._batch_shape = Size(batch_shape)
