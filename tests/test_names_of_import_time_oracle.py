@@ -200,3 +200,22 @@ def test_divergences_of_classes_that_are_distributions_by_what_they_say(lib):
     assert D.kl_divergence(Own(0.0, 1.0), D.Laplace(0.0, 1.0)) == 7
     with pytest.raises(TypeError):
         D.register_kl(Own, 3)
+
+
+@pytest.mark.parametrize("lib", [tracejit, torch], ids=["tracejit", "torch"])
+def test_users_distributions_are_expanded_and_sparse_matrices_multiplied(lib):
+    class Doubled(lib.distributions.Normal):
+        def expand(self, batch_shape, _instance=None):
+            new = self._get_checked_instance(Doubled, _instance)
+            new.loc, new.scale = (2 * x.expand(batch_shape) for x in (self.loc, self.scale))
+            lib.distributions.Distribution.__init__(new, batch_shape, validate_args=False)
+            return new
+
+    class Other(Doubled):
+        def __init__(self):
+            super().__init__(0.0, 1.0)
+
+    assert Doubled(1.0, 1.0).expand((2,)).mean.tolist() == [2.0, 2.0]
+    with pytest.raises(NotImplementedError, match="custom .expand"):
+        Other().expand((2,))
+    assert lib.dsmm(lib.eye(2).to_sparse(), lib.ones(2, 1)).tolist() == [[1.0], [1.0]]

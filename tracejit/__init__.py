@@ -197,7 +197,7 @@ from tracejit.eager import inplace_views as _inplace_views
 from tracejit.ops import inplace as _inplace
 from tracejit.eager.einops_backend import watch_for_einops as _watch_for_einops
 from tracejit import return_types, sparse
-from tracejit.sparse import sparse_coo_tensor, spmm
+from tracejit.sparse import mm as dsmm, sparse_coo_tensor, spmm
 
 bool = bool_
 half, float, double = float16, float32, float64

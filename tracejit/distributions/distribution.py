@@ -72,6 +72,18 @@ class Distribution:
         """The same distribution with its parameters expanded to `batch_shape`."""
         raise NotImplementedError
 
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """A distribution of this one's class without attributes, which `expand` of `cls` fills.
+
+        NotImplementedError where a subclass with another constructor does not say how.
+        """
+        kind = type(self)
+        if _instance is None and kind.__init__ is not cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(f"Subclass {kind.__name__} of {cls.__name__} that defines a "
+                                      "custom __init__ method must also define a custom .expand() "
+                                      "method.")
+        return kind.__new__(kind) if _instance is None else _instance
+
     def _extended_shape(self, sample_shape: Any = Size()) -> Size:
         return Size(tuple(sample_shape) + tuple(self._batch_shape) + tuple(self._event_shape))
 
