@@ -114,6 +114,10 @@ def test_optimizers_of_several_processes_are_refused():
     many = importlib.import_module("tracejit.distributed.optim")
     with pytest.raises(NotImplementedError, match="ZeroRedundancyOptimizer"):
         many.ZeroRedundancyOptimizer([tracejit.ones(1)])
+    spread = importlib.import_module("tracejit.distributed.tensor").DTensor
+    assert not isinstance(tracejit.ones(1), spread)
+    with pytest.raises(NotImplementedError, match="DTensor"):
+        spread(tracejit.ones(1))
 
 
 @pytest.mark.parametrize("lib", [tracejit, torch], ids=["tracejit", "torch"])
@@ -219,3 +223,11 @@ def test_users_distributions_are_expanded_and_sparse_matrices_multiplied(lib):
     with pytest.raises(NotImplementedError, match="custom .expand"):
         Other().expand((2,))
     assert lib.dsmm(lib.eye(2).to_sparse(), lib.ones(2, 1)).tolist() == [[1.0], [1.0]]
+
+
+def test_compiled_modules_are_known_by_their_class():
+    net = tracejit.nn.Linear(2, 2)
+    kind = tracejit._dynamo.eval_frame.OptimizedModule
+    compiled = tracejit.compile(net)
+    assert isinstance(compiled, kind) and not isinstance(net, kind)
+    assert kind is tracejit._dynamo.OptimizedModule and compiled._orig_mod is net
