@@ -8,5 +8,5 @@ def __getattr__(name: str) -> Any:
     if name == "aten":
         import importlib
 
-        return importlib.import_module("tracejit.ops.aten")
+        return importlib.import_module("tracejit.ops.inner_names").aten
     raise AttributeError(f"module 'tracejit.ops' has no attribute {name!r}")

@@ -16,7 +16,7 @@ class Overload:
     def __init__(self, name: str, form: str = "") -> None:
         self._op, self._form = name, form
         self.__name__ = f"{name}.{form}" if form else name
-        self.__qualname__, self.__module__ = self.__name__, "tracejit.ops.aten"
+        self.__qualname__, self.__module__ = self.__name__, "tracejit.ops.inner_names"
 
     def __getattr__(self, form: str) -> Overload:
         if form.startswith("__") or self._form:
@@ -36,8 +36,8 @@ class Overload:
         return f"aten.{self.__name__}"
 
 
-def __getattr__(name: str) -> Overload:
-    """The op of a name; there is a mark for each.
+class _Namespace:
+    """The ops by name; there is a mark for each.
 
     >>> import tracejit
     >>> {tracejit.ops.aten.add.Tensor: 1}[tracejit.ops.aten.add.Tensor]
@@ -45,7 +45,12 @@ def __getattr__(name: str) -> Overload:
     >>> tracejit.ops.aten.add.Tensor(tracejit.ones(1), 2)
     tensor([3.])
     """
-    if name.startswith("__"):
-        raise AttributeError(name)
-    found = globals()[name] = Overload(name)
-    return found
+
+    def __getattr__(self, name: str) -> Overload:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = self.__dict__[name] = Overload(name)
+        return found
+
+
+aten = _Namespace()
