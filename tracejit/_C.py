@@ -7,7 +7,10 @@ programs name it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
 
+from tracejit.eager.recording import active
 from tracejit.ir.graph import Graph, Node, Value
 from tracejit.linalg import LinAlgError as _LinAlgError
 
@@ -33,3 +36,36 @@ _jit_set_profiling_executor, _jit_set_profiling_mode, _jit_set_autocast_mode = (
     _switch(), _switch(), _switch())
 _jit_override_can_fuse_on_cpu = _jit_override_can_fuse_on_gpu = _set
 _jit_set_texpr_fuser_enabled = _jit_set_nvfuser_enabled = _set
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Nothing is logged."""
+
+
+def _get_tracing_state() -> None:
+    """No graph of TorchScript's is being made."""
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether this is inside of `vmap`.
+
+    >>> import tracejit
+    >>> _are_functorch_transforms_active()
+    False
+    """
+    from tracejit.func.mapping import Mapping
+
+    recorder: Any = active.recorder
+    while recorder is not None and not isinstance(recorder, Mapping):
+        recorder = getattr(recorder, "below", None)
+    return recorder is not None
+
+
+class DisableTorchFunctionSubclass(nullcontext):
+    """The context in which no class of tensors replaces functions: none does anyway."""
+
+
+def _disabled_torch_function_impl(func: Callable[..., Any], types: Any, args: tuple = (),
+                                  kwargs: Any = None) -> Any:
+    """What a class of tensors says that replaces no function: the function is called."""
+    return func(*args, **(kwargs or {}))

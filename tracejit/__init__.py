@@ -19,6 +19,10 @@ from tracejit.ops.types import (
     get_default_dtype, int8, int16, int32, int64, promote_types, result_type, set_default_dtype,
     uint8,
 )  # fmt: skip
+from tracejit.ops.absent_types import (
+    chalf, complex32, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+    uint16, uint32, uint64,
+)  # fmt: skip
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.construction import as_tensor, from_dlpack, from_numpy, tensor
 from tracejit.eager.conditions import (
@@ -150,7 +154,7 @@ from tracejit.ops.reduction import (
 from tracejit.ops.scan import cummax, cummin, cumprod, cumsum, logcumsumexp
 from tracejit.ops.scatter_reduce import index_reduce, masked_scatter, put, scatter_reduce
 from tracejit.ops.searching import bucketize, isin, nonzero_static, searchsorted, unravel_index
-from tracejit.ops.segments import segment_reduce
+from tracejit.ops.segments import segment_reduce, segment_reduce as _segment_reduce
 from tracejit.ops.signal_windows import (
     bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window,
 )  # fmt: skip
@@ -193,7 +197,7 @@ from tracejit.eager import inplace_views as _inplace_views
 from tracejit.ops import inplace as _inplace
 from tracejit.eager.einops_backend import watch_for_einops as _watch_for_einops
 from tracejit import return_types, sparse
-from tracejit.sparse import sparse_coo_tensor, spmm
+from tracejit.sparse import mm as dsmm, sparse_coo_tensor, spmm
 
 bool = bool_
 half, float, double = float16, float32, float64
@@ -233,10 +237,10 @@ _ON_DEVICES = {"OutOfMemoryError": "tracejit.cuda"}
 _LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING, **_CELLS, **_ON_DEVICES}
 _SUBMODULES = (
     "_C", "__config__", "__future__", "_dynamo", "_inductor", "_utils", "amp", "compiler", "config",
-    "cpu", "datasets", "debug", "distributed", "distributions", "fft", "func", "functional", "fx",
-    "hub", "jit", "linalg", "logs", "masked", "multiprocessing", "nn", "onnx", "optim", "overrides",
-    "profiler", "safetensors", "serialization", "signal", "special", "storage", "testing", "types",
-    "utils", "xpu",
+    "cpu", "datasets", "debug", "distributed", "distributions", "fft", "func", "functional",
+    "futures", "fx", "hub", "jit", "library", "linalg", "logs", "masked", "multiprocessing", "nn",
+    "onnx", "optim", "overrides", "profiler", "quasirandom", "safetensors", "serialization",
+    "signal", "special", "storage", "testing", "types", "utils", "xpu",
 )  # fmt: skip
 
 

@@ -37,15 +37,17 @@ READ_DATA_CHUNK = 128 * 1024
 _chosen: builtins.list[str] = []  # by set_dir
 
 
+def _get_torch_home() -> str:
+    """The folder that downloads of PyTorch's packages are below."""
+    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
+
+
 def get_dir() -> str:
     """The folder of downloads: that of `set_dir`, $TORCH_HOME/hub, $XDG_CACHE_HOME/torch/hub, or
     ~/.cache/torch/hub.
     """
-    if _chosen:
-        return _chosen[-1]
-    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    home = os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))
-    return os.path.join(os.path.expanduser(home), "hub")
+    return _chosen[-1] if _chosen else os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d: str | os.PathLike) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 from tracejit.eager.recording import active
 from tracejit.eager.typed_storage import TypedStorage, typed
@@ -56,6 +56,9 @@ _NOT_SEEKABLE = (
     "buffer like io.BytesIO and try to load from it instead."
 )
 _allowed: dict[str, Any] = {}
+
+
+MAP_LOCATION: TypeAlias = Callable[[Any, str], Any] | device | str | dict[str, str] | None
 
 
 class SourceChangeWarning(Warning):

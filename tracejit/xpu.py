@@ -16,6 +16,11 @@ def is_initialized() -> bool:
     return False
 
 
+def is_current_stream_capturing() -> bool:
+    """Whether calls are recorded instead of run: no."""
+    return False
+
+
 def empty_cache() -> None:
     """Nothing is kept for such devices."""
 

@@ -1,5 +1,16 @@
 """PyTorch's `torch.autograd.profiler`, the older place of `torch.profiler`."""
 
+from typing import NoReturn
+
 from tracejit.profiler import profile, record_function
 
-__all__ = ["profile", "record_function"]
+__all__ = ["EventList", "profile", "record_function"]
+
+
+class EventList(list):
+    """A list of measured events, which no profile here makes; it has no table."""
+
+    def table(self, *args: object, **kwargs: object) -> NoReturn:
+        """NotImplementedError: profiles measure no single ops."""
+        raise NotImplementedError("EventList.table: profiles here hold no events; "
+                                  "fn.report() says what a captured function's kernels are")

@@ -31,8 +31,13 @@ _LATER = {
          "seed", "seed_all", "set_rng_state", "set_rng_state_all"),
         "random",
     ),
+    **dict.fromkeys(
+        ("CUDAGraph", "Event", "ExternalStream", "Stream", "StreamContext", "graph",
+         "is_current_stream_capturing", "stream"),
+        "streams",
+    ),
 }  # fmt: skip
-_SUBMODULES = ("amp", "memory", "random")
+_SUBMODULES = ("amp", "memory", "random", "streams")
 __all__ = [  # noqa: PLE0604
     "DeviceUnavailable", "OutOfMemoryError", "current_device", "device", "device_count",
     "device_of", "get_arch_list", "get_device_capability", "get_device_name",

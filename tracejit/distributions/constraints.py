@@ -12,6 +12,16 @@ from typing import Any
 import tracejit
 from tracejit.ops.types import bool_
 
+__all__ = [
+    "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky",
+    "dependent", "dependent_property", "greater_than", "greater_than_eq",
+    "half_open_interval", "independent", "integer_interval", "interval", "is_dependent",
+    "less_than", "lower_cholesky", "lower_triangular", "multinomial", "nonnegative",
+    "nonnegative_integer", "one_hot", "positive", "positive_definite", "positive_integer",
+    "positive_semidefinite", "real", "real_vector", "simplex", "square", "stack", "symmetric",
+    "unit_interval",
+]  # fmt: skip
+
 
 class Constraint:
     """The base class of constraints; `event_dim`: how many last dimensions one event has.

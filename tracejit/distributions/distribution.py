@@ -44,6 +44,10 @@ class Distribution:
     def _validate_args(self) -> bool:
         return _checked_by_default if self._checks is None else self._checks
 
+    @_validate_args.setter
+    def _validate_args(self, value: bool) -> None:
+        self._checks = value
+
     def __init__(self, batch_shape: Any = Size(), event_shape: Any = Size(),
                  validate_args: bool | None = None):
         self._batch_shape = Size(batch_shape)
@@ -67,6 +71,18 @@ class Distribution:
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """The same distribution with its parameters expanded to `batch_shape`."""
         raise NotImplementedError
+
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """A distribution of this one's class without attributes, which `expand` of `cls` fills.
+
+        NotImplementedError where a subclass with another constructor does not say how.
+        """
+        kind = type(self)
+        if _instance is None and kind.__init__ is not cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(f"Subclass {kind.__name__} of {cls.__name__} that defines a "
+                                      "custom __init__ method must also define a custom .expand() "
+                                      "method.")
+        return kind.__new__(kind) if _instance is None else _instance
 
     def _extended_shape(self, sample_shape: Any = Size()) -> Size:
         return Size(tuple(sample_shape) + tuple(self._batch_shape) + tuple(self._event_shape))

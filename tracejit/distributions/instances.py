@@ -17,12 +17,7 @@ def expanded(distribution: Any, cls: type, _instance: Any, batch_shape: Any, **f
 
     NotImplementedError where a subclass with another constructor does not say how.
     """
-    kind = type(distribution)
-    if _instance is None and kind.__init__ is not cls.__init__:  # type: ignore[misc]
-        raise NotImplementedError(f"Subclass {kind.__name__} of {cls.__name__} that defines a "
-                                  "custom __init__ method must also define a custom .expand() "
-                                  "method.")
-    new = kind.__new__(kind) if _instance is None else _instance
+    new = distribution._get_checked_instance(cls, _instance)
     vars(new).update(fields)
     Distribution.__init__(new, Size(batch_shape), distribution.event_shape, validate_args=False)
     new._checks = distribution._checks

@@ -20,10 +20,10 @@ _registered: dict[tuple[type, type], Callable[[Any, Any], Any]] = {}
 def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
     """Decorator: the function computes KL(p || q) of these types and their subclasses.
 
-    TypeError for what is no distribution.
+    TypeError for what is no class; PyTorch takes every class, and others' bases of distributions.
     """
     for name, kind in (("p", type_p), ("q", type_q)):
-        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
+        if not isinstance(kind, type):
             raise TypeError(f"Expected type_{name} to be a Distribution subclass but got {kind}")
 
     def decorator(fun: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -34,7 +34,8 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
 
 
 def _distance(kind: type, of: type) -> int:
-    return of.__mro__.index(kind)
+    mro = of.__mro__
+    return mro.index(kind) if kind in mro else len(mro)  # a subclass by what its metaclass says
 
 
 def _formula(type_p: type, type_q: type) -> Callable[[Any, Any], Any] | None:

@@ -89,10 +89,10 @@ class MultivariateNormal(Distribution):
         super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
 
         if names[0] == "covariance_matrix":
-            self._factor = tracejit.linalg.cholesky(covariance_matrix)
+            self._unbroadcasted_scale_tril = tracejit.linalg.cholesky(covariance_matrix)
         else:
-            self._factor = scale_tril if scale_tril is not None else from_precision(
-                precision_matrix)
+            self._unbroadcasted_scale_tril = (
+                scale_tril if scale_tril is not None else from_precision(precision_matrix))
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         n = self._event_shape[0]
@@ -100,7 +100,8 @@ class MultivariateNormal(Distribution):
                   "precision_matrix": self.precision_matrix}[self._given]
         given = {self._given: matrix.expand((*batch_shape, n, n))}
         return expanded(self, MultivariateNormal, _instance, batch_shape, _given=self._given,
-                        loc=self.loc.expand((*batch_shape, n)), _factor=self._factor, **given)
+                        loc=self.loc.expand((*batch_shape, n)),
+                        _unbroadcasted_scale_tril=self._unbroadcasted_scale_tril, **given)
 
     def _wide(self, matrix: Any) -> Any:
         n = self._event_shape[0]
@@ -109,17 +110,17 @@ class MultivariateNormal(Distribution):
     @Derived
     def scale_tril(self) -> Any:
         """The lower triangular Cholesky factor of the covariance."""
-        return self._wide(self._factor)
+        return self._wide(self._unbroadcasted_scale_tril)
 
     @Derived
     def covariance_matrix(self) -> Any:
         """L times its transpose."""
-        return self._wide(self._factor @ self._factor.mT)
+        return self._wide(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
     @Derived
     def precision_matrix(self) -> Any:
         """The inverse of the covariance."""
-        return self._wide(tracejit.cholesky_inverse(self._factor))
+        return self._wide(tracejit.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     @property
     def mean(self) -> Any:
@@ -131,20 +132,20 @@ class MultivariateNormal(Distribution):
 
     @property
     def variance(self) -> Any:
-        spread = self._factor.pow(2).sum(-1)
+        spread = self._unbroadcasted_scale_tril.pow(2).sum(-1)
         return spread.expand((*self._batch_shape, *self._event_shape))
 
     def rsample(self, sample_shape: Any = Size()) -> Any:
         drawn = standard_normal(self._extended_shape(sample_shape), self.loc)
-        return self.loc + (self._factor @ drawn.unsqueeze(-1)).squeeze(-1)
+        return self.loc + (self._unbroadcasted_scale_tril @ drawn.unsqueeze(-1)).squeeze(-1)
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:
             self._validate_sample(value)
-        distance = squared_distance(self._factor, value - self.loc)
+        distance = squared_distance(self._unbroadcasted_scale_tril, value - self.loc)
         size = self._event_shape[0] * math.log(2 * math.pi)
-        return -0.5 * (size + distance) - half_log_det(self._factor)
+        return -0.5 * (size + distance) - half_log_det(self._unbroadcasted_scale_tril)
 
     def entropy(self) -> Any:
         size = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi))
-        return (size + half_log_det(self._factor)).expand(self._batch_shape)
+        return (size + half_log_det(self._unbroadcasted_scale_tril)).expand(self._batch_shape)

@@ -99,6 +99,12 @@ class PowerTransform(Transform):
     inverse_shape = forward_shape
 
 
+def _clipped_sigmoid(x: Any) -> Any:
+    """The sigmoid, kept inside of the open unit interval."""
+    limits = tracejit.finfo(x.dtype)
+    return x.sigmoid().clamp(min=limits.tiny, max=1.0 - limits.eps)
+
+
 class SigmoidTransform(Transform):
     """y = 1 / (1 + exp(-x))."""
 
@@ -111,8 +117,7 @@ class SigmoidTransform(Transform):
         return isinstance(other, SigmoidTransform)
 
     def _call(self, x: Any) -> Any:
-        limits = tracejit.finfo(x.dtype)
-        return x.sigmoid().clamp(min=limits.tiny, max=1.0 - limits.eps)
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Any) -> Any:
         limits = tracejit.finfo(y.dtype)
@@ -289,8 +294,7 @@ class StickBreakingTransform(Transform):
         return n - tracejit.arange(n, dtype=x.dtype, device=x.device)
 
     def _call(self, x: Any) -> Any:
-        limits = tracejit.finfo(x.dtype)
-        z = (x - self._offsets(x).log()).sigmoid().clamp(min=limits.tiny, max=1.0 - limits.eps)
+        z = _clipped_sigmoid(x - self._offsets(x).log())
         left = (1 - z).cumprod(-1)
         return pad(z, [0, 1], value=1) * pad(left, [1, 0], value=1)
 

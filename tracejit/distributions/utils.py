@@ -86,6 +86,9 @@ def sum_rightmost(value: Any, dims: int) -> Any:
     return value if dims == 0 else value.sum(tuple(range(-dims, 0)))
 
 
+_sum_rightmost = sum_rightmost  # PyTorch's name, which others import
+
+
 def tril_matrix_to_vec(mat: Any, diag: int = 0) -> Any:
     """The elements of square matrices up to a diagonal, row by row.
 

@@ -111,11 +111,12 @@ def text(x: TensorState) -> str:
         return _with_suffixes("tensor(...", _suffixes(x), len("tensor("))
     array = x.array if x._device.type == "cpu" else x.array.get()
     prefix = "tensor("
-    body = _body(wide(array), len(prefix))
+    body = elements(wide(array), len(prefix))
     return _with_suffixes(prefix + body, _suffixes(x), len(prefix))
 
 
-def _body(array: np.ndarray, indent: int) -> str:
+def elements(array: np.ndarray, indent: int) -> str:
+    """The elements, `indent` characters from the edge."""
     if array.size == 0:
         return "[]"
     summarize = array.size > options.threshold

@@ -35,8 +35,8 @@ class Parameter(Tensor):
         made = data.detach().as_subclass(cls)
         return made.requires_grad_(requires_grad)
 
-    def __init__(self, data: Any = None, requires_grad: bool = True) -> None:
-        """Everything is done by `__new__`."""
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Everything is done by `__new__`, which a subclass may give other arguments."""
 
     def __deepcopy__(self, memo: dict) -> Parameter:
         if id(self) not in memo:

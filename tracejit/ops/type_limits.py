@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tracejit.ops.absent_types import AbsentType
 from tracejit.ops.types import FLOATING, INTEGER, asked_dtype, dtype, get_default_dtype
 
 
@@ -28,18 +29,21 @@ class finfo:
     """
 
     def __init__(self, type: dtype | None = None) -> None:
-        kind = asked_dtype(type) or get_default_dtype()
+        absent = isinstance(type, AbsentType)
+        kind: Any = type if absent else asked_dtype(type) or get_default_dtype()
         if kind.category < FLOATING:
             raise TypeError(
                 "tracejit.finfo() requires a floating point input type. Use tracejit.iinfo to "
                 "handle 'tracejit.finfo'"
             )
-        array = np.empty(0, kind.numpy).real.dtype if kind.category > FLOATING else kind.numpy
+        numbers = kind.numbers if absent else kind.numpy
+        array = np.empty(0, numbers).real.dtype if kind.category > FLOATING else numbers
         limits: Any = ml_dtypes.finfo(array)
         self.bits = int(limits.bits)
         self.eps, self.max, self.min = float(limits.eps), float(limits.max), float(limits.min)
         self.tiny = self.smallest_normal = float(limits.smallest_normal)
-        self.resolution = float(f"{limits.resolution:.1}")
+        # Eight bits hold no decimal digit for sure.
+        self.resolution = 1.0 if self.bits == 8 else float(f"{limits.resolution:.1}")
         self.dtype = str(np.dtype(array))
 
     def __repr__(self) -> str:
@@ -65,13 +69,13 @@ class iinfo:
     """
 
     def __init__(self, type: dtype) -> None:
-        type = asked_dtype(type)
+        type = type if isinstance(type, AbsentType) else asked_dtype(type)
         if type.category != INTEGER:
             raise TypeError(
                 "tracejit.iinfo() requires an integer input type. Use tracejit.finfo to handle "
                 "'tracejit.iinfo'"
             )
-        limits = np.iinfo(type.numpy)
+        limits = np.iinfo(type.numbers if isinstance(type, AbsentType) else type.numpy)
         self.bits, self.max, self.min = limits.bits, int(limits.max), int(limits.min)
         self.dtype = type.name
 

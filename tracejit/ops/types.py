@@ -167,6 +167,8 @@ def asked_dtype(kind: Any) -> Any:
         return kind
     found = _OF_PYTHON.get(kind) if isinstance(kind, type) else None
     if found is None:
+        if isinstance(kind, dtype):
+            raise NotImplementedError(f"tensors of {kind!r} are not supported")
         raise TypeError(f"argument 'dtype' must be tracejit.dtype, not {type(kind).__name__}")
     return found
 
@@ -184,7 +186,7 @@ def set_default_dtype(d: dtype) -> None:
     """
     if not isinstance(d, dtype) or not d.is_floating_point:
         raise TypeError(f"set_default_dtype: only floating-point types are supported, got {d!r}")
-    default.dtype = d
+    default.dtype = asked_dtype(d)
 
 
 def dtype_of_number(value: Any) -> dtype:

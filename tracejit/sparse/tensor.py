@@ -80,6 +80,8 @@ class SparseTensor:
         """The number of dimensions."""
         return self.ndim
 
+    ndimension = dim
+
     def sparse_dim(self) -> int:
         """The number of dimensions that positions are given for: the first ones."""
         return int(self.positions.shape[0])

@@ -92,6 +92,7 @@ _NAMED = _Kind(
 )
 
 
+Context = Any
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 _kinds: dict[Any, _Kind] = {
     list: _sequence(lambda tree: None, lambda children, context: list(children)),
@@ -107,6 +108,9 @@ _kinds: dict[Any, _Kind] = {
         lambda children, context: defaultdict(context[0], zip(context[1], children))),
     namedtuple: _NAMED,
 }  # fmt: skip
+
+# What classes derived from dict are registered with.
+_dict_flatten, _dict_unflatten, _dict_flatten_with_keys = _kinds[dict]
 
 
 def register_pytree_node(

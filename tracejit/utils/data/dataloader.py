@@ -10,6 +10,7 @@ import multiprocessing
 import multiprocessing.context
 import os
 import warnings
+from abc import ABC
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -240,6 +241,14 @@ class _SerialIterator:
         self._fetched += 1
         self._loader._count_fetched(self._fetched)
         return batch
+
+
+class _BaseDataLoaderIter(ABC):  # noqa: B024
+    """What both iterators of loaders are, for `isinstance` and annotations."""
+
+
+_SingleProcessDataLoaderIter = _BaseDataLoaderIter.register(_SerialIterator)
+_MultiProcessingDataLoaderIter = _BaseDataLoaderIter.register(ParallelIterator)
 
 
 def _check_workers(count: int, timeout: float, prefetch: int | None, persistent: bool) -> None:

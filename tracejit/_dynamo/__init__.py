@@ -7,6 +7,8 @@ have is `TRACEJIT_MAX_ENTRIES`.
 from types import SimpleNamespace
 from typing import Any
 
+from tracejit._dynamo import eval_frame  # noqa: F401
+from tracejit._dynamo.eval_frame import OptimizedModule  # noqa: F401
 from tracejit.compiler import (  # noqa: F401
     allow_in_graph,
     assume_constant_result,

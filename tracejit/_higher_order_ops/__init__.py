@@ -1,0 +1,1 @@
+"""PyTorch's `torch._higher_order_ops`: ops that take functions, as far as models name them."""
