@@ -91,3 +91,40 @@ def test_pieces_that_a_captured_call_returns_are_refused():
         with tracejit.no_grad():
             first.mul_(2)
         assert first.tolist() == [2.0, 2.0]
+
+
+READS = {
+    "used": lambda t, x: (x * 2).sum().item(),
+    "its node": lambda t, x: x.grad_fn is None,
+    "a part of it": lambda t, x: x[:1].sum().item(),
+    "says": lambda t, x: (x.requires_grad, x.shape, x.detach().tolist()),
+    "printed": lambda t, x: "Invalid" in repr(x),
+}
+
+
+def read_after(library, made, how, tracked):
+    with library.set_grad_enabled(tracked):
+        x = grid(library)
+        piece = made(x)
+        x.mul_(3)
+        return str(READS[how](library, piece)).replace("tracejit", "torch")
+
+
+@pytest.mark.parametrize("how", READS)
+@pytest.mark.parametrize("made", [lambda x: x.split(1)[2], lambda x: x.unbind()[1], lambda x: x[1]],
+                         ids=["split", "unbind", "no piece"])
+@pytest.mark.parametrize("tracked", [True, False])
+def test_read_after_the_whole_was_written(made, how, tracked):
+    def run(library):
+        try:
+            return read_after(library, made, how, tracked)
+        except RuntimeError as error:
+            return str(error)
+
+    assert run(tracejit) == run(torch)
+
+
+def test_captured_read_after_the_whole_was_written():
+    captured = tracejit.script(lambda: read_after(tracejit, lambda x: x.split(1)[2], "used", True))
+    with pytest.raises(RuntimeError, match="of Split is a view and its base"):
+        captured()
