@@ -17,7 +17,7 @@ from tracejit.eager.nodes import Node, RemovableHandle, grad_fn_of
 from tracejit.eager.recording import active
 from tracejit.eager.saved import detached
 from tracejit.eager.state import TensorState, shape_of
-from tracejit.eager.tape import lost_history, refresh
+from tracejit.eager.tape import refresh
 from tracejit.eager.views import chain_of, family_of, standing_for
 from tracejit.eager.writing import get_data, set_data
 from tracejit.ops.shapes import shape_text
@@ -49,8 +49,6 @@ class Differentiable(TensorState):
     @property
     def requires_grad(self) -> bool:
         if self._view is not None:
-            if lost_history(self):
-                return True
             refresh(self)
         return self._requires_grad
 

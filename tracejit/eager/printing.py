@@ -15,7 +15,6 @@ import numpy as np
 from tracejit.eager.interchange import wide
 from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState
-from tracejit.eager.tape import lost_history
 from tracejit.ops.types import bool_, dtype_of_number, get_default_dtype, int64
 
 
@@ -177,9 +176,7 @@ def _suffixes(x: Any) -> list[str]:
         usual = x._dtype is get_default_dtype()
     if not usual:
         found.append(f"dtype={x._dtype}")
-    if lost_history(x):
-        found.append("grad_fn=<Invalid>")
-    elif x.grad_fn is not None:
+    if x.grad_fn is not None:
         found.append(f"grad_fn=<{x.grad_fn.name()}>")
     elif x.requires_grad:
         found.append("requires_grad=True")

@@ -248,14 +248,6 @@ def attach_view(op: Op, parent: TensorState, operands: tuple, attributes: dict,
                         not active.grad_enabled)
 
 
-WHOLE_WRITTEN = (
-    " is a view and its base or another view of its base has been modified inplace. This "
-    "view is the output of a function that returns multiple views. Such functions do not allow "
-    "the output views to be modified inplace. You should replace the inplace operation by an "
-    "out-of-place one."
-)
-
-
 def refresh(x: TensorState) -> None:
     """Give a view the history that writes to its base, or through other views, have made since."""
     stale = []
@@ -264,11 +256,6 @@ def refresh(x: TensorState) -> None:
         x = x._view.parent
     for v in reversed(stale):
         view = v._view
-        if _is_piece_of_written(v):
-            if not active.grad_enabled:
-                return
-            name, number = view.output
-            raise RuntimeError(f"Output {number} of {name}{WHOLE_WRITTEN}")
         if view.op is None:
             parent = view.parent
             if parent._requires_grad:
@@ -287,23 +274,6 @@ def refresh(x: TensorState) -> None:
                 v._node, v._output_nr, v._requires_grad = before
                 raise
         view.generation = view.family.generation
-
-
-def _is_piece_of_written(v: TensorState) -> bool:
-    """Whether v is what `split` and the like gave, and its whole got another history since; -1 says
-    that the history v has now is wanted."""
-    view = v._view
-    return (view.output is not None and 0 <= view.generation != view.family.generation
-            and view.parent._requires_grad)
-
-
-def lost_history(x: TensorState) -> bool:
-    """Whether x requires grad and has no history any more, as it is such a piece or sees one."""
-    while type(x._view) is View:
-        if _is_piece_of_written(x):
-            return True
-        x = x._view.parent
-    return False
 
 
 def move_retained(x: TensorState, before: Node | None, number: int) -> None:
