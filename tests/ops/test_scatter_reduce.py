@@ -26,6 +26,26 @@ def test_a_zero_among_factors():
         assert ours == pytest.approx(gradients(torch, "prod", include_self=False, zero=zero))
 
 
+@pytest.mark.parametrize("first", [1.0, 0.0])
+@pytest.mark.parametrize("zeros", [0, 1, 2, 3])
+def test_second_derivatives_at_zeros(zeros, first):
+    """Where PyTorch refuses them; against factors that are multiplied one by one."""
+    def run(lib, product):
+        x = lib.tensor([first, 7.0], requires_grad=True)
+        src = lib.tensor([0.0] * zeros + [2.0, 3.0, 4.0][zeros:] + [5.0], requires_grad=True)
+        grads = lib.autograd.grad(product(lib, x, src).sum(), (x, src), create_graph=True)
+        total = sum((g * lib.arange(1.0, len(g) + 1)).sum() for g in grads)
+        return sum((g.tolist() for g in lib.autograd.grad(total, (x, src))), [])
+
+    def at_once(lib, x, src):
+        return x.scatter_reduce(0, lib.tensor([0, 0, 0, 1]), src, "prod")
+
+    def one_by_one(lib, x, src):
+        return lib.stack([x[0] * src[0] * src[1] * src[2], x[1] * src[3]])
+
+    assert run(tracejit, at_once) == pytest.approx(run(torch, one_by_one))
+
+
 @pytest.mark.parametrize("call", [
     lambda m, x, i: x.scatter_reduce(0, i, x, "median"),
     lambda m, x, i: x.scatter_reduce(0, i, x.double(), "sum"),

@@ -12,12 +12,14 @@ from tracejit.eager.identity import itself
 from tracejit.eager.inplace_views import detached_from_views
 from tracejit.eager.nodes import grad_fn_of
 from tracejit.eager.recording import active
+from tracejit.eager.saved import version_of
 from tracejit.eager.state import TensorState, contiguous_strides, make
 from tracejit.eager.storage_size import extent, resize
 from tracejit.eager.type_names import scalar_name
 from tracejit.eager.typed_storage import TypedStorage
 from tracejit.eager.untyped_storage import UntypedStorage
-from tracejit.eager.writing import LEAF, set_data, take_memory
+from tracejit.eager.views import Family, View
+from tracejit.eager.writing import LEAF, bump_version, set_data, take_memory
 from tracejit.ops.operators import method
 
 
@@ -54,8 +56,13 @@ def set_(self: Any, source: Any = None, storage_offset: Any = None, size: Any = 
     if self._requires_grad and active.grad_enabled:
         raise RuntimeError(LEAF if grad_fn_of(self) is None
                            else "set_(): the derivative of it is not implemented")
+    version = version_of(self) + 1
     if isinstance(source, TensorState) and not laid_out:
+        if active.recorder is None:
+            bump_version(self)
         set_data(self, source)
+        if active.recorder is None:
+            _count(self, version)
         return self
     if active.recorder is not None:
         active.recorder.need(self, "set_() was called")
@@ -71,9 +78,18 @@ def set_(self: Any, source: Any = None, storage_offset: Any = None, size: Any = 
         else (0, (storage.nbytes // self._dtype.itemsize,), None))
     if extent(found) > storage.nbytes:
         resize(storage, extent(found))
+    bump_version(self)
     detached_from_views(self)
     take_memory(self, found)
+    _count(self, version)
     return self
+
+
+def _count(self: Any, version: int) -> None:
+    """Where it looks now others' writes are counted; what saved this tensor has to see its own."""
+    if type(self._view) is not View:
+        inference = self._view is not None and self._view.inference
+        self._view = Family(version, inference)
 
 
 def _layout(offset: Any, size: Any, stride: Any) -> tuple[int, tuple, tuple | None]:

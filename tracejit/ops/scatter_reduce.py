@@ -120,10 +120,13 @@ def _src_rule(grad: Any, input: Any, index: Any, src: Any, out: Any, dim: int, r
     if reduce == "prod":
         none = creation.full_of(grad, tuple(grad.shape), 0, grad.dtype, grad.device)
         zeros = at(scatter_add_record(none, index, _flag(src == 0, grad), dim=dim))
-        single = (src == 0) & (zeros == 1)
-        rest = reduce_record(input, index, where(single, 1, src), dim=dim, reduce="prod",
+        single, pair = (src == 0) & (zeros == 1), (src == 0) & (zeros == 2)
+        rest = reduce_record(input, index, where(single | pair, 1, src), dim=dim, reduce="prod",
                              include_self=include_self)
-        return where(single, at(grad * rest), at(grad * out) / where(src == 0, 1, src))
+        # of two zeros each gets the other one, which has a derivative though it is zero
+        both = scatter_add_record(none, index, where(pair, src, 0), dim=dim)
+        single_or_pair = where(pair, at(both) - src, 1) * at(grad * rest)
+        return where(single | pair, single_or_pair, at(grad * out) / where(src == 0, 1, src))
     _, theirs, share = _shares(grad, input, index, src, out, dim)
     return theirs * at(share)
 
