@@ -78,6 +78,11 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
     return placed(_leaky_relu(input, negative_slope), input, inplace)
 
 
+def negative_part(input: Any) -> Any:
+    """`input` where negative, else 0: no exponential of it overflows, in no derivative."""
+    return where(input < 0, input, 0)
+
+
 def _elu_array(xp: Any, input: Any, alpha: Any, scale: Any) -> Any:
     return scale * xp.where(input > 0, input, alpha * xp.expm1(xp.where(input > 0, 0, input)))
 
@@ -86,8 +91,8 @@ _elu = pointwise(
     "elu", _elu_array,
     "({scale} * ({input} if {input} > {dtype}(0) else {alpha} * expm1({input})))", methods=(),
     operands=("input", "alpha", "scale"), check=_floats,
-    input=lambda grad, input, alpha, scale: grad * where(input > 0, scale,
-                                                         exp(input) * (scale * alpha)))
+    input=lambda grad, input, alpha, scale: grad * where(
+        input <= 0, exp(negative_part(input)) * (scale * alpha), scale))
 
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.ops import shapes
-from tracejit.ops.activations import placed, softplus
+from tracejit.ops.activations import negative_part, placed, softplus
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite, must_float
 from tracejit.ops.joining import cat
@@ -126,7 +126,8 @@ _celu = pointwise(
     ),
     "({input} if {input} > {dtype}(0) else {alpha} * expm1({input} / {alpha}))",
     methods=(), operands=("input", "alpha"), check=_floats,
-    input=lambda grad, input, alpha: where(input > 0, grad, grad * exp(input / alpha)),
+    input=lambda grad, input, alpha: where(
+        input <= 0, grad * exp(negative_part(input) / alpha), grad),
 )  # fmt: skip
 
 
