@@ -5,6 +5,7 @@ In: seeds and states. Out: the state of the generator that random ops draw from 
 
 from __future__ import annotations
 
+from contextlib import ContextDecorator
 from types import TracebackType
 from typing import Any
 
@@ -23,8 +24,8 @@ __all__ = ["Generator", "default_generator", "fork_rng", "get_rng_state", "initi
            "manual_seed", "seed", "set_rng_state"]  # fmt: skip
 
 
-class fork_rng:
-    """Draws inside do not change the state outside; a context manager.
+class fork_rng(ContextDecorator):
+    """Draws inside do not change the state outside; a context or decorator.
 
     `devices` and `device_type` are PyTorch's; there is one generator for all devices.
 
@@ -39,6 +40,9 @@ class fork_rng:
     def __init__(self, devices: Any = None, enabled: bool = True, *,
                  device_type: str = "cuda") -> None:
         self.enabled = enabled
+
+    def _recreate_cm(self) -> fork_rng:
+        return fork_rng(enabled=self.enabled)  # calls of a decorated function may nest
 
     def __enter__(self) -> None:
         if self.enabled:

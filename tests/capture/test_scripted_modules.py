@@ -153,7 +153,7 @@ def test_it_is_compiled_and_replays():
     assert compiled.report().compiles == 1 and compiled.report().cache_hits == 3
     assert compiled.report().breaks == [] and net.calls.item() == 4
     assert len(compiled.graph(X).nodes) > 0 and compiled.graphs
-    with pytest.raises(RuntimeError, match="not compiled"):
+    with pytest.raises(AttributeError, match="not compiled"):
         net.report()
 
 

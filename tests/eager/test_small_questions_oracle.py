@@ -35,6 +35,16 @@ repr(m.device(type="cpu", index=0))
 m.device(-1)
 m.Storage is m.FloatStorage
 m.IntTensor([1]).new(size=(2, 3)).shape
+m.zeros(1, dtype=m.complex64).new([1 + 2j]).tolist()
+m.zeros(1, dtype=m.complex128).new(2, 3).shape
+m.nn.Linear(1, 1).to("cpu", copy=True)
+m.nn.Linear(1, 1).to("cpu", m.float32, False, True)
+m.nn.Linear(1, 1).to("cpu", m.float64, True).weight.itemsize
+m.nn.Linear(1, 1).to(m.ones(1).double()).weight.itemsize
+m.nn.Linear(1, 1)(m.tensor(1.0))
+m.nn.functional.linear(m.tensor(1.0), m.ones(3))
+m.nn.FractionalMaxPool2d(2, output_ratio=(0.5, 0.5, 0.6))(m.ones(1, 1, 8, 8))
+m.nn.FractionalMaxPool3d(2, output_ratio=(0.5, 0.5, 0.5, 0.6))(m.ones(1, 1, 8, 8, 8)).shape
 m.nonzero(m.tensor([0, 1]), out=m.empty(0))
 m.nonzero(m.tensor([0, 1]), as_tuple=True, out=m.empty(0))
 m.index_select(m.arange(3.0), 0, m.tensor([1]), out=m.empty(1).long())

@@ -47,3 +47,27 @@ def test_programs_are_not_written_to_files(tmp_path):
         tracejit.jit.save(tracejit.script(tracejit.nn.Linear(1, 1)), tmp_path / "m.pt")
     with pytest.raises(NotImplementedError, match="never run"):
         tracejit.jit.load(tmp_path / "m.pt")
+
+
+def test_contexts_are_decorators_too():
+    @sdpa_kernel(SDPBackend.MATH)
+    def inside():
+        return switched()
+
+    assert inside() == (True, False, False, False) and switched() == (True,) * 4
+
+    @tracejit.random.fork_rng()
+    def drawn(depth):
+        x = tracejit.rand(2)
+        return drawn(depth - 1) if depth else x
+
+    before = tracejit.get_rng_state()
+    for call in (drawn, tracejit.script(drawn)):
+        call(1)
+        assert tracejit.equal(tracejit.get_rng_state(), before)
+    with tracejit.random.fork_rng():
+        _, again = tracejit.rand(2), tracejit.rand(2)
+    assert tracejit.equal(drawn(1), again)
+    for context in (tracejit.autograd.set_multithreading_enabled(False),
+                    tracejit.utils.checkpoint.set_checkpoint_debug_enabled(True)):
+        assert context(lambda x: x + 1)(1) == 2

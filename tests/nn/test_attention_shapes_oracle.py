@@ -16,6 +16,20 @@ CALLS = [
     "m(o(3, 2, 4), o(3, 2, 4), o(3, 2, 4), attn_mask=b(3))",
     "m(o(3, 4), o(3, 4), o(3, 4), attn_mask=b(1, 3, 3))",
     "m(o(3, 4), o(3, 4), o(3, 4), attn_mask=b(2, 3, 3))[0].shape",
+    *(f"m(o(3, 2, 4), o(5, 2, 4), o(5, 2, 4), attn_mask=b({size}))[0].shape"
+      for size in ("3, 5", "1, 5", "3, 1", "5, 3", "1, 3, 5", "4, 3, 5", "4, 1, 5", "2, 3, 5")),
+    *(f"m(o(3, 2, 4), o(5, 2, 4), o(5, 2, 4), key_padding_mask=b({size}))[0].shape"
+      for size in ("2, 5", "2, 1", "1, 5", "5, 2")),
+    "m(o(3, 4), o(5, 4), o(5, 4), key_padding_mask=b(1))",
+    "m(o(3, 4), o(5, 4), o(5, 4), attn_mask=b(1, 5))",
+    "m(o(3, 2, 4), o(5, 2, 4), o(4, 2, 4))", "apart(o(3, 2, 4), o(5, 2, 3), o(4, 2, 5))",
+    "apart(o(3, 2, 4), o(5, 2, 3), o(5, 2, 5))[0].shape",
+    *(f"attend({arguments})[0, 0].shape"
+      for arguments in ("o(2), o(3, 2), o(3, 2)", "o(3, 2).half(), o(3, 2), o(3, 2)",
+                        "o(3, 2), o(3, 2), o(3, 2).double()", "o(3, 2), o(3, 2), o(3, 2), b(3, 3)",
+                        *(f"o(3, 2).{kind}(), o(3, 2).{kind}(), o(3, 2).{kind}(), o(3, 3).{mask}()"
+                          for kind in ("float", "double", "bfloat16")
+                          for mask in ("half", "long", "float", "double")))),
     "static(static_k=o(2, 2, 2))", "static(static_v=o(2, 2, 2))", "m(o(4), o(4), o(4))",
 ]  # fmt: skip
 
@@ -29,7 +43,9 @@ def _outcome(lib, call):
             x, x, x, 4, 2, module.in_proj_weight, module.in_proj_bias, module.bias_k,
             module.bias_v, False, 0.0, module.out_proj.weight, module.out_proj.bias, **given)
 
-    names = {"m": module, "o": lib.ones, "static": static,
+    apart = lib.nn.MultiheadAttention(4, 2, kdim=3, vdim=5)
+    names = {"m": module, "o": lib.ones, "static": static, "apart": apart,
+             "attend": lib.nn.functional.scaled_dot_product_attention,
              "b": lambda *shape: lib.zeros(shape, dtype=lib.bool)}  # fmt: skip
     try:
         return str(eval(call, names)).replace("torch.", "tracejit.")

@@ -244,9 +244,23 @@ def test_parameter():
 def test_report_of_a_plain_module_says_what_to_do():
     for ask in (lambda m: m.report(), lambda m: m.graph(), lambda m: m.graphs):
         with pytest.raises(
-            RuntimeError, match=r"Linear.forward is not compiled: .*tracejit.script\(module\)"
+            AttributeError, match=r"Linear.forward is not compiled: .*tracejit.script\(module\)"
         ):
             ask(nn.Linear(1, 1))
+
+
+@pytest.mark.parametrize("name", ["report", "graph", "graphs"])
+def test_modules_leave_names_of_reports_to_their_users(name):
+    module, part, number = nn.Module(), nn.Identity(), tracejit.ones(1)
+    assert not hasattr(module, name) and name not in dir(module)
+    setattr(module, name, part)
+    assert getattr(module, name) is part and nn.ModuleDict({name: part})[name] is part
+    plain = nn.Module()
+    setattr(plain, name, [1])
+    assert getattr(plain, name) == [1]
+    plain = nn.Module()
+    plain.register_buffer(name, number)
+    assert getattr(plain, name) is number
 
 
 def test_report_goes_to_the_compiled_forward():

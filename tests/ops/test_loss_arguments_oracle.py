@@ -129,6 +129,10 @@ REFUSED = [
     "F.binary_cross_entropy_with_logits(t.zeros(2).double(), t.ones(2), pos_weight=t.ones(2))",
     "F.multilabel_soft_margin_loss(t.zeros(2, 1), t.ones(1, 2))",
     "F.multilabel_soft_margin_loss(t.zeros(()), t.ones(()))",
+    *(f"F.cosine_embedding_loss(t.ones({a}), t.ones({b}), t.ones({target}))"
+      for a, b, target in (("4, 5", "4, 5", "4"), ("5", "5", "()"), ("5", "5", "5"),
+                           ("2, 5", "2, 5", "()"), ("2, 5", "5", "2"), ("2, 5, 3", "2, 5, 3", "2"),
+                           ("2, 5", "2, 5", "2, 1"), ("()", "()", "()"))),
 ]  # fmt: skip
 
 

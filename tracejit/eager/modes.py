@@ -11,6 +11,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable
+from contextlib import ContextDecorator
 from typing import Any
 
 from tracejit.eager.recording import active, as_captured, ever
@@ -175,7 +176,7 @@ class set_grad_enabled(_Mode):
         return super().__call__(function)
 
 
-class set_multithreading_enabled:
+class set_multithreading_enabled(ContextDecorator):
     """Whether a backward may use several threads, which it does not: as a call, or for a block.
 
     >>> import tracejit

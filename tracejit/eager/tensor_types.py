@@ -7,6 +7,7 @@ early PyTorch use them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -72,20 +73,26 @@ class TensorType(type):
         return f"<class '{cls.__module__}.{cls.__name__}'>"
 
 
-def _named(place: str) -> dict[str, TensorType]:
-    """All types on a device, by name."""
+def _named(place: str, names: Iterable[str]) -> dict[str, TensorType]:
+    """The types of these dtypes on a device, by name."""
     module = "tracejit" if place == "cpu" else f"tracejit.{place}"
     return {
         f"{scalar}Tensor": TensorType(
             f"{scalar}Tensor", (),
             {"dtype": dtype._by_name[name], "device": place, "__module__": module},
         )
-        for name, scalar in SCALAR_NAMES.items()
-        if not name.startswith("complex")
+        for name in names
+        for scalar in [SCALAR_NAMES[name]]
     }  # fmt: skip
 
 
-CPU_TYPES, CUDA_TYPES = _named("cpu"), _named("cuda")
+_COMPLEX = ("complex64", "complex128")  # `new` knows their types; there are no public ones
+_PUBLIC = [name for name in SCALAR_NAMES if name not in _COMPLEX]
+CPU_TYPES, CUDA_TYPES = _named("cpu", _PUBLIC), _named("cuda", _PUBLIC)
+_OF_NEW = {
+    "cpu": {**CPU_TYPES, **_named("cpu", _COMPLEX)},
+    "cuda": {**CUDA_TYPES, **_named("cuda", _COMPLEX)},
+}
 
 
 def new(self: Any, *args: Any, size: Any = None, device: Any = None) -> Any:
@@ -96,7 +103,7 @@ def new(self: Any, *args: Any, size: Any = None, device: Any = None) -> Any:
     >>> tracejit.zeros(1).new([1, 2])
     tensor([1., 2.])
     """
-    kinds = CPU_TYPES if self.device.type == "cpu" else CUDA_TYPES
+    kinds = _OF_NEW["cpu" if self.device.type == "cpu" else "cuda"]
     return kinds[f"{SCALAR_NAMES[self.dtype.name]}Tensor"](*args, size=size, device=device)
 
 

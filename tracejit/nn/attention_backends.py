@@ -6,6 +6,7 @@ results do not depend on it.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import threading
 import warnings
@@ -37,8 +38,8 @@ class _Allowed(threading.local):
 _allowed = _Allowed()
 
 
-class sdpa_kernel:
-    """Context: only these kernels may be used.
+class sdpa_kernel(contextlib.ContextDecorator):
+    """Context or decorator: only these kernels may be used.
 
     >>> with sdpa_kernel(SDPBackend.MATH):
     ...     flash_sdp_enabled()

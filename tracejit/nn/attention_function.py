@@ -75,6 +75,7 @@ def multi_head_attention_forward(
     if embed_dim_to_check % num_heads:
         raise AssertionError(f"embed_dim {embed_dim_to_check} not divisible by num_heads "
                              f"{num_heads}")
+    _check_sizes(query, key, value, attn_mask, num_heads, use_separate_proj_weight)
     alone = query is key and key is value
     if not batched:
         query, key, value = (x.unsqueeze(1) for x in (query, key, value))
@@ -104,7 +105,7 @@ def multi_head_attention_forward(
         more += 1
     mask = _together(
         added(attn_mask, "attn_mask", q), added(key_padding_mask, "key_padding_mask", q),
-        batch, num_heads, more,
+        batch, k.shape[1], num_heads, more,
     )  # fmt: skip
     dropped = dropout_p if training else 0.0
     if need_weights:
@@ -144,6 +145,23 @@ def _check_dims(query: Any, key: Any, value: Any, padding: Any, mask: Any, heads
         raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {mask.shape}")
 
 
+def _check_sizes(query: Any, key: Any, value: Any, mask: Any, heads: int, apart: bool) -> None:
+    """AssertionError where keys and values do not fit each other, RuntimeError for a mask that
+    would have to be repeated to fit."""
+    if apart and tuple(key.shape[:2]) != tuple(value.shape[:2]):
+        raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's "
+                             f"{value.shape[:2]}")
+    if not apart and tuple(key.shape) != tuple(value.shape):
+        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+    if mask is None:
+        return
+    batch = query.shape[1] if query.dim() == 3 else 1
+    expected = (batch * heads, query.shape[0], key.shape[0])[-mask.dim():]
+    if tuple(mask.shape) != expected:
+        raise RuntimeError(f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should "
+                           f"be {expected}.")
+
+
 def _projected(query: Any, key: Any, value: Any, weights: Any, bias: Any) -> list[Any]:
     """Queries, keys and values, each (length, N, embed_dim); `weights`: three, or all in one."""
     biases = (None,) * 3 if bias is None else bias.chunk(3)
@@ -160,8 +178,9 @@ def _heads(x: Any, heads: int) -> Any:
     return x.reshape((length, batch * heads, size // heads)).transpose(0, 1)
 
 
-def _together(attn_mask: Any, padding: Any, batch: Any, heads: int, more: int) -> Any:
-    """Both masks as one that can be added to scores (N * heads, L, S)."""
+def _together(attn_mask: Any, padding: Any, batch: Any, keys: Any, heads: int, more: int) -> Any:
+    """Both masks as one that can be added to scores (N * heads, L, S); AssertionError where the
+    padding has other sizes than (N, S)."""
     if attn_mask is not None:
         if attn_mask.dim() == 2:
             attn_mask = attn_mask.unsqueeze(0)
@@ -169,7 +188,10 @@ def _together(attn_mask: Any, padding: Any, batch: Any, heads: int, more: int) -
     if padding is None:
         return attn_mask
     padding = pad(padding, (0, more)) if more else padding
-    keys = padding.shape[1]
+    for k, size in enumerate((batch, keys)):
+        if padding.shape[k] != size:
+            raise AssertionError(f"Expected key_padded_mask.shape[{k}] to be {size}, but got "
+                                 f"{padding.shape[k]}")
     each = padding.reshape((batch, 1, 1, keys)).expand(-1, heads, -1, -1)
     each = each.reshape((batch * heads, 1, keys))
     return each if attn_mask is None else attn_mask + each

@@ -39,6 +39,8 @@ from tracejit.ops.questions import typename
 
 T_destination = TypeVar("T_destination", bound=dict[str, Any])
 _TABLES = ("_parameters", "_buffers", "_modules")
+# Answered last, so that a user's own attributes and submodules may have these names.
+_OF_FORWARD = ("report", "graph", "graphs")  # what a compiled `forward` tells
 _KINDS = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_pre_hooks",
           "_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs",
@@ -110,6 +112,8 @@ class Module(Listing, Conversion, StateDict, Hooks):
         for table in _TABLES:
             if table in own and name in own[table]:
                 return own[table][name]
+        if name in _OF_FORWARD:
+            return getattr(self._compiled_forward(), name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -290,24 +294,10 @@ class Module(Listing, Conversion, StateDict, Hooks):
 
         object.__setattr__(self, "forward", compile(self.forward, *args, **kwargs))
 
-    def report(self) -> Any:
-        """What became of the compiled `forward`; RuntimeError where it is not compiled."""
-        return self._compiled_forward().report()
-
-    def graph(self, *example: Any, **kwargs: Any) -> Any:
-        """The captured graph of the compiled `forward`."""
-        return self._compiled_forward().graph(*example, **kwargs)
-
-    @property
-    def graphs(self) -> Any:
-        """The graph of the compiled `forward` after each stage."""
-        return self._compiled_forward().graphs
-
     def _compiled_forward(self) -> Any:
         found = self.__dict__.get("forward") or type(self).forward
         if not hasattr(found, "report"):
-            # Not AttributeError: as a property's it would send the caller to __getattr__.
-            raise RuntimeError(
+            raise AttributeError(
                 f"{type(self).__name__}.forward is not compiled: decorate it, or use "
                 "tracejit.script(module)"
             )

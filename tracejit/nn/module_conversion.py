@@ -12,13 +12,14 @@ from typing import Any
 
 import tracejit
 from tracejit import __future__
+from tracejit.eager.conversion import parse_to
 from tracejit.eager.meta import NO_DATA
 from tracejit.eager.modes import no_grad
 from tracejit.eager.swapping import swap_tensors
 from tracejit.memory.devices import as_device, device
 from tracejit.nn.lazy_parameter import is_lazy
 from tracejit.nn.parameter import Parameter
-from tracejit.ops.types import asked_dtype, bfloat16, dtype, float16, float32, float64
+from tracejit.ops.types import bfloat16, dtype, float16, float32, float64
 
 _FLOATING_ONLY = (
     "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={}"
@@ -59,9 +60,11 @@ class Conversion:
 
         Only floating point and complex tensors are cast, the latter to their real parts where the
         dtype is real; `float()`, `half()` and the like leave them. Returns the module.
-        TypeError for a dtype that is neither.
+        TypeError for a dtype that is neither, RuntimeError where a copy is asked for.
         """
-        where, kind = _destination(args, kwargs)
+        where, kind, copy = parse_to(args, kwargs)
+        if copy:
+            raise RuntimeError(".to() does not accept copy argument")
         if kind is not None and not (kind.is_floating_point or kind.is_complex):
             raise TypeError(_FLOATING_ONLY.format(kind))
         if kind is not None and kind.is_complex:
@@ -189,18 +192,3 @@ def _convert_in_place(parameter: Any, convert: Callable[[Any], Any]) -> None:
         parameter.grad = None
         parameter.data = converted
         parameter.grad = gradient
-
-
-def _destination(args: tuple, kwargs: dict[str, Any]) -> tuple[device | None, dtype | None]:
-    """(device or None, dtype or None) of the arguments of `to`."""
-    where, kind = kwargs.get("device"), asked_dtype(kwargs.get("dtype"))
-    for argument in args:
-        if isinstance(argument, (dtype, type)):
-            kind = asked_dtype(argument)
-        elif isinstance(argument, bool):
-            continue  # non_blocking
-        elif hasattr(argument, "dtype") and hasattr(argument, "device"):
-            where, kind = argument.device, argument.dtype
-        elif argument is not None:
-            where = argument
-    return (None if where is None else as_device(where)), kind

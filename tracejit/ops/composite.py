@@ -15,7 +15,15 @@ from typing import Any
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.pointwise_record import convert
 from tracejit.ops.record import Op
-from tracejit.ops.types import FLOATING, SCALAR_NAMES, TensorType, bool_, dtype, float32
+from tracejit.ops.types import (
+    CPP_NAMES,
+    FLOATING,
+    SCALAR_NAMES,
+    TensorType,
+    bool_,
+    dtype,
+    float32,
+)
 
 
 def composite(name: str, operands: Sequence[str], body: Callable[..., Any], *,
@@ -64,7 +72,8 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     gives zeros. `enable_gqa`: key and value may have fewer heads (third dimension from the end),
     each of which serves as many heads of the query one after the other.
 
-    RuntimeError if both a mask and `is_causal` are given.
+    RuntimeError if both a mask and `is_causal` are given, for dtypes that differ, for fewer than
+    two dimensions, and for a mask of other numbers.
     """
     from tracejit.ops.dropout import dropout
     from tracejit.ops.linalg import matmul
@@ -74,6 +83,7 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     if is_causal and attn_mask is not None:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set "
                            "when is_causal=True")
+    _must_attend(query, key, value, attn_mask)
     result = query.dtype
     query, key, value = map(widened, (query, key, value))
     if enable_gqa:
@@ -94,6 +104,22 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     weights = dropout(softmax(scores, -1), dropout_p, dropout_p > 0)
     attended = matmul(weights, value)
     return convert(attended if seeing is None else where(seeing, attended, 0.0), result)
+
+
+def _must_attend(query: Any, key: Any, value: Any, mask: Any) -> None:
+    dims = [len(x.shape) for x in (query, key, value)]
+    if min(dims) < 2:
+        raise RuntimeError("Expected query, key, and value to all be  at least 2 dimensional, but "
+                           "got query.dim: {} key.dim: {} and value.dim: {} instead.".format(*dims))
+    names = [CPP_NAMES[x.dtype.name] for x in (query, key, value)]
+    if len(set(names)) > 1:
+        raise RuntimeError("Expected query, key, and value to have the same dtype, but got "
+                           "query.dtype: {} key.dtype: {} and value.dtype: {} instead."
+                           .format(*names))
+    if mask is not None and mask.dtype not in (bool_, float32, query.dtype):
+        raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, "
+                           f"but got attn_mask.dtype: {CPP_NAMES[mask.dtype.name]} and  "
+                           f"query.dtype: {names[0]} instead.")
 
 
 def _for_heads(query: Any, shared: Any) -> Any:

@@ -55,6 +55,9 @@ def _pooled(name: str, n: int, input: Any, kernel_size: Any, output_size: Any, o
                            f"{len(input.shape)}D")
     kernel, spatial = _each(kernel_size, n), input.shape[-n:]
     if output_size is None:
+        if n == 2 and isinstance(output_ratio, Sequence) and len(output_ratio) > n:
+            raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of "
+                             "Ints.")
         ratios = _each(output_ratio, n)
         output_size = [int(size * ratio) for size, ratio in zip(spatial, ratios)]
     sizes = _each(output_size, n)

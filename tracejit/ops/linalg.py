@@ -423,6 +423,9 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 
     RuntimeError if the sizes do not fit or dtypes differ.
     """
+    if not len(input.shape) or not len(weight.shape):
+        raise RuntimeError("both arguments to linear need to be at least 1D, but they are "
+                           f"{len(input.shape)}D and {len(weight.shape)}D")
     if len(weight.shape) == 1:
         result = matmul(input, weight)
         return result if bias is None else result + bias

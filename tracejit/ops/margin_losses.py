@@ -54,9 +54,15 @@ def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float =
                           size_average: bool | None = None, reduce: bool | None = None,
                           reduction: str = "mean") -> Any:  # fmt: skip
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1; rows are the last
-    dimension."""
-    if len(target.shape) not in (0, 1):
+    dimension: one for each target of a list, or one vector for a target alone."""
+    dims = len(target.shape)
+    if dims not in (0, 1):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if not len(input1.shape) == len(input2.shape) == dims + 1:
+        raise RuntimeError(
+            f"{dims}D target tensor expects {dims + 1}D input tensors, but found inputs with sizes "
+            f"{shape_text(input1.shape)} and {shape_text(input2.shape)}."
+        )
     epsilon = 1e-12
     products = (input1 * input2).sum(-1)
     squares = ((input1 * input1).sum(-1) + epsilon) * ((input2 * input2).sum(-1) + epsilon)

@@ -63,7 +63,7 @@ class set_checkpoint_early_stop:
         _stop_early = self._before
 
 
-class set_checkpoint_debug_enabled:
+class set_checkpoint_debug_enabled(contextlib.ContextDecorator):
     """Whether errors say where tensors were saved: None leaves it to `checkpoint(debug=...)`.
 
     >>> with set_checkpoint_debug_enabled(True):
@@ -72,6 +72,9 @@ class set_checkpoint_debug_enabled:
 
     def __init__(self, enabled: bool | None) -> None:
         self.enabled = enabled
+
+    def _recreate_cm(self) -> set_checkpoint_debug_enabled:
+        return set_checkpoint_debug_enabled(self.enabled)  # calls of what is decorated may nest
 
     def __enter__(self) -> None:
         global _debug
