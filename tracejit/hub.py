@@ -41,11 +41,13 @@ def get_dir() -> str:
     """The folder of downloads: that of `set_dir`, $TORCH_HOME/hub, $XDG_CACHE_HOME/torch/hub, or
     ~/.cache/torch/hub.
     """
-    if _chosen:
-        return _chosen[-1]
+    return _chosen[-1] if _chosen else os.path.join(_get_torch_home(), "hub")
+
+
+def _get_torch_home() -> str:
+    """The folder of all that is kept for later; torchvision asks for it by this name."""
     cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    home = os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))
-    return os.path.join(os.path.expanduser(home), "hub")
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
 
 
 def set_dir(d: str | os.PathLike) -> None:
