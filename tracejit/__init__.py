@@ -20,6 +20,7 @@ from tracejit.ops.types import (
     uint8,
 )  # fmt: skip
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.assertions import _assert, _assert_async
 from tracejit.eager.construction import as_tensor, from_dlpack, from_numpy, tensor
 from tracejit.eager.conditions import (
     _check, _check_index, _check_is_size, _check_not_implemented, _check_tensor_all, _check_type,
@@ -294,19 +295,6 @@ def trace(*arguments: Any, **named: Any) -> Any:
     from tracejit.jit import trace as compiled
 
     return compiled(*arguments, **named)
-
-
-def _assert(condition: Any, message: str) -> None:
-    """AssertionError with the message where the condition is false."""
-    if not condition:
-        raise AssertionError(message)
-
-
-def _assert_async(input: Tensor, assert_msg: str = "Expected Tensor with single nonzero value, "
-                  "but got zero") -> None:
-    """RuntimeError where the one element of a tensor is 0 or False."""
-    if not input:
-        raise RuntimeError(assert_msg)
 
 
 def is_floating_point(input: Tensor) -> Any:
