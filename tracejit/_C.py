@@ -7,7 +7,7 @@ programs name it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
+from contextlib import nullcontext
 from typing import Any
 
 from tracejit.eager.recording import active
@@ -15,6 +15,24 @@ from tracejit.ir.graph import Graph, Node, Value
 from tracejit.linalg import LinAlgError as _LinAlgError
 
 __all__ = ["Graph", "Node", "Value", "_LinAlgError"]
+
+
+class _functorch:
+    """Questions about `vmap`, as far as programs name them."""
+
+    @staticmethod
+    def is_legacy_batchedtensor(x: Any) -> bool:
+        """False: gradients of many at once are computed one by one, or by `vmap`."""
+        return False
+
+
+def _get_privateuse1_backend_name() -> str:
+    """The name of devices that PyTorch does not know itself: none are here.
+
+    >>> _get_privateuse1_backend_name()
+    'privateuseone'
+    """
+    return "privateuseone"
 
 
 def _switch(on: bool = True) -> Callable[[bool], bool]:
@@ -39,34 +57,33 @@ _jit_set_texpr_fuser_enabled = _jit_set_nvfuser_enabled = _set
 
 
 def _log_api_usage_once(event: str) -> None:
-    """Nothing: nobody is told what is used."""
+    """Nothing is logged."""
 
 
 def _get_tracing_state() -> None:
-    """None: captured code runs as the plain function does."""
+    """No graph of TorchScript's is being made."""
 
 
 def _are_functorch_transforms_active() -> bool:
-    """Whether the caller runs for many samples at once, which `vmap` maps over.
+    """Whether this is inside of `vmap`.
 
+    >>> import tracejit
     >>> _are_functorch_transforms_active()
     False
     """
-    return getattr(active.recorder, "mapped", False)
+    from tracejit.func.mapping import Mapping
+
+    recorder: Any = active.recorder
+    while recorder is not None and not isinstance(recorder, Mapping):
+        recorder = getattr(recorder, "below", None)
+    return recorder is not None
 
 
-def _is_sample(x: Any) -> bool:
-    """False: gradients of many at once are computed one by one, or by `vmap`."""
-    return False
+class DisableTorchFunctionSubclass(nullcontext):
+    """The context in which no class of tensors replaces functions: none does anyway."""
 
 
-_functorch = SimpleNamespace(is_legacy_batchedtensor=_is_sample)
-
-
-def _get_privateuse1_backend_name() -> str:
-    """The name of devices that PyTorch does not know itself: none are here.
-
-    >>> _get_privateuse1_backend_name()
-    'privateuseone'
-    """
-    return "privateuseone"
+def _disabled_torch_function_impl(func: Callable[..., Any], types: Any, args: tuple = (),
+                                  kwargs: Any = None) -> Any:
+    """What a class of tensors says that replaces no function: the function is called."""
+    return func(*args, **(kwargs or {}))
