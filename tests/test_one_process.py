@@ -30,6 +30,9 @@ def test_there_is_one_process():
     for make in (distributed.device_mesh.DeviceMesh, distributed.device_mesh.init_device_mesh):
         with pytest.raises(NotImplementedError, match="one process"):
             make("cpu", (2, 2))
+    for make in (tracejit.Stream, tracejit.Event):
+        with pytest.raises(RuntimeError, match="in one stream"):
+            make("cpu")
     for call in (distributed.get_rank, distributed.get_world_size, distributed.barrier):
         with pytest.raises(ValueError, match="Default process group has not been initialized"):
             call()

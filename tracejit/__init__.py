@@ -14,6 +14,7 @@ from typing import Any
 
 from tracejit.version import __version__
 from tracejit.memory import DeviceUnavailable, device, get_default_device, set_default_device
+from tracejit.memory.streams import Event, Stream
 from tracejit.ops.types import (
     bfloat16, bool_, can_cast, complex64, complex128, dtype, float16, float32, float64,
     get_default_dtype, int8, int16, int32, int64, promote_types, result_type, set_default_dtype,
