@@ -6,7 +6,7 @@ import io
 import pytest
 
 import tracejit
-from tracejit import distributed, nn, profiler
+from tracejit import distributed, nn, overrides, profiler
 
 IMPORTED = """
 autograd.function autograd.profiler autograd.variable backends.cudnn backends.cuda backends.mps
@@ -33,6 +33,9 @@ def test_there_is_one_process():
     for make in (tracejit.Stream, tracejit.Event):
         with pytest.raises(RuntimeError, match="in one stream"):
             make("cpu")
+    with pytest.raises(NotImplementedError, match="ask no mode"):
+        with overrides.TorchFunctionMode():
+            pass
     for call in (distributed.get_rank, distributed.get_world_size, distributed.barrier):
         with pytest.raises(ValueError, match="Default process group has not been initialized"):
             call()
