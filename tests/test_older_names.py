@@ -42,6 +42,7 @@ m.arange(2).type(m.Tensor)
 m.arange(2).type('torch.Tensor').dtype
 m.ones(2).type(m.nn.Parameter)
 m.ones(2).type(m.DoubleTensor).tolist()
+str(m.float32)[6:], f'{m.bool}', '%s' % m.int64, str(m.complex64) == 'torch.complex64'
 m.finfo(m.float32)
 m.finfo(m.float16)
 m.finfo(m.bfloat16)
