@@ -68,4 +68,4 @@ get_world_size = get_backend = barrier = new_group = destroy_process_group = get
 all_gather = all_reduce = broadcast = reduce = get_rank
 
 # Programs annotate with `torch.distributed.device_mesh.DeviceMesh` and import no more than torch.
-from tracejit.distributed import device_mesh  # noqa: E402
+from tracejit.distributed import device_mesh  # noqa: E402, F401
