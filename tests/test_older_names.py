@@ -42,6 +42,7 @@ m.arange(2).type(m.Tensor)
 m.arange(2).type('torch.Tensor').dtype
 m.ones(2).type(m.nn.Parameter)
 m.ones(2).type(m.DoubleTensor).tolist()
+str(m.float32)[6:], f'{m.bool}', '%s' % m.int64, str(m.complex64) == 'torch.complex64'
 m.finfo(m.float32)
 m.finfo(m.float16)
 m.finfo(m.bfloat16)
@@ -170,6 +171,19 @@ its('_C').Value.__name__
 its('_dynamo').config.suppress_errors
 its('_dynamo').allow_in_graph(f) is f
 its('utils.model_zoo').load_url is its('hub').load_state_dict_from_url
+its('hub')._get_torch_home()
+its('jit.annotations').BroadcastingList2[int]
+m.jit._script_if_tracing is not None
+m._C._log_api_usage_once('a')
+m._C._get_tracing_state()
+m._C._are_functorch_transforms_active()
+m.func.vmap(lambda x: x + m._C._are_functorch_transforms_active())(m.zeros(2)).tolist()
+m._C._functorch.is_legacy_batchedtensor(m.ones(1))
+m._C._get_privateuse1_backend_name()
+its('_subclasses.fake_tensor').is_fake(m.ones(1))
+its('fx.experimental.proxy_tensor').get_proxy_mode()
+[m.is_autocast_enabled(k) for k in ('mps', 'xpu', 'xla', 'ipu', 'hpu', 'mtia', 'maia')]
+[m.get_autocast_dtype(k) for k in ('mps', 'xpu', 'xla', 'ipu', 'hpu', 'mtia', 'maia')]
 m.meshgrid(indexing='ij')
 m.meshgrid(m.ones(2), indexing='a')
 """.strip().splitlines()

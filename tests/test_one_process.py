@@ -6,7 +6,7 @@ import io
 import pytest
 
 import tracejit
-from tracejit import distributed, nn, profiler
+from tracejit import distributed, nn, overrides, profiler
 
 IMPORTED = """
 autograd.function autograd.profiler autograd.variable backends.cudnn backends.cuda backends.mps
@@ -27,6 +27,15 @@ def test_there_is_one_process():
     assert not distributed.is_available() and not distributed.is_initialized()
     with pytest.raises(NotImplementedError, match="computes in one process"):
         distributed.init_process_group("gloo")
+    for make in (distributed.device_mesh.DeviceMesh, distributed.device_mesh.init_device_mesh):
+        with pytest.raises(NotImplementedError, match="one process"):
+            make("cpu", (2, 2))
+    for make in (tracejit.Stream, tracejit.Event):
+        with pytest.raises(RuntimeError, match="in one stream"):
+            make("cpu")
+    with pytest.raises(NotImplementedError, match="ask no mode"):
+        with overrides.TorchFunctionMode():
+            pass
     for call in (distributed.get_rank, distributed.get_world_size, distributed.barrier):
         with pytest.raises(ValueError, match="Default process group has not been initialized"):
             call()

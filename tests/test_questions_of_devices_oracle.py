@@ -41,6 +41,7 @@ t.xpu.is_available(), t.xpu.device_count(), t.xpu.is_initialized(), t.xpu.empty_
 t.xpu.manual_seed(3), t.xpu.manual_seed_all(3)
 t._assert_async(t.tensor(True)), t._assert_async(t.ones(1, 1)), t._assert_async(t.tensor(3), 'no')
 t._assert_async(t.tensor(False))
+type(t.backends.cpu.get_cpu_capability())
 t._assert_async(t.tensor(0.0), 'told')
 t.get_device_module() is t.cpu, t.get_device_module('cpu') is t.cpu
 t.get_device_module('cuda:1') is t.cuda, t.get_device_module(t.device('cuda')) is t.cuda

@@ -1,4 +1,4 @@
-"""Switches of TorchScript's compiler and classes that programs take from PyTorch's core.
+"""Switches, questions and classes that programs take from PyTorch's core.
 
 In: on or off. Out: what the switch was; there is nothing behind it. PyTorch's `torch._C`, as far as
 programs name it.
@@ -15,6 +15,24 @@ from tracejit.ir.graph import Graph, Node, Value
 from tracejit.linalg import LinAlgError as _LinAlgError
 
 __all__ = ["Graph", "Node", "Value", "_LinAlgError"]
+
+
+class _functorch:
+    """Questions about `vmap`, as far as programs name them."""
+
+    @staticmethod
+    def is_legacy_batchedtensor(x: Any) -> bool:
+        """False: gradients of many at once are computed one by one, or by `vmap`."""
+        return False
+
+
+def _get_privateuse1_backend_name() -> str:
+    """The name of devices that PyTorch does not know itself: none are here.
+
+    >>> _get_privateuse1_backend_name()
+    'privateuseone'
+    """
+    return "privateuseone"
 
 
 def _switch(on: bool = True) -> Callable[[bool], bool]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from tracejit.version import __version__
 from tracejit.memory import DeviceUnavailable, device, get_default_device, set_default_device
+from tracejit.memory.streams import Event, Stream
 from tracejit.ops.types import (
     bfloat16, bool_, can_cast, complex64, complex128, dtype, float16, float32, float64,
     get_default_dtype, int8, int16, int32, int64, promote_types, result_type, set_default_dtype,
@@ -24,6 +25,7 @@ from tracejit.ops.absent_types import (
     uint16, uint32, uint64,
 )  # fmt: skip
 from tracejit.eager.tensor import Tensor
+from tracejit.eager.assertions import _assert, _assert_async
 from tracejit.eager.construction import as_tensor, from_dlpack, from_numpy, tensor
 from tracejit.eager.conditions import (
     _check, _check_index, _check_is_size, _check_not_implemented, _check_tensor_all, _check_type,
@@ -298,19 +300,6 @@ def trace(*arguments: Any, **named: Any) -> Any:
     from tracejit.jit import trace as compiled
 
     return compiled(*arguments, **named)
-
-
-def _assert(condition: Any, message: str) -> None:
-    """AssertionError with the message where the condition is false."""
-    if not condition:
-        raise AssertionError(message)
-
-
-def _assert_async(input: Tensor, assert_msg: str = "Expected Tensor with single nonzero value, "
-                  "but got zero") -> None:
-    """RuntimeError where the one element of a tensor is 0 or False."""
-    if not input:
-        raise RuntimeError(assert_msg)
 
 
 def is_floating_point(input: Tensor) -> Any:

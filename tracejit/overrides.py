@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from tracejit.eager.tensor import Tensor
 
-__all__ = ["is_tensor_like"]
+__all__ = ["TorchFunctionMode", "is_tensor_like"]
 
 
 def is_tensor_like(inp: Any) -> bool:
@@ -17,3 +17,20 @@ def is_tensor_like(inp: Any) -> bool:
     (True, False)
     """
     return isinstance(inp, Tensor) or hasattr(inp, "__torch_function__")
+
+
+class TorchFunctionMode:
+    """A context in which all functions of tensors ask its `__torch_function__`: NotImplementedError
+    when it is entered, for none does. Packages derive such classes for what few programs use.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple = (),
+                           kwargs: dict | None = None) -> NoReturn:
+        raise NotImplementedError
+
+    def __enter__(self) -> NoReturn:
+        raise NotImplementedError(f"{type(self).__name__}: functions of tensors ask no mode what "
+                                  "they shall do")
+
+    def __exit__(self, *exc: Any) -> None:
+        pass

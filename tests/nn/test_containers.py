@@ -181,3 +181,30 @@ def test_unflatten_takes_whole_sizes():
     with pytest.raises(TypeError, match="found element of type float at pos 1"):
         nn.Unflatten(1, (2, 5.0))
     assert nn.Unflatten(1, (2, -1))(tracejit.ones(3, 4)).shape == (3, 2, 2)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["ModuleList", "ModuleDict", "ParameterList", "ParameterDict"])
+def test_what_a_subclass_has_of_its_own_is_asked_for_contents_alone(name):
+    torch = pytest.importorskip("torch")
+
+    def calls(library):
+        seen = []
+        kind = getattr(library.nn, name)
+
+        class Watched(kind):
+            def update(self, *given):
+                seen.append("update")
+                return kind.update(self, *given)
+
+            def extend(self, given):
+                seen.append("extend")
+                return kind.extend(self, given)
+
+        module = library.nn.Identity() if "Module" in name else library.ones(1)
+        for given in ((), (None,), ({} if "Dict" in name else [],),
+                      ({"a": module} if "Dict" in name else [module],)):
+            seen.append(len(Watched(*given)))
+        return seen
+
+    assert calls(tracejit) == calls(torch)

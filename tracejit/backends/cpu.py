@@ -14,3 +14,13 @@ def blas() -> str:
     """The library NumPy's products run on, as NumPy names it."""
     built = np.show_config(mode="dicts") or {}
     return str(built.get("Build Dependencies", {}).get("blas", {}).get("name", "unknown"))
+
+
+def get_cpu_capability() -> str:
+    """"DEFAULT": no kernels made for certain processors are kept here; they are compiled for this
+    one. Programs ask for which ones PyTorch has faster paths.
+
+    >>> get_cpu_capability()
+    'DEFAULT'
+    """
+    return "DEFAULT"

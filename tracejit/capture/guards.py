@@ -179,7 +179,8 @@ class Guards:
             self._fail("everywhere", None, "no hooks of all modules")
         default = self._constant(get_default_dtype())
         self._fail(
-            f"default_type.dtype is not {default}", None, f"default dtype is {get_default_dtype()}"
+            f"default_type.dtype is not {default}", None,
+            f"default dtype is {get_default_dtype()!r}",
         )
         casting = self._constant(autocast.switches.state)
         since = "used.ever and " if autocast.switches.state == autocast.State() else ""

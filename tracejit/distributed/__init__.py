@@ -66,3 +66,6 @@ def get_rank(*args: Any, **kwargs: Any) -> NoReturn:
 
 get_world_size = get_backend = barrier = new_group = destroy_process_group = get_rank
 all_gather = all_reduce = broadcast = reduce = get_rank
+
+# Programs annotate with `torch.distributed.device_mesh.DeviceMesh` and import no more than torch.
+from tracejit.distributed import device_mesh  # noqa: E402, F401

@@ -176,7 +176,7 @@ def _suffixes(x: Any) -> list[str]:
             found.append(f"size={x._shape}")
         usual = x._dtype is get_default_dtype()
     if not usual:
-        found.append(f"dtype={x._dtype}")
+        found.append(f"dtype={x._dtype!r}")
     if x.grad_fn is not None:
         found.append(f"grad_fn=<{x.grad_fn.name()}>")
     elif x.requires_grad:

@@ -52,7 +52,7 @@ class TensorType(type):
         (data,) = args
         if isinstance(data, Tensor):
             if not isinstance(data, cls):
-                raise TypeError(f"expected {cls.dtype} on {cls.device}, got {data.dtype} on "
+                raise TypeError(f"expected {cls.dtype!r} on {cls.device}, got {data.dtype} on "
                                 f"{data.device}")  # fmt: skip
             return data.detach()
         if type(data).__name__ == "Size":

@@ -212,7 +212,7 @@ class TypedStorage:
         return self._over(self._untyped_storage.__deepcopy__(memo))
 
     def __repr__(self) -> str:
-        return listing(self, self.tolist(), f"dtype={self.dtype}, device={self.device}")
+        return listing(self, self.tolist(), f"dtype={self.dtype!r}, device={self.device}")
 
 
 TypedStorage.__module__ = "tracejit.storage"

@@ -480,6 +480,9 @@ def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
     return fn
 
 
+_script_if_tracing = script_if_tracing  # torchvision calls it so
+
+
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:
     """NotImplementedError: programs are not written to files, for loading one would run its code.
     `tracejit.save(m.state_dict(), f)` keeps what was learnt.

@@ -163,7 +163,8 @@ class ModuleList(_Numbered):
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
-        self.extend(modules or ())
+        if modules is not None:
+            self += modules
 
     def _of(self, items: list[tuple[str, Any]]) -> Any:
         return type(self)([module for _, module in items])
@@ -193,7 +194,8 @@ class ModuleDict(Module):
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()
-        self.update(modules or {})
+        if modules is not None:  # a subclass may have an update of its own
+            self.update(modules)
 
     def __getitem__(self, key: str) -> Any:
         return self._modules[key]

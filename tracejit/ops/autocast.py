@@ -171,6 +171,11 @@ def _cast(x: Any, target: dtype, device: str) -> Any:
 
 
 # -- the questions and switches of users -----------------------------------------------------------
+# of PyTorch's, for which there is no device here: programs ask whether autocast is on for them
+_ELSEWHERE = dict.fromkeys(("ipu", "xpu", "mps", "mtia", "privateuseone"), float16) | dict.fromkeys(
+    ("xla", "hpu", "maia"), bfloat16)
+
+
 def device_kind(device_type: Any) -> str:
     """"cpu" or "cuda"; RuntimeError for names of no device."""
     return device(str(device_type)).type
@@ -188,6 +193,8 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
     ...     tracejit.is_autocast_enabled("cpu")
     True
     """
+    if device_type in _ELSEWHERE:
+        return False
     return bool(getattr(switches.state, device_kind(device_type), False))
 
 
@@ -204,6 +211,8 @@ def get_autocast_dtype(device_type: str) -> dtype:
     >>> tracejit.get_autocast_dtype("cpu")
     tracejit.bfloat16
     """
+    if device_type in _ELSEWHERE:
+        return _ELSEWHERE[device_type]
     found: dtype | None = getattr(switches.state, f"{device_kind(device_type)}_dtype", None)
     if found is None:
         raise RuntimeError("unsupported scalarType")

@@ -73,6 +73,14 @@ class dtype:
     def __repr__(self) -> str:
         return f"tracejit.{self.name}"
 
+    def __str__(self) -> str:
+        """As PyTorch's: programs take what follows "torch.", or compare with "torch.float32".
+
+        >>> str(float32), float32
+        ('torch.float32', tracejit.float32)
+        """
+        return f"torch.{self.name}"
+
     def __reduce__(self):
         return (dtype_named, (self.name,))
 

@@ -410,7 +410,7 @@ class SparseTensor:
 
         parts = [f"size={self.extents}", f"nnz={self._nnz()}"]
         parts += [f"device='{self.device}'"] * self.is_cuda
-        parts += [f"dtype={self.dtype}"] * (self.dtype not in (float32, int64))
+        parts += [f"dtype={self.dtype!r}"] * (self.dtype not in (float32, int64))
         parts += ["layout=tracejit.sparse_coo"] + ["requires_grad=True"] * self.requires_grad
         rest = ", ".join(parts)
         return (f"tensor(indices={indented(self.positions, 15)},\n"

@@ -1,0 +1,1 @@
+"""PyTorch's `torch._subclasses`, as far as programs ask it anything."""

@@ -1,0 +1,1 @@
+"""PyTorch's `torch.fx.experimental`, as far as programs ask it anything."""
