@@ -54,11 +54,10 @@ def of_running_sums_and_places(t: Any) -> list:
     x, v, d = given(t)
     at, z = t.tensor([1, 1]), t.zeros(3)
     complex_ = t.autograd.forward_ad.make_dual(t.complex(x, v), t.complex(v, x))
-    pooled = t.nn.functional.max_unpool1d(d[None, None], at[None, None], 2)
     put = z.index_put((at,), d)
     written = z.clone()
     written[at] = d
-    made = [d.logcumsumexp(0), t.logcumsumexp(d * d, 0).sin(), z.scatter(0, at, d), pooled, put,
+    made = [d.logcumsumexp(0), t.logcumsumexp(d * d, 0).sin(), z.scatter(0, at, d), put,
             written, z.put(at, d), z.index_copy(0, at, d), d.scatter(0, at[:1], x[:1]),
             d.scatter(0, at[:1], 5.0), z.scatter_add(0, at, d)]
     parts = [t.view_as_real(t.autograd.forward_ad.unpack_dual(complex_.logcumsumexp(0))[k])

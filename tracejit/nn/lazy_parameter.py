@@ -66,7 +66,7 @@ class UninitializedParameter(_Uninitialized, Parameter):
         cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
     ) -> UninitializedParameter:
         data = tracejit.empty(0, device=device, dtype=dtype)
-        return data.as_subclass(cls).requires_grad_(requires_grad)
+        return Tensor._make_subclass(cls, data).requires_grad_(requires_grad)
 
     def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
         """Everything is done by `__new__`."""
@@ -85,7 +85,7 @@ class UninitializedBuffer(_Uninitialized, Tensor):
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None
     ) -> UninitializedBuffer:
         data = tracejit.empty(0, device=device, dtype=dtype)
-        return data.as_subclass(cls).requires_grad_(requires_grad)
+        return Tensor._make_subclass(cls, data).requires_grad_(requires_grad)
 
     def __init__(self, requires_grad: bool = False, device: Any = None, dtype: Any = None) -> None:
         """Everything is done by `__new__`."""

@@ -32,7 +32,7 @@ class Parameter(Tensor):
             data = tracejit.empty(0)
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter(): expected a Tensor, got {type(data).__name__}")
-        made = data.detach().as_subclass(cls)
+        made = Tensor._make_subclass(cls, data)
         return made.requires_grad_(requires_grad)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -117,7 +117,7 @@ def rebuild_from_type(function: Any, cls: Any, arguments: Any, state: Any) -> An
     made = function(*arguments)
     if cls is not Tensor:
         requires_grad = made.requires_grad
-        made = made.detach().as_subclass(cls)
+        made = Tensor._make_subclass(cls, made)
         made._requires_grad = requires_grad
     return with_attributes(made, state)
 
