@@ -99,6 +99,7 @@ class State:
 
     def __init__(self, unmodelled: Callable[[str, str], None]):
         self.unmodelled = unmodelled
+        self.exposes: Callable[[Any], None] = lambda buffer: None  # told what may write memory
         self.names: set[str] = set()
         self.stored: set[str] = set()
         self.everything = False
@@ -284,6 +285,7 @@ class State:
                 f"a {module_name(type(value))}.{type(value).__name__} is read, whose "
                 "changes cannot be seen",
             )
+            self.exposes(value)
 
     def _elements(self, place: Place, items: Iterator[tuple] | Any, length: int) -> None:
         place.length = length

@@ -10,6 +10,9 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
 from tracejit.memory.allocator import allocate
 from tracejit.memory.storage import Storage
 
@@ -77,6 +80,20 @@ def show(storage: Storage) -> None:
     """Others can write this memory from now on, and tell nobody."""
     about_to_write(storage)
     shown.add(storage)
+
+
+def shown_in(buffer: Any) -> list[Storage]:
+    """The memory of tensors that an array of NumPy's, or what else has a buffer, can write."""
+    if not shown.places:
+        return []
+    try:
+        array = buffer if isinstance(buffer, np.ndarray) else np.asarray(memoryview(buffer))
+    except (TypeError, ValueError):  # it has none
+        return []
+    start, end = byte_bounds(array) if array.size else (0, 0)
+    storages = [at() for at in list(shown.places)]
+    return [storage for storage in storages if storage is not None and storage.device.type == "cpu"
+            and storage.ptr < end and start < storage.ptr + storage.nbytes]
 
 
 def copied(storage: Storage) -> Storage:
