@@ -184,4 +184,16 @@ def among_other_keys(jit):
     return at_each(f)
 
 
+def parts_in_inference_mode(jit):
+    @jit
+    def f(x, t):
+        return x.sum(), x[t], x.t()[:, t][0]
+
+    x, out = tj.arange(12.0).view(4, 3), []
+    for k in (0, 2, 3):
+        with tj.inference_mode():
+            out += f(x, tj.tensor(k))
+    return out
+
+
 PROGRAMS = programs_in(globals())
