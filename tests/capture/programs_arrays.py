@@ -4,6 +4,7 @@ tensors are made, arrays written later, and arrays made outside, whose content c
 from __future__ import annotations
 
 import functools
+import itertools
 
 import numpy as np
 
@@ -155,6 +156,18 @@ def arrays_met_late_over_tensors_written(jit):
         y = t + x
         later()
         return y, t + x, y.sum() * t
+
+    return runs(jit(f))
+
+
+def arrays_of_iterators_over_tensors_written(jit):
+    a = np.arange(3, dtype=np.float32)
+    t, given = tj.from_numpy(a), itertools.cycle([a])
+
+    def f(x):
+        y = t + x
+        next(given)[1] += 5
+        return y, t + x
 
     return runs(jit(f))
 

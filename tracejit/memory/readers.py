@@ -8,6 +8,7 @@ the plain function keeps.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -83,16 +84,17 @@ def show(storage: Storage) -> None:
 
 
 def shown_in(buffer: Any) -> list[Storage]:
-    """The memory of tensors that an array of NumPy's, or what else has a buffer, can write."""
-    if not shown.places:
-        return []
+    """The memory of tensors that an array of NumPy's, or what else has a buffer, can write; all that
+    is shown for an iterator, which may give any array."""
+    found = [storage for at in list(shown.places) if (storage := at()) is not None]
+    if not found or isinstance(buffer, Iterator):
+        return found
     try:
         array = buffer if isinstance(buffer, np.ndarray) else np.asarray(memoryview(buffer))
     except (TypeError, ValueError):  # it has none
         return []
     start, end = byte_bounds(array) if array.size else (0, 0)
-    storages = [at() for at in list(shown.places)]
-    return [storage for storage in storages if storage is not None and storage.device.type == "cpu"
+    return [storage for storage in found if storage.device.type == "cpu"
             and storage.ptr < end and start < storage.ptr + storage.nbytes]
 
 
