@@ -489,7 +489,7 @@ class State:
             missed = self._may_miss(name, cls)
             own = own_dict(value)
             may_appear = missed or name in self.stored or _is_module(value) and any(
-                name in (own.get(table) or ()) for table in _TABLES)  # type: ignore[union-attr]
+                name in (own.get(table) or ()) for table in _TABLES)
             if may_appear and own is not None:  # it comes before what tables and the class have
                 self._child(place, "attr", name, ABSENT, f"{place.text}.{name}")
             if missed:

@@ -84,8 +84,8 @@ def show(storage: Storage) -> None:
 
 
 def shown_in(buffer: Any) -> list[Storage]:
-    """The memory of tensors that an array of NumPy's, or what else has a buffer, can write; all that
-    is shown for an iterator, which may give any array."""
+    """The memory of tensors that an array of NumPy's, or what else has a buffer, can write; for an
+    iterator, which may give any array, all that is shown."""
     found = [storage for at in list(shown.places) if (storage := at()) is not None]
     if not found or isinstance(buffer, Iterator):
         return found
