@@ -4,6 +4,7 @@ tensors are made, arrays written later, and arrays made outside, whose content c
 from __future__ import annotations
 
 import functools
+import itertools
 
 import numpy as np
 
@@ -118,6 +119,57 @@ def arrays_outside_change(jit):
         weights[k % 3] = k + 1
         out.append(f(rows(2), weights))
     return out
+
+
+def arrays_outside_over_tensors_written(jit):
+    a, memory = np.arange(3, dtype=np.float32), bytearray(12)
+    box = Box(a=a, t=tj.from_numpy(a), part=tj.from_numpy(a)[1:], late=a[1:])
+
+    def later():
+        box.late[0] += 3
+
+    def f(x, t, memory, u):
+        before, part = box.t + x, box.part * 2
+        box.a[1] += 5
+        memory[3] = 65
+        between, shared = t * x, u + x[0]
+        box.part.add_(1)
+        later()
+        memory[7] = 66
+        return before, part, between, shared, u + x[0], box.t * x, box.a.tolist()
+
+    f, out, u = jit(f), [], tj.frombuffer(memory, dtype=tj.float32)
+    for n in (2, 3, 2, 2):
+        out.append(f(rows(n), box.t, memory, u))
+        a[0], memory[3], memory[7] = n, 0, 0
+    return out
+
+
+def arrays_met_late_over_tensors_written(jit):
+    a = np.arange(3, dtype=np.float32)
+    t = tj.from_numpy(a)
+
+    def later():
+        a[1] += 5
+
+    def f(x):
+        y = t + x
+        later()
+        return y, t + x, y.sum() * t
+
+    return runs(jit(f))
+
+
+def arrays_of_iterators_over_tensors_written(jit):
+    a = np.arange(3, dtype=np.float32)
+    t, given = tj.from_numpy(a), itertools.cycle([a])
+
+    def f(x):
+        y = t + x
+        next(given)[1] += 5
+        return y, t + x
+
+    return runs(jit(f))
 
 
 def arrays_that_a_cache_keeps(jit):

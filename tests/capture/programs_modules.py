@@ -140,4 +140,23 @@ def hook_added_to_a_parameter_of_a_step(jit):
     return out
 
 
+def attributes_before_what_tables_hold(jit):
+    """`vars(module)[name] = fast`, as code for meta-learning writes."""
+    linear = tj.nn.Linear(2, 2)
+    model = tj.nn.Sequential(linear, tj.nn.BatchNorm1d(2).eval())
+    model.last = tj.nn.Tanh()
+    for p in model.parameters():
+        tj.nn.init.ones_(p)
+    f, out = jit(lambda x: (model(x), model.last(x), linear.weight * 2)), []
+    new = {"weight": tj.zeros(2, 2), "bias": tj.ones(2) * 3}
+    for module, name, value in ((linear, "weight", new["weight"]), (linear, "bias", new["bias"]),
+                                (model[1], "running_mean", tj.ones(2)),
+                                (model, "last", tj.nn.ReLU())):
+        out.append(f(tj.arange(4.0).view(2, 2)))
+        vars(module)[name] = value
+        out.append(f(tj.arange(4.0).view(2, 2)))
+    del vars(linear)["weight"]
+    return [*out, f(tj.arange(4.0).view(2, 2))]
+
+
 PROGRAMS = programs_in(globals())

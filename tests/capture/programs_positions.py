@@ -184,4 +184,36 @@ def among_other_keys(jit):
     return at_each(f)
 
 
+def parts_with_a_second_backward(jit):
+    @jit
+    def f(w, t):
+        part = w[t]
+        scaled = w * 2
+        loss = part.sum() + scaled[t].sum()
+        loss.backward()
+        return part, scaled, loss, scaled[t], (scaled.exp() @ part).sin()
+
+    w, out = tj.ones(4, 3).requires_grad_(), []
+    for k in (0, 2, 3):
+        for x in f(w, tj.tensor(k)):
+            try:
+                x.sum().backward()
+                out.append(w.grad.clone())
+            except RuntimeError as error:
+                out.append(str(error))
+    return out
+
+
+def parts_in_inference_mode(jit):
+    @jit
+    def f(x, t):
+        return x.sum(), x[t], x.t()[:, t][0]
+
+    x, out = tj.arange(12.0).view(4, 3), []
+    for k in (0, 2, 3):
+        with tj.inference_mode():
+            out += f(x, tj.tensor(k))
+    return out
+
+
 PROGRAMS = programs_in(globals())

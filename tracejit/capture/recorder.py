@@ -52,6 +52,7 @@ from tracejit.eager.writing import bump_version, check_writable, write_memory
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.sizes import Size
 from tracejit.memory import CPU
+from tracejit.memory.readers import shown_in
 from tracejit.ops import random
 from tracejit.ops.indexing import DYNAMIC_OPS
 from tracejit.ops.record import REGISTRY, Op
@@ -327,6 +328,15 @@ class Recorder:
         """An array over a concrete tensor's memory is given away: reads and writes of it happen at
         once, between those of the recorded ops."""
         self.root.exposed[id(tensor._storage)] = tensor._storage
+
+    def exposes_what(self, buffer: Any) -> None:
+        """Code that runs from now on can write memory of tensors through an array of the caller's:
+        what was recorded reads it as it is."""
+        found = {id(storage): storage for storage in shown_in(buffer)}
+        if found.keys() - self.exposed.keys():
+            self.exposed.update(found)
+            if not self.trials:  # which are refused: an array was seen
+                self.flush()
 
     def _is_exposed(self, x: Any) -> bool:
         if type(x) is tuple:

@@ -99,6 +99,7 @@ class State:
 
     def __init__(self, unmodelled: Callable[[str, str], None]):
         self.unmodelled = unmodelled
+        self.exposes: Callable[[Any], None] = lambda buffer: None  # told what may write memory
         self.names: set[str] = set()
         self.stored: set[str] = set()
         self.everything = False
@@ -284,6 +285,7 @@ class State:
                 f"a {module_name(type(value))}.{type(value).__name__} is read, whose "
                 "changes cannot be seen",
             )
+            self.exposes(value)
 
     def _elements(self, place: Place, items: Iterator[tuple] | Any, length: int) -> None:
         place.length = length
@@ -485,7 +487,10 @@ class State:
                 self._child(place, "attr", name, ABSENT, f"{place.text}.{name} of the instance")
         elif found is ABSENT:
             missed = self._may_miss(name, cls)
-            if (missed or name in self.stored) and own_dict(value) is not None:
+            own = own_dict(value)
+            may_appear = missed or name in self.stored or _is_module(value) and any(
+                name in (own.get(table) or ()) for table in _TABLES)
+            if may_appear and own is not None:  # it comes before what tables and the class have
                 self._child(place, "attr", name, ABSENT, f"{place.text}.{name}")
             if missed:
                 self._child(place, "type", name, ABSENT, f"{place.text}.{name} of the class")
@@ -606,6 +611,7 @@ class State:
 
 _SLOT = MemberDescriptorType
 _HOLDING = ("_parameters", "_buffers")
+_TABLES = (*_HOLDING, "_modules")
 # Of whose objects methods of ours, which mention no names, read all.
 _READ_WHOLE = "tracejit.sparse.tensor"
 _QUIET = (

@@ -126,7 +126,8 @@ def attach(op: Op, operands: tuple, results: tuple, attributes: dict) -> None:
     node = (_node_classes.get(op) or _node_class(op))(tuple(edges))
     plan = saved(op, needed, count)
     node.op, node.attributes, node.needed = op, attributes, needed
-    node.keeps = bool(plan.outputs or plan.operands)
+    # A view at a place that a tensor holds is freed by no backward: the plain view keeps a number.
+    node.keeps = bool(plan.outputs or plan.operands) and not op.views
     recorder = active.recorder
     node.symbolic = recorder is not None
     kept, known = plan.operands, []

@@ -8,7 +8,11 @@ the plain function keeps.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from tracejit.memory.allocator import allocate
 from tracejit.memory.storage import Storage
@@ -77,6 +81,21 @@ def show(storage: Storage) -> None:
     """Others can write this memory from now on, and tell nobody."""
     about_to_write(storage)
     shown.add(storage)
+
+
+def shown_in(buffer: Any) -> list[Storage]:
+    """The memory of tensors that an array of NumPy's, or what else has a buffer, can write; for an
+    iterator, which may give any array, all that is shown."""
+    found = [storage for at in list(shown.places) if (storage := at()) is not None]
+    if not found or isinstance(buffer, Iterator):
+        return found
+    try:
+        array = buffer if isinstance(buffer, np.ndarray) else np.asarray(memoryview(buffer))
+    except (TypeError, ValueError):  # it has none
+        return []
+    start, end = byte_bounds(array) if array.size else (0, 0)
+    return [storage for storage in found if storage.device.type == "cpu"
+            and storage.ptr < end and start < storage.ptr + storage.nbytes]
 
 
 def copied(storage: Storage) -> Storage:

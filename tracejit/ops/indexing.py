@@ -185,6 +185,8 @@ def _apply_item(found: Plan, item: Any, dim: int, source: int, reads: bool) -> i
         if reads and not item.shape:
             found.view = _selected_by(found.view, dim, position, source)
             return dim
+        if not item.shape:  # the number of now: history keeps it, whatever is written to the tensor
+            position = position.clone()
         found.dims.append(dim)
         found.indices.append(position)
         return dim + 1

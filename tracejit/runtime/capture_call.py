@@ -108,6 +108,7 @@ class CapturedCall:
         self.state = State(self._unmodelled)
         self.places = self.state.places if watch else places  # a call before this one found them
         self.recorder.refresh = self.state.refresh
+        self.state.exposes = self.recorder.exposes_what
         self.state.asked = self.recorder.asked
         self.reads_source = adapt is not None  # what is called gets plain numbers where it must
         if adapt is not None:
@@ -155,6 +156,9 @@ class CapturedCall:
         modes = (is_grad_enabled(), get_default_dtype(), autocast.switches.state, default.place)
         seeded = default_generator.array.copy()
         value, known = None, set() if self.watch else objects_at(self.places, self.arguments)
+        for place in () if self.watch else self.places:
+            if place.kind == "opaque":
+                recorder.exposes_what(found_at(place, self.arguments))
         error: BaseException | None = None
         active.recorder = recorder
         try:

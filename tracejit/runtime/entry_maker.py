@@ -41,6 +41,7 @@ from tracejit.eager.views import Family, View, counting_family, family_of
 from tracejit.ir.graph import Value
 from tracejit.runtime.attach_backward import attach_backward
 from tracejit.runtime.backward_maker import backward_plan
+from tracejit.runtime.call_nodes import record_freed
 from tracejit.runtime.entry import Entry
 from tracejit.runtime.result_views import Lines, ResultTensor
 
@@ -349,6 +350,9 @@ class EntryMaker:
             if backward is not None and joint is not None:
                 values = tuple(values_of(concrete))
                 attach_backward(backward, values, roots, joint.outputs, segment.bound(values))
+            for tensor, found in zip(results, described):
+                if found.freed:  # what the rest of its history keeps was not computed for it
+                    record_freed(tensor)
             self.lines.renew(entry.made)
         return entry
 

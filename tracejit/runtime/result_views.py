@@ -56,10 +56,14 @@ class ResultTensor:
         """The result that must be there first, or -1."""
         return self.of if self.counted is None else self.counted[0]
 
+    def operands(self) -> list[int]:
+        """The results that its steps take: where parts are."""
+        return [k for _, operands, *_ in self.steps for k in operands]
+
     def stands_alone(self) -> bool:
         """Whether making it takes nothing but one output of the program."""
         return (type(self.root) is int and self.of < 0 and self.depends() < 0 and not self.shared
-                and not any(operands for _, operands, *_ in self.steps))
+                and not self.operands())
 
     def make(
         self, tensors: list[Any], roots: list[Tensor], sizes: dict[str, int], replay: Any
@@ -111,7 +115,8 @@ def order_of(results: Sequence[ResultTensor]) -> list[int]:
 
     def add(number: int) -> None:
         if number >= 0 and results[number].own_output() < 0 and number not in found:
-            add(results[number].depends())
+            for other in (results[number].depends(), *results[number].operands()):
+                add(other)
             found[number] = None
 
     for number in range(len(results)):
