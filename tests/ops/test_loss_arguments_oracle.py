@@ -28,8 +28,7 @@ def seen(library, f, *args):
             found = found.dtype, [round(x, 4) for x in found.reshape(-1).tolist()]
         except Exception as error:
             found = type(error).__name__, error
-    names = "torch.", "tracejit."
-    return tuple(str(x).replace(names[library is tj], "")
+    return tuple(str(x).replace("torch.", "").replace("tracejit.", "")
                  for x in (*found, [str(w.message) for w in given]))
 
 

@@ -23,7 +23,8 @@ define double @of_mappings_{k}(double %x) {{
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems set no such limit")
 def test_loads_share_mappings():
     loader._engine()
-    machine = llvm.Target.from_default_triple().create_target_machine(reloc="pic")
+    target = llvm.Target.from_default_triple()
+    machine = target.create_target_machine(reloc="pic", codemodel="default")
     before, found = len(mappings()), []
     for k in range(2 * loader.LOADS):
         code = machine.emit_object(llvm.parse_assembly(TEXT.format(k=k)))

@@ -90,7 +90,8 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
         if not isinstance(x, Tensor):
             raise TypeError(f"make_dual: expected {name} to be a tensor, got {type(x).__name__}")
         if not (x.is_floating_point() or x.is_complex()):
-            raise ValueError(f"Expected {name} to be floating point or complex, but got: {x.dtype!r}")
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: "
+                             f"{x.dtype!r}")
     return held.dual(tensor, tangent)
 
 

@@ -385,4 +385,4 @@ def _type_of(x: Any) -> tuple:
 
 def _shown(kind: tuple) -> str:
     shape, dtype, device = kind
-    return f"{{'shape': {shape}, 'dtype': {dtype}, 'device': {device!r}}}"
+    return f"{{'shape': {shape}, 'dtype': {dtype!r}, 'device': {device!r}}}"
