@@ -122,6 +122,7 @@ def test_optimizers_of_several_processes_are_refused():
 
 @pytest.mark.parametrize("lib", [tracejit, torch], ids=["tracejit", "torch"])
 def test_distributions_of_the_users_own(lib):
+    lib.distributions.Distribution.set_default_validate_args(True)  # as PyTorch's compiler does not
     class Shifted(lib.distributions.Distribution):
         arg_constraints = {"loc": lib.distributions.constraints.positive}
 

@@ -9,6 +9,13 @@ import tracejit
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
 
+
+@pytest.fixture(autouse=True)
+def checks_of_pytorch():
+    """PyTorch's compiler, where another test used it, has switched them off."""
+    torch.distributions.Distribution.set_default_validate_args(True)
+
+
 REFUSED = {
     "scale": lambda t, D: D.Normal(t.zeros(2), -t.ones(2)),
     "freedom": lambda t, D: D.Chi2(t.tensor([2.0, -1.0])),

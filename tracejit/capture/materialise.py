@@ -33,7 +33,7 @@ def materialise(tensors: list[Tensor], roots: dict[Memory, Tensor],
             shown = apply_views(root, traced.views, traced, known)
             tensor._storage, tensor._offset = shown._storage, shown._offset
             tensor._shape, tensor._strides = shown._shape, shown._strides
-            tensor._traced = None
+            tensor._array, tensor._traced = shown._array, None
     finally:
         active.recorder = saved
 

@@ -65,7 +65,7 @@ class MNIST(GreyImages):
         found = read_idx(path)
         if found.dim() != dimensions or found.dtype is not uint8:
             raise ValueError(f"{path}: expected uint8 in {dimensions} dimensions, "
-                             f"got {found.dtype} in {found.dim()}")
+                             f"got {found.dtype!r} in {found.dim()}")
         return found
 
 
