@@ -2,8 +2,7 @@
 
 In: addresses of code. Out: nothing; pages with constants beside it become executable as well, which
 leaves them read-only, so that Linux makes one mapping of neighbours. LLVM maps code and constants
-of each load apart, and ends the process where the system, which allows 65,530 mappings, refuses
-another one. Called by `runtime.loader`.
+of each load apart, and Linux allows a process 65,530 mappings. Called by `runtime.loader`.
 """
 
 from __future__ import annotations
