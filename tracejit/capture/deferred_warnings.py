@@ -27,7 +27,7 @@ def deferred_warn(
     try:
         if recorder is not None and warn is not None:
             recorder.output.append(Output(warn, (frozen(recorder, message),)))
-            return recorder.asked.add((may_be_error, category or UserWarning))
+            return recorder.asks(may_be_error, category or UserWarning)
     except NotDeferrable:
         pass
     instead("warnings.warn")

@@ -194,7 +194,7 @@ def _printing(recorder: Any, args: tuple, keywords: dict[str, Any]) -> Output:
     if file is None:
         if sys.stdout is not recorder.stdout or not stdout_may_wait():
             raise NotDeferrable
-        recorder.asked.add((stdout_may_wait, None))
+        recorder.asks(stdout_may_wait, None)
         keywords = {**keywords, "file": Stdout(recorder.stdout)}
     wrong = keywords.keys() - {"sep", "end", "file", "flush"}
     texts = [keywords.get("sep"), keywords.get("end")]
@@ -236,7 +236,7 @@ def _log(
         if not logger_may_wait(weakref.ref(logger)):
             raise NotDeferrable
         parts = tuple([frozen(recorder, x) for x in args])
-        recorder.asked.add((logger_may_wait, weakref.ref(logger)))
+        recorder.asks(logger_may_wait, weakref.ref(logger))
         recorder.output.append(Output(_emit, (logger, level, *_caller(), *parts)))
         return
     except NotDeferrable:
