@@ -3,10 +3,10 @@
 import importlib
 
 import pytest
-import torch
 
 import tracejit
 
+torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
 
 

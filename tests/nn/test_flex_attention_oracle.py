@@ -4,10 +4,10 @@ import importlib
 
 import numpy as np
 import pytest
-import torch
 
 import tracejit
 
+torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
 ours, theirs = (importlib.import_module(f"{m}.nn.attention.flex_attention")
                 for m in ("tracejit", "torch"))
