@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
+import sys
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -16,22 +18,27 @@ from typing import Any
 from tracejit.runtime import mappings
 
 _lock = threading.Lock()
-_apart: list[int] = []  # code of loads whose mappings are not joined yet
-LOADS = 256  # after so many they are
+_numbers = itertools.count()
+_apart: list[int] = []  # kernels whose mappings are not joined yet
+KERNELS = 256  # after so many they are
 
 
 @functools.cache
-def _engine() -> Any:
+def _linker() -> Any:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     machine = target.create_target_machine(opt=0, reloc="pic", codemodel="default", jit=True)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    # JITLink gives an object one piece of memory. LLVM's older loader may put code and constants
+    # 2 GiB apart where memory is in use, out of reach of the code, and then ends the process.
+    linker = llvm.create_lljit_compiler(
+        machine, use_jit_link=sys.platform != "win32", suppress_errors=True
+    )
     # Never disposed of: programs may run until the interpreter is gone, and llvmlite with it.
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))
-    return engine
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(linker))
+    return linker
 
 
 def load(objects: Sequence[bytes], symbols: Sequence[str]) -> list[int]:
@@ -39,19 +46,19 @@ def load(objects: Sequence[bytes], symbols: Sequence[str]) -> list[int]:
 
     Raises RuntimeError where LLVM does not take an object, or a symbol is in none of them.
     """
-    from llvmlite.binding import ObjectFileRef
+    from llvmlite.binding import JITLibraryBuilder
 
+    library = JITLibraryBuilder().add_current_process()
+    for data in objects:
+        library.add_object_img(data)
+    for symbol in symbols:
+        library.export_symbol(symbol)
     with _lock:
-        engine = _engine()
-        for data in objects:
-            engine.add_object_file(ObjectFileRef.from_data(data))
-        engine.finalize_object()
-        addresses = [engine.get_function_address(symbol) for symbol in symbols]
-        _apart.extend(addresses[:1])
-        if len(_apart) >= LOADS:
+        loaded = library.link(_linker(), f"kernels {next(_numbers)}")
+        loaded.detach()
+        addresses = [loaded[symbol] for symbol in symbols]
+        _apart.extend(addresses)
+        if len(_apart) >= KERNELS:
             mappings.join(_apart)
             _apart.clear()
-    if not all(addresses):
-        missing = [s for s, a in zip(symbols, addresses) if not a]
-        raise RuntimeError(f"the object does not define {', '.join(missing)}")
     return addresses
