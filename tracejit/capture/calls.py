@@ -34,9 +34,10 @@ from tracejit.capture.breaks import Refused
 from tracejit.capture.computed_names import is_users
 from tracejit.capture.deferred_warnings import deferred_warn
 from tracejit.capture.host_calls import replacement
+from tracejit.capture.kept_calls import asking_again
 from tracejit.capture.location import is_own
+from tracejit.capture.place import CACHED
 from tracejit.capture.plain_arguments import (
-    CACHED,
     asks_as_plain,
     is_cython,
     named_plainly,
@@ -107,7 +108,7 @@ def adapted(recorder: Any, function: Any) -> Any:
     if type(function) is MethodType and type(function.__func__) is FunctionType:
         return MethodType(_adapted_function(recorder, function.__func__), function.__self__)
     if type(function_of(function)) is CACHED:
-        return with_plain_numbers(function)  # numbers are keys of what it keeps
+        return asking_again(recorder, function)
     if is_cython(function):
         return with_plain_numbers(function)
     if type(function) is _OF_ARRAYS:

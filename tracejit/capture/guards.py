@@ -24,7 +24,16 @@ from tracejit.capture.contents import elements, item, kind_of_container, length,
 from tracejit.capture.guard_texts import describe, kind_text, shown, tells
 from tracejit.capture.module_reads import METHODS, has_methods
 from tracejit.capture.number_text import Asked, NumberText, asked_text
-from tracejit.capture.place import ABSENT, Place, alike, class_attribute, referent, slot_of, weakly
+from tracejit.capture.place import (
+    ABSENT,
+    Place,
+    alike,
+    class_attribute,
+    now_there,
+    referent,
+    slot_of,
+    weakly,
+)
 from tracejit.capture.runtime_numbers import Question
 from tracejit.capture.shortcut import Lines, Shortcut, check_text
 from tracejit.capture.sources import hooks_of
@@ -260,6 +269,12 @@ class Guards:
             return f"getattr({parent}, {place.key!r}, ABSENT)"
         if place.how == "names":
             return f"{self._constant(own_names)}({parent})"
+        if place.how == "lacks" and isinstance(place.parent.value, type):  # type: ignore[union-attr]
+            return f"{self._constant(now_there)}({parent}, {self._constant(tuple(place.key))})"
+        if place.how == "lacks":
+            return f"not {self._constant(frozenset(place.key))}.isdisjoint({parent}.__dict__)"
+        if place.how == "context":
+            return f"{parent}.get(ABSENT)"
         if place.how == "grad":
             return f"{parent}._grad"
         if place.how == "hook":
@@ -326,6 +341,8 @@ class Guards:
         value, kind = place.value, place.kind
         if kind == "absent":
             self._fail(f"{name} is not ABSENT", place, "absent")
+        elif kind == "lacks":
+            self._fail(name, place, "absent")
         elif kind == "primitive":
             if self.is_runtime(place):
                 number = type(value).__name__
@@ -348,7 +365,8 @@ class Guards:
             if kind == "mapping":
                 self._keys(place, name)
         elif kind == "set":
-            cls, known = self._constant(type(value)), self._constant(elements(value))
+            cls = self._constant(type(value))
+            known = self._constant(tuple(map(weakly, elements(value))))
             differ = f"not {self._constant(holds)}({name}, {known})"
             self._fail(f"type({name}) is not {cls} or {differ}", place, f"set {set(place.keys)}")
         elif kind == "same":
@@ -459,7 +477,10 @@ class Guards:
             return Miss("mode", what, "changed")
         if isinstance(place, Asked):
             return Miss(place.text, what, "another answer")
-        return Miss(place.text, what, describe(current(place, arguments)))
+        now = current(place, arguments)
+        if place.kind == "lacks":
+            return Miss(f"{place.text}.{now[0]}", what, "there")
+        return Miss(place.text, what, describe(now))
 
 
 def _leaf_text(name: str, leaf: bool) -> str:

@@ -24,9 +24,8 @@ from tracejit.capture.computed_names import is_shared
 from tracejit.capture.contents import put
 from tracejit.capture.guards import current, found_at
 from tracejit.capture.location import is_own
-from tracejit.capture.place import ABSENT, PRIMITIVE, Place
+from tracejit.capture.place import ABSENT, CACHED, PRIMITIVE, Place
 from tracejit.capture.plain import is_object, plain, plain_objects, refill, sweep
-from tracejit.capture.plain_arguments import CACHED
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.state import State
 from tracejit.capture.watch import Names, names_of
@@ -175,7 +174,7 @@ class NumberPlaces:
 def put_plain(places: Iterable[Place], arguments: tuple) -> None:
     """Plain numbers at these places, instead of runtime scalars and sizes."""
     seen: set[int] = set()
-    for place in places:
+    for place in _with_made(places, arguments):
         if place.parent is not None and place.parent.value is not None:
             owner = place.parent.value  # which may be elsewhere by now
             now = place.read(owner)
@@ -186,15 +185,29 @@ def put_plain(places: Iterable[Place], arguments: tuple) -> None:
             write(place, fresh, arguments)
 
 
+def _with_made(places: Iterable[Place], arguments: tuple) -> Iterator[Place]:
+    """The places, and those of attributes that are there now and were not."""
+    for place in places:
+        if place.kind != "lacks":
+            yield place
+            continue
+        parent: Any = place.parent
+        owner = found_at(parent, arguments) if parent.value is None else parent.value
+        if owner is not ABSENT:
+            how = "type" if isinstance(owner, type) else "attr"
+            yield from (Place(parent, how, name, ABSENT, place.text) for name in place.read(owner))
+
+
 def objects_at(places: Iterable[Place], arguments: tuple) -> set[int]:
     """The ids of objects that are at places."""
-    return {id(x) for x in (found_at(place, arguments) for place in places) if is_object(x)}
+    found = (found_at(place, arguments) for place in _with_made(places, arguments))
+    return {id(x) for x in found if is_object(x)}
 
 
 def plain_inside(value: Any, places: Iterable[Place], arguments: tuple, known: set[int]) -> Any:
     """`value` with plain numbers, also in objects that are not `known`, which the call made: those
     that `value` holds, or that were put to places."""
-    left = [found_at(place, arguments) for place in places]
+    left = [found_at(place, arguments) for place in _with_made(places, arguments)]
     return plain_objects([value, left], known)[0]
 
 
@@ -328,7 +341,7 @@ def _slot(place: Place) -> tuple | None:
     owner = place.parent.value
     if place.how == "attr" and type(own_dict(owner)) is dict:
         return id(owner.__dict__), place.key
-    if place.how == "slot":
+    if place.how in ("slot", "context"):
         return id(owner), place.key
     if place.how == "closure":
         return (id(owner.__closure__[place.key]),)
@@ -367,6 +380,8 @@ def _set(place: Place, owner: Any, value: Any) -> bool:
         owner.__closure__[key].cell_contents = value
     elif how == "attr":
         owner.__dict__[key] = value
+    elif how == "context":
+        owner.set(value)
     elif how == "slot":
         return _set_slot(owner, key, value)
     elif how == "item" and isinstance(owner, (list, dict, deque)):

@@ -17,6 +17,8 @@ import sys
 import threading
 import weakref
 from collections import deque
+from collections.abc import Iterable
+from contextvars import ContextVar
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -58,11 +60,13 @@ PRIMITIVE = (
     range,
     np.generic,
 )
+CACHED = functools._lru_cache_wrapper  # its calls are looked at by `kept_calls`
 _IDENTITY = (
     BuiltinFunctionType, type(NotImplemented), type, staticmethod, classmethod, property,
     operator.attrgetter, operator.itemgetter, np.dtype, np.ufunc, type(np.mean), Op,
     type(vars(abc.ABC)["_abc_impl"]), re.Pattern, slice, GenericAlias, UnionType,
     type(threading.Lock()), type(threading.RLock()), MethodDescriptorType, WrapperDescriptorType,
+    ContextVar, CACHED,
 )  # fmt: skip
 TOLD_BY_TEXT = (float, complex, range, np.inexact)  # some that differ are equal
 ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
@@ -70,8 +74,8 @@ ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
 
 class Place:
     """Where an object is found: `how` from its parent (`attr`, `item`, `type`, `cell`, `global`,
-    `argument`, `key`, `hook`, `variable`,
-    `self`, `func`), and what was there."""
+    `argument`, `key`, `hook`, `variable`, `context`, `self`, `func`), and what was there. `lacks`:
+    the names in `key`, which a parent's `__dict__`, or a class and its bases, did not have."""
 
     __slots__ = (
         "parent",
@@ -129,6 +133,10 @@ class Place:
                 return slot_of(parent, self.key)
             if self.how == "names":
                 return own_names(parent)
+            if self.how == "context":
+                return parent.get(ABSENT)
+            if self.how == "lacks":
+                return now_there(parent, self.key)
             return item(parent, self.key)
         except (KeyError, IndexError, ValueError, AttributeError):
             return ABSENT
@@ -186,6 +194,12 @@ def alike(one: Any, other: Any) -> bool:
     return kind.__eq__(one, other) is True if kind is not object else bool(one == other)
 
 
+def told_by_identity(x: Any) -> bool:
+    """Whether an object is equal to itself alone, as classes and functions are."""
+    own, usual = type(x), vars(object)
+    return all(class_attribute(own, name) is usual[name] for name in ("__eq__", "__hash__"))
+
+
 def weakly(key: Any) -> Any:
     """A key of a dict, by weak reference where it is an object that can have one."""
     if isinstance(key, PRIMITIVE):
@@ -236,6 +250,14 @@ def slot_of(x: Any, name: str) -> Any:
         return object.__getattribute__(x, name)
     except AttributeError:
         return ABSENT
+
+
+def now_there(owner: Any, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of some names under which an object's own attributes are, or those of a class."""
+    if isinstance(owner, type):
+        return tuple(name for name in names if class_attribute(owner, name) is not ABSENT)
+    own = own_dict(owner)
+    return tuple(name for name in names if name in own)
 
 
 def class_attribute(cls: type, name: str) -> Any:

@@ -14,7 +14,6 @@ from collections import Counter, OrderedDict, defaultdict
 from types import BuiltinFunctionType, CodeType, MethodDescriptorType, MethodType
 from typing import Any
 
-from tracejit.capture.behaviour import function_of
 from tracejit.capture.host_reads import PendingText
 from tracejit.capture.rolled import FollowedList, settle
 from tracejit.capture.scalars import RuntimeNumber
@@ -23,7 +22,6 @@ from tracejit.eager.size import Size as Shape
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
 
-CACHED = functools._lru_cache_wrapper  # compares keys as C code: a size is no int to it
 _OF_TEXTS = (str, bytes, re.Pattern, re.Match)
 _TAKES_TEXTS = (getattr, hasattr, setattr, delattr, ord, bytes, bytearray, complex)
 _DICTS = (dict, OrderedDict, defaultdict, Counter)
@@ -34,7 +32,7 @@ def with_plain_numbers(function: Any) -> Any:
     home = str(getattr(function, "__module__", None) or "").partition(".")[0]
     owner = getattr(function, "__objclass__", type(getattr(function, "__self__", None)))
     sizes = home in WANT_INTS or owner in (int, float) or function is math.ldexp
-    sizes = sizes or is_cython(function) or type(function_of(function)) is CACHED
+    sizes = sizes or is_cython(function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -11,6 +11,7 @@ import collections
 import math
 import operator
 import re
+from contextvars import ContextVar
 from types import MappingProxyType, MethodDescriptorType, ModuleType
 from typing import Any
 
@@ -45,6 +46,7 @@ _PURE_TYPES: tuple[Any, ...] = (
     re.Pattern,
     re.Match,
     bytearray,
+    ContextVar,
 )
 _PURE_BUILTINS = {
     getattr(builtins, n)

@@ -96,6 +96,7 @@ class Recorder:
         self.grads_known: dict[int, Tensor] = {}
         self.grads_set: dict[int, Tensor] = {}  # the caller's tensors
         self.identities = Identities()
+        self.cached: Any = None  # `KeptCalls`, of functions that keep results
         self.asked: set[tuple[Callable, Any]] = set()  # (what was asked of the process, about what)
         self.constants: dict[int, Tensor] = {}
         self.refresh: Callable[[Any], None] = lambda container: (

@@ -15,7 +15,6 @@ from typing import Any
 
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.behaviour import behaviour, module_name, own_dict
-from tracejit.capture.computed_names import own_names
 from tracejit.capture.contents import elements, item, length, refill_dict, refill_sequence
 from tracejit.capture.guards import current
 from tracejit.capture.host_program import HostProgram
@@ -287,7 +286,7 @@ def effects(
             now = _now(place, arguments)
         except ValueError:  # an empty closure cell
             continue
-        if place.kind != "names" and not _unchanged(place, now, held):
+        if place.kind not in ("names", "lacks") and not _unchanged(place, now, held):
             found.append(_assignment(place, now, recipes))
         was = place.value  # it may be elsewhere by now, and changed
         if id(place) in grown:
@@ -336,18 +335,17 @@ def _unchanged(place: Place, now: Any, held: dict[int, RuntimeNumber]) -> bool:
 
 
 def _made_attributes(place: Place) -> Iterator[Place]:
-    """Where attributes are that the call made under names that no code mentions."""
+    """Where attributes are that the call made under names that no code mentions as stored to."""
     parent: Any = place.parent
-    if place.kind != "names":
+    if place.kind not in ("names", "lacks"):
         return
-    known = {key for _, key in parent.children}
     cls = isinstance(parent.value, type)
-    for name in own_names(parent.value):
-        if name in place.value or name in known:
+    how = "type" if cls else "attr"
+    for name in place.read(parent.value):
+        if name in place.value or (how, name) in parent.children:
             continue
         if cls and name not in vars(parent.value):
             raise Unmodelled(f"{place.text} gets {name!r}, a name that is computed")
-        how = "type" if cls else "attr"
         text = f"{place.text}.{name}"
         found = parent.children[how, name] = Place(parent, how, name, ABSENT, text)
         yield found
@@ -399,6 +397,10 @@ def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
             return lambda replay: _own_attributes(owner(replay)).__setitem__(key, recipe(replay))
         put = type.__setattr__ if place.how == "type" else object.__setattr__
         return lambda replay: put(owner(replay), key, recipe(replay))
+    if place.how == "context":
+        recipes.changed.append(parent.value)
+        variable = parent.value
+        return lambda replay: variable.set(recipe(replay))
     if place.how == "global":
         container = place.container
         return lambda replay: container.__setitem__(key, recipe(replay))

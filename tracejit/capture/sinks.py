@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
 from typing import Any
 
+from tracejit.capture.attributes import MODULE_TABLES
 from tracejit.capture.place import PRIMITIVE, Place
-from tracejit.capture.state import MODULE_TABLES, State
+from tracejit.capture.state import State
 
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _VARIABLES = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF")

@@ -37,7 +37,7 @@ Owner = tuple[int, str]  # number of a place, which of its words
 
 
 # Kinds of places of which comparing what is there is the whole check.
-_COMPARED = ("primitive", "absent", "identity", "module", "names")
+_COMPARED = ("primitive", "absent", "identity", "module", "names", "lacks")
 _LASTING = ("identity", "primitive")  # guards keep what they compare with
 _OF_FUNCTIONS = ("__name__", "__qualname__", "__defaults__", "__kwdefaults__")
 
@@ -120,11 +120,12 @@ class Coverage:
             return {(self.number[id(place)], "cell"): [(id(key) + words.CELL, id(value))]}
         k = self._fixed(place.parent)
         parent = self.values[k]
-        if how == "attr" or how == "names" and not isinstance(parent, type):
+        told = how in ("names", "lacks")
+        if how == "attr" or told and not isinstance(parent, type):
             return self._steady((k, "attributes"), lambda: _attribute_rows(parent))
         if how == "item":
             return self._item(k, place, parent, value)
-        if how in ("type", "names"):
+        if how == "type" or told:
             cls = parent if isinstance(parent, type) else type(parent)
             return self._steady((k, "class"), lambda: _class_rows(cls))
         own = (self.number[id(place)], how)

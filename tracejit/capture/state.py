@@ -9,74 +9,50 @@ after the call. Over-approximates: whatever the names reach counts as read (C2).
 
 from __future__ import annotations
 
-import enum
 import operator
-import sys
-from collections import defaultdict, namedtuple
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from types import (
     BuiltinFunctionType,
     CellType,
-    DynamicClassAttribute,
     FunctionType,
-    MappingProxyType,
-    MemberDescriptorType,
     ModuleType,
 )
 from typing import Any
 
+from tracejit.capture.attributes import HOLDING, Attributes, is_module
 from tracejit.capture.behaviour import (
     USERS_STATE,
     behaviour,
     code_in_class,
-    known_names,
     may_change,
     module_name,
-    own_dict,
 )
 from tracejit.capture.computed_names import (
     ANY,
     asks,
-    data_of_module,
-    is_shared,
-    is_users,
     names_for,
     names_of_getter,
-    own_names,
-    slot_names,
 )
 from tracejit.capture.contents import elements, items, length
+from tracejit.capture.kept_calls import KeptCalls
 from tracejit.capture.location import is_own
-from tracejit.capture.module_reads import METHODS, Reads, has_methods
+from tracejit.capture.module_reads import Reads
 from tracejit.capture.place import (
     ABSENT,
+    CACHED,
     PRIMITIVE,
     Place,
-    class_attribute,
     kind_of,
-    slot_of,
+    told_by_identity,
     weakly,
 )
 from tracejit.capture.sources import hooks_of, tensor_history
 from tracejit.capture.watch import Names
 from tracejit.eager.tensor import Tensor
 
-MODULE_TABLES = (
-    "forward",
-    "_parameters",
-    "_buffers",
-    "_modules",
-    "training",
-    "_forward_hooks",
-    "_forward_pre_hooks",
-    "_backward_hooks",
-    "_backward_pre_hooks",
-    "_forward_pre_hooks_with_kwargs",
-    "_forward_hooks_with_kwargs",
-    "_forward_hooks_always_called",
-    "_scripted_original",
-)
-MAX_ELEMENTS = 4096
+MAX_ELEMENTS = 16384
 _STATEFUL = ("tensor", "sequence", "mapping", "set", "object", "function", "method", "partial")
 
 
@@ -88,37 +64,21 @@ def _is_internal(cls: type) -> bool:
     return not module.startswith(USERS_STATE)
 
 
-def _is_ours(cls: type, name: str) -> bool:
-    """Whether an attribute of a class comes from one of tracejit's."""
-    owner = next((c for c in cls.__mro__ if name in c.__dict__), cls)
-    return module_name(owner).startswith("tracejit.")
-
-
-class State:
+class State(Attributes):
     """The tree of places reachable from the roots through the names seen so far."""
 
     def __init__(self, unmodelled: Callable[[str, str], None]):
+        super().__init__()
         self.unmodelled = unmodelled
+        self.kept = KeptCalls()
         self.exposes: Callable[[Any], None] = lambda buffer: None  # told what may write memory
-        self.names: set[str] = set()
-        self.stored: set[str] = set()
-        self.everything = False
-        self.computed = False  # attributes are asked for by names that code computes
-        self.subjects: set[str] = set()  # of what is found under these names
-        self.whole: set[int] = set()  # ids of modules of which any attribute is read
         self.asked: set[tuple[Callable, Any]] = set()  # of the process: it must answer the same
         self.registered: set[tuple[type, type]] = set()  # asked: is a class one of an abstract one
-        self.uncertain: set[str] = set()  # names that code expects to be missing at times
-        self.doubtful = False  # any name may be: code handles that it is missing
-        self.reads: set[Reads] = set()  # what code of ours reads of modules
-        self.classes: set[int] = set()
-        self.places: list[Place] = []
-        self.by_id: dict[int, Place] = {}
         self.roots: dict[tuple, Place] = {}
         self.functions: dict[Any, list[Place]] = {}  # code -> places of functions with it
         self.entered: set[Any] = set()  # code that runs
         self.repeated: list[tuple[Place, Place]] = []  # further places of a tensor
-        self.kept: list[Any] = []  # objects whose id is in use
+        self.held: list[Any] = []  # objects whose id is in use
 
     # -- growing -----------------------------------------------------------------------------
     def add_root(self, how: str, container: Any, key: Any, value: Any, text: str) -> None:
@@ -127,7 +87,7 @@ class State:
             place = Place(None, how, key, value, text)
             place.container = container if how == "global" else None
             self.roots[identity] = place
-            self.kept.append(container)
+            self.held.append(container)
             self._visit(place)
 
     def mention(self, code: Names) -> None:
@@ -135,7 +95,8 @@ class State:
         new = code.attributes - self.names
         new |= (code.stored - self.stored) | (code.uncertain - self.uncertain)
         widened = code.dynamic > self.everything or code.doubtful > self.doubtful
-        widened |= code.computed > self.computed or not code.subjects <= self.subjects
+        widened |= code.computed > self.computed
+        asks_modules = not widened and not code.subjects <= self.subjects
         self.stored |= code.stored
         self.uncertain |= code.uncertain
         self.everything |= code.dynamic
@@ -143,6 +104,9 @@ class State:
         self.computed |= code.computed
         self.subjects |= code.subjects
         self._grow(new | code.attributes, None if widened else new)
+        if asks_modules:
+            for place in list(self.places):
+                self._of_asked(place)
 
     def mention_names(self, names: set[str]) -> None:
         """C code reads attributes of these names."""
@@ -155,16 +119,11 @@ class State:
             self._read_by_ours(place, reads.names)
         self.mention_names(set(reads.common))
 
-    def _read_by_ours(self, place: Place, names: Iterable[str]) -> None:
-        own = own_dict(place.value)
-        for name in sorted(names):
-            self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
-
     def ask_all(self, module: ModuleType) -> None:
         """A module's attributes are asked for by names that code computes."""
         if id(module) not in self.whole:
             self.whole.add(id(module))
-            self.kept.append(module)
+            self.held.append(module)
             if id(module) in self.by_id:
                 self._attributes(self.by_id[id(module)], module, None)
 
@@ -185,8 +144,15 @@ class State:
                 self._attributes(place, place.value, only)
             elif place.kind == "class":
                 self._of_instances(place)
-            elif place.kind == "same" and place.first.kind == "module" and self._is_asked(place):  # type: ignore[union-attr]
-                self.ask_all(place.value)
+            else:
+                self._of_asked(place)
+
+    def _of_asked(self, place: Place) -> None:
+        """A module at this place, where its attributes are asked for by computed names."""
+        if place.kind == "module" and self._is_asked(place):
+            self._attributes(place, place.value, None)
+        elif place.kind == "same" and place.first.kind == "module" and self._is_asked(place):  # type: ignore[union-attr]
+            self.ask_all(place.value)
 
     def objects(self) -> list[Place]:
         """Where tensors, containers, functions and other objects are found, each once."""
@@ -194,13 +160,13 @@ class State:
 
     def modules(self) -> list[Place]:
         """Where modules are found, each once."""
-        return [p for p in self.objects() if p.kind == "object" and _is_module(p.value)]
+        return [p for p in self.objects() if p.kind == "object" and is_module(p.value)]
 
     def held_by_modules(self, places: Iterable[Place]) -> list[Place]:
         """Those of some places at which modules are, or tensors that modules hold or may."""
         held = {id(p.value) for p in self.places
-                if p.how == "item" and p.parent.how == "attr" and p.parent.key in _HOLDING}  # type: ignore[union-attr]
-        return [p for p in places if _is_module(p.value) or p.kind == "tensor" and (
+                if p.how == "item" and p.parent.how == "attr" and p.parent.key in HOLDING}  # type: ignore[union-attr]
+        return [p for p in places if is_module(p.value) or p.kind == "tensor" and (
             id(p.value) in held or type(p.value) is not Tensor)]
 
     def _visit(self, place: Place) -> None:
@@ -226,7 +192,7 @@ class State:
         self.places.append(place)
         if known is None:
             self.by_id[id(value)] = place
-            self.kept.append(value)
+            self.held.append(value)
             self.behaves(value if isinstance(value, type) else type(value))
             self._contents(place, value, kind)
 
@@ -251,8 +217,13 @@ class State:
                             f"{place.text}.default_factory")
         elif kind == "set":
             place.keys = frozenset(elements(value))
-            if not all(isinstance(v, PRIMITIVE) for v in place.keys):
-                self.unmodelled(place.text, "a set of objects is read")
+            for element in elements(value):
+                if isinstance(element, PRIMITIVE):
+                    continue
+                if told_by_identity(element):
+                    self._child(place, "key", weakly(element), element, f"one of {place.text}")
+                else:
+                    self.unmodelled(place.text, "a set of objects is read")
         if kind in _OF_SUBCLASSES and _has_attributes(place):
             self._attributes(place, value, None)
         elif kind == "method":
@@ -266,6 +237,13 @@ class State:
             self.mention_names(names_of_getter(value))
         elif isinstance(value, BuiltinFunctionType):
             self.mention_names(names_for(value))
+        elif isinstance(value, CACHED):
+            self.kept.find(value)
+            self._child(place, "attr", "__wrapped__", value.__dict__.get("__wrapped__", ABSENT),
+                        f"{place.text}.__wrapped__")
+            self._attributes(place, value, None)
+        elif isinstance(value, ContextVar):
+            self._child(place, "context", None, value.get(ABSENT), f"{place.text}.get()")
         elif kind == "identity" and isinstance(value, (staticmethod, classmethod)):
             self._child(place, "slot", "__func__", value.__func__, place.text)
         elif kind == "identity" and isinstance(value, property):
@@ -295,247 +273,12 @@ class State:
         for key, element in items:
             self._child(place, "item", key, element, f"{place.text}[{_key_text(key)}]")
 
-    def _attributes(self, place: Place, value: Any, only: set[str] | frozenset[str] | None) -> None:
-        own = own_dict(value)
-        if not isinstance(own, (dict, MappingProxyType)):  # made up by the object's own __getattr__
-            own = {}
-        module = module_name(type(value))
-        if place.kind == "identity" and isinstance(value, FunctionType):
-            self._of_published(place, own, self.names if only is None else only)
-            return
-        if place.kind == "identity" and not (
-            isinstance(value, type) or may_change(type(value))
-        ):
-            return
-        if place.kind == "tensor":
-            self._of_tensor(place, value, self.names if only is None else only)
-            return
-        internal = module.startswith("tracejit.") and not module.startswith(USERS_STATE)
-        if internal and not isinstance(value, type):
-            if isinstance(
-                own.get("function"), FunctionType
-            ):  # a captured function: its own code counts
-                self._child(place, "attr", "function", own["function"], place.text)
-                self._of_captured(place, own, self.names if only is None else only)
-            elif own_dict(value) is not None and not _is_in_library(place):
-                self._of_internal(place, own, self.names if only is None else only)
-            return
-        names = self.names if only is None or self.everything else set(only)
-        if place.kind == "module":
-            if self._is_asked(place):
-                names = names | {n for n in data_of_module(value) if kind_of(own[n]) != "opaque"}
-            answers = "__getattr__" in own and not is_shared(value.__name__)
-            names = names | {"__getattr__"} if answers else names
-        elif self.everything:
-            names = names | set(own)
-        if only is None and self.computed and not isinstance(value, type):
-            names = names | slot_names(type(value))
-        if only is None and _is_module(value):
-            names = set(names) | set(MODULE_TABLES)
-            names |= METHODS & own.keys() if has_methods(own) else set()
-            self._read_by_ours(place, {name for reads in self.reads for name in reads.names})
-        if only is None and (module == _READ_WHOLE or isinstance(value, enum.Enum)):
-            names = set(names) | set(own)
-        text, known = place.text, place.children.get(("names", None))
-        for name in sorted(names):
-            if name in own and not isinstance(value, type):
-                made = known is not None and name not in known.value  # by this call
-                found = ABSENT if made else own[name]
-                self._child(place, "attr", name, found, f"{text}.{name}")
-                self._behind(place, type(value), name)
-            elif place.kind == "function":
-                self._of_function(place, value, name)
-            elif place.kind == "module":
-                may_appear = name in self.stored or self._may_miss(name, type(value))
-                may_appear |= "__getattr__" in own
-                if may_appear and not is_shared(value.__name__):
-                    self._child(place, "attr", name, ABSENT, f"{text}.{name}")
-            else:
-                self._class_level(place, value, name)
-        if self._asks_for_any(place):
-            self._own_names(place, own)
-
-    def _asks_for_any(self, place: Place) -> bool:
-        """Whether it matters which attributes an object has."""
-        if place.kind == "module":
-            return self._is_asked(place) and not is_shared(place.value.__name__)
-        if place.kind == "function":
-            return (self.computed or self.doubtful) and not is_own(place.value.__code__)
-        has = own_dict(place.value) is not None and not isinstance(place.value, type)
-        return self.computed and has
-
-    def _is_asked(self, place: Place) -> bool:
-        """Whether a module's attributes are asked for by names that code computes."""
-        if id(place.value) in self.whole or place.text.rpartition(".")[2] in self.subjects:
-            return True
-        if place.how == "item":
-            return self.computed and place.parent.value is not sys.modules  # type: ignore[union-attr]
-        of_module = place.parent is not None and place.parent.kind == "module"
-        return ANY in self.subjects and (not of_module or place.key in self.names)
-
-    def _own_names(self, place: Place, own: Iterable[str]) -> None:
-        """Which attributes an object had when the call began."""
-        if ("names", None) in place.children:
-            return
-        found = {key: child.kind for (how, key), child in place.children.items() if how == "attr"}
-        names = tuple(name for name in own if found.get(name) != "absent")
-        self._names(place, names, f"{place.text}.__dict__")
-
-    def _names(self, place: Place, names: tuple[str, ...], text: str) -> None:
-        child = Place(place, "names", None, names, text)
-        child.kind = "names"
-        place.children["names", None] = child
-        self.places.append(child)
-
-    def _of_instances(self, place: Place) -> None:
-        """What all instances of a class have, and its subclasses."""
-        cls = place.value
-        for name in _NAMED & self.names if is_users(cls) else ():
-            self._child(place, "slot", name, getattr(cls, name), f"{place.text}.{name}")
-        if not self.computed or ("names", None) in place.children:
-            return
-        names = own_names(cls)
-        self._names(place, names, f"the attributes of {cls.__qualname__}")
-        for name in names:
-            found = class_attribute(cls, name)
-            if kind_of(found) != "opaque":
-                self._child(place, "type", name, found, f"{cls.__qualname__}.{name}")
-
-    def _behind(self, place: Place, cls: type, name: str) -> None:
-        """Data of a class under the name of an instance's own."""
-        found = class_attribute(cls, name)
-        if found is ABSENT or isinstance(found, (FunctionType, _SLOT, *_QUIET)):
-            return
-        if may_change(cls) and not _is_ours(cls, name):
-            self._child(place, "type", name, found, f"{place.text}.{name} of the class")
-            self._overridden(cls, name)
-
-    def _overridden(self, cls: type, name: str) -> None:
-        """Data that bases have under the same name: `super().name`."""
-        for base in [c for c in cls.__mro__ if name in vars(c) and may_change(c)][1:]:
-            hidden = (FunctionType, _SLOT, *_QUIET)
-            if is_users(base) and not isinstance(vars(base)[name], hidden):
-                known = self._base(base)
-                self._child(known, "type", name, vars(base)[name], f"{base.__qualname__}.{name}")
-
-    def _base(self, base: type) -> Place:
-        self.add_root("constant", base, base, base, f"class {base.__qualname__}")
-        return self.by_id[id(base)]
-
-    def _of_function(self, place: Place, function: FunctionType, name: str) -> None:
-        if is_own(function.__code__):
-            return
-        if name in _TOLD:
-            self._child(place, "slot", name, getattr(function, name), f"{place.text}.{name}")
-        elif name in self.stored:
-            self._child(place, "attr", name, ABSENT, f"{place.text}.{name}")
-
-    def _of_published(self, place: Place, own: Any, names: Iterable[str]) -> None:
-        """Attributes that the user gave a function of ours."""
-        for name in sorted(n for n in names if n in own or n in self.stored | self.uncertain):
-            self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
-        if self.computed or self.doubtful:
-            self._own_names(place, own)
-
-    def _of_internal(self, place: Place, own: Any, names: Iterable[str]) -> None:
-        """Attributes that the user gave an object of ours, which no code of its class knows."""
-        cls = type(place.value)
-        may = {n for n in names if self.doubtful or n in self.stored or n in self.uncertain}
-        wanted = {n for n in names if n in own or n in may and not hasattr(cls, n)}
-        for name in sorted(wanted - known_names(cls)):
-            self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
-        if self.computed:
-            self._own_names(place, own)
-
-    def _of_captured(self, place: Place, own: Any, names: Iterable[str]) -> None:
-        """Attributes that the user gave a captured function, as counters and caches are kept."""
-        ours = type(place.value).OWN
-        for name in sorted(n for n in names if n not in ours and not n.startswith("__")):
-            if name in own or name in self.stored and not hasattr(type(place.value), name):
-                self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
-
-    def _of_tensor(self, place: Place, tensor: Tensor, names: Iterable[str]) -> None:
-        """Attributes that the user gave a tensor, and those that code may miss."""
-        own, cls = tensor.__dict__, type(tensor)
-        may = [n for n in names if n in self.stored or self._may_miss(n, cls)]
-        wanted = {n for n in names if n in own} | {n for n in may if not hasattr(cls, n)}
-        for name in sorted(wanted | set(own) if self.everything else wanted):
-            self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
-        for name in (n for n in names if n not in own):
-            found = class_attribute(cls, name)
-            if found is not ABSENT or name in self.uncertain or self.doubtful:
-                self._of_library(cls, name, found)
-        if self.computed:
-            self._own_names(place, own)
-
-    def _class_level(self, place: Place, value: Any, name: str) -> None:
-        if isinstance(value, type):
-            self._of_class(place, value, name)
-            return
-        cls = type(value)
-        found = class_attribute(cls, name)
-        if isinstance(found, _SLOT):
-            self._child(place, "slot", name, slot_of(value, name), f"{place.text}.{name}")
-        elif found is not ABSENT and not isinstance(found, _QUIET):
-            ours = module_name(cls).startswith("tracejit")
-            if ours:
-                self._of_library(cls, name, found)
-            else:
-                self._child(place, "type", name, found, f"{place.text}.{name}")
-                self._overridden(cls, name)
-            if own_dict(value) is not None and (not ours or isinstance(found, FunctionType)):
-                self._child(place, "attr", name, ABSENT, f"{place.text}.{name} of the instance")
-        elif found is ABSENT:
-            missed = self._may_miss(name, cls)
-            own = own_dict(value)
-            may_appear = missed or name in self.stored or _is_module(value) and any(
-                name in (own.get(table) or ()) for table in _TABLES)
-            if may_appear and own is not None:  # it comes before what tables and the class have
-                self._child(place, "attr", name, ABSENT, f"{place.text}.{name}")
-            if missed:
-                self._child(place, "type", name, ABSENT, f"{place.text}.{name} of the class")
-
-    def _of_class(self, place: Place, cls: type, name: str) -> None:
-        """An attribute that code names of a class itself."""
-        found = class_attribute(cls, name)
-        if not may_change(cls) or isinstance(found, (_SLOT, *_QUIET)):
-            return
-        if found is not ABSENT and _is_ours(cls, name) and not _is_data(found):
-            return
-        inherited = class_attribute(type(cls), name) if may_change(type(cls)) else ABSENT
-        if found is ABSENT and inherited is not ABSENT:
-            self.add_root("constant", type(cls), type(cls), type(cls), type(cls).__qualname__)
-        elif found is ABSENT and not self._may_miss(name, type(cls)):
-            return
-        self._child(place, "type", name, found, f"{place.text}.{name}")
-        self._overridden(cls, name)
-
-    def _of_library(self, cls: type, name: str, found: Any) -> None:
-        """Data of a class of ours, of which there may be many instances."""
-        if may_change(cls) and (found is ABSENT or _is_data(found)):
-            self._child(self._base(cls), "type", name, found, f"{cls.__qualname__}.{name}")
-
-    def _may_miss(self, name: str, cls: type) -> bool:
-        """Whether code may ask for an attribute, of a `cls`, that is not there."""
-        if self.doubtful or name in self.uncertain:
-            return True
-        answers = getattr(cls, "__getattr__", None)  # that of modules looks in their tables
-        code = getattr(answers, "__code__", None)
-        return answers is not None and (code is None or not is_own(code))
-
-    def _child(self, parent: Place, how: str, key: Any, value: Any, text: str) -> None:
-        identity = (how, key if isinstance(key, PRIMITIVE) else id(key))
-        if identity in parent.children:
-            return
-        child = parent.children[identity] = Place(parent, how, key, value, text)
-        self._visit(child)
-
     def behaves(self, cls: type) -> None:
         """Operators and methods of a class count as read."""
         if id(cls) in self.classes or not may_change(cls) or _is_internal(cls):
             return
-        self.classes.add(id(cls))
         place = Place(None, "constant", cls, cls, f"class {cls.__qualname__}")
+        self.classes[id(cls)] = place
         place.kind, place.keys = "class", behaviour(cls)
         self.places.append(place)
         self._of_instances(place)
@@ -599,7 +342,7 @@ class State:
             if place.how == "item":
                 place.key = weakly(place.key)
         self.by_id.clear()
-        self.kept.clear()
+        self.held.clear()
         self.repeated.clear()
         self.functions.clear()
 
@@ -609,37 +352,8 @@ class State:
         return self.by_id.get(id(value))
 
 
-_SLOT = MemberDescriptorType
-_HOLDING = ("_parameters", "_buffers")
-_TABLES = (*_HOLDING, "_modules")
-# Of whose objects methods of ours, which mention no names, read all.
-_READ_WHOLE = "tracejit.sparse.tensor"
-_QUIET = (
-    type(object.__init__), type(object.__new__), type(int.real), type(str.join),
-    DynamicClassAttribute, type(vars(namedtuple("Fields", "one"))["one"]),
-)  # fmt: skip
 _WITH_ATTRIBUTES = ("object", "module", "identity", "tensor", "function", "partial")
-_NAMED = {"__name__", "__qualname__"}
-_TOLD = ("__name__", "__qualname__", "__doc__", "__module__", "__defaults__", "__kwdefaults__")
 _OF_SUBCLASSES = ("primitive", "sequence", "mapping", "set")  # have attributes if the user's
-
-
-def _is_in_library(place: Place) -> bool:
-    """Whether an object is found in a module of ours: it holds our own state."""
-    home = place.container if place.how == "global" else None
-    if place.parent is not None and place.parent.kind == "module":
-        home = vars(place.parent.value)
-    return home is not None and str(home.get("__name__")).startswith("tracejit")
-
-
-def _is_data(found: Any) -> bool:
-    """Whether an attribute of a class of ours is no function, and guards can tell its value."""
-    return not hasattr(type(found), "__get__") and kind_of(found) != "opaque"
-
-
-def _is_module(value: Any) -> bool:
-    own = own_dict(value)
-    return isinstance(own, dict) and "_parameters" in own
 
 
 def _has_attributes(place: Place) -> bool:

@@ -16,7 +16,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -38,6 +38,7 @@ from tracejit.capture.computed_names import (
     names_in_format,
     passes_format,
 )
+from tracejit.capture.known_reads import READS
 from tracejit.capture.location import PACKAGE, is_own
 from tracejit.capture.module_reads import Reads, reads_of_modules
 from tracejit.capture.pure import is_pure
@@ -130,9 +131,16 @@ _names: dict[CodeType, Names] = {}
 def names_of(code: CodeType) -> Names:
     """Attribute and global names of a code object, its nested ones included (cached)."""
     found = _names.get(code)
-    if found is None:
+    if found is None and (known := READS.get(code)) is not None:
+        nothing = _scan(_nothing.__code__)
+        found = _names[code] = replace(nothing, attributes=known, uncertain=known)
+    elif found is None:
         found = _names[code] = _scan(code)
     return found
+
+
+def _nothing() -> None:
+    pass
 
 
 def _scan(code: CodeType) -> Names:
@@ -410,6 +418,8 @@ class Watcher:
         if caller is not None and code.co_filename.startswith(_INSTALLED) and not is_own(code):
             if not caller.f_code.co_filename.startswith(_INSTALLED):
                 self.library(frame)  # last: what it puts into the frame must stay
+        if code in READS:
+            self.inside = frame
 
     def _abstract(self, frame: FrameType) -> None:
         if frame.f_back is not None and _is_the_users(frame.f_back.f_code):

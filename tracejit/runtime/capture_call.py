@@ -110,6 +110,7 @@ class CapturedCall:
         self.recorder.refresh = self.state.refresh
         self.state.exposes = self.recorder.exposes_what
         self.state.asked = self.recorder.asked
+        self.recorder.cached = self.state.kept
         self.reads_source = adapt is not None  # what is called gets plain numbers where it must
         if adapt is not None:
             self.recorder.adapt = adapt

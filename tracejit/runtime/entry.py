@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracejit.capture.aliasing import concrete
+from tracejit.capture.guard_texts import shown
 from tracejit.capture.guards import Guards, Miss, current
+from tracejit.capture.kept_calls import KeptCall
 from tracejit.capture.materialise import laid_out
 from tracejit.capture.place import Place
 from tracejit.capture.results import (
@@ -65,7 +67,9 @@ class Entry:
     maybe: Sequence[tuple[int, Recipe]] = ()  # (graph input, flag: the program wrote its memory)
     # (graph input, writes): a tensor from `.data`, whose family counts what the program writes
     counted: Sequence[tuple[int, int]] = ()
+    kept: Sequence[KeptCall] = ()  # calls whose results the program depends on
     catches: bool = False  # the function may catch what the program fails with
+    other: KeptCall | None = None  # of these, one that gave another
     last: tuple[Any, Any, Bound] | None = None  # what the binding of the last call was chosen by
 
     def __post_init__(self) -> None:
@@ -152,6 +156,10 @@ class Entry:
                 if not self.exclusively(inputs, snapshot):
                     return None
                 self._note_apart(places, last)
+        if self.kept:
+            self.other = next((call for call in self.kept if not call.holds()), None)
+            if self.other is not None:
+                return None
         return inputs, bound, snapshot
 
     def exclusively(self, inputs: Sequence[Any], snapshot: Any = None) -> bool:
@@ -407,6 +415,8 @@ class Entry:
             )
         if len({id(inputs[n]) for n, _ in self.draws}) < len(self.draws):
             return Miss("the generators", "different ones", "one and the same")
+        if self.other is not None:
+            return Miss(self.other.name, shown(self.other.answer), "another result")
         return Miss(
             "memory of the inputs",
             "disjoint and writable",

@@ -63,6 +63,8 @@ class EntryMaker:
 
     def make(self) -> Entry:
         recorder, arguments = self.recorder, self.call.arguments
+        for name in self.state.kept.others():
+            raise Unmodelled(f"{name} keeps results, and ran or gave what may change")
         self.held = self._numbers_at_places()
         needed = [self._found(source) for source in recorder.input_sources().values()]
         grown = self.call.sinks.find(self.state, needed, self.held)
@@ -345,6 +347,7 @@ class EntryMaker:
             strewn,
             maybe,
             [(primal[m.input], m.apart) for m in written if m.apart],
+            self.state.kept.calls,
         )
         with recorder.paused():
             if backward is not None and joint is not None:

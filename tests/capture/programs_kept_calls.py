@@ -1,0 +1,192 @@
+"""Programs that call functions which keep what they gave: what they give is asked again."""
+
+from __future__ import annotations
+
+import functools
+
+import tracejit as tj
+from tests.capture.program_list import programs_in
+
+STATE = {"scale": 2.0}
+
+
+@functools.lru_cache
+def scale(name):
+    return STATE[name]
+
+
+def kept_number_is_asked_again(jit):
+    scale.cache_clear()
+    STATE["scale"] = 2.0
+    x = tj.ones(2)
+    f = jit(lambda: x * scale("scale"))
+    out = [f() for _ in range(4)]
+    STATE["scale"] = 3.0
+    out += [f(), f()]
+    out.append(scale.cache_info()[:2])
+    scale.cache_clear()
+    return [*out, f(), f()]
+
+
+def kept_text_and_tuple(jit):
+    made = []
+
+    @functools.cache
+    def shape_of(name, rank=2):
+        made.append(name)
+        return (2,) * rank, name.upper()
+
+    def f(x, name):
+        shape, text = shape_of(name, rank=2)
+        return x.expand(shape), text
+
+    g = jit(f)
+    out = [g(tj.ones(1), name) for name in ("a", "a", "b", "a", "b", "a")]
+    return [*out, made, shape_of.cache_info()[:2]]
+
+
+def kept_result_that_is_only_named(jit):
+    x = tj.ones(2)
+    f = jit(lambda wanted: x * (scale("scale") if wanted else 1.0))
+    return [f(False), f(False), f(False)]
+
+
+def kept_function_that_is_replaced(jit):
+    held = {"f": functools.cache(lambda n: n + 1.0)}
+    x = tj.ones(2)
+    f = jit(lambda: x * held["f"](2))
+    out = [f() for _ in range(3)]
+    held["f"] = functools.cache(lambda n: n + 5.0)
+    return [*out, f(), f()]
+
+
+def kept_result_of_a_function_with_an_effect(jit):
+    log = []
+
+    @functools.cache
+    def gain(n):
+        log.append(n)
+        return 2.0 * n
+
+    f = jit(lambda x: x * gain(3) * gain(3))
+    x = tj.ones(2)
+    out = [f(x), f(x), f(x), list(log)]
+    gain.cache_clear()
+    return [*out, f(x), f(x), f(x), list(log), gain.cache_info()[:2]]
+
+
+def kept_result_that_depends_on_a_number(jit):
+    @functools.cache
+    def gain(n):
+        return n * 2
+
+    f = jit(lambda x, n: x * gain(n) + gain(x.shape[0]))
+    x = tj.ones(2)
+    out = [f(x, n) for n in (1, 2, 2, 1, 3, 3, 1)]
+    return [*out, f(tj.ones(3), 1), f(tj.ones(3), 1)]
+
+
+def kept_result_on_a_way_not_taken(jit):
+    ran = []
+
+    @functools.cache
+    def gain(n):
+        ran.append(n)
+        return 2.0 * n
+
+    def f(x):
+        if x.sum() > 0:
+            return x * gain(1)
+        return x * gain(2)
+
+    g = jit(f)
+    x = tj.ones(2)
+    return [g(x), g(x), g(x), list(ran), g(-x), g(-x), list(ran)]
+
+
+def kept_result_called_by_other_code(jit):
+    held = {"scale": 2.0}
+
+    @functools.cache
+    def gain(n):
+        return held["scale"] * n
+
+    f = jit(lambda x: x * sum(map(gain, [1, 2, 3])))
+    x = tj.ones(2)
+    out = [f(x) for _ in range(3)]
+    held["scale"] = 5.0
+    gain.cache_clear()
+    return [*out, f(x), f(x)]
+
+
+def kept_result_of_a_method(jit):
+    class Own:
+        def __init__(self, scale):
+            self.scale = scale
+
+        @functools.lru_cache  # noqa: B019
+        def gain(self, n):
+            return self.scale * n
+
+    f = jit(lambda own, x: x * own.gain(2))
+    x, one, other = tj.ones(2), Own(2.0), Own(3.0)
+    out = [f(own, x) for own in (one, one, other, other, one)]
+    one.scale = 7.0
+    out += [f(one, x)]
+    Own.gain.cache_clear()
+    return [*out, f(one, x), f(other, x)]
+
+
+def kept_static_method(jit):
+    class Own:
+        scale = 2.0
+
+        @staticmethod
+        @functools.lru_cache
+        def gain(n):
+            return Own.scale * n
+
+    f = jit(lambda x: x * Own.gain(2))
+    x = tj.ones(2)
+    out = [*[f(x) for _ in range(3)], Own.gain.cache_info()[:2]]
+    Own.scale = 5.0
+    out.append(f(x))
+    Own.gain.cache_clear()
+    return [*out, f(x), f(x)]
+
+
+def attribute_of_a_kept_function(jit):
+    @functools.cache
+    def gain(n):
+        return 2.0 * n
+
+    gain.more = 1.0
+    f = jit(lambda x: x * gain(2) * gain.more)
+    x = tj.ones(2)
+    out = [f(x) for _ in range(3)]
+    gain.more = 4.0
+    return [*out, f(x), f(x)]
+
+
+def kept_result_that_raises_later(jit):
+    held = {"scale": 2.0}
+
+    @functools.cache
+    def gain(name):
+        return held[name]
+
+    def f(x):
+        try:
+            return x * gain("scale")
+        except KeyError:
+            return x
+
+    g = jit(f)
+    x = tj.ones(2)
+    out = [g(x) for _ in range(3)]
+    gain.cache_clear()
+    del held["scale"]
+    return [*out, g(x), g(x)]
+
+
+PROGRAMS = programs_in(globals())
