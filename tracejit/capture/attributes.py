@@ -101,7 +101,7 @@ class Attributes:
     def _read_by_ours(self, place: Place, names: Iterable[str]) -> None:
         own = own_dict(place.value)
         for name in sorted(names):
-            self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
+            self._own(place, own, name)
 
     def _attributes(self, place: Place, value: Any, only: set[str] | frozenset[str] | None) -> None:
         own = own_dict(value)
@@ -144,14 +144,9 @@ class Attributes:
             self._read_by_ours(place, {name for reads in self.reads for name in reads.names})
         if only is None and (module == _READ_WHOLE or isinstance(value, enum.Enum)):
             names = set(names) | set(own)
-        text, known = place.text, place.children.get(("names", None))
-        lacked = place.children.get(("lacks", None))
         for name in sorted(names):
             if name in own and not isinstance(value, type):
-                made = known is not None and name not in known.value  # by this call
-                made |= lacked is not None and name in lacked.key
-                found = ABSENT if made else own[name]
-                self._child(place, "attr", name, found, f"{text}.{name}")
+                self._own(place, own, name)
                 self._behind(place, type(value), name)
             elif place.kind == "function":
                 self._of_function(place, value, name)
@@ -164,6 +159,16 @@ class Attributes:
                 self._class_level(place, value, name)
         if self._asks_for_any(place):
             self._own_names(place, own)
+
+    def _own(self, place: Place, own: Any, name: str) -> None:
+        """An attribute of the object itself, or that it has none."""
+        if name not in own:
+            self._lacks(place, name)
+            return
+        known, lacked = (place.children.get((how, None)) for how in ("names", "lacks"))
+        made = known is not None and name not in known.value  # by this call
+        made |= lacked is not None and name in lacked.key
+        self._child(place, "attr", name, ABSENT if made else own[name], f"{place.text}.{name}")
 
     def _asks_for_any(self, place: Place) -> bool:
         """Whether it matters which attributes an object has."""
@@ -245,7 +250,7 @@ class Attributes:
     def _of_published(self, place: Place, own: Any, names: Iterable[str]) -> None:
         """Attributes that the user gave a function of ours."""
         for name in sorted(n for n in names if n in own or n in self.stored | self.uncertain):
-            self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
+            self._own(place, own, name)
         if self.computed or self.doubtful:
             self._own_names(place, own)
 
@@ -255,7 +260,7 @@ class Attributes:
         may = {n for n in names if self.doubtful or n in self.stored or n in self.uncertain}
         wanted = {n for n in names if n in own or n in may and not hasattr(cls, n)}
         for name in sorted(wanted - known_names(cls)):
-            self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
+            self._own(place, own, name)
         if self.computed:
             self._own_names(place, own)
 
@@ -264,7 +269,7 @@ class Attributes:
         ours = type(place.value).OWN
         for name in sorted(n for n in names if n not in ours and not n.startswith("__")):
             if name in own or name in self.stored and not hasattr(type(place.value), name):
-                self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
+                self._own(place, own, name)
 
     def _of_tensor(self, place: Place, tensor: Tensor, names: Iterable[str]) -> None:
         """Attributes that the user gave a tensor, and those that code may miss."""
@@ -272,7 +277,7 @@ class Attributes:
         may = [n for n in names if n in self.stored or self._may_miss(n, cls)]
         wanted = {n for n in names if n in own} | {n for n in may if not hasattr(cls, n)}
         for name in sorted(wanted | set(own) if self.everything else wanted):
-            self._child(place, "attr", name, own.get(name, ABSENT), f"{place.text}.{name}")
+            self._own(place, own, name)
         for name in (n for n in names if n not in own):
             found = class_attribute(cls, name)
             if found is not ABSENT or name in self.uncertain or self.doubtful:
