@@ -68,9 +68,9 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     """softmax(query @ key.T * scale + mask) @ value over the last two dimensions.
 
     query (..., L, E), key (..., S, E), value (..., S, V); `attn_mask` broadcasts to (..., L, S):
-    bool (True takes part) or additive. `scale` None: 1 / sqrt(E). A query that may look at no key
-    gives zeros. `enable_gqa`: key and value may have fewer heads (third dimension from the end),
-    each of which serves as many heads of the query one after the other.
+    bool (True takes part) or additive, or a `nn.attention.bias`. `scale` None: 1 / sqrt(E). A query
+    that may look at no key gives zeros. `enable_gqa`: key and value may have fewer heads (third
+    dimension from the end), each of which serves as many heads of the query one after the other.
 
     RuntimeError if both a mask and `is_causal` are given, for dtypes that differ, for fewer than
     two dimensions, and for a mask of other numbers.
@@ -80,6 +80,10 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     from tracejit.ops.pointwise_logic import where
     from tracejit.ops.softmax import softmax
 
+    if hasattr(attn_mask, "as_argument"):
+        if is_causal:
+            raise ValueError("CausalBias should not be used with causal=True")
+        attn_mask, is_causal = attn_mask.as_argument(query.device)
     if is_causal and attn_mask is not None:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set "
                            "when is_causal=True")
