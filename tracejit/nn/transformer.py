@@ -70,10 +70,6 @@ class _Layer(Module):
         for k in parts:
             setattr(self, f"dropout{k}", Dropout(dropout))
         self.activation = _get_activation_fn(activation)
-        known = (F.relu, ReLU), (F.gelu, GELU)
-        places = (k for k, (function, layer) in enumerate(known, 1)
-                  if self.activation is function or isinstance(self.activation, layer))  # fmt: skip
-        self.activation_relu_or_gelu = next(places, 0)
 
     def _residual(self, x: Any, part: Callable[[Any], Any], norm: Any, dropout: Any) -> Any:
         """x plus a part of the layer, normalised before the part or after the sum."""
@@ -95,6 +91,13 @@ class TransformerEncoderLayer(_Layer):
     """
 
     attentions = ("self_attn",)
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        known = (F.relu, ReLU), (F.gelu, GELU)
+        places = (k for k, (function, layer) in enumerate(known, 1)
+                  if self.activation is function or isinstance(self.activation, layer))  # fmt: skip
+        self.activation_relu_or_gelu = next(places, 0)
 
     def forward(
         self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None,
