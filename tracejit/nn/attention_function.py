@@ -110,7 +110,8 @@ def multi_head_attention_forward(
         zeros = tracejit.zeros_like(k[:, :1])
         k, v = tracejit.cat([k, zeros], 1), tracejit.cat([v, zeros], 1)
         more += 1
-    mask = _together(
+    is_causal = is_causal and key_padding_mask is None and not need_weights
+    mask = None if is_causal else _together(
         canonical(attn_mask, "attn_mask", q),
         canonical(key_padding_mask, "key_padding_mask", q, attn_mask, "attn_mask"),
         batch, k.shape[1], num_heads, more,
@@ -123,7 +124,7 @@ def multi_head_attention_forward(
         out = tracejit.bmm(found, v)
     else:
         found = None
-        out = scaled_dot_product_attention(q, k, v, mask, dropped)
+        out = scaled_dot_product_attention(q, k, v, mask, dropped, is_causal)
     out = linear(out.transpose(0, 1).reshape((length, batch, size)), out_proj_weight, out_proj_bias)
     if found is not None:
         found = found.reshape((batch, num_heads, length, k.shape[1]))

@@ -156,6 +156,25 @@ def _get_clones(module: Module, N: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(N)])
 
 
+def _is_causal(layers: Any, x: Any, mask: Any, told: bool | None) -> bool:
+    """Whether layers are told that a mask hides what comes later.
+
+    Layers of ours give the same then, so that only for others the mask is looked at.
+    """
+    if told is not None or mask is None:
+        return told is True
+    ours = (type(layer) in (TransformerEncoderLayer, TransformerDecoderLayer)
+            and type(layer.self_attn) is MultiheadAttention for layer in layers)  # fmt: skip
+    if mask.dtype in (tracejit.bool, x.dtype) and all(ours):
+        return False
+    batch_first = getattr(getattr(layers[0], "self_attn", None), "batch_first", False)
+    size = x.shape[1 if x.dim() == 3 and batch_first else 0]
+    if tuple(mask.shape) != (size, size):
+        return False
+    causal = Transformer.generate_square_subsequent_mask(size, mask.device, mask.dtype)
+    return bool((mask == causal).all())
+
+
 class TransformerEncoder(Module):
     """`num_layers` copies of an encoder layer, one after the other, and a last norm.
 
@@ -191,10 +210,11 @@ class TransformerEncoder(Module):
         )
         mask = canonical(mask, "mask", src)
         cleared = self._cleared(src, mask, src_key_padding_mask)
+        is_causal = _is_causal(self.layers, src, mask, is_causal)
         for layer in self.layers:
             src = layer(
                 src, src_mask=mask, src_key_padding_mask=src_key_padding_mask,
-                is_causal=bool(is_causal),
+                is_causal=is_causal,
             )  # fmt: skip
         if cleared is not None:
             src = src.masked_fill(cleared.unsqueeze(-1), 0.0)
@@ -255,12 +275,13 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Any:
+        tgt_is_causal = _is_causal(self.layers, tgt, tgt_mask, tgt_is_causal)
         for layer in self.layers:
             tgt = layer(
                 tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
                 tgt_key_padding_mask=tgt_key_padding_mask,
                 memory_key_padding_mask=memory_key_padding_mask,
-                tgt_is_causal=bool(tgt_is_causal), memory_is_causal=memory_is_causal,
+                tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal,
             )  # fmt: skip
         return tgt if self.norm is None else self.norm(tgt)
 
