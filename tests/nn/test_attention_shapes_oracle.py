@@ -30,6 +30,9 @@ CALLS = [
                         *(f"o(3, 2).{kind}(), o(3, 2).{kind}(), o(3, 2).{kind}(), o(3, 3).{mask}()"
                           for kind in ("float", "double", "bfloat16")
                           for mask in ("half", "long", "float", "double")))),
+    "attend(o(1, 2, 2), o(1, 2, 2), o(1, 2, 2), dropout_p=1.5)",
+    "attend(o(1, 2, 2), o(1, 2, 2), o(1, 2, 2), dropout_p=-0.25)",
+    "attend(o(2, 2), o(2, 2), o(2, 2), enable_gqa=True)",
     "static(static_k=o(2, 2, 2))", "static(static_v=o(2, 2, 2))", "m(o(4), o(4), o(4))",
 ]  # fmt: skip
 

@@ -52,6 +52,18 @@ def test_a_storage_and_a_tensor_of_another_type(lib):
 
 @LIBS
 @NEW
+def test_what_is_empty_is_saved_as_any_type(lib, new):
+    x, file = lib.tensor([]), io.BytesIO()
+    storage = lib.TypedStorage(wrap_storage=x.untyped_storage(), dtype=lib.bool)
+    lib.save([x, x.view(lib.int64), storage, x], file, _use_new_zipfile_serialization=new)
+    file.seek(0)
+    found = lib.load(file, weights_only=False)
+    assert [y.dtype for y in found] == [lib.float32, lib.int64, lib.bool, lib.float32]
+    assert [len(y) for y in found] == [0] * 4
+
+
+@LIBS
+@NEW
 def test_a_file_that_is_open_still_is_written_out(lib, new, tmp_path):
     with open(tmp_path / "f", "wb") as file:
         lib.save(lib.ones(2), file, _use_new_zipfile_serialization=new)

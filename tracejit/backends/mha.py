@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tracejit.backends import _asked
+from typing import Any
+
+from tracejit.backends import _Asked, _asked
+from tracejit.eager.recording import active
 
 
 def get_fastpath_enabled() -> bool:
@@ -12,9 +15,16 @@ def get_fastpath_enabled() -> bool:
     >>> tracejit.backends.mha.get_fastpath_enabled()
     True
     """
-    return _asked().fastpath
+    if active.recorder is not None:
+        active.recorder.asks(_is_on, None)
+    return _Asked.fastpath
 
 
 def set_fastpath_enabled(value: bool) -> None:
-    """Remember whether a faster path may be taken; the results are the same."""
+    """Remember whether a faster path may be taken: it gives zeros for padding, see
+    `nn.TransformerEncoder`."""
     _asked().fastpath = value
+
+
+def _is_on(what: Any) -> bool:
+    return _Asked.fastpath

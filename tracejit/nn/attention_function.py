@@ -8,6 +8,7 @@ In: queries (L, N, E), keys (S, N, kdim) and values (S, N, vdim), or without N; 
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import tracejit
@@ -18,14 +19,20 @@ from tracejit.ops.padding import pad
 from tracejit.ops.softmax import softmax
 
 
-def added(mask: Any, name: str, like: Any) -> Any:
-    """A mask as numbers to be added to scores: -inf where a bool mask says to leave out."""
+def canonical(mask: Any, name: str, like: Any, other: Any = None, other_name: str = "") -> Any:
+    """A mask as numbers to be added to scores: -inf where a bool mask says to leave out.
+
+    A warning where the other mask has another dtype.
+    """
     if mask is None:
         return None
+    if mask.dtype is not tracejit.bool and not mask.is_floating_point():
+        raise AssertionError(f"only bool and floating types of {name} are supported")
+    if other is not None and other.dtype != mask.dtype:
+        warnings.warn(f"Support for mismatched {name} and {other_name} is deprecated. Use same "
+                      "type for both instead.", stacklevel=3)
     if mask.dtype is tracejit.bool:
         return tracejit.zeros_like(mask, dtype=like.dtype).masked_fill(mask, -math.inf)
-    if not mask.is_floating_point():
-        raise AssertionError(f"only bool and floating types of {name} are supported")
     return mask
 
 
@@ -103,8 +110,10 @@ def multi_head_attention_forward(
         zeros = tracejit.zeros_like(k[:, :1])
         k, v = tracejit.cat([k, zeros], 1), tracejit.cat([v, zeros], 1)
         more += 1
-    mask = _together(
-        added(attn_mask, "attn_mask", q), added(key_padding_mask, "key_padding_mask", q),
+    is_causal = is_causal and key_padding_mask is None and not need_weights
+    mask = None if is_causal else _together(
+        canonical(attn_mask, "attn_mask", q),
+        canonical(key_padding_mask, "key_padding_mask", q, attn_mask, "attn_mask"),
         batch, k.shape[1], num_heads, more,
     )  # fmt: skip
     dropped = dropout_p if training else 0.0
@@ -115,7 +124,7 @@ def multi_head_attention_forward(
         out = tracejit.bmm(found, v)
     else:
         found = None
-        out = scaled_dot_product_attention(q, k, v, mask, dropped)
+        out = scaled_dot_product_attention(q, k, v, mask, dropped, is_causal)
     out = linear(out.transpose(0, 1).reshape((length, batch, size)), out_proj_weight, out_proj_bias)
     if found is not None:
         found = found.reshape((batch, num_heads, length, k.shape[1]))

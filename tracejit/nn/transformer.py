@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import tracejit
+from tracejit.backends.mha import get_fastpath_enabled
 from tracejit.nn import functional as F
+from tracejit.nn.activation import GELU, ReLU
 from tracejit.nn.attention import MultiheadAttention
+from tracejit.nn.attention_function import canonical
 from tracejit.nn.containers import ModuleList
 from tracejit.nn.dropout import Dropout
 from tracejit.nn.init import xavier_uniform_
@@ -88,10 +92,22 @@ class TransformerEncoderLayer(_Layer):
 
     attentions = ("self_attn",)
 
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        known = (F.relu, ReLU), (F.gelu, GELU)
+        places = (k for k, (function, layer) in enumerate(known, 1)
+                  if self.activation is function or isinstance(self.activation, layer))  # fmt: skip
+        self.activation_relu_or_gelu = next(places, 0)
+
     def forward(
         self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None,
         is_causal: bool = False,
     ) -> Any:  # fmt: skip
+        src_key_padding_mask = canonical(
+            src_key_padding_mask, "src_key_padding_mask", src, src_mask, "src_mask"
+        )
+        src_mask = canonical(src_mask, "src_mask", src)
+
         def attend(x: Any) -> Any:
             return self.self_attn(
                 x, x, x, attn_mask=src_mask, key_padding_mask=src_key_padding_mask,
@@ -140,8 +156,32 @@ def _get_clones(module: Module, N: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(N)])
 
 
+def _is_causal(layers: Any, x: Any, mask: Any, told: bool | None) -> bool:
+    """Whether layers are told that a mask hides what comes later.
+
+    Layers of ours give the same then, so that only for others the mask is looked at.
+    """
+    if told is not None or mask is None:
+        return told is True
+    ours = (type(layer) in (TransformerEncoderLayer, TransformerDecoderLayer)
+            and type(layer.self_attn) is MultiheadAttention for layer in layers)  # fmt: skip
+    if mask.dtype in (tracejit.bool, x.dtype) and all(ours):
+        return False
+    batch_first = getattr(getattr(layers[0], "self_attn", None), "batch_first", False)
+    size = x.shape[1 if x.dim() == 3 and batch_first else 0]
+    if tuple(mask.shape) != (size, size):
+        return False
+    causal = Transformer.generate_square_subsequent_mask(size, mask.device, mask.dtype)
+    return bool((mask == causal).all())
+
+
 class TransformerEncoder(Module):
-    """`num_layers` copies of an encoder layer, one after the other, and a last norm."""
+    """`num_layers` copies of an encoder layer, one after the other, and a last norm.
+
+    enable_nested_tensor  without gradients, after `eval()`, with a padding mask and no other, what
+                          the layers give for padding at the end is 0
+    mask_check            whether padding is looked at first: only where all of it is at the end
+    """
 
     def __init__(
         self,
@@ -155,17 +195,63 @@ class TransformerEncoder(Module):
         self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
+        missing = _why_padding_stays(encoder_layer)
+        self.use_nested_tensor = enable_nested_tensor and not missing
+        if enable_nested_tensor and missing:
+            warnings.warn("enable_nested_tensor is True, but self.use_nested_tensor is False "
+                          f"because encoder_layer{missing}", stacklevel=2)  # fmt: skip
 
     def forward(
         self, src: Any, mask: Any = None, src_key_padding_mask: Any = None,
         is_causal: bool | None = None,
     ) -> Any:  # fmt: skip
+        src_key_padding_mask = canonical(
+            src_key_padding_mask, "src_key_padding_mask", src, mask, "mask"
+        )
+        mask = canonical(mask, "mask", src)
+        cleared = self._cleared(src, mask, src_key_padding_mask)
+        is_causal = _is_causal(self.layers, src, mask, is_causal)
         for layer in self.layers:
             src = layer(
                 src, src_mask=mask, src_key_padding_mask=src_key_padding_mask,
-                is_causal=bool(is_causal),
+                is_causal=is_causal,
             )  # fmt: skip
+        if cleared is not None:
+            src = src.masked_fill(cleared.unsqueeze(-1), 0.0)
         return src if self.norm is None else self.norm(src)
+
+    def _cleared(self, src: Any, mask: Any, padding: Any) -> Any:
+        """Where what the layers give becomes 0, (N, S); None: nowhere."""
+        first = self.layers[0]
+        if (not get_fastpath_enabled() or not getattr(self, "use_nested_tensor", False)
+                or first.training or src.dim() != 3 or padding is None or mask is not None
+                or tracejit.is_autocast_enabled()):  # fmt: skip
+            return None
+        tensors = [src, *first.parameters()]
+        if tracejit.is_grad_enabled() and any(x.requires_grad for x in tensors):
+            return None
+        left_out = padding != 0
+        if not getattr(self, "mask_check", True):
+            return left_out
+        return left_out & (left_out[:, 1:] | ~left_out[:, :-1]).all()
+
+
+def _why_padding_stays(layer: Any) -> str | None:
+    """What an encoder layer lacks for PyTorch to compute nothing of padding."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return " was not TransformerEncoderLayer"
+    attention = layer.self_attn
+    checks = {
+        ".norm_first was True": layer.norm_first,
+        ".self_attn.batch_first was not True(use batch_first for better inference performance)":
+            not attention.batch_first,
+        ".self_attn._qkv_same_embed_dim was not True": not attention._qkv_same_embed_dim,
+        ".self_attn was passed bias=False": attention.in_proj_bias is None,
+        ".activation_relu_or_gelu was not True": not layer.activation_relu_or_gelu,
+        ".norm1.eps was not equal to encoder_layer.norm2.eps": layer.norm1.eps != layer.norm2.eps,
+        ".self_attn.num_heads is odd": attention.num_heads % 2 == 1,
+    }  # fmt: skip
+    return next((missing for missing, failed in checks.items() if failed), None)
 
 
 class TransformerDecoder(Module):
@@ -189,12 +275,13 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Any:
+        tgt_is_causal = _is_causal(self.layers, tgt, tgt_mask, tgt_is_causal)
         for layer in self.layers:
             tgt = layer(
                 tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
                 tgt_key_padding_mask=tgt_key_padding_mask,
                 memory_key_padding_mask=memory_key_padding_mask,
-                tgt_is_causal=bool(tgt_is_causal), memory_is_causal=memory_is_causal,
+                tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal,
             )  # fmt: skip
         return tgt if self.norm is None else self.norm(tgt)
 

@@ -68,9 +68,9 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     """softmax(query @ key.T * scale + mask) @ value over the last two dimensions.
 
     query (..., L, E), key (..., S, E), value (..., S, V); `attn_mask` broadcasts to (..., L, S):
-    bool (True takes part) or additive. `scale` None: 1 / sqrt(E). A query that may look at no key
-    gives zeros. `enable_gqa`: key and value may have fewer heads (third dimension from the end),
-    each of which serves as many heads of the query one after the other.
+    bool (True takes part) or additive, or a `nn.attention.bias`. `scale` None: 1 / sqrt(E). A query
+    that may look at no key gives zeros. `enable_gqa`: key and value may have fewer heads (third
+    dimension from the end), each of which serves as many heads of the query one after the other.
 
     RuntimeError if both a mask and `is_causal` are given, for dtypes that differ, for fewer than
     two dimensions, and for a mask of other numbers.
@@ -80,10 +80,16 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     from tracejit.ops.pointwise_logic import where
     from tracejit.ops.softmax import softmax
 
+    if hasattr(attn_mask, "as_argument"):
+        if is_causal:
+            raise ValueError("CausalBias should not be used with causal=True")
+        attn_mask, is_causal = attn_mask.as_argument(query.device)
     if is_causal and attn_mask is not None:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set "
                            "when is_causal=True")
     _must_attend(query, key, value, attn_mask)
+    if dropout_p > 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p:g}")
     result = query.dtype
     query, key, value = map(widened, (query, key, value))
     if enable_gqa:
@@ -101,7 +107,9 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         scores = where(attn_mask, scores, -math.inf) if masked else scores + attn_mask
     if seeing is not None:
         scores = where(seeing, scores, 0.0)
-    weights = dropout(softmax(scores, -1), dropout_p, dropout_p > 0)
+    weights = softmax(scores, -1)
+    if dropout_p > 0:
+        weights = dropout(weights, dropout_p)
     attended = matmul(weights, value)
     return convert(attended if seeing is None else where(seeing, attended, 0.0), result)
 
@@ -126,7 +134,7 @@ def _for_heads(query: Any, shared: Any) -> Any:
     """Keys or values, once for each head of the query that looks at them."""
     from tracejit.ops.indexing import repeat_interleave
 
-    heads, given = query.shape[-3], shared.shape[-3]
+    heads, given = query.size(-3), shared.size(-3)
     if heads % given:
         raise RuntimeError("Number of heads in key and value must divide the number of heads in "
                            f"query, got {heads} and {given}")

@@ -55,7 +55,7 @@ class Pickler(_PythonPickler):
     def __init__(self, file: Any, protocol: int) -> None:
         super().__init__(file, protocol)
         self.storages: list[Storage] = []
-        self._known: dict[int, tuple[str, dtype]] = {}
+        self._known: dict[tuple[int, dtype | None], tuple[str, dtype]] = {}
 
     def kinds(self) -> list[dtype]:
         """Of what kind the elements of `storages` are."""
@@ -72,10 +72,11 @@ class Pickler(_PythonPickler):
             storage, kind = obj._storage, dtype_named("uint8")
         else:
             return None
-        if id(storage) not in self._known:
-            self._known[id(storage)] = str(len(self.storages)), kind
+        place = id(storage), None if storage.nbytes else kind  # what is empty is of any kind
+        if place not in self._known:
+            self._known[place] = str(len(self.storages)), kind
             self.storages.append(storage)
-        key, known = self._known[id(storage)]
+        key, known = self._known[place]
         if known is not kind:
             raise RuntimeError(MIXED)
         name = names.BYTES if cls is UntypedStorage else names.STORAGE_NAMES[kind]

@@ -16,6 +16,8 @@ from tracejit.nn.linear import Linear
 from tracejit.nn.module import Module
 from tracejit.nn.parameter import Parameter
 
+WARN_FOR_UNFUSED_KERNELS = False  # there is one kernel, which is never missed
+
 
 class NonDynamicallyQuantizableLinear(Linear):
     """The `Linear` that PyTorch has behind its attention: the same under another name."""
