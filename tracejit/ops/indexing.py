@@ -21,7 +21,7 @@ import numpy as np
 from tracejit.ops import expanded_writes, gather_scatter
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite
-from tracejit.ops.creation import fitting, is_int
+from tracejit.ops.fitting import as_written, fitting, is_int
 from tracejit.ops.gather_scatter import index_select, is_mask
 from tracejit.ops.movement import movedim
 from tracejit.ops.operators import method
@@ -284,6 +284,8 @@ def setitem(input: Any, key: Any, value: Any) -> None:
         value = _written_int(value, view.dtype)
     elif view.dtype.category == INTEGER:
         value = constant(value)  # what has a fraction is looked at: not every one fits
+    else:
+        value = as_written(value, view.dtype)
     if not found.indices:
         if is_tensor(value):
             view._assign(_fitted(value, view), overwrites=True)
@@ -377,7 +379,7 @@ def _written_int(value: Any, dtype: Any) -> Any:
     value = in_a_word(value)
     if beyond_int64(value):
         raise ValueError("Overflow when unpacking long long")
-    return fitting(value, dtype)
+    return as_written(value, dtype)
 
 
 def _place_of_indices(dims: list[int], indices: list[Any]) -> tuple[int, int]:

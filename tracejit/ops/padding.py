@@ -13,7 +13,7 @@ import numpy as np
 
 from tracejit.ops import creation
 from tracejit.ops.autocast import autocasts
-from tracejit.ops.creation import fitting, is_int
+from tracejit.ops.fitting import fitting, is_int
 from tracejit.ops.movement import typed
 from tracejit.ops.pointwise_record import clone, constant
 from tracejit.ops.record import Op
