@@ -51,14 +51,46 @@ PROGRAMS = {
 }
 
 
+FILLING = {
+    "masked_fill": lambda x, m, v: x.masked_fill(m, v),
+    "masked_fill_": lambda x, m, v: x.clone().masked_fill_(m, v),
+    "index_fill": lambda x, m, v: x.index_fill(0, m.nonzero()[:, 0], v),
+    "mask": lambda x, m, v: _set(x.clone(), m, v),
+    "element": lambda x, m, v: _set(x.clone(), 0, v),
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+@pytest.mark.parametrize("name", FILLING)
+def test_tensors_beyond_a_dtype(name: str, kind: str) -> None:
+    program = FILLING[name]
+    for run in (program, tracejit.script(program, mode="graph")):
+        for v in NUMBERS[kind]:
+            found = []
+            for T, call in ((tracejit, run), (torch, program)):
+                x, wide = T.ones(2).to(getattr(T, kind)), T.float64 if type(v) is float else None
+                mask = T.tensor([True, False])
+                found.append(_outcome(call, x, mask, T.tensor(v, dtype=wide)))
+            assert found[0] == found[1], v
+
+
+def test_gradients_reach_the_tensor_filled_in() -> None:
+    found = []
+    for T in (tracejit, torch):
+        x, v = T.ones(2), T.tensor(3.0, dtype=T.float64, requires_grad=True)
+        x.masked_fill(T.tensor([True, True]), v).sum().backward()
+        found.append(str(v.grad.item()))
+    assert found == ["2.0", "2.0"]
+
+
 def _set(x: Any, key: Any, value: Any) -> Any:
     x[key] = value
     return x
 
 
-def _outcome(T: Any, call: Any, kind: str, v: Any) -> str:
+def _outcome(call: Any, *given: Any) -> str:
     try:
-        return str(call(T, T.ones(2).to(getattr(T, kind)), v).tolist())
+        return str(call(*given).tolist())
     except RuntimeError as error:
         return str(error)
 
@@ -70,5 +102,6 @@ def test_numbers_beyond_a_dtype(name: str, kind: str) -> None:
     for captured in (False, True):
         run = tracejit.script(program, mode="graph") if captured else program
         for v in NUMBERS[kind]:
-            got, want = _outcome(tracejit, run, kind, v), _outcome(torch, program, kind, v)
+            got, want = (_outcome(call, T, T.ones(2).to(getattr(T, kind)), v)
+                         for T, call in ((tracejit, run), (torch, program)))
             assert got == want, (v, captured)

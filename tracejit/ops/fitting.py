@@ -19,7 +19,19 @@ from tracejit.ops.pointwise_record import (
     in_a_word,
     promote,
 )
-from tracejit.ops.types import INTEGER, bfloat16, bool_, dtype, element, float16, uint8
+from tracejit.ops.record import Op, apply
+from tracejit.ops.types import (
+    INTEGER,
+    TensorType,
+    bfloat16,
+    bool_,
+    dtype,
+    element,
+    float16,
+    promote_types,
+    rounded,
+    uint8,
+)
 
 _HALVES = (float16, bfloat16)
 _WIDEST = float(np.finfo(np.float32).max)
@@ -77,6 +89,29 @@ def as_written(value: Any, dtype: dtype) -> Any:
         with np.errstate(over="ignore"):
             return float(element(value, dtype.numpy))
     return convert(value, dtype) if getattr(value, "is_weak", False) else value
+
+
+def fitting_tensor(value: Any, dtype: dtype) -> Any:
+    """A 0-dim tensor in a dtype, which must have its element: what is filled in by PyTorch as the
+    number it holds."""
+    wider = promote_types(value.dtype, dtype) is not dtype
+    wider = wider or dtype is float16 and value.dtype.itemsize > 2  # int64 promotes to it
+    if getattr(value, "is_weak", False) or not wider:
+        return convert(value, dtype)
+    return apply(_fitted, (value,), {"dtype": dtype})
+
+
+def _fitted_array(xp: Any, value: Any, dtype: dtype) -> Any:
+    fitting(value.item(), dtype)
+    with np.errstate(all="ignore"):
+        return rounded(value, dtype)
+
+
+_fitted: Op = Op(
+    "fitted", "extern", ("value",), eager=_fitted_array, may_fail=True,
+    infer=lambda value, dtype: TensorType(dtype, (), value.device),
+    rules={"value": lambda grad, value_type: convert(grad, value_type.dtype)},
+)  # fmt: skip
 
 
 def promote_fitting(operands: Sequence[Any]) -> tuple:

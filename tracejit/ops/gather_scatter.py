@@ -14,7 +14,7 @@ from typing import Any
 
 from tracejit.ops import creation, index_checks
 from tracejit.ops.autocast import autocasts
-from tracejit.ops.fitting import fitting
+from tracejit.ops.fitting import fitting, fitting_tensor
 from tracejit.ops.movement import typed
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_tensor, where
@@ -284,7 +284,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     filled = index_put_record(no, yes, places, dims=(0,), wrap=True)
     shape = tuple(size if d == k else 1 for d in range(len(input.shape)))
     value = fitting(value, input.dtype)
-    value = convert(value, input.dtype) if is_tensor(value) else value
+    value = fitting_tensor(value, input.dtype) if is_tensor(value) else value
     return convert(where(filled.reshape(shape), value, input), input.dtype)
 
 
