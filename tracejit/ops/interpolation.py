@@ -95,7 +95,7 @@ def _check(input: Any, out: tuple, mode: str, antialias: bool) -> None:
         joined = "and output" if n == 1 else "output"
         raise RuntimeError("Input and output sizes should be greater than 0, but got input "
                            f"({texts[0]}) {joined} ({texts[1]})")
-    if shapes.hint(input.shape[1]) == 0 and input.shape[1] == 0:
+    if input.shape[1] == 0:
         raise RuntimeError(f"Non-empty {n + 2}D data tensor expected but got a tensor with sizes "
                            f"{shapes.shape_text(input.shape)}")
     of_bytes = "nearest" in mode or mode in ("bilinear", "bicubic")
