@@ -64,3 +64,11 @@ def test_a_derivative_that_nobody_knows_is_refused(way):
     result = way(lambda a: tracejit.igamma(a, tracejit.ones(3)).sum())(a)
     with pytest.raises(NotImplementedError, match="the derivative for 'igamma: input' is not"):
         result.backward()
+
+
+def test_incomplete_gammas_of_what_is_no_number():
+    """One operand may decide alone, as in PyTorch."""
+    nan, inf = float("nan"), float("inf")
+    a, x = tracejit.tensor([nan, nan, inf, nan, 1.0]), tracejit.tensor([0.0, inf, nan, 1.0, nan])
+    assert str(tracejit.igamma(a, x).tolist()) == "[0.0, 1.0, 0.0, nan, nan]"
+    assert str(tracejit.igammac(a, x).tolist()) == "[1.0, 0.0, 1.0, nan, nan]"

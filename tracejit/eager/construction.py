@@ -18,10 +18,12 @@ from tracejit.eager.state import TensorState, of_array, of_result
 from tracejit.memory import CPU, as_device
 from tracejit.memory.devices import default, makes_tensors
 from tracejit.memory.readers import show
-from tracejit.ops import creation
+from tracejit.ops import creation, pointwise
+from tracejit.ops.fitting import fitting
 from tracejit.ops.joining import stack
 from tracejit.ops.pointwise_record import beyond_int64, in_a_word
 from tracejit.ops.types import (
+    COMPLEX,
     FLOATING,
     INTEGER,
     asked_dtype,
@@ -126,8 +128,10 @@ def _of_runtime_numbers(data: Any, kind: dtype | None, device: Any) -> Any:
     if kind.category == INTEGER:
         if floating or type(data) is complex:
             return None
-        leaves = [creation.fitting(x, kind, kind.name) for x in leaves]
-    made = [creation.filled((), x, kind, device, None) for x in leaves]
+        leaves = [fitting(x, kind, kind.name) for x in leaves]
+    # What is beyond a floating dtype becomes infinite here, other than where numbers are filled in.
+    wide = {FLOATING: float64, COMPLEX: complex128}.get(kind.category, kind)
+    made = [pointwise.convert(creation.filled((), x, wide, device, None), kind) for x in leaves]
     return stack(made).reshape(shape) if shape else made[0]
 
 

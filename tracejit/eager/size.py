@@ -10,7 +10,7 @@ import operator
 from typing import Any
 
 from tracejit.eager.recording import settled
-from tracejit.ops.creation import is_int
+from tracejit.ops.fitting import is_int
 from tracejit.ops.shapes import broadcast, hint
 
 

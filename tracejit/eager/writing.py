@@ -28,6 +28,7 @@ from tracejit.eager.views import (
 )
 from tracejit.memory.readers import about_to_write
 from tracejit.ops import creation, pointwise
+from tracejit.ops.fitting import fitting, is_int
 from tracejit.ops.shapes import shape_text
 from tracejit.ops.types import FLOATING, must_cast
 
@@ -239,6 +240,6 @@ def fill_(self: TensorState, value: Any) -> Any:
         raise TypeError(f"fill_(): argument 'value' must be Number or Tensor, not "
                         f"{type(value).__name__}")
     check_writable(self, overlap=True)
-    if not creation.is_int(value) and not getattr(value, "is_weak", False):
-        value = pointwise.coerce(creation.fitting(value, self._dtype), self._dtype)
+    if not is_int(value) and not getattr(value, "is_weak", False):
+        value = pointwise.coerce(fitting(value, self._dtype), self._dtype)
     return store(self, creation.filled(shape_of(self), value, self._dtype, self._device, self))

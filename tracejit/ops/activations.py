@@ -11,12 +11,13 @@ from typing import Any
 
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import must_float
+from tracejit.ops.fitting import fitting, promote_fitting
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_math import erf, exp, sigmoid, sigmoid_array, special
 from tracejit.ops.pointwise_record import pointwise, real_only
 from tracejit.ops.record import Op
-from tracejit.ops.types import COMPLEX, INTEGER, bool_
+from tracejit.ops.types import COMPLEX, INTEGER, bool_, uint8
 
 _SQRT_HALF, _DENSITY = math.sqrt(0.5), 1 / math.sqrt(2 * math.pi)
 _SLOPE, _CUBIC = math.sqrt(2 / math.pi), 0.044715
@@ -112,7 +113,8 @@ def relu6(input: Any, inplace: bool = False) -> Any:
 
 _hardtanh = pointwise(
     "hardtanh", lambda xp, input, low, high: xp.clip(input, low, high),
-    "({high} if {input} > {high} else ({low} if {input} < {low} else {input}))", methods=(),
+    "({high} if {input} > {high} else ({low} if {input} < {low} else {input}))",
+    promote_fitting, methods=(),
     operands=("input", "low", "high"), check=real_only(_UNBOUNDED),
     input=lambda grad, input, low, high: where((input > low) & (input < high), grad, 0))
 
@@ -124,8 +126,12 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
     """
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
+    if input.dtype is bool_:
+        raise RuntimeError("Bool inputs not supported for hardtanh")
     if input.dtype.category == INTEGER:
-        min_val, max_val = int(min_val), int(max_val)
+        if input.dtype is uint8 and (min_val < 0 or max_val < 0):
+            raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+        min_val, max_val = (int(fitting(x, input.dtype)) for x in (min_val, max_val))
     return placed(_hardtanh(input, min_val, max_val), input, inplace)
 
 

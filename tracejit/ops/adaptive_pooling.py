@@ -58,7 +58,7 @@ def _check(name: str, n: int, input: Any, out: tuple) -> None:
     # Means of no channels are no means; the largest element of none is asked for all the same.
     first = ndim - n if mean and n < 3 else ndim - n - 1
     for k in range(first, ndim):
-        if shapes.hint(input.shape[k]) == 0 and input.shape[k] == 0:
+        if input.shape[k] == 0:
             lifted = mean and n == 1
             size = (*input.shape[:-1], 1, input.shape[-1]) if lifted else input.shape
             raise RuntimeError(

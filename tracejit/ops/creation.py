@@ -19,14 +19,13 @@ import numpy as np
 
 from tracejit.memory.devices import as_device, makes_dense, makes_tensors
 from tracejit.ops import pointwise
+from tracejit.ops.fitting import as_written, fitting
 from tracejit.ops.operators import method
-from tracejit.ops.pointwise_record import in_64_bits, in_a_word
 from tracejit.ops.record import Op, apply
 from tracejit.ops.shapes import hint, symbolic
 from tracejit.ops.types import (
     COMPLEX,
     FLOATING,
-    INTEGER,
     SCALAR_NAMES,
     TensorType,
     asked_dtype,
@@ -39,7 +38,6 @@ from tracejit.ops.types import (
     float64,
     get_default_dtype,
     int64,
-    uint8,
 )  # fmt: skip
 
 
@@ -76,48 +74,13 @@ def full_of(like: Any, shape: Sequence[Any], value: Any, dtype: dtype, device: A
     """A tensor of `value`s; `like` only says where it is needed."""
     dtype = asked_dtype(dtype)
     place = like.device if device is None and like is not None else device
+    value = fitting(value, dtype)
     if type(value) is complex:
         value = pointwise.coerce(value, dtype)
-    else:
-        value = fitting(value, dtype)
     made = create(full_record, like, shape=tuple(shape), value=value, dtype=dtype,
                   device=as_device(place))
     alike = getattr(getattr(like, "_traced", None), "alike", None)
     return made if alike is None else alike(made)
-
-
-def is_int(value: Any) -> bool:
-    """Whether this is an int, a symbolic size, or an int known only when a program runs."""
-    kind = type(value)
-    return kind is int or getattr(kind, "kind", None) is int or hasattr(kind, "same_as")
-
-
-def fitting(value: Any, dtype: dtype, kind: str = "") -> Any:
-    """A number as an element of a dtype; negative ints wrap in uint8.
-
-    RuntimeError if an integer dtype has no such element, OverflowError beyond 64 bits. A program
-    made for a symbolic value serves as long as that fits. `kind`: what the error calls the dtype.
-
-    >>> import tracejit
-    >>> fitting(-1, tracejit.uint8)
-    255
-    """
-    value = in_a_word(value)
-    fraction = isinstance(value, float)
-    if type(value) is int:
-        in_64_bits(value)
-        value = bool(value) if dtype is bool_ else value
-    elif not fraction and (dtype.itemsize == 8 or not is_int(value)):
-        return value
-    if dtype.category != INTEGER:
-        return value
-    unsigned = dtype is uint8
-    highest = (1 << (8 * dtype.itemsize - (not unsigned))) - 1
-    least = 0 if unsigned and fraction else -highest if unsigned else -highest - 1
-    if not least <= value <= highest:
-        kind = kind or ("int" if dtype.name == "int32" else f"{dtype.name}_t")
-        raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
-    return value + 256 if unsigned and value < 0 else value
 
 
 def zeros_of(like: Any, type: TensorType) -> Any:
@@ -380,6 +343,9 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: dtype | None = None,
     dtype = asked_dtype(dtype)
     if any(_is_complex(x) for x in (start, end)):
         return _complex_linspace(start, end, steps, dtype, device, requires_grad)
+    if dtype is bool_:
+        raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
+    start, end = (fitting(x, dtype or get_default_dtype()) for x in (start, end))
     if dtype is not None and dtype.category < FLOATING:
         start, end = map(_truncated, (start, end))
     start, end = map(_bound, (start, end))
@@ -446,8 +412,8 @@ def inclusive_range(start: float, end: float | None = None, step: float = 1, *,
 def scalar_tensor(s: Any, *, dtype: dtype | None = None, device: Any = None,
                   requires_grad: bool = False) -> Any:
     """A 0-dim tensor of a number, of the default dtype unless told."""
-    return full((), s, dtype=dtype or get_default_dtype(), device=device,
-                requires_grad=requires_grad)
+    kind = asked_dtype(dtype) or get_default_dtype()
+    return full((), as_written(s, kind), dtype=kind, device=device, requires_grad=requires_grad)
 
 
 def number_tensor(number: Any) -> Any:

@@ -8,6 +8,7 @@ SciPy here. Called by users, under PyTorch's names here and those of `tracejit.s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -107,12 +108,26 @@ def _density_rule(grad: Any, input: Any, other: Any) -> Any:
     return grad * exp((input - 1) * log(other) - other - lgamma(input))
 
 
+def _incomplete(name: str, at_zero: float) -> Callable[..., Any]:
+    """SciPy's function, but where one operand is not a number and the other decides alone."""
+    function = special(name)
+
+    def array(xp: Any, input: Any, other: Any) -> Any:
+        found = function(xp, input, other)
+        lowest = xp.isnan(input) & (other == 0) | xp.isinf(input) & (input > 0) & xp.isnan(other)
+        highest = xp.isnan(input) & xp.isinf(other) & (other > 0)
+        found = xp.where(lowest, found.dtype.type(at_zero), found)
+        return xp.where(highest, found.dtype.type(1 - at_zero), found)
+
+    return array
+
+
 igamma = library(
-    "igamma", special("gammainc"), floating("igamma_cpu"), BOTH, tensors=BOTH,
+    "igamma", _incomplete("gammainc", 0), floating("igamma_cpu"), BOTH, tensors=BOTH,
     input=undifferentiable("igamma: input"), other=_density_rule)
 
 igammac = library(
-    "igammac", special("gammaincc"), floating("igammac_cpu"), BOTH, tensors=BOTH,
+    "igammac", _incomplete("gammaincc", 1), floating("igammac_cpu"), BOTH, tensors=BOTH,
     input=undifferentiable("igammac: input"),
     other=lambda grad, input, other: -_density_rule(grad, input, other))
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from tracejit.ops import creation, index_checks
 from tracejit.ops.autocast import autocasts
+from tracejit.ops.fitting import fitting, fitting_tensor
 from tracejit.ops.movement import typed
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_tensor, where
@@ -241,7 +242,8 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     RuntimeError for a source of another dtype or shape, IndexError for positions outside.
     """
     places, source = index_checks.of_index_add(input, dim, index, source)
-    scaled = source if type(alpha) is int and alpha == 1 else source * alpha
+    scaled = source if type(alpha) is int and alpha == 1 else source * fitting(
+        alpha, source.dtype)
     if not input.shape:
         return index_add_record(input.reshape(1), scaled, places, dims=(0,), wrap=False).reshape(())
     k = normalize_dim(dim, len(input.shape))
@@ -281,8 +283,8 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
                for shape, truth in ((tuple(places.shape), True), ((size,), False)))
     filled = index_put_record(no, yes, places, dims=(0,), wrap=True)
     shape = tuple(size if d == k else 1 for d in range(len(input.shape)))
-    value = creation.fitting(value, input.dtype)
-    value = convert(value, input.dtype) if is_tensor(value) else value
+    value = fitting(value, input.dtype)
+    value = fitting_tensor(value, input.dtype) if is_tensor(value) else value
     return convert(where(filled.reshape(shape), value, input), input.dtype)
 
 

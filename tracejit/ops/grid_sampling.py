@@ -132,7 +132,7 @@ def _check(input: Any, grid: Any, mode: str) -> None:
         raise RuntimeError(f"grid_sampler(): expected grid to have size {n} in last dimension, but "
                            f"got grid with sizes {shapes.shape_text(grid.shape)}")
     for k in range(2, n + 2):
-        if shapes.hint(input.shape[k]) == 0 and input.shape[k] == 0:
+        if input.shape[k] == 0:
             raise RuntimeError("grid_sampler(): expected input to have non-empty spatial "
                                f"dimensions, but input has sizes {shapes.shape_text(input.shape)} "
                                f"with dimension {k} being empty")

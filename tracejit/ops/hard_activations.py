@@ -13,6 +13,7 @@ from tracejit.ops import shapes
 from tracejit.ops.activations import negative_part, placed, softplus
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite, must_float
+from tracejit.ops.fitting import fitting, promote_computed
 from tracejit.ops.joining import cat
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_logic import where
@@ -103,7 +104,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
 
 _threshold = pointwise(
     "threshold", lambda xp, input, limit, value: xp.where(input <= limit, value, input),
-    "({value} if {input} <= {limit} else {input})",
+    "({value} if {input} <= {limit} else {input})", promote_computed,
     methods=(), operands=("input", "limit", "value"),
     input=lambda grad, input, limit: where(input <= limit, 0, grad),
 )  # fmt: skip
@@ -115,7 +116,8 @@ def threshold(input: Any, threshold: float, value: float, inplace: bool = False)
     if input.dtype.name == "bool":
         raise NotImplementedError("\"threshold_cpu\" not implemented for 'Bool'")
     if not input.dtype.is_floating_point:  # as the kernel sees them: without a fraction
-        threshold, value = int(threshold), int(value)
+        threshold, value = (int(fitting(x, input.dtype)) for x in (threshold, value))
+    value = fitting(value, input.dtype)
     return placed(_threshold(input, threshold, value), input, inplace)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from tracejit.ops import expanded_writes, gather_scatter
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite
-from tracejit.ops.creation import fitting, is_int
+from tracejit.ops.fitting import as_written, fitting, fitting_tensor, is_int
 from tracejit.ops.gather_scatter import index_select, is_mask
 from tracejit.ops.movement import movedim
 from tracejit.ops.operators import method
@@ -284,6 +284,8 @@ def setitem(input: Any, key: Any, value: Any) -> None:
         value = _written_int(value, view.dtype)
     elif view.dtype.category == INTEGER:
         value = constant(value)  # what has a fraction is looked at: not every one fits
+    else:
+        value = as_written(value, view.dtype)
     if not found.indices:
         if is_tensor(value):
             view._assign(_fitted(value, view), overwrites=True)
@@ -377,7 +379,7 @@ def _written_int(value: Any, dtype: Any) -> Any:
     value = in_a_word(value)
     if beyond_int64(value):
         raise ValueError("Overflow when unpacking long long")
-    return fitting(value, dtype)
+    return as_written(value, dtype)
 
 
 def _place_of_indices(dims: list[int], indices: list[Any]) -> tuple[int, int]:
@@ -431,6 +433,8 @@ def _masked(view: Any, mask: Any, dim: int, value: Any) -> Any | None:
     if len(spread) > len(view.shape):
         return None
     wide = mask.reshape((*mask.shape, *(1,) * rest))
+    if value.dtype is not view.dtype and _is_single(value):
+        return where(wide, fitting_tensor(value.reshape(()), view.dtype), view)
     return where(wide, convert(value.reshape(spread), view.dtype), view)
 
 
@@ -553,7 +557,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
         if value.shape:
             raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got "
                                f"tensor with {len(value.shape)} dimension(s).")
-        value = convert(value, input.dtype)
+        value = fitting_tensor(value, input.dtype)
     elif not is_int(value):
         value = coerce(value, input.dtype)
     return masked_fill_record(input, mask, value)

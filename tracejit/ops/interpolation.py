@@ -18,10 +18,11 @@ from tracejit.ops.pointwise_record import convert
 from tracejit.ops.record import Op
 from tracejit.ops.resampling_record import resampling
 from tracejit.ops.shapes import as_size
-from tracejit.ops.types import FLOATING, SCALAR_NAMES, float32, uint8
+from tracejit.ops.types import FLOATING, SCALAR_NAMES, float64, uint8
 
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
 _ALIGNED = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
+_KEPT = ("linear", False, None)  # a dimension whose size stays
 _AREA = {
     1: adaptive_pooling.adaptive_avg_pool1d, 2: adaptive_pooling.adaptive_avg_pool2d,
     3: adaptive_pooling.adaptive_avg_pool3d,
@@ -94,7 +95,7 @@ def _check(input: Any, out: tuple, mode: str, antialias: bool) -> None:
         joined = "and output" if n == 1 else "output"
         raise RuntimeError("Input and output sizes should be greater than 0, but got input "
                            f"({texts[0]}) {joined} ({texts[1]})")
-    if shapes.hint(input.shape[1]) == 0 and input.shape[1] == 0:
+    if input.shape[1] == 0:
         raise RuntimeError(f"Non-empty {n + 2}D data tensor expected but got a tensor with sizes "
                            f"{shapes.shape_text(input.shape)}")
     of_bytes = "nearest" in mode or mode in ("bilinear", "bicubic")
@@ -169,11 +170,10 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
     _check(input, out, mode, antialias)
     align, smoothed = bool(align_corners), bool(antialias)
     if input.dtype is uint8 and mode in ("bilinear", "bicubic"):
-        across = record(convert(input, float32), out=(input.shape[2], out[1]),
-                        how=_kinds(mode, align, smoothed, (None, factors[1])))
-        down = record(_to_bytes(across), out=out,
-                      how=_kinds(mode, align, smoothed, (factors[0], None)))
-        return convert(_to_bytes(down), uint8)
+        down, across = (("fixed", *how) for how in _kinds(mode, align, smoothed, factors))
+        wide = record(convert(input, float64), out=(input.shape[2], out[1]), how=(_KEPT, across))
+        tall = record(_to_bytes(wide), out=out, how=(down, _KEPT))
+        return convert(_to_bytes(tall), uint8)
     return record(input, out=out, how=_kinds(mode, align, smoothed, factors))
 
 

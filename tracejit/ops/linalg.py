@@ -16,6 +16,7 @@ import numpy as np
 from tracejit.ops import shapes
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite
+from tracejit.ops.fitting import fitting
 from tracejit.ops.older_orders import older_order
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_record import convert, decisive, device_of, must_be_tensors
@@ -330,6 +331,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
 def sum_with_product(record: Op, input: Any, left: Any, right: Any, beta: Any,
                      alpha: Any) -> Any:
     """beta * input + alpha * (left @ right) by the record of it."""
+    beta, alpha = (fitting(x, left.dtype, as_computed=True) for x in (beta, alpha))
     if left.dtype.category < FLOATING:
         beta, alpha = (int(x) if isinstance(x, float) else x for x in (beta, alpha))
     beta, alpha = decisive(beta, 0, 1), decisive(alpha, 1)

@@ -99,8 +99,7 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None,
 
 
 def _must_have_classes(input: Any) -> None:
-    if len(input.shape) > 2 or any(hint(size) == 0 and bool(size == 0)
-                                   for size in input.shape[-1:]):
+    if len(input.shape) > 2 or any(size == 0 for size in input.shape[-1:]):
         raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, "
                            f"but got: {shape_text(input.shape)}")
 

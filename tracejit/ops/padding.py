@@ -13,7 +13,7 @@ import numpy as np
 
 from tracejit.ops import creation
 from tracejit.ops.autocast import autocasts
-from tracejit.ops.creation import fitting, is_int
+from tracejit.ops.fitting import fitting, is_int
 from tracejit.ops.movement import typed
 from tracejit.ops.pointwise_record import clone, constant
 from tracejit.ops.record import Op
@@ -71,10 +71,6 @@ _SOURCES = {
 _NAMES = {"reflect": "reflection", "replicate": "replication"}
 
 
-def _empty(size: Any) -> bool:
-    return hint(size) == 0 and bool(size == 0)
-
-
 def _check_padded_from_itself(input: Any, pairs: tuple, mode: str) -> None:
     """What PyTorch asks before it pads with a tensor's own elements; `pairs` from the last dim."""
     n, ndim = len(pairs), len(input.shape)
@@ -88,7 +84,7 @@ def _check_padded_from_itself(input: Any, pairs: tuple, mode: str) -> None:
         )
     if mode == "circular":
         return
-    if any(map(_empty, input.shape[ndim - n - 1:])):
+    if any(size == 0 for size in input.shape[ndim - n - 1:]):
         raise RuntimeError(
             f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and "
             f"other non-zero dimensions for input, but got: {shape_text(input.shape)}"

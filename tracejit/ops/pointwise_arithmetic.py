@@ -16,11 +16,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.ops.autocast import FLOAT32_ON_CUDA, autocasts
+from tracejit.ops.fitting import fitting, promote_computed
 from tracejit.ops.older_orders import older_order
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_math import log, rsqrt, sqrt, trunc
 from tracejit.ops.pointwise_record import (
+    common_dtype,
     convert,
     decisive,
     dtype_among,
@@ -191,7 +193,7 @@ def _scaled(input: Any, other: Any, alpha: Any, name: str) -> Any:
             raise RuntimeError("Boolean alpha only supported for Boolean results.")
     elif is_tensor(other) and other.dtype is bool_ and result_type(input, other) is bool_:
         alpha = bool(alpha)
-    return other * alpha
+    return other * fitting(alpha, result_type(input, other))
 
 
 @older_order("alpha")
@@ -406,8 +408,13 @@ def pow(input: Any, exponent: Any) -> Any:
     >>> tracejit.pow(tracejit.tensor([2., 3.]), 2)
     tensor([4., 9.])
     """
-    base, power = representable((decisive(input), decisive(exponent, *_SPECIAL)))
-    common = dtype_among(base, power)
+    base, power = decisive(input), decisive(exponent, *_SPECIAL)
+    common = common_dtype((base, power))
+    if common.category < FLOATING and is_number(power) and power < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    if common.category < FLOATING or common.itemsize == 2:
+        power = fitting(power, common)
+    base, power = representable((base, power))
     if common.category < FLOATING:
         return _whole_power(base, power)
     if type(power) is float and power in _SPECIAL:
@@ -424,8 +431,6 @@ def _whole_power(base: Any, exponent: Any) -> Any:
     if is_tensor(exponent) and dtype_among(base, exponent) is bool_:
         raise NotImplementedError("\"pow\" not implemented for 'Bool'")
     if is_number(exponent):
-        if exponent < 0:
-            raise RuntimeError("Integers to negative integer powers are not allowed.")
         if type(exponent) is int and exponent in (2, 3):
             return _square(base) if exponent == 2 else _cube(base)
     return apply(pow_integer, (base, exponent), {})
@@ -458,7 +463,7 @@ def _lerp_operands(given: Sequence[Any]) -> tuple:
         kernel = "lerp_kernel_tensor" if is_tensor(weight) else "lerp_kernel_scalar"
         raise NotImplementedError(f"\"{kernel}\" not implemented for "
                                   f"'{SCALAR_NAMES[input.dtype.name]}'")
-    return promote((input, end, weight))
+    return promote_computed((input, end, weight))
 
 
 lerp = pointwise(
@@ -472,7 +477,7 @@ lerp = pointwise(
 
 _addcmul = pointwise(
     "addcmul", lambda xp, input, tensor1, tensor2, value: input + value * (tensor1 * tensor2),
-    "({input} + {value} * ({tensor1} * {tensor2}))", methods=(),
+    "({input} + {value} * ({tensor1} * {tensor2}))", promote_computed, methods=(),
     operands=("input", "tensor1", "tensor2", "value"),
     input=lambda grad: grad,
     tensor1=lambda grad, tensor2, value: grad * (tensor2 * value),
@@ -480,7 +485,7 @@ _addcmul = pointwise(
 
 _addcdiv = pointwise(
     "addcdiv", lambda xp, input, tensor1, tensor2, value: input + value * (tensor1 / tensor2),
-    "({input} + {value} * ({tensor1} / {tensor2}))", methods=(),
+    "({input} + {value} * ({tensor1} / {tensor2}))", promote_computed, methods=(),
     operands=("input", "tensor1", "tensor2", "value"),
     input=lambda grad: grad,
     tensor1=lambda grad, tensor2, value: grad * (value / tensor2),
@@ -493,8 +498,9 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """input + value * tensor1 * tensor2."""
     if all(x.dtype is bool_ for x in (input, tensor1, tensor2)):
         raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'")
-    if isinstance(value, float) and result_type(input, tensor1, tensor2).category < FLOATING:
-        value = int(value)
+    common = result_type(input, tensor1, tensor2)
+    if isinstance(value, float) and common.category < FLOATING:
+        value = int(fitting(value, common))
     return _addcmul(input, tensor1, tensor2, value)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ops import shapes
+from tracejit.ops.fitting import as_written, promote_fitting
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_record import (
     convert,
@@ -222,6 +223,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
         raise TypeError("where() received an invalid combination of arguments: pass both input "
                         "and other, or neither")
     common = result_type(input, other)
+    input, other = as_written(input, common), as_written(other, common)
     if all(not is_tensor(x) or getattr(x, "is_weak", False) for x in (input, other)):
         input, other = promote_to((input, other), common)
         return apply(_where, (condition, input, other), {"dtype": common})
@@ -261,22 +263,22 @@ _UNBOUNDED = real_only("clamp is not supported for complex types")
 _LOW = "({input} if ({input} > {min}) | ({input} != {input}) else {min})"
 
 clamp_min = pointwise(
-    "clamp_min", lambda xp, input, min: xp.maximum(input, min), _LOW, operands=("input", "min"),
-    tensors=ONE, check=_UNBOUNDED,
+    "clamp_min", lambda xp, input, min: xp.maximum(input, min), _LOW, promote_fitting,
+    operands=("input", "min"), tensors=ONE, check=_UNBOUNDED,
     input=lambda grad, input, min: where(input >= min, grad, 0),
     min=lambda grad, input, min: where(input < min, grad, 0))
 
 clamp_max = pointwise(
     "clamp_max", lambda xp, input, max: xp.minimum(input, max),
-    "({input} if ({input} < {max}) | ({input} != {input}) else {max})", operands=("input", "max"),
-    tensors=ONE, check=_UNBOUNDED,
+    "({input} if ({input} < {max}) | ({input} != {input}) else {max})", promote_fitting,
+    operands=("input", "max"), tensors=ONE, check=_UNBOUNDED,
     input=lambda grad, input, max: where(input <= max, grad, 0),
     max=lambda grad, input, max: where(input > max, grad, 0))
 
 _clamp = pointwise(
     "clamp", lambda xp, input, min, max: xp.minimum(xp.maximum(input, min), max),
-    f"({_LOW} if ({_LOW} < {{max}}) | ({_LOW} != {_LOW}) else {{max}})", methods=(),
-    operands=("input", "min", "max"), node_name="ClampBackward1", check=_UNBOUNDED,
+    f"({_LOW} if ({_LOW} < {{max}}) | ({_LOW} != {_LOW}) else {{max}})", promote_fitting,
+    methods=(), operands=("input", "min", "max"), node_name="ClampBackward1", check=_UNBOUNDED,
     input=lambda grad, input, min, max: where((input >= min) & (input <= max), grad, 0),
     min=lambda grad, input, min, max: where((input < min) & _less(min, max), grad, 0),
     max=lambda grad, input, min, max: where((input > max) | _less(max, min), grad, 0))

@@ -96,14 +96,14 @@ def promote(operands: Sequence[Any]) -> tuple:
                 if common is None:
                     common = d
                 elif d is not common:
-                    return _promote_mixed(operands, _common(operands))
+                    return _promote_mixed(operands, common_dtype(operands))
                 continue
             if x is None:
                 continue
             category = dtype_of_number(x).category
         highest = max(highest, category)
     if common is None or highest > common.category:
-        return _promote_mixed(operands, _common(operands))
+        return _promote_mixed(operands, common_dtype(operands))
     if highest < 0:
         return tuple(operands)
     return tuple([x if x is None or type(getattr(x, "dtype", None)) is dtype else coerce(x, common)
@@ -115,7 +115,7 @@ def promote_float(operands: Sequence[Any]) -> tuple:
     first = getattr(operands[0], "dtype", None)
     if len(operands) == 1 and type(first) is dtype and first.category >= FLOATING:
         return (operands[0],)
-    common = _common(operands)
+    common = common_dtype(operands)
     return _promote_mixed(operands, common if common.category >= FLOATING else get_default_dtype())
 
 
@@ -128,7 +128,7 @@ def _promote_mixed(operands: Sequence[Any], common: dtype) -> tuple:
                  for x, y in zip(operands, promote_to(operands, common), strict=True))
 
 
-def _common(operands: Sequence[Any]) -> dtype:
+def common_dtype(operands: Sequence[Any]) -> dtype:
     """What these compute in; runtime numbers among themselves keep their own width."""
     tensors = [x for x in operands if is_tensor(x)]
     if tensors and all(getattr(x, "is_weak", False) for x in tensors):
@@ -209,7 +209,7 @@ def in_64_bits(number: int) -> int:
 def representable(operands: Sequence[Any]) -> tuple:
     """As `promote`, numbers rounded to the common dtype: what comparisons see."""
     if any(getattr(x, "is_weak", False) for x in operands):
-        return promote_to(operands, _common(operands))
+        return promote_to(operands, common_dtype(operands))
     operands = promote(operands)
     if any(type(x) is float for x in operands):
         common = dtype_among(*operands)

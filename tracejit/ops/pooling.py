@@ -59,10 +59,6 @@ def _numbers(name: str, n: int, what: str, place: int, value: Any) -> tuple[int,
     raise RuntimeError(f"{name}: {what} must {kinds} a tuple of {_COUNTS[n]}")
 
 
-def _empty(size: Any) -> bool:
-    return shapes.hint(size) == 0 and bool(size == 0)
-
-
 def _check_input(name: str, n: int, input: Any) -> None:
     ndim = len(input.shape)
     maximum = name.startswith("max")
@@ -75,7 +71,7 @@ def _check_input(name: str, n: int, input: Any) -> None:
             raise RuntimeError(f"Expected 2 to 3 dimensions, but got {ndim}-dimensional tensor for "
                                f"argument #1 'self' (while checking arguments for {name})")
         raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
-    if not any(_empty(size) for size in input.shape[ndim - n - 1:]):
+    if not any(size == 0 for size in input.shape[ndim - n - 1:]):
         return
     if n == 3:
         full = "max_pool3d_with_indices_out_cpu_template" if maximum else name

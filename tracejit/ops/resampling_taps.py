@@ -15,6 +15,7 @@ import numpy as np
 from tracejit.ops.max_pool_record import adaptive_bounds, reach
 
 ALL = slice(None)
+_BITS = 22  # the most behind the point that 15 bits of a weight are spread to
 
 
 class Tap(NamedTuple):
@@ -152,9 +153,39 @@ def _antialiased(
     return Taps(taps)
 
 
+def _fixed(size: int, out: int, dtype: np.dtype, kind: str, *details: Any) -> Taps:
+    """The taps of another kind with weights of 15 bits, none but the sign before the point where
+    the largest has one: what images of bytes are resampled with. Sums in float64 are exact."""
+    taps = _once(_KINDS[kind](size, out, np.dtype(np.float64), *details).taps)
+    largest = max((float(t.weight.max(initial=0)) for t in taps if t.weight is not None), default=0)
+    bits = next(n for n in range(_BITS + 1) if n == _BITS or _up(largest * 2.0 ** (n + 1)) >= 2**15)
+    return Taps([
+        tap if tap.weight is None else tap._replace(weight=_up(tap.weight * 2.0**bits) / 2.0**bits)
+        for tap in taps
+    ])  # fmt: skip
+
+
+def _up(x: Any) -> Any:
+    """The nearest integer, halves away from zero."""
+    return np.trunc(x + np.copysign(0.5, x))
+
+
+def _once(taps: list[Tap]) -> list[Tap]:
+    """Taps of which no two read one element for one element of the result: at the ends some do."""
+    found = taps[:1]
+    for tap in taps[1:]:
+        last = found[-1]
+        if tap.target is ALL and last.weight is not None and tap.weight is not None:
+            same = tap.source == last.source
+            found[-1] = last._replace(weight=np.where(same, 0, last.weight))
+            tap = tap._replace(weight=np.where(same, last.weight, 0) + tap.weight)
+        found.append(tap)
+    return found
+
+
 _KINDS: dict[str, Callable[..., Taps]] = {
     "windows": _windows, "adaptive": _adaptive, "nearest": _nearest, "linear": _linear,
-    "cubic": _cubic, "antialiased": _antialiased,
+    "cubic": _cubic, "antialiased": _antialiased, "fixed": _fixed,
 }  # fmt: skip
 
 

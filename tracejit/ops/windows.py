@@ -119,10 +119,6 @@ def _described(windows: dict[str, tuple], *names: str) -> str:
     return ", ".join(f"{n}{'_size' * (n == 'kernel')}={windows[n]}" for n in names)
 
 
-def _empty(size: Any) -> bool:
-    return shapes.hint(size) == 0 and bool(size == 0)
-
-
 def _check_dtype(name: str, input: Any) -> None:
     if input.dtype.category == INTEGER:
         raise NotImplementedError(
@@ -146,7 +142,7 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     ndim = len(input.shape)
     if ndim < 3:
         shapes.normalize_dim(ndim, ndim)
-    if ndim not in (3, 4) or any(map(_empty, input.shape[-3:])):
+    if ndim not in (3, 4) or any(size == 0 for size in input.shape[-3:]):
         raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and "
                            "other non-zero dimensions for input, but got: "
                            f"{shapes.shape_text(input.shape)}")
@@ -177,7 +173,7 @@ def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padd
     sizes = _pair("output_size", output_size)
     windows = _windows(kernel_size, dilation, padding, stride)
     ndim = len(input.shape)
-    if ndim not in (2, 3) or any(map(_empty, input.shape[-2:])):
+    if ndim not in (2, 3) or any(size == 0 for size in input.shape[-2:]):
         raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch "
                            "size and non-zero dimensions for input, but got: "
                            f"{shapes.shape_text(input.shape)}")
