@@ -14,6 +14,7 @@ from tracejit.eager import backward as backward_pass
 from tracejit.eager import hooks
 from tracejit.eager.identity import itself
 from tracejit.eager.nodes import Node, RemovableHandle, grad_fn_of
+from tracejit.eager.origins import check_use
 from tracejit.eager.recording import active
 from tracejit.eager.saved import detached
 from tracejit.eager.state import CUT, TensorState, shape_of
@@ -48,8 +49,8 @@ class Differentiable(TensorState):
 
     @property
     def requires_grad(self) -> bool:
-        if self._view is not None:
-            refresh(self)
+        if self._view is not None and refresh(self):
+            return True
         return self._requires_grad
 
     @requires_grad.setter
@@ -92,8 +93,8 @@ class Differentiable(TensorState):
     def grad_fn(self) -> Node | None:
         if self._view is not None or active.recorder is not None:
             self = itself(self)
-            if self._view is not None:
-                refresh(self)
+            if self._view is not None and refresh(self):
+                check_use(self)
         return grad_fn_of(self)
 
     @property

@@ -17,6 +17,7 @@ from tracejit.eager.history import rebase, set_history
 from tracejit.eager.identity import itself
 from tracejit.eager.modes import no_grad
 from tracejit.eager.nodes import FREED, Edge, Node, edge_of, grad_fn_of
+from tracejit.eager.origins import check_use
 from tracejit.eager.recording import active
 from tracejit.eager.saved import Saved, SavedOutput, Unsaved, alias, settle_shapes
 from tracejit.eager.state import TensorState
@@ -230,7 +231,8 @@ class Function(metaclass=FunctionMeta):
             args, kwargs = given.args, given.kwargs
         for x in args:
             if isinstance(x, TensorState) and x._view is not None:
-                refresh(x)
+                if refresh(x) and active.grad_enabled:
+                    check_use(x)
         needs = tuple(isinstance(x, TensorState) and x._requires_grad for x in args)
         tracked = active.grad_enabled and any(needs)
         push = None

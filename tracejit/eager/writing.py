@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.eager.history import LEAF_VIEW, check_origin, check_rebase, keep_original, rebase
+from tracejit.eager.history import LEAF_VIEW, check_rebase, keep_original, rebase
 from tracejit.eager.nodes import edge_of, grad_fn_of
+from tracejit.eager.origins import check_write
 from tracejit.eager.recording import active
 from tracejit.eager.saved import over_same_memory
 from tracejit.eager.state import TensorState, shape_of
@@ -70,7 +71,7 @@ def check_writable(self: TensorState, overlap: bool = False) -> None:
     seen = type(self._view) is View
     if active.grad_enabled and (self._requires_grad or seen and chain_of(self)[0]._requires_grad):
         if seen:
-            check_origin(self)
+            check_write(self)
         leaf = leaf_error(self)
         if leaf is not None:
             raise RuntimeError(leaf)
