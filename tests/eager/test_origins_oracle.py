@@ -168,3 +168,45 @@ def test_a_program_for_a_view_serves_none_whose_memory_was_written():
     for _ in range(2):
         with pytest.raises(RuntimeError, match="^A view was created in no_grad mode and its base"):
             square(seen)
+
+
+SHAPED = {"t_": (), "unsqueeze_": (0,), "squeeze_": ()}
+
+
+@pytest.mark.parametrize("name", SHAPED)
+@pytest.mark.parametrize("mode", MODES)
+def test_views_that_get_another_shape_in_place_keep_their_history(name, mode):
+    def run(t, start):
+        leaf = t.ones(2, 3, requires_grad=True)
+        x = start(leaf)
+        with getattr(t, MODES[mode])():
+            getattr(x, name)(*SHAPED[name])
+        (x * x).sum().backward()
+        return tuple(x.shape), x.requires_grad, x.is_leaf, leaf.grad.tolist()
+
+    for start in (lambda x: (x * 1)[:1], lambda x: x[:1]) if mode != "grad" else (
+            lambda x: (x * 1)[:1],):
+        assert run(tracejit, start) == run(torch, start)
+
+
+def test_detached_in_inference_mode():
+    def run(t):
+        leaf = t.ones(2, requires_grad=True)
+        result = leaf * 1
+        with t.inference_mode():
+            made = t.ones(2).detach_()
+            same = leaf.detach_() is leaf, result.detach_() is result, made.is_inference()
+        return same, leaf.requires_grad, result.requires_grad, result.is_leaf
+
+    assert run(tracejit) == run(torch)
+
+
+@pytest.mark.parametrize("sizes", [((2,), (3,)), ((2, 3), (2, 2)), ((3,), (2, 3)), ((4, 1), (4, 2))],
+                         ids=str)
+def test_copies_of_what_does_not_fit(sizes):
+    def run(t):
+        with pytest.raises(RuntimeError) as caught:
+            t.zeros(sizes[0]).copy_(t.ones(sizes[1]))
+        return str(caught.value)
+
+    assert run(tracejit) == run(torch)

@@ -29,7 +29,7 @@ from tracejit.eager.views import (
 )
 from tracejit.memory.readers import about_to_write
 from tracejit.ops import creation, pointwise
-from tracejit.ops.shapes import shape_text
+from tracejit.ops.shapes import broadcast, shape_text
 from tracejit.ops.types import FLOATING, must_cast
 
 LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
@@ -128,6 +128,7 @@ def store(self: TensorState, result: Any, overwrites: bool = False, since: int =
 def _broadcast_to(result: Any, shape: tuple) -> Any:
     given = shape_of(result)
     if len(given) > len(shape) or any(n != m and n != 1 for n, m in zip(given[::-1], shape[::-1])):
+        broadcast(shape, given)  # sizes that do not fit at all are named
         raise RuntimeError(f"output with shape {shape_text(shape)} doesn't match the broadcast "
                            "shape "
                            f"{shape_text(given)}")
