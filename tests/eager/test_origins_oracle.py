@@ -210,3 +210,57 @@ def test_copies_of_what_does_not_fit(sizes):
         return str(caught.value)
 
     assert run(tracejit) == run(torch)
+
+
+@pytest.mark.parametrize("made", ["no_grad", "grad"])
+@pytest.mark.parametrize("write", ["no_grad", "nothing", "off again"])
+def test_views_made_before_their_base_required_grad(made, write):
+    def run(t):
+        flat = t.zeros(4)
+        with getattr(t, MODES[made])():
+            first, second = flat[:2], flat.view(2, 2)[1]
+        flat.requires_grad_()
+        if write == "off again":
+            flat.requires_grad_(False)
+        if write != "nothing":
+            with t.no_grad():
+                flat.add_(2.0)
+        told = [first.requires_grad, second.requires_grad]
+        try:
+            y = (first * second).sum()
+            told.append(y.requires_grad)
+            if y.requires_grad:
+                y.backward()
+        except RuntimeError as error:
+            told.append(str(error))
+        return told, None if flat.grad is None else flat.grad.tolist()
+
+    assert run(tracejit) == run(torch)
+
+
+def test_custom_functions_of_views_made_in_no_grad():
+    def run(t):
+        class Double(t.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                told.append(ctx.needs_input_grad)
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * 2
+
+        told = []
+        leaf = t.ones(4, requires_grad=True)
+        with t.no_grad():
+            seen = leaf[:2]
+        y = Double.apply(seen)
+        told.append(y.requires_grad)
+        y.sum().backward()
+        with t.no_grad():
+            leaf.add_(1)
+        with pytest.raises(RuntimeError) as caught:
+            Double.apply(seen)
+        return told, leaf.grad, str(caught.value)
+
+    assert run(tracejit) == run(torch)

@@ -19,7 +19,7 @@ from tracejit.eager.recording import active
 from tracejit.eager.saved import detached
 from tracejit.eager.state import CUT, TensorState, shape_of
 from tracejit.eager.tape import refresh
-from tracejit.eager.views import chain_of, family_of, standing_for
+from tracejit.eager.views import Family, chain_of, family_of, standing_for
 from tracejit.eager.writing import get_data, set_data
 from tracejit.ops.shapes import shape_text
 from tracejit.ops.types import FLOATING
@@ -81,6 +81,8 @@ class Differentiable(TensorState):
             raise RuntimeError(INFERENCE)
         hooks.announce(self)
         self._requires_grad = bool(requires_grad)
+        if requires_grad and type(self._view) is Family:
+            self._view.generation += 1  # views that there are get a history once they are written
         for x in standing_for(self):
             x._view.generation = -1  # its history is out of date
         return self

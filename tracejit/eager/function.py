@@ -230,16 +230,16 @@ class Function(metaclass=FunctionMeta):
             given.apply_defaults()
             args, kwargs = given.args, given.kwargs
         for x in args:
-            if isinstance(x, TensorState) and x._view is not None:
-                if refresh(x) and active.grad_enabled:
+            if active.grad_enabled and isinstance(x, TensorState) and x._view is not None:
+                if refresh(x):
                     check_use(x)
-        needs = tuple(isinstance(x, TensorState) and x._requires_grad for x in args)
+        needs = tuple(isinstance(x, TensorState) and x.requires_grad for x in args)
         tracked = active.grad_enabled and any(needs)
         push = None
         if active.recorder is not None:
             active.recorder.hides(args)
             push = active.recorder.pushes(args)
-        edges: list[Edge] = [edge_of(x) if tracked and need else None
+        edges: list[Edge] = [edge_of(x) if tracked and need and x._requires_grad else None
                              for x, need in zip(args, needs)]
         node = cls._node_class(tuple(edges))
         node.needs_input_grad = needs

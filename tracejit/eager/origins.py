@@ -7,6 +7,8 @@ how the view stands. Called by the tape, writes, and whatever puts a tensor's hi
 
 from __future__ import annotations
 
+from typing import Any
+
 from tracejit.eager.nodes import grad_fn_of
 from tracejit.eager.recording import active
 from tracejit.eager.saved import version_of
@@ -39,9 +41,7 @@ def origin_of(parent: TensorState) -> str | None:
 
 def mark(x: TensorState, origin: str | None) -> None:
     """x is a view of this origin, of memory as it is now."""
-    x._view.origin = origin
-    if origin is not None:
-        x._view.version = version_of(x)
+    x._view.origin, x._view.version = origin, version_of(x)
 
 
 def piece(x: TensorState, name: str, number: int) -> None:
@@ -52,16 +52,26 @@ def piece(x: TensorState, name: str, number: int) -> None:
 
 
 def standing(x: TensorState) -> int:
-    """How a view with an origin stands: 0, CUT or LOST."""
+    """How a view stands: 0, CUT or LOST."""
     x = actual(x)
     view = x._view
-    if type(view) is not View or view.origin is None or x._dtype.category < FLOATING:
+    if type(view) is not View or x._dtype.category < FLOATING:
+        return 0
+    if view.origin is None and (view.generation == view.family.generation or not is_older(x)):
         return 0
     if grad_fn_of(x) is None and not chain_of(x)[0]._requires_grad:
         return 0
     if version_of(x) != view.version:
         return LOST
     return 0 if x._requires_grad else CUT
+
+
+def is_older(x: TensorState) -> bool:
+    """Whether a view without history was made before its base required grad, and nothing was
+    written since: as long as that is so, no gradient gets from it there."""
+    view: Any = x._view
+    return (view.generation >= 0 and not x._requires_grad and grad_fn_of(x) is None
+            and version_of(x) == view.version)
 
 
 def check_use(x: TensorState) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tracejit.eager.nodes import FREED, Edge, Node, RemovableHandle, edge_of, grad_fn_of
-from tracejit.eager.origins import PIECE, check_use, mark, origin_of, standing
+from tracejit.eager.origins import PIECE, check_use, is_older, mark, origin_of, standing
 from tracejit.eager.recording import active, settled
 from tracejit.eager.saved import Saved, SavedOutput, SavedResult, Unsaved, alias, settle_shapes
 from tracejit.eager.state import TensorState, shape_of
@@ -276,6 +276,8 @@ def refresh(x: TensorState) -> int:
                 edge_of(parent)  # a leaf's sink is found through it
             v._node, v._output_nr, v._requires_grad = (
                 parent._node, parent._output_nr, parent._requires_grad)
+        elif view.origin is None and is_older(v):
+            continue
         elif view.origin is None or view.origin is PIECE and (
                 view.generation < 0 or standing(v) == 0):
             before = v._node, v._output_nr, v._requires_grad
@@ -290,7 +292,8 @@ def refresh(x: TensorState) -> int:
                 raise
         view.generation = view.family.generation
     view = refreshed._view
-    if type(view) is not View or view.origin is None and view.op is not None:
+    if type(view) is not View or view.origin is None and view.op is not None and (
+            view.generation == view.family.generation):
         return 0
     return standing(refreshed)
 

@@ -249,8 +249,7 @@ class Lines:
 
 def _made(x: Tensor) -> Made:
     view: Any = x._view
-    missed = 0 if view.origin is None else x._traced.memory.version - view.version  # type: ignore
-    return Made(view.origin, view.output, missed)
+    return Made(view.origin, view.output, x._traced.memory.version - view.version)
 
 
 def _follows(at: Traced, above: Traced) -> bool:
