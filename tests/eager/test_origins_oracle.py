@@ -264,3 +264,16 @@ def test_custom_functions_of_views_made_in_no_grad():
         return told, leaf.grad, str(caught.value)
 
     assert run(tracejit) == run(torch)
+
+
+def test_gradients_of_another_shape_are_refused():
+    def run(t):
+        leaf = t.ones(2, 3, requires_grad=True)
+        x = leaf * 2
+        with t.no_grad():
+            x.t_()
+        with pytest.raises(RuntimeError):
+            x.sum().backward()
+        return leaf.grad
+
+    assert run(tracejit) is run(torch) is None

@@ -154,6 +154,8 @@ class Differentiable(TensorState):
     def detach_(self) -> Any:
         """Forget the history of this tensor: it becomes a leaf."""
         self = itself(self)
+        if active.inference and not (self._view is not None and family_of(self).inference):
+            return self  # such a tensor keeps its history there
         if chain_of(self)[1]:
             raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are "
                                "using DistributedDataParallel"
@@ -163,8 +165,6 @@ class Differentiable(TensorState):
                                "gradients.")
         if active.recorder is not None and active.recorder.severed(self) is not self:
             raise NotImplementedError("detach_() of a tensor that is mapped over; use detach()")
-        if active.inference and not (self._view is not None and family_of(self).inference):
-            return self  # such a tensor keeps its history there
         hooks.announce(self)
         if active.recorder is not None and self._requires_grad and self._traced is not None:
             active.recorder.forgets(self)

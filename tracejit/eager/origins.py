@@ -95,7 +95,7 @@ def _refusal(x: TensorState, what: str) -> str:
     if node is None:
         text = f"A view was created in {mode} and {what} modified inplace {how}."
     else:
-        name, number = view.output or (type(node).__name__.removesuffix("Backward0"), x._output_nr)
+        name, number = view.output or (view.op.backward_name().removesuffix("Backward0"), 0)
         text = f"Output {number} of {name} is a view"
         if view.origin is PIECE:
             text += f" and {what} modified inplace."
