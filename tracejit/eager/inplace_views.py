@@ -84,7 +84,7 @@ def _as_before(view: View, before: Any) -> None:
     view.origin = None
     if type(before) is View:
         view.origin, view.version, view.output = before.origin, before.version, before.output
-        if not active.grad_enabled:
+        if view.origin is None and not active.grad_enabled:
             view.generation = -1  # its history leads through both
 
 
