@@ -150,3 +150,14 @@ def test_storages_where_files_are_loaded(tmp_path):
 
     loaded = tracejit.load(tmp_path / "x.pt", map_location=place)
     assert seen == [(12, "cpu")] and loaded["x"].tolist() == [1, 1, 1]
+
+
+def test_set_counts_as_a_write():
+    def move(x):
+        x.set_(x.clone())
+        return x
+
+    for do in (move, tracejit.script(move), tracejit.trace(move)):
+        for _ in range(2):
+            x = tracejit.ones(2)
+            assert (do(x) is x, x._version) == (True, 1)

@@ -18,6 +18,7 @@ import numpy as np
 
 import tracejit as tj
 from tests.random_programs.differences import options_of, show
+from tests.random_programs.observe import LOST, leaf
 from tracejit import config
 
 STATEMENTS = (
@@ -146,7 +147,7 @@ def seen(function: Callable, history: bool) -> list[Any]:
                 number >= len(results) and x._version > 0,
                 np.round(values, 4).tolist() if history else values.tobytes(),
             ))  # fmt: skip
-        tracked = [x.sum() for x in results if x.requires_grad]
+        tracked = [x.sum() for x in results if x.requires_grad and leaf(x) != LOST]
         try:
             if tracked:
                 sum(tracked).backward()  # type: ignore[union-attr]

@@ -128,7 +128,7 @@ class Caller:
         return re.sub(r"is at version \d+; expected version \d+", "is at another version", text)
 
     def _backward(self, outputs: list[Any]) -> Observed:
-        tracked = [x for x in outputs if x.requires_grad]
+        tracked = [x for x in outputs if x.requires_grad and leaf(x) != LOST]
         if not tracked:
             return []
         try:
@@ -152,7 +152,7 @@ class Caller:
                 seen += self._backward(look.outputs)
         failed = any(type(x) is str and "Trying to backward" in x for _, x in seen)
         for name, x in self.memories.items():
-            if failed and x.is_leaf:  # which gradients had arrived by then is not promised
+            if failed and leaf(x) is True:  # which gradients had arrived by then is not promised
                 x.grad = None
             seen += _of_memory(f"memory {name}", x)
             seen.append((f"memory {name} version", self._version(name)))
@@ -160,9 +160,20 @@ class Caller:
         return seen
 
 
+LOST = "lost its history"
+
+
+def leaf(x: Any) -> bool | str:
+    """Whether a tensor is a leaf; a piece of what was written since does not say."""
+    try:
+        return x.is_leaf
+    except RuntimeError:
+        return LOST
+
+
 def _of_memory(path: str, x: Any) -> Observed:
     seen: Observed = [(path, np.array(x.detach().array))]
-    if x.is_leaf and x.dtype.is_floating_point:
+    if leaf(x) is True and x.dtype.is_floating_point:
         g = x.grad
         seen.append((f"{path} gradient", None if g is None else np.array(g.detach().array)))
     return seen
@@ -214,7 +225,7 @@ class Look:
             raise Outgrown(f"{path} has {x.numel()} elements")
         strides = tuple(s for s, n in zip(x.stride(), x.shape) if n > 1) if x.numel() else ()
         same, looks_at = self._meet(path, x)
-        kind = (x.dtype.name, tuple(x.shape), strides, x.requires_grad, x.is_leaf, same, looks_at)
+        kind = (x.dtype.name, tuple(x.shape), strides, x.requires_grad, leaf(x), same, looks_at)
         seen: Observed = [(f"{path} type", kind), (path, np.array(x.detach().array))]
         if id(x._storage) in self.versions:  # of memory the call made only later changes matter
             seen.append((f"{path} version", x._version))

@@ -20,6 +20,7 @@ import numpy as np
 import tracejit as tj
 from tests.random_programs.differences import options_of, show
 from tests.random_programs.objects_world import OBJECTS
+from tests.random_programs.observe import leaf
 from tests.random_programs.protocols_world import PROTOCOLS
 from tests.random_programs.training_world import TRAINING
 from tests.random_programs.world import World
@@ -121,8 +122,8 @@ class Picture:
             place = self._name(value.untyped_storage().data_ptr())
             content = value.detach().numpy().round(3).tolist()
             self.found[path] = (kind, place, value.storage_offset(), value.shape, value.dtype,
-                                value.requires_grad, value.is_leaf, content)  # fmt: skip
-            if value.is_leaf and value.grad is not None:
+                                value.requires_grad, leaf(value), content)  # fmt: skip
+            if leaf(value) is True and value.grad is not None:
                 self.add(path + ".grad", value.grad)
         elif isinstance(value, dict):
             self.found[path + ".keys"] = [*value]

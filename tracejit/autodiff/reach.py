@@ -19,7 +19,7 @@ from tracejit.capture.region import RegionRecorder, Start
 from tracejit.capture.results import Unmodelled
 from tracejit.eager.function import FunctionNode
 from tracejit.eager.history import CopySlices, Overwrite
-from tracejit.eager.nodes import AccumulateGrad, Node, edge_of
+from tracejit.eager.nodes import AccumulateGrad, Extras, Node, edge_of
 from tracejit.eager.saved import Saved, SavedOutput, said_of_itself
 from tracejit.eager.tape import CustomNode, OpNode
 from tracejit.eager.tensor import Tensor
@@ -49,9 +49,14 @@ def leaves(tensors: Sequence[Tensor], first_node: int, starts: bool = False) -> 
             if ends_at(node, first_node) or starts and type(node) is Start}
 
 
+def extras_behind(outputs: Sequence[Tensor], first_node: int) -> list[Extras]:
+    """Hooks and the like on what the call made on the way to outputs."""
+    return [node.extras for node in _own(outputs, first_node) if node.extras is not None]
+
+
 def retaining(outputs: Sequence[Tensor], first_node: int) -> bool:
     """Whether a backward from outputs sets `.grad` of tensors that the call made."""
-    extras = filter(None, (node.extras for node in _own(outputs, first_node)))
+    extras = extras_behind(outputs, first_node)
     return any(tensor() is not None for found in extras for tensor in found.retained.values())
 
 

@@ -40,6 +40,7 @@ from tracejit.capture.sources import hooks_of
 from tracejit.capture.state import State
 from tracejit.eager.global_hooks import everywhere
 from tracejit.eager.modes import is_grad_enabled
+from tracejit.eager.origins import standing
 from tracejit.eager.recording import active, ever
 from tracejit.eager.tape import grad_fn_of, refresh
 from tracejit.eager.tensor import Tensor
@@ -101,7 +102,7 @@ class Guards:
             "item": item,
             "length": length,
             "elements": elements,
-            "refresh": refresh,  # gives None
+            "refresh": refresh,
             "counter_of": counter_of,
             "has_methods": has_methods,
         }
@@ -431,8 +432,12 @@ class Guards:
         cls = self._constant(type(value))
         dt, dev = self._constant(value._dtype), self._constant(value._device)
         leaf = is_leaf(value)
+        stands = stands_outside(value)
+        if stands:
+            self._fail(f"{name}._view is None", place, kind_text(value))
         self._fail(
-            f"type({name}) is not {cls} or {name}._view is not None and refresh({name}) "
+            f"type({name}) is not {cls} "
+            f"or {name}._view is not None and refresh({name}) != {stands} "
             f"or {name}._dtype is not {dt} "
             f"or {name}._device is not {dev} and {name}._device != {dev} "
             f"or len({name}._shape) != {len(value._shape)} or {name}._traced is not None "
@@ -506,6 +511,17 @@ def counter_of(tensor: Tensor) -> str:
 def made_in_inference(tensor: Tensor) -> bool:
     """Whether autograd refuses to have anything to do with this tensor."""
     return tensor._view is not None and family_of(tensor).inference
+
+
+def stands_outside(tensor: Tensor) -> int:
+    """How a view of the caller's stands, whatever the call does to what it sees."""
+    if tensor._view is None:
+        return 0
+    recorder, active.recorder = active.recorder, None
+    try:
+        return standing(tensor)
+    finally:
+        active.recorder = recorder
 
 
 def is_leaf(tensor: Tensor) -> bool:

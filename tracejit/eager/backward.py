@@ -13,6 +13,7 @@ from tracejit.eager.engine import Place, Root, Task
 from tracejit.eager.hooks import retain_grad
 from tracejit.eager.identity import itself
 from tracejit.eager.nodes import AccumulateGrad, GradientEdge, Node, edge_of
+from tracejit.eager.origins import check_use
 from tracejit.eager.state import TensorState, shape_of
 from tracejit.eager.tape import refresh
 from tracejit.eager.uncertain import Uncertain
@@ -152,8 +153,8 @@ def _themselves(given: Any, outputs: tuple | None) -> tuple:
 
 
 def _refreshed(x: Any) -> Any:
-    if x._view is not None:
-        refresh(x)
+    if x._view is not None and refresh(x):
+        check_use(x)
     return x
 
 

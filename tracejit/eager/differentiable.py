@@ -14,11 +14,12 @@ from tracejit.eager import backward as backward_pass
 from tracejit.eager import hooks
 from tracejit.eager.identity import itself
 from tracejit.eager.nodes import Node, RemovableHandle, grad_fn_of
+from tracejit.eager.origins import check_use
 from tracejit.eager.recording import active
 from tracejit.eager.saved import detached
 from tracejit.eager.state import CUT, TensorState, shape_of
 from tracejit.eager.tape import refresh
-from tracejit.eager.views import chain_of, family_of, standing_for
+from tracejit.eager.views import Family, chain_of, family_of, standing_for
 from tracejit.eager.writing import get_data, set_data
 from tracejit.ops.shapes import shape_text
 from tracejit.ops.types import FLOATING
@@ -48,8 +49,8 @@ class Differentiable(TensorState):
 
     @property
     def requires_grad(self) -> bool:
-        if self._view is not None:
-            refresh(self)
+        if self._view is not None and refresh(self):
+            return True
         return self._requires_grad
 
     @requires_grad.setter
@@ -80,6 +81,8 @@ class Differentiable(TensorState):
             raise RuntimeError(INFERENCE)
         hooks.announce(self)
         self._requires_grad = bool(requires_grad)
+        if requires_grad and type(self._view) is Family:
+            self._view.generation += 1  # views that there are get a history once they are written
         for x in standing_for(self):
             x._view.generation = -1  # its history is out of date
         return self
@@ -92,8 +95,8 @@ class Differentiable(TensorState):
     def grad_fn(self) -> Node | None:
         if self._view is not None or active.recorder is not None:
             self = itself(self)
-            if self._view is not None:
-                refresh(self)
+            if self._view is not None and refresh(self):
+                check_use(self)
         return grad_fn_of(self)
 
     @property
@@ -151,6 +154,8 @@ class Differentiable(TensorState):
     def detach_(self) -> Any:
         """Forget the history of this tensor: it becomes a leaf."""
         self = itself(self)
+        if active.inference and not (self._view is not None and family_of(self).inference):
+            return self  # such a tensor keeps its history there
         if chain_of(self)[1]:
             raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are "
                                "using DistributedDataParallel"

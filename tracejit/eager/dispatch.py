@@ -47,9 +47,7 @@ def dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
         needs = False
         for x in operands:
             if isinstance(x, TensorState):
-                if x._view is not None:
-                    refresh(x)
-                if x._requires_grad:
+                if x._view is not None and refresh(x) or x._requires_grad:
                     needs = True
         if needs and active.grad_enabled:
             attach(op, operands, result if type(result) is tuple else (result,), attributes)

@@ -22,6 +22,7 @@ from tracejit.eager.state import TensorState
 from tracejit.eager.uncertain import Uncertain, added, resolved, sure
 from tracejit.eager.views import View
 from tracejit.eager.writing import assign
+from tracejit.ops.shapes import shape_text
 
 _LEAVES = 1 << 62  # before all other nodes
 Root = tuple[Node, int, Any]
@@ -387,6 +388,10 @@ def accumulate(variable: TensorState, grad: Any) -> None:
         active.recorder.grad_read(variable)
     held: Any = variable._grad
     tensors = isinstance(grad, TensorState) and (held is None or isinstance(held, TensorState))
+    if tensors and active.recorder is None and grad._shape != variable._shape:
+        raise RuntimeError(f"a gradient of shape {shape_text(grad._shape)} arrived at a leaf of "
+                           f"shape {shape_text(variable._shape)}: one of the tensors between, or "
+                           "the leaf, got another shape in place since")
     if not tensors:
         _accumulate_rows(variable, held, grad)
     elif held is None:

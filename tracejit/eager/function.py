@@ -17,6 +17,7 @@ from tracejit.eager.history import rebase, set_history
 from tracejit.eager.identity import itself
 from tracejit.eager.modes import no_grad
 from tracejit.eager.nodes import FREED, Edge, Node, edge_of, grad_fn_of
+from tracejit.eager.origins import check_use
 from tracejit.eager.recording import active
 from tracejit.eager.saved import Saved, SavedOutput, Unsaved, alias, settle_shapes
 from tracejit.eager.state import TensorState
@@ -229,15 +230,16 @@ class Function(metaclass=FunctionMeta):
             given.apply_defaults()
             args, kwargs = given.args, given.kwargs
         for x in args:
-            if isinstance(x, TensorState) and x._view is not None:
-                refresh(x)
-        needs = tuple(isinstance(x, TensorState) and x._requires_grad for x in args)
+            if active.grad_enabled and isinstance(x, TensorState) and x._view is not None:
+                if refresh(x):
+                    check_use(x)
+        needs = tuple(isinstance(x, TensorState) and x.requires_grad for x in args)
         tracked = active.grad_enabled and any(needs)
         push = None
         if active.recorder is not None:
             active.recorder.hides(args)
             push = active.recorder.pushes(args)
-        edges: list[Edge] = [edge_of(x) if tracked and need else None
+        edges: list[Edge] = [edge_of(x) if tracked and need and x._requires_grad else None
                              for x, need in zip(args, needs)]
         node = cls._node_class(tuple(edges))
         node.needs_input_grad = needs

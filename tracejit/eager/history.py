@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.eager.nodes import Edge, Node, edge_of, grad_fn_of
+from tracejit.eager.origins import check_write
 from tracejit.eager.recording import settled
 from tracejit.eager.saved import Saved, SavedOutput, alias
 from tracejit.eager.state import TensorState
@@ -21,40 +22,6 @@ from tracejit.ops.record import apply
 from tracejit.ops.types import FLOATING, TensorType
 
 LEAF_VIEW = "a view of a leaf Variable that requires grad is being used in an in-place operation."
-_NO_GRAD_VIEW = (
-    "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
-)
-_AMBIGUOUS = (
-    " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
-    "code by moving both the view and the inplace either both inside the no_grad block (if you "
-    "don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
-)
-_ONE_OF_SEVERAL = (
-    " This view is the output of a function that returns multiple views. Such functions do not "
-    "allow the output views to be modified inplace. You should replace the inplace operation by "
-    "an out-of-place one."
-)
-
-
-def check_origin(self: TensorState) -> None:
-    """RuntimeError for a view that no write may be recorded to, because of how it, or what it is
-    a view of, was made."""
-    view = self._view
-    while type(view) is View:
-        if view.untracked or view.output is not None:
-            why = _AMBIGUOUS if view.untracked else _ONE_OF_SEVERAL
-            raise RuntimeError(_as_made(self) + why)
-        view = view.parent._view
-
-
-def _as_made(self: TensorState) -> str:
-    node = grad_fn_of(self)
-    if node is None:
-        return _NO_GRAD_VIEW
-    name, number = type(node).__name__.removesuffix("Backward0"), self._output_nr
-    if self._view.output is not None:
-        name, number = self._view.output
-    return f"Output {number} of {name} is a view and is being modified inplace."
 
 
 def check_rebase(self: TensorState) -> None:
@@ -63,7 +30,7 @@ def check_rebase(self: TensorState) -> None:
         raise RuntimeError(f"cannot record a write to a tensor of dtype {self._dtype.name}: no "
                            "gradient")
     if type(self._view) is View:
-        check_origin(self)
+        check_write(self)
         _, steps = chain_of(self)
         if any(v.parent._requires_grad and grad_fn_of(v.parent) is None for v in steps):
             raise RuntimeError(LEAF_VIEW)

@@ -69,6 +69,7 @@ def _become(self: Any, look: Callable[[Any], Any]) -> Any:
     _concrete(result)
     take_memory(self, result)
     if known and type(result._view) is View:
+        _as_before(result._view, old._view)
         self._view = result._view
     if grad_fn_of(result) is not None:
         set_history(self, result._node, result._output_nr)
@@ -76,6 +77,15 @@ def _become(self: Any, look: Callable[[Any], Any]) -> Any:
         stand_for(x, self)
     bump_version(self)
     return self
+
+
+def _as_before(view: View, before: Any) -> None:
+    """What became another view is of the origin it was of, whatever the mode is now."""
+    view.origin = None
+    if type(before) is View:
+        view.origin, view.version, view.output = before.origin, before.version, before.output
+        if view.origin is None and not active.grad_enabled:
+            view.generation = -1  # its history leads through both
 
 
 @method()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.eager.interchange import wide
+from tracejit.eager.origins import LOST, standing
 from tracejit.eager.recording import active
 from tracejit.eager.state import TensorState
 from tracejit.ops.types import bool_, dtype_of_number, get_default_dtype, int64
@@ -177,7 +178,9 @@ def _suffixes(x: Any) -> list[str]:
         usual = x._dtype is get_default_dtype()
     if not usual:
         found.append(f"dtype={x._dtype!r}")
-    if x.grad_fn is not None:
+    if x._view is not None and standing(x) == LOST:
+        found.append("grad_fn=<Invalid>")
+    elif x.grad_fn is not None:
         found.append(f"grad_fn=<{x.grad_fn.name()}>")
     elif x.requires_grad:
         found.append("requires_grad=True")

@@ -248,7 +248,7 @@ def modified(said: Said, version: int, expected: int) -> RuntimeError:
             "in question was changed in there or anywhere later. Good luck!" if active.anomaly else
             "Hint: enable anomaly detection to find the operation that failed to compute its "
             "gradient, with "
-            "tracejit.autograd.set_detect_anomaly(True).")
+            "tracejit.autograd.set_detect_anomaly(True, check_nan=False).")
     return RuntimeError("one of the variables needed for gradient computation has been modified by "
                         "an inplace "
                         f"operation: {what}{made} is at version {version}; expected version "

@@ -58,11 +58,11 @@ def set_(self: Any, source: Any = None, storage_offset: Any = None, size: Any = 
                            else "set_(): the derivative of it is not implemented")
     version = version_of(self) + 1
     if isinstance(source, TensorState) and not laid_out:
-        if active.recorder is None:
-            bump_version(self)
+        if active.recorder is not None:
+            active.recorder.need(self, "set_() was called")
+        bump_version(self)
         set_data(self, source)
-        if active.recorder is None:
-            _count(self, version)
+        _count(self, version)
         return self
     if active.recorder is not None:
         active.recorder.need(self, "set_() was called")

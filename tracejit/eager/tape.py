@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tracejit.eager.nodes import FREED, Edge, Node, RemovableHandle, edge_of, grad_fn_of
+from tracejit.eager.origins import PIECE, check_use, is_older, mark, origin_of, standing
 from tracejit.eager.recording import active, settled
 from tracejit.eager.saved import Saved, SavedOutput, SavedResult, Unsaved, alias, settle_shapes
 from tracejit.eager.state import TensorState, shape_of
@@ -116,13 +117,21 @@ def attach(op: Op, operands: tuple, results: tuple, attributes: dict) -> None:
     count = len(operands)
     edges: list[Edge] = [None] * count
     needed: tuple[int, ...] = ()
+    marked = []
     for k in _positions.get((op, count)) or differentiable_positions(op, count):
         x = operands[k]
-        if isinstance(x, TensorState) and x._requires_grad:
-            edges[k] = edge_of(x)
-            needed += (k,)
-    if not needed or results[0]._dtype.category < FLOATING and not _any_floating(results):
+        if isinstance(x, TensorState):
+            if x._requires_grad:
+                edges[k] = edge_of(x)
+                needed += (k,)
+            if type(x._view) is View and standing(x):
+                marked.append(x)
+    if not needed and not marked:
         return
+    if results[0]._dtype.category < FLOATING and not _any_floating(results):
+        return
+    for x in marked:
+        check_use(x)
     node = (_node_classes.get(op) or _node_class(op))(tuple(edges))
     plan = saved(op, needed, count)
     node.op, node.attributes, node.needed = op, attributes, needed
@@ -224,6 +233,9 @@ def record_custom(name: str, inputs: Sequence[Any], outputs: Sequence[Any], back
         return None
     edges = tuple([x if type(x) is tuple else edge_of(x) if isinstance(x, TensorState)
                    and x._requires_grad else None for x in inputs])
+    for x in inputs:
+        if isinstance(x, TensorState):
+            check_use(x)
     if not any(edges):
         return None
     cls = _custom_classes.get(name)
@@ -245,13 +257,14 @@ def attach_view(op: Op, parent: TensorState, operands: tuple, attributes: dict,
         parent._view = Family()
     elif type(parent._view) is View:
         parent._view.viewed = True
-    result._view = View(parent, op, operands, attributes, family_of(parent),
-                        not active.grad_enabled)
+    result._view = View(parent, op, operands, attributes, family_of(parent))
+    mark(result, origin_of(parent))
 
 
-def refresh(x: TensorState) -> None:
-    """Give a view the history that writes to its base, or through other views, have made since."""
-    stale = []
+def refresh(x: TensorState) -> int:
+    """Give a view the history that writes to its base, or through other views, have made since.
+    Returns how it stands, where its origin rules out some uses (origins.py)."""
+    stale, refreshed = [], x
     while type(x._view) is View and x._view.generation != x._view.family.generation:
         stale.append(x)
         x = x._view.parent
@@ -263,7 +276,10 @@ def refresh(x: TensorState) -> None:
                 edge_of(parent)  # a leaf's sink is found through it
             v._node, v._output_nr, v._requires_grad = (
                 parent._node, parent._output_nr, parent._requires_grad)
-        elif not view.untracked:
+        elif view.origin is None and is_older(v):
+            continue
+        elif view.origin is None or view.origin is PIECE and (
+                view.generation < 0 or standing(v) == 0):
             before = v._node, v._output_nr, v._requires_grad
             node = grad_fn_of(v)
             v._node, v._output_nr, v._requires_grad = None, 0, False
@@ -275,6 +291,11 @@ def refresh(x: TensorState) -> None:
                 v._node, v._output_nr, v._requires_grad = before
                 raise
         view.generation = view.family.generation
+    view = refreshed._view
+    if type(view) is not View or view.origin is None and view.op is not None and (
+            view.generation == view.family.generation):
+        return 0
+    return standing(refreshed)
 
 
 def move_retained(x: TensorState, before: Node | None, number: int) -> None:

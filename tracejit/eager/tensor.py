@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tracejit.eager import element_calls, writing
+from tracejit.eager import element_calls, origins, writing
 from tracejit.eager.array_protocol import array_function, array_ufunc
 from tracejit.eager.construction import from_array, legacy, new_tensor
 from tracejit.eager.conversion import Conversion
@@ -25,7 +25,6 @@ from tracejit.eager.recording import active
 from tracejit.eager.saved import alias
 from tracejit.eager.shared_memory import SharedMemory
 from tracejit.eager.state import install_class, make, of_array
-from tracejit.eager.views import View
 from tracejit.memory import CPU
 from tracejit.ops.operators import Operators
 
@@ -60,8 +59,7 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
     __radd__, __rmul__ = Operators.__add__, Operators.__mul__  # type: ignore[operator]
 
     def _is_output_of(self, name: str, number: int) -> None:
-        if type(self._view) is View:
-            self._view.output = (name, number)
+        origins.piece(self, name, number)
 
     def zero_(self) -> Any:
         """Fill with zeros."""

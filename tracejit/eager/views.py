@@ -33,18 +33,20 @@ class View:
 
     op          None: the tensor is no view, it stands for the parent itself
     generation  the family's, when this view's own history was made
-    untracked   made in no_grad mode
+    origin      of a view that may not be used in every way: how it was made (origins.py)
+    version     of such a view: that of its memory when it was made
     viewed      whether there have been views of this view
     output      of what `split` and the like give: PyTorch's name of the node, and which it is
     """
 
-    __slots__ = ("parent", "op", "operands", "attributes", "family", "generation", "untracked",
-                 "viewed", "output")
+    __slots__ = ("parent", "op", "operands", "attributes", "family", "generation", "origin",
+                 "version", "viewed", "output")
 
-    def __init__(self, parent: Any, op: Any, operands: tuple, attributes: dict, family: Family,
-                 untracked: bool):
+    def __init__(self, parent: Any, op: Any, operands: tuple, attributes: dict, family: Family):
         self.parent, self.op, self.operands, self.attributes = parent, op, operands, attributes
-        self.family, self.generation, self.untracked = family, family.generation, untracked
+        self.family, self.generation = family, family.generation
+        self.origin: str | None = None
+        self.version = 0
         self.viewed = False
         self.output: tuple[str, int] | None = None
 
@@ -90,7 +92,7 @@ def family_made(x: Any) -> Family:
 def stand_for(x: Any, other: Any) -> None:
     """From now on x stands for `other`, whose history it has, and so does what stood for x."""
     family, followers = family_made(other), standing_for(x)
-    x._view = View(other, None, (), {}, family, untracked=False)
+    x._view = View(other, None, (), {}, family)
     x._view.viewed = True  # for all that is known here
     for one in (x, *followers):
         one._view.family, one._view.generation = family, -1

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.eager.history import LEAF_VIEW, check_origin, check_rebase, keep_original, rebase
+from tracejit.eager.history import LEAF_VIEW, check_rebase, keep_original, rebase
 from tracejit.eager.nodes import edge_of, grad_fn_of
+from tracejit.eager.origins import check_write
 from tracejit.eager.recording import active
 from tracejit.eager.saved import over_same_memory
 from tracejit.eager.state import TensorState, shape_of
@@ -29,7 +30,7 @@ from tracejit.eager.views import (
 from tracejit.memory.readers import about_to_write
 from tracejit.ops import creation, pointwise
 from tracejit.ops.fitting import fitting, is_int
-from tracejit.ops.shapes import shape_text
+from tracejit.ops.shapes import broadcast, shape_text
 from tracejit.ops.types import FLOATING, must_cast
 
 LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
@@ -71,7 +72,7 @@ def check_writable(self: TensorState, overlap: bool = False) -> None:
     seen = type(self._view) is View
     if active.grad_enabled and (self._requires_grad or seen and chain_of(self)[0]._requires_grad):
         if seen:
-            check_origin(self)
+            check_write(self)
         leaf = leaf_error(self)
         if leaf is not None:
             raise RuntimeError(leaf)
@@ -128,6 +129,7 @@ def store(self: TensorState, result: Any, overwrites: bool = False, since: int =
 def _broadcast_to(result: Any, shape: tuple) -> Any:
     given = shape_of(result)
     if len(given) > len(shape) or any(n != m and n != 1 for n, m in zip(given[::-1], shape[::-1])):
+        broadcast(shape, given)  # sizes that do not fit at all are named
         raise RuntimeError(f"output with shape {shape_text(shape)} doesn't match the broadcast "
                            "shape "
                            f"{shape_text(given)}")

@@ -2,8 +2,8 @@
 
 In: what a replay keeps for its backward (`later_backward.Call`). Out: `CompiledBackward`, one for
 each stage of the call, which the engine runs together where they follow each other and nobody looks
-in between; `record_freed`, for results whose history is freed already. Made by `attach_backward`,
-`native_history` and `result_views`.
+in between; `record_dead_end`, for results whose history is freed already, or leads nowhere. Made by
+`attach_backward`, `native_history` and `result_views`.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ class CompiledBackward(Node):
             self.call.about_to_write(storage, before)
 
 
-class FreedBackward(Node):
-    """The history of a loss whose graph a backward inside the call has freed."""
+class DeadEnd(Node):
+    """The history of a result from which no gradient arrives anywhere."""
 
     __slots__ = ()
 
@@ -147,12 +147,22 @@ class FreedBackward(Node):
         self.edges, self.sequence, self.extras = (), next_number(), None
 
     def apply(self, grads: list) -> Sequence[Any]:
-        raise RuntimeError(FREED)
+        return []
 
     def name(self) -> str:
         return "CompiledBackward"
 
 
-def record_freed(tensor: Tensor) -> None:
-    """Give a tensor such a history: a further backward raises, as in eager mode."""
-    tensor._node, tensor._output_nr, tensor._requires_grad = FreedBackward(), 0, True
+class FreedBackward(DeadEnd):
+    """The history of a loss whose graph a backward inside the call has freed: a further backward
+    raises, as in eager mode."""
+
+    __slots__ = ()
+
+    def apply(self, grads: list) -> Sequence[Any]:
+        raise RuntimeError(FREED)
+
+
+def record_dead_end(tensor: Tensor, kind: type[DeadEnd]) -> None:
+    """Give a tensor such a history."""
+    tensor._node, tensor._output_nr, tensor._requires_grad = kind(), 0, True

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import tracejit.autodiff.regions  # noqa: F401  installs the gradients of control flow
 from tracejit.autodiff.differentiate import Joint, differentiate
-from tracejit.autodiff.reach import is_freed, kept, leaves
+from tracejit.autodiff.reach import extras_behind, is_freed, kept, leaves
 from tracejit.capture.aliasing import UNKNOWN, Memory
 from tracejit.capture.guards import Guards, current, made_in_inference
 from tracejit.capture.number_reader import reader
@@ -35,15 +35,16 @@ from tracejit.capture.segment_end import finish
 from tracejit.capture.sinks import forget
 from tracejit.capture.sources import Draws, tensor_history, values_of
 from tracejit.eager.nodes import AccumulateGrad
+from tracejit.eager.origins import NO_GRAD
 from tracejit.eager.tape import grad_fn_of, refresh
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.views import Family, View, counting_family, family_of
 from tracejit.ir.graph import Value
 from tracejit.runtime.attach_backward import attach_backward
 from tracejit.runtime.backward_maker import backward_plan
-from tracejit.runtime.call_nodes import record_freed
+from tracejit.runtime.call_nodes import DeadEnd, FreedBackward, record_dead_end
 from tracejit.runtime.entry import Entry
-from tracejit.runtime.result_views import Lines, ResultTensor
+from tracejit.runtime.result_views import Lines, Made, ResultTensor
 
 if TYPE_CHECKING:
     from tracejit.runtime.capture_call import CapturedCall
@@ -282,6 +283,7 @@ class EntryMaker:
             for t in results
             if t._requires_grad and grad_fn_of(t) is not None and t._traced is not None
             and not is_freed(t, self.recorder.first_node) and not self.lines.shares(t)
+            and leaves([t], self.recorder.first_node)
         ]
         wrt = [item.tensor for item in self.recorder.lifted_tensors() if item.tensor._requires_grad]
         ends = [n for n in leaves(tracked, self.recorder.first_node) if type(n) is AccumulateGrad]
@@ -292,6 +294,15 @@ class EntryMaker:
             return None
         self._refuse_kept_data(tracked, results)
         return differentiate(self.recorder, tracked, wrt, memories(results))
+
+    def _end(self, result: Tensor) -> type[DeadEnd]:
+        """The history of a result that no backward can be made for."""
+        first = self.recorder.first_node
+        if is_freed(result, first) or leaves([result], first):
+            return FreedBackward
+        if extras_behind([result], first):
+            raise Unmodelled("a hook of what leads nowhere, for a later backward")
+        return DeadEnd
 
     def _refuse_kept_data(self, tracked: list[Tensor], results: list[Tensor]) -> None:
         """A result from `.data` counts writes of its own, which a later backward would not see."""
@@ -354,8 +365,8 @@ class EntryMaker:
                 values = tuple(values_of(concrete))
                 attach_backward(backward, values, roots, joint.outputs, segment.bound(values))
             for tensor, found in zip(results, described):
-                if found.freed:  # what the rest of its history keeps was not computed for it
-                    record_freed(tensor)
+                if found.end is not None:  # what its history keeps was not computed for it
+                    record_dead_end(tensor, found.end)
             self.lines.renew(entry.made)
         return entry
 
@@ -370,7 +381,7 @@ class EntryMaker:
         history = tensor._requires_grad and grad_fn_of(tensor) is not None
         found = ResultTensor(
             -1,
-            freed=history and known < 0 and not shared,
+            end=self._end(tensor) if history and known < 0 and not shared else None,
             leaf=tensor._requires_grad and not history,
             tracked=known,
         )
@@ -383,7 +394,7 @@ class EntryMaker:
                 found.root = self._at(line.parent)
             return found
         found.root = roots[memory] if memory.owner is None else self._at(memory.owner)
-        found.steps = [(op, self._numbers(operands), attributes, True, None)
+        found.steps = [(op, self._numbers(operands), attributes, Made(NO_GRAD, None, 0))
                        for op, operands, attributes in traced.views]
         # Two results over the same memory are two tensors: only one can be the root itself.
         found.alias = memory.owner is not None or memory in self.given

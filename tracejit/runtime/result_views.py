@@ -9,24 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tracejit.capture.aliasing import Memory, Traced, concrete
 from tracejit.capture.results import Replay
 from tracejit.eager.dispatch import INFERENCE
 from tracejit.eager.modes import no_grad
 from tracejit.eager.nodes import edge_of
+from tracejit.eager.origins import mark
 from tracejit.eager.saved import alias, over_same_memory
 from tracejit.eager.tape import OpNode, grad_fn_of, refresh
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.views import Family, View, family_of
 from tracejit.ir.graph import Value
 from tracejit.ops.record import Op
-from tracejit.runtime.call_nodes import record_freed
+from tracejit.runtime.call_nodes import DeadEnd, record_dead_end
 
-# (op, numbers of the results that are its further operands, attributes, made in no_grad mode,
-# View.output)
-Step = tuple[Op, Sequence[int], dict, bool, tuple[str, int] | None]
+
+class Made(NamedTuple):
+    """How a view was made; `missed`: how often its memory was written since."""
+
+    origin: str | None
+    output: tuple[str, int] | None
+    missed: int
+
+
+# (op, numbers of the results that are its further operands, attributes, how it was made)
+Step = tuple[Op, Sequence[int], dict, Made]
 
 
 @dataclass
@@ -40,7 +49,7 @@ class ResultTensor:
     base: bool = True  # no view of another tensor, whatever the steps are
     of: int = -1  # the result that it is a view of
     shared: bool = False  # its history is that of what it is a view of
-    freed: bool = False  # its history was freed by a backward inside the call
+    end: type[DeadEnd] | None = None  # all its history: freed inside the call, or leading nowhere
     leaf: bool = False  # requires grad without history
     inference: bool = False  # made in inference mode
     counted: tuple[int, int] | None = None  # `.data`: result whose writes it counts, or -1; writes
@@ -48,7 +57,7 @@ class ResultTensor:
 
     def own_output(self) -> int:
         """The number of the program's output that is this tensor as it comes, or -1."""
-        around = (self.steps or self.alias or self.of >= 0 or self.freed or self.leaf
+        around = (self.steps or self.alias or self.of >= 0 or self.end or self.leaf
                   or self.inference or self.counted)
         return self.root if type(self.root) is int and not around else -1
 
@@ -77,8 +86,8 @@ class ResultTensor:
                 tensor = alias(tensor)
         if self.steps:
             tensor = self._seen(tensor, tensors, sizes)
-        if self.freed:
-            record_freed(tensor)
+        if self.end is not None:
+            record_dead_end(tensor, self.end)
         elif self.leaf:
             tensor._requires_grad = True
         elif self.inference:
@@ -91,12 +100,13 @@ class ResultTensor:
 
     def _seen(self, tensor: Tensor, tensors: list[Any], sizes: dict[str, int]) -> Any:
         with no_grad():
-            for op, operands, attributes, untracked, output in self.steps:
+            for op, operands, attributes, made in self.steps:
                 given = {k: concrete(v, sizes) for k, v in attributes.items()}
                 tensor = op(tensor, *[tensors[k] for k in operands], **given)
                 if type(tensor._view) is View:
-                    tensor._view.untracked = untracked
-                    tensor._view.output = output
+                    mark(tensor, made.origin)
+                    tensor._view.output = made.output
+                    tensor._view.version -= made.missed
         return alias(tensor) if self.base else tensor
 
 
@@ -138,7 +148,7 @@ class Line:
 
     def steps(self, numbers: Callable[[tuple], list[int]]) -> list[Step]:
         """From the parent on; `numbers`: of the results that further operands of views are."""
-        return [(op, numbers(operands), attributes, x._view.untracked, x._view.output)
+        return [(op, numbers(operands), attributes, _made(x))
                 for x in reversed(self.tensors)
                 for op, operands, attributes in x._traced.views[-1:]]
 
@@ -235,6 +245,11 @@ class Lines:
         """Results have their history: so have what they are views of."""
         for line in filter(None, (self.of(self.results[k]) for k in order)):
             line.renew()
+
+
+def _made(x: Tensor) -> Made:
+    view: Any = x._view
+    return Made(view.origin, view.output, x._traced.memory.version - view.version)
 
 
 def _follows(at: Traced, above: Traced) -> bool:
