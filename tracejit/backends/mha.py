@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracejit.backends import _asked
+from tracejit.backends import _asked, _told
 
 
 def get_fastpath_enabled() -> bool:
@@ -12,7 +12,7 @@ def get_fastpath_enabled() -> bool:
     >>> tracejit.backends.mha.get_fastpath_enabled()
     True
     """
-    return _asked().fastpath
+    return _told("fastpath")
 
 
 def set_fastpath_enabled(value: bool) -> None:
