@@ -167,6 +167,7 @@ m._C._jit_override_can_fuse_on_gpu(True)
 m._C._jit_override_can_fuse_on_cpu(False)
 m._C._jit_set_texpr_fuser_enabled(False)
 m._C._LinAlgError is m.linalg.LinAlgError
+isinstance(m.nn.Parameter, m._C._TensorMeta)
 its('_C').Value.__name__
 its('_dynamo').config.suppress_errors
 its('_dynamo').allow_in_graph(f) is f

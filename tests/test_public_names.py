@@ -194,3 +194,24 @@ def test_the_switch_for_determinism_is_not_frozen_into_a_program():
     answers = [doubled(tracejit.ones(1))[1] for _ in range(4)]
     assert answers == [False, True, False, True]
     assert not tracejit.are_deterministic_algorithms_enabled()
+
+
+def test_reading_a_switch_is_no_break_and_what_it_said_is_not_frozen():
+    @tracejit.script(fullgraph=True)
+    def told(x):
+        asked = tracejit.are_deterministic_algorithms_enabled()
+        return x * 2 if asked else x, tracejit.get_float32_matmul_precision()
+
+    seen = [told(tracejit.ones(1))]
+    try:
+        tracejit.use_deterministic_algorithms(True)
+        seen += [told(tracejit.ones(1)), told(tracejit.ones(1))]
+        tracejit.set_float32_matmul_precision("high")
+        seen.append(told(tracejit.ones(1)))
+    finally:
+        tracejit.use_deterministic_algorithms(False)
+        tracejit.set_float32_matmul_precision("highest")
+    seen.append(told(tracejit.ones(1)))
+    found = [(x.item(), precision) for x, precision in seen]
+    assert found == [(1, "highest"), (2, "highest"), (2, "highest"), (2, "high"), (1, "highest")]
+    assert told.report().compiles == 3

@@ -11,10 +11,13 @@ from contextlib import nullcontext
 from typing import Any
 
 from tracejit.eager.recording import active
+from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph, Node, Value
 from tracejit.linalg import LinAlgError as _LinAlgError
 
-__all__ = ["Graph", "Node", "Value", "_LinAlgError"]
+__all__ = ["Graph", "Node", "Value", "_LinAlgError", "_TensorMeta"]
+
+_TensorMeta = type(Tensor)  # the class of classes of tensors, as annotations name it
 
 
 class _functorch:

@@ -409,3 +409,65 @@ def test_a_float_of_a_class_of_its_own_is_no_other_functions_constant():
     f, g = tj.script(lambda x: x + n), tj.script(lambda x: x + 2.0)
     assert [f(tj.ones(1)).item() for _ in range(2)] == [(tj.ones(1) + n).item()] * 2
     assert [g(tj.ones(1)).item() for _ in range(2)] == [3, 3]
+
+
+class AskedByC(tj.nn.Module):
+    """C code may ask it for numbers: `len(layer)`, `if layer:`, a layer as a key."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls, self.told = 0, 0
+
+    def __len__(self):
+        return self.calls + 1
+
+    def __bool__(self):
+        return self.calls > 2
+
+    def __hash__(self):
+        return self.calls * 7
+
+    def __int__(self):
+        return self.calls
+
+    __index__ = __int__
+
+    def forward(self, x):
+        self.calls += 1
+        return x * self.calls
+
+
+class Asking(AskedByC):
+    def forward(self, x):
+        asked = len(self) + hash(self) + int(self) + [0, 5, 6, 7, 8, 9][self] + bool(self)
+        return super().forward(x) + asked
+
+
+@pytest.mark.parametrize("jit", [tj.script, tj.trace])
+def test_numbers_of_objects_that_c_code_may_ask_are_runtime_scalars_until_it_does(jit):
+    layer, asked, plain_asked = AskedByC(), Asking(), Asking()
+    f, g = jit(layer), jit(asked)
+    assert [f(tj.ones(1)).item() for _ in range(4)] == [1, 2, 3, 4]
+    assert (layer.calls, type(layer.calls), f.report().compiles) == (4, int, 1)
+    assert [g(tj.ones(1)).item() for _ in range(4)] == [
+        plain_asked(tj.ones(1)).item() for _ in range(4)]
+    assert (asked.calls, type(asked.calls)) == (4, int)
+
+
+def by_another_name(self):
+    return self.calls
+
+
+class Aliased(AskedByC):
+    __int__ = __index__ = by_another_name
+
+    def forward(self, x):
+        return super().forward(x) + int(self) + [0, 5, 6, 7, 8][self]
+
+
+@pytest.mark.parametrize("jit", [tj.script, tj.trace])
+def test_a_method_that_c_code_asks_may_be_a_function_of_another_name(jit):
+    layer, plain_layer = Aliased(), Aliased()
+    f = jit(layer)
+    assert [f(tj.ones(1)).item() for _ in range(4)] == [
+        plain_layer(tj.ones(1)).item() for _ in range(4)]

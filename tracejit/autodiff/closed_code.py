@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import builtins
 import dis
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
@@ -43,12 +43,15 @@ def _why(code: CodeType) -> str:
 
 
 def _is_closed(frame: FrameType) -> bool:
-    """Whether code reads its arguments and constants alone, and stores nothing."""
+    """Whether code reads its arguments and constants alone, and stores nothing but elements of
+    tensors."""
     code, around, local = frame.f_code, frame.f_globals, frame.f_locals
     read = [local.get(name) for name in code.co_freevars]
-    for instruction in dis.get_instructions(code):
+    instructions = list(dis.get_instructions(code))
+    for k, instruction in enumerate(instructions):
         if instruction.opname.startswith(("STORE_", "DELETE_")):
-            if instruction.opname not in ("STORE_FAST", "DELETE_FAST"):
+            local_one = instruction.opname in ("STORE_FAST", "DELETE_FAST")
+            if not local_one and not _is_of_tensor(instructions, k, local):
                 return False
         elif instruction.opname.startswith(("YIELD", "SEND", "IMPORT")):
             return False
@@ -57,6 +60,51 @@ def _is_closed(frame: FrameType) -> bool:
             read.append(around.get(name, getattr(builtins, name, None)))
     given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     return all(map(_is_steady, read)) and _are_values(local[name] for name in given)
+
+
+def _is_of_tensor(code: Sequence[dis.Instruction], at: int, local: dict[str, Any]) -> bool:
+    """Whether this writes elements of a tensor: `x[i] = y` where x is an argument, or only ever
+    what a tensor's method gave: `x = grad.clone()`. None refuses to be written by itself."""
+    key = _start(code, at)
+    if code[at].opname != "STORE_SUBSCR" or not key or code[key - 1].opname != "LOAD_FAST":
+        return False
+    name = code[key - 1].argval
+    if not isinstance(local.get(name), (Tensor, type(None))):
+        return False
+    return all(_is_none(code, k) or _gives_tensor(code, k, local)
+               for k, instruction in enumerate(code)
+               if instruction.opname == "STORE_FAST" and instruction.argval == name)
+
+
+def _is_none(code: Sequence[dis.Instruction], at: int) -> bool:
+    """Whether what is stored here is None: `x = None`, `x = y = None`."""
+    k = at - 1
+    while code[k].opname in ("COPY", "STORE_FAST"):
+        k -= 1
+    return code[k].opname == "LOAD_CONST" and code[k].argval is None
+
+
+def _gives_tensor(code: Sequence[dis.Instruction], at: int, local: dict[str, Any]) -> bool:
+    """Whether what is stored here was given by a method of a tensor among the arguments."""
+    first = _start(code, at)
+    if not first or at - first < 3 or code[at - 1].opname != "CALL":
+        return False
+    owner, method = code[first : first + 2]
+    given = isinstance(local.get(owner.argval), Tensor) and owner.opname == "LOAD_FAST"
+    kept = not any(c.opname == "STORE_FAST" and c.argval == owner.argval for c in code)
+    return given and kept and method.opname in ("LOAD_METHOD", "LOAD_ATTR")
+
+
+def _start(code: Sequence[dis.Instruction], end: int) -> int:
+    """Where the expression starts that ends before an instruction; 0 where nobody can tell."""
+    depth = 0
+    for k in reversed(range(end)):
+        if code[k].is_jump_target or code[k].opcode in dis.hasjrel:
+            return 0
+        depth += dis.stack_effect(code[k].opcode, code[k].arg)
+        if depth == 1:
+            return k
+    return 0
 
 
 def _is_steady(value: Any) -> bool:

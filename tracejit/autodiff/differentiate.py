@@ -146,12 +146,15 @@ class _Differentiation:
             recorder.differentiating, recorder.arrivals = False, None
             for x, hooks in quiet:
                 x._hooks = hooks
+        if any(recorder.traced(t).memory.generation for t in self.tangents.values()):
+            self.forget(deferred)
+            raise Unmodelled("its backward writes into the gradient that it is given")
         return self._joint(task)
 
     def forget(self, deferred: list[Any]) -> None:
         """Leave the recording as it was when these tensors were deferred."""
         graph = self.recorder.graph
-        dropped = {self.recorder.traced(t).read() for t in self.tangents.values()}
+        dropped = {self.recorder.traced(t).memory.input for t in self.tangents.values()}
         graph.inputs = [v for v in graph.inputs if v not in dropped]
         self.recorder.deferred[:] = deferred  # what hooks of modules keep cannot be computed
 

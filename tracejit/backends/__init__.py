@@ -40,9 +40,21 @@ def __dir__() -> list[str]:
 
 
 def _asked() -> type[_Asked]:
-    """What was asked for; a replay would neither see nor change it, so there is none."""
+    """For who sets what was asked for; a replay would not, so there is none."""
     _unguarded("a switch for how numbers are computed")
     return _Asked
+
+
+def _told(name: str) -> Any:
+    """What was asked for under this name; a replay asks whether that is still so."""
+    now = getattr(_Asked, name)
+    if active.recorder is not None:
+        active.recorder.asks(_is_still, (name, now))
+    return now
+
+
+def _is_still(what: tuple[str, Any]) -> bool:
+    return bool(getattr(_Asked, what[0]) == what[1])
 
 
 def _unguarded(what: str) -> None:
@@ -92,7 +104,7 @@ def set_warn_always(b: bool, /) -> None:
 
 def is_warn_always_enabled() -> bool:
     """What `set_warn_always` was told."""
-    return _asked().every_warning
+    return _told("every_warning")
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
@@ -110,12 +122,12 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 def are_deterministic_algorithms_enabled() -> Any:
     """Whether deterministic algorithms were asked for."""
-    return _asked().mode
+    return _told("mode")
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> Any:
     """Whether a warning, no error, was asked for where there is none; there is one everywhere."""
-    return _asked().warn_only
+    return _told("warn_only")
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
@@ -144,8 +156,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 def get_deterministic_debug_mode() -> int:
     """What `set_deterministic_debug_mode` was told, as a number."""
-    asked = _asked()
-    return 0 if not asked.mode else 1 if asked.warn_only else 2
+    return 0 if not _told("mode") else 1 if _told("warn_only") else 2
 
 
 def set_float32_matmul_precision(precision: str) -> None:
@@ -166,4 +177,4 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 def get_float32_matmul_precision() -> Any:
     """How precise products of float32 need be."""
-    return _asked().precision
+    return _told("precision")

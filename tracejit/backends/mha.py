@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tracejit.backends import _Asked, _asked
-from tracejit.eager.recording import active
+from tracejit.backends import _asked, _told
 
 
 def get_fastpath_enabled() -> bool:
@@ -15,16 +12,9 @@ def get_fastpath_enabled() -> bool:
     >>> tracejit.backends.mha.get_fastpath_enabled()
     True
     """
-    if active.recorder is not None:
-        active.recorder.asks(_is_on, None)
-    return _Asked.fastpath
+    return _told("fastpath")
 
 
 def set_fastpath_enabled(value: bool) -> None:
-    """Remember whether a faster path may be taken: it gives zeros for padding, see
-    `nn.TransformerEncoder`."""
+    """Remember whether a faster path may be taken; the results are the same."""
     _asked().fastpath = value
-
-
-def _is_on(what: Any) -> bool:
-    return _Asked.fastpath

@@ -28,10 +28,9 @@ from tracejit.capture.place import ABSENT, CACHED, PRIMITIVE, Place
 from tracejit.capture.plain import is_object, plain, plain_objects, refill, sweep
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.state import State
-from tracejit.capture.watch import Names, names_of
+from tracejit.capture.watch import CONVERSIONS, Names, names_of
 
 _NUMBERS = (int, float)
-_ASKED = ("__index__", "__hash__", "__int__", "__float__", "__len__", "__bool__", "__complex__")
 _SUSPENDED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 # Modules of classes in C that take nothing for a number but a number.
 _MAKES_OF_NUMBERS = ("decimal", "datetime", "array", "ctypes")
@@ -119,7 +118,7 @@ class NumberPlaces:
                 return
         if place.parent is not None and isinstance(place.parent.value, enum.Enum):
             return  # members are constants
-        if place.parent is not None and _speaks_to_c(type(place.parent.value)):
+        if place.parent is not None and _speaks_unseen(type(place.parent.value)):
             return
         if place.parent is not None and _is_shared(place.parent.value):
             return
@@ -360,9 +359,11 @@ def _is_shared(owner: Any) -> bool:
     return isinstance(owner, ModuleType) and is_shared(owner.__name__)
 
 
-def _speaks_to_c(cls: type) -> bool:
-    """Whether C code asks instances for numbers, which a method may read from an attribute."""
-    return any(type(getattr(cls, name, None)) is FunctionType for name in _ASKED)
+def _speaks_unseen(cls: type) -> bool:
+    """Whether C code asks instances for numbers by a method that the watcher does not know when it
+    runs: a function of another name, which may read one from an attribute."""
+    methods = (getattr(cls, name, None) for name in CONVERSIONS)
+    return any(type(m) is FunctionType and m.__code__.co_name not in CONVERSIONS for m in methods)
 
 
 def write(place: Place, value: Any, arguments: tuple) -> None:

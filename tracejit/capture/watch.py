@@ -94,7 +94,8 @@ _HANDLERS = {"AttributeError", "Exception", "BaseException", "suppress"}
 _DYNAMIC = {*BY_NAME, *ALL}
 _BY_NAME = (getattr, hasattr, setattr, delattr)
 _KEPT = {"__slotnames__"}  # what Python keeps of a class for itself
-_CONVERSIONS = {"__float__", "__int__", "__index__", "__hash__"}  # C takes a number itself
+CONVERSIONS = frozenset(  # C takes a number itself
+    "__float__ __int__ __index__ __hash__ __len__ __bool__ __complex__".split())
 _CONVERTERS = {"float", "int", "hash", "id", "len"}  # these give numbers themselves
 _NAMED = {"__name__", "__qualname__", "__module__", "__doc__"}
 _REGISTERS = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__}
@@ -306,7 +307,7 @@ def _copies(function: Any) -> bool:
 def _converts(code: CodeType) -> bool:
     """Whether this is a method from which C code wants a number itself, and may give another; or
     code that calls methods of number types, which want the same."""
-    if is_own(code) or code.co_name not in _CONVERSIONS or code.co_argcount != 1:
+    if is_own(code) or code.co_name not in CONVERSIONS or code.co_argcount != 1:
         return not is_own(code) and names_of(code).of_numbers
     run = [i.opname for i in dis.get_instructions(code) if i.opname.startswith(("CALL", "RETURN"))]
     return run != ["CALL", "RETURN_VALUE"] or _CONVERTERS.isdisjoint(names_of(code).globals)

@@ -489,9 +489,14 @@ def expand_as(input: Any, other: Any) -> Any:
 
 
 @method()
-def broadcast_to(input: Any, size: Sequence[Any]) -> Any:
-    """`expand` with the sizes in one argument."""
-    return expand(input, *size)
+def broadcast_to(input: Any, *sizes: Any, size: Any = None) -> Any:
+    """`expand` under NumPy's name.
+
+    >>> import tracejit
+    >>> tracejit.ones(3).broadcast_to(2, 3).shape
+    tracejit.Size([2, 3])
+    """
+    return expand(input, *given(sizes, size))
 
 
 # -- writing through a view -----------------------------------------------------------------------

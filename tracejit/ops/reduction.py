@@ -169,9 +169,14 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *,
 
 
 @method()
-def count_nonzero(input: Any, dim: Any = None) -> Any:
-    """How many elements are not zero."""
-    return sum(input != 0, dim)
+def count_nonzero(input: Any, *dims: Any, dim: Any = None) -> Any:
+    """How many elements are not zero, over some dimensions or all.
+
+    >>> import tracejit
+    >>> tracejit.eye(2).count_nonzero(0, 1)
+    tensor(2)
+    """
+    return sum(input != 0, dims if len(dims) > 1 else dims[0] if dims else dim)
 
 
 # -- extremes -------------------------------------------------------------------------------------
