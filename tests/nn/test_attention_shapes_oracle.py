@@ -30,6 +30,8 @@ CALLS = [
                         *(f"o(3, 2).{kind}(), o(3, 2).{kind}(), o(3, 2).{kind}(), o(3, 3).{mask}()"
                           for kind in ("float", "double", "bfloat16")
                           for mask in ("half", "long", "float", "double")))),
+    *(f"m(o(3, 2, 4), o(3, 2, 4), o(3, 2, 4), attn_mask={mask}, need_weights=False, is_causal=True)"
+      "[0].shape" for mask in ("b(2, 2)", "b(1, 3, 3)", "b(3)", "None")),
     "attend(o(1, 2, 2), o(1, 2, 2), o(1, 2, 2), dropout_p=1.5)",
     "attend(o(1, 2, 2), o(1, 2, 2), o(1, 2, 2), dropout_p=-0.25)",
     "attend(o(2, 2), o(2, 2), o(2, 2), enable_gqa=True)",

@@ -75,7 +75,12 @@ def multi_head_attention_forward(
         )
     _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads)
     if is_causal and attn_mask is None:
-        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the "
+                           "Transformer module method `generate_square_subsequent_mask` to create "
+                           "this mask.")
+    is_causal = is_causal and key_padding_mask is None and not need_weights
+    if is_causal:
+        attn_mask = None
     if query.shape[-1] != embed_dim_to_check:
         raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got "
                              f"{query.shape[-1]}")
@@ -110,8 +115,7 @@ def multi_head_attention_forward(
         zeros = tracejit.zeros_like(k[:, :1])
         k, v = tracejit.cat([k, zeros], 1), tracejit.cat([v, zeros], 1)
         more += 1
-    is_causal = is_causal and key_padding_mask is None and not need_weights
-    mask = None if is_causal else _together(
+    mask = _together(
         canonical(attn_mask, "attn_mask", q),
         canonical(key_padding_mask, "key_padding_mask", q, attn_mask, "attn_mask"),
         batch, k.shape[1], num_heads, more,

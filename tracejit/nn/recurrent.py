@@ -57,6 +57,8 @@ class RNNBase(Module):
         for name, flag in (("bias", bias), ("batch_first", batch_first)):
             if not isinstance(flag, bool):
                 raise TypeError(f"{name} should be of type bool, got: {type(flag).__name__}")
+        if not isinstance(input_size, int):
+            raise TypeError(f"input_size should be of type int, got: {type(input_size).__name__}")
         if input_size <= 0:
             raise ValueError("input_size must be greater than zero")
         _check_options(mode, hidden_size, num_layers, dropout, proj_size)
