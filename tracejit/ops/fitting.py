@@ -34,6 +34,7 @@ from tracejit.ops.types import (
 )
 
 _HALVES = (float16, bfloat16)
+_BEYOND_HALVES = 1e308  # half of no float is as large
 _WIDEST = float(np.finfo(np.float32).max)
 _LARGEST = {"float16": 65504.0, "bfloat16": 2.0 ** 128 - 2.0 ** 120, "float32": _WIDEST,
             "complex64": _WIDEST}  # fmt: skip
@@ -136,9 +137,12 @@ def _is_beyond(value: Any, name: str) -> bool:
         return False
     if type(value) is complex:
         return _is_beyond(value.real, name) or _is_beyond(value.imag, name)
-    if not isinstance(value, float) and not (is_int(value) and name == "float16"):
+    if is_int(value):
+        return name == "float16" and not -highest <= value <= highest
+    if not isinstance(value, float):
         return False
-    return not -highest <= value <= highest and value - value == 0
+    # The rest of what is infinite or NaN is NaN: one question, one program for those that fit.
+    return bool(abs(value) * 0.5 % _BEYOND_HALVES > highest * 0.5)
 
 
 def _refuse(kind: str) -> None:
