@@ -10,6 +10,7 @@ after the call. Over-approximates: whatever the names reach counts as read (C2).
 from __future__ import annotations
 
 import enum
+import functools
 import operator
 import sys
 from collections import defaultdict, namedtuple
@@ -282,6 +283,9 @@ class State:
         elif kind == "opaque":
             self.unmodelled(
                 place.text,
+                "each call asks functools.lru_cache for what it keeps, which no guard sees; ask "
+                "it outside, and pass what it gives"
+                if type(value) is functools._lru_cache_wrapper else
                 f"a {module_name(type(value))}.{type(value).__name__} is read, whose "
                 "changes cannot be seen",
             )
