@@ -1,6 +1,7 @@
 """Functions under decorators that switch a mode, as `step` of most optimizers of users: what they
 do is recorded like any other code of the user's."""
 
+import functools
 import math
 
 import pytest
@@ -55,3 +56,15 @@ def test_a_decorated_function_with_an_effect_is_not_run_on_trial():
     for k in (1.0, -1.0, 1.0):
         f(tracejit.full((2,), k))
     assert seen == [2, 2]
+
+
+def test_the_report_names_functions_that_keep_results():
+    @functools.lru_cache(None)
+    def gain(n):
+        return n * 2.0
+
+    double = tracejit.script(lambda x: x * gain(3))
+    assert [double(tracejit.ones(1)).item() for _ in range(4)] == [6.0] * 4
+    assert "gain keeps results (functools.lru_cache), and ran" in str(double.report())
+    assert double.statistics.cache_hits == 2, "asked again by replays"
+    assert gain.cache_info()[:2] == (3, 1), "as often as the plain function asks"

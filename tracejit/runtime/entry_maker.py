@@ -65,7 +65,8 @@ class EntryMaker:
     def make(self) -> Entry:
         recorder, arguments = self.recorder, self.call.arguments
         for name in self.state.kept.others():
-            raise Unmodelled(f"{name} keeps results, and ran or gave what may change")
+            what = "keeps results (functools.lru_cache), and ran or gave what may change"
+            raise Unmodelled(f"{name} {what}")
         self.held = self._numbers_at_places()
         needed = [self._found(source) for source in recorder.input_sources().values()]
         grown = self.call.sinks.find(self.state, needed, self.held)
