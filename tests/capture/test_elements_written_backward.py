@@ -34,6 +34,16 @@ class Chosen(Rectified):
         return mine if other is None else other
 
 
+class OfOps(Rectified):
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        mine = tj.zeros_like(grad)
+        mine[x > 0] = 2.0
+        mine = tj.where(x > 2, mine - grad, mine)
+        return mine
+
+
 class Given(Rectified):
     @staticmethod
     def backward(ctx, grad):
@@ -84,7 +94,8 @@ def seen(function, jit):
 
 @pytest.mark.parametrize("jit", [tj.script, tj.trace])
 @pytest.mark.parametrize("function, compiles", [
-    (Rectified, 1), (Chosen, 1), (Given, 0), (GivenWhole, 0), (OfAList, 0), (OfEither, 0)])
+    (Rectified, 1), (Chosen, 1), (OfOps, 1), (Given, 0), (GivenWhole, 0), (OfAList, 0),
+    (OfEither, 0)])
 def test_a_backward_that_writes_elements(function, compiles, jit):
     plain, _ = seen(function, lambda f: f)
     captured, f = seen(function, jit)

@@ -21,6 +21,7 @@ from tracejit.eager.function import FunctionCtx
 from tracejit.eager.tensor import Tensor
 
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
+_OF_OPS = ("tracejit", "tracejit.nn.functional")
 _STEADY = ("tracejit", "builtins", "math", "cmath", "operator", "functools", "numpy")
 
 
@@ -51,7 +52,7 @@ def _is_closed(frame: FrameType) -> bool:
     for k, instruction in enumerate(instructions):
         if instruction.opname.startswith(("STORE_", "DELETE_")):
             local_one = instruction.opname in ("STORE_FAST", "DELETE_FAST")
-            if not local_one and not _is_of_tensor(instructions, k, local):
+            if not local_one and not _is_of_tensor(instructions, k, frame):
                 return False
         elif instruction.opname.startswith(("YIELD", "SEND", "IMPORT")):
             return False
@@ -62,16 +63,17 @@ def _is_closed(frame: FrameType) -> bool:
     return all(map(_is_steady, read)) and _are_values(local[name] for name in given)
 
 
-def _is_of_tensor(code: Sequence[dis.Instruction], at: int, local: dict[str, Any]) -> bool:
+def _is_of_tensor(code: Sequence[dis.Instruction], at: int, frame: FrameType) -> bool:
     """Whether this writes elements of a tensor: `x[i] = y` where x is an argument, or only ever
-    what a tensor's method gave: `x = grad.clone()`. None refuses to be written by itself."""
+    what a tensor's method or an op gave: `x = grad.clone()`. None refuses to be written by
+    itself."""
     key = _start(code, at)
     if code[at].opname != "STORE_SUBSCR" or not key or code[key - 1].opname != "LOAD_FAST":
         return False
     name = code[key - 1].argval
-    if not isinstance(local.get(name), (Tensor, type(None))):
+    if not isinstance(frame.f_locals.get(name), (Tensor, type(None))):
         return False
-    return all(_is_none(code, k) or _gives_tensor(code, k, local)
+    return all(_is_none(code, k) or _gives_tensor(code, k, frame)
                for k, instruction in enumerate(code)
                if instruction.opname == "STORE_FAST" and instruction.argval == name)
 
@@ -84,15 +86,21 @@ def _is_none(code: Sequence[dis.Instruction], at: int) -> bool:
     return code[k].opname == "LOAD_CONST" and code[k].argval is None
 
 
-def _gives_tensor(code: Sequence[dis.Instruction], at: int, local: dict[str, Any]) -> bool:
-    """Whether what is stored here was given by a method of a tensor among the arguments."""
+def _gives_tensor(code: Sequence[dis.Instruction], at: int, frame: FrameType) -> bool:
+    """Whether what is stored here was given by a method of a tensor among the arguments, or by a
+    function of tracejit's."""
     first = _start(code, at)
     if not first or at - first < 3 or code[at - 1].opname != "CALL":
         return False
     owner, method = code[first : first + 2]
-    given = isinstance(local.get(owner.argval), Tensor) and owner.opname == "LOAD_FAST"
-    kept = not any(c.opname == "STORE_FAST" and c.argval == owner.argval for c in code)
-    return given and kept and method.opname in ("LOAD_METHOD", "LOAD_ATTR")
+    if method.opname not in ("LOAD_METHOD", "LOAD_ATTR"):
+        return False
+    if owner.opname in _GLOBALS:
+        module = frame.f_globals.get(owner.argval)
+        return isinstance(module, ModuleType) and module.__name__ in _OF_OPS
+    given = owner.opname == "LOAD_FAST" and isinstance(frame.f_locals.get(owner.argval), Tensor)
+    return given and not any(
+        c.opname == "STORE_FAST" and c.argval == owner.argval for c in code)
 
 
 def _start(code: Sequence[dis.Instruction], end: int) -> int:
