@@ -116,6 +116,7 @@ class _Differentiation:
         self.cutting = Cutting(tops, ends, recorder.first_node, cut)
         self.cuts = list(self.cutting.cuts)
         self.tangents: dict[Place, Tensor] = {}
+        self.given: set[Value] = set()  # graph inputs for the gradients that arrive
         self.arrived: dict[Place, Any] = {}
 
     def joint(self) -> Joint | None:
@@ -154,8 +155,7 @@ class _Differentiation:
     def forget(self, deferred: list[Any]) -> None:
         """Leave the recording as it was when these tensors were deferred."""
         graph = self.recorder.graph
-        dropped = {self.recorder.traced(t).memory.input for t in self.tangents.values()}
-        graph.inputs = [v for v in graph.inputs if v not in dropped]
+        graph.inputs = [v for v in graph.inputs if v not in self.given]
         self.recorder.deferred[:] = deferred  # what hooks of modules keep cannot be computed
 
     def _run(self) -> Any:
@@ -182,7 +182,9 @@ class _Differentiation:
         return self.tangents.get(place)
 
     def _tangent(self, like: Tensor) -> Tensor:
-        tangent: Tensor = self.recorder.arrivals.starts(self.recorder.tangent(like))
+        given = self.recorder.tangent(like)
+        self.given.add(self.recorder.traced(given).read())
+        tangent: Tensor = self.recorder.arrivals.starts(given)
         return tangent
 
     def _joint(self, task: Any) -> Joint:
