@@ -1,20 +1,21 @@
 """Calls of functions that keep what they gave (`functools.lru_cache`): a replay asks them again.
 
 In: the functions with a cache that a recording found, and the calls that rewritten code makes of
-them. Out: `KeptCall`s, which a replay repeats; a break where a call was another: one that ran the
-function, was made by C code, or gave what may change. Called by `calls`, `state` and the entry
-maker.
+them. Out: `KeptCall`s, which a replay repeats where none of them would run its function; a break
+where a call was another: one that ran the function, was made by C code, or gave what may change.
+Called by `calls`, `state` and the entry maker.
 """
 
 from __future__ import annotations
 
 import functools
+import gc
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any
 
-from tracejit.capture.place import CACHED, PRIMITIVE, alike
+from tracejit.capture.place import ABSENT, CACHED, PRIMITIVE, alike
 from tracejit.capture.plain_arguments import plain_numbers
 from tracejit.capture.watch import PASSED_ON
 
@@ -26,16 +27,36 @@ class KeptCall:
         self.function = weakref.ref(function)
         self.arguments, self.keywords, self.answer = arguments, keywords, answer
         self.name = getattr(function, "__qualname__", "a function with a cache")
+        typed = function.cache_parameters()["typed"]
+        probe = functools.lru_cache(maxsize=None, typed=typed)(lambda *_, **__: None)
+        probe(*arguments, **keywords)
+        self.key = next(iter(_cache_of(probe)))
+        self.differing: Any = None  # what the cache had when it gave another answer
+
+    def may_hold(self) -> bool:
+        """Whether the function, which is not called, still has a result, and perhaps the same."""
+        function = self.function()
+        found = ABSENT if function is None else _cache_of(function).get(self.key, ABSENT)
+        if found is ABSENT or found is self.differing:
+            return False
+        return type(found).__name__ == _IN_ORDER or alike(found, self.answer)
 
     def holds(self) -> bool:
-        """Whether the function, which is called, gives the same."""
-        function = self.function()
-        if function is None:
-            return False
-        try:
-            return alike(function(*self.arguments, **self.keywords), self.answer)
-        except Exception:  # of the user's code, which the plain function will raise again
-            return False
+        """Whether the function, which is called and has a result, gives the same."""
+        function: Any = self.function()
+        if alike(function(*self.arguments, **self.keywords), self.answer):
+            return True
+        self.differing = _cache_of(function).get(self.key)
+        return False
+
+
+def first_other(calls: Sequence[KeptCall]) -> KeptCall | None:
+    """Of some calls, which are made again if no function would run, one that gives another."""
+    for holds in (KeptCall.may_hold, KeptCall.holds):
+        for call in calls:
+            if not holds(call):
+                return call
+    return None
 
 
 class KeptCalls:
@@ -67,6 +88,9 @@ class KeptCalls:
                 yield getattr(function, "__qualname__", repr(function))
 
 
+_IN_ORDER = "_lru_list_elem"  # the type of what holds a result in a cache that drops some
+
+
 def asking_again(recorder: Any, function: Any) -> Callable[..., Any]:
     """For rewritten code: numbers are keys of what the function keeps, so they are plain."""
 
@@ -84,6 +108,12 @@ def asking_again(recorder: Any, function: Any) -> Callable[..., Any]:
 
 
 PASSED_ON.update(c for c in asking_again.__code__.co_consts if isinstance(c, CodeType))
+
+
+def _cache_of(function: Any) -> dict:
+    """The dict in which a function with a cache keeps results; asking it runs nothing."""
+    own = function.__dict__
+    return next(x for x in gc.get_referents(function) if type(x) is dict and x is not own)
 
 
 def _calls_of(function: Any) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 from tracejit.capture.aliasing import concrete
 from tracejit.capture.guard_texts import shown
 from tracejit.capture.guards import Guards, Miss, current
-from tracejit.capture.kept_calls import KeptCall
+from tracejit.capture.kept_calls import KeptCall, first_other
 from tracejit.capture.materialise import laid_out
 from tracejit.capture.place import Place
 from tracejit.capture.results import (
@@ -157,7 +157,7 @@ class Entry:
                     return None
                 self._note_apart(places, last)
         if self.kept:
-            self.other = next((call for call in self.kept if not call.holds()), None)
+            self.other = first_other(self.kept)
             if self.other is not None:
                 return None
         return inputs, bound, snapshot
