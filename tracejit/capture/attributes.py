@@ -66,7 +66,8 @@ _QUIET = (
     DynamicClassAttribute, type(vars(namedtuple("Fields", "one"))["one"]),
 )  # fmt: skip
 _NAMED = {"__name__", "__qualname__"}
-_TOLD = ("__name__", "__qualname__", "__doc__", "__module__", "__defaults__", "__kwdefaults__")
+_TOLD = ("__name__", "__qualname__", "__doc__", "__module__", "__defaults__", "__kwdefaults__",
+         "__annotations__")  # fmt: skip
 
 
 def _is_ours(cls: type, name: str) -> bool:
@@ -155,6 +156,7 @@ class Attributes:
                 may_appear |= "__getattr__" in own
                 if may_appear and not is_shared(value.__name__):
                     self._lacks(place, name)
+                    self._own(place, own, "__getattr__")  # which is asked then
             else:
                 self._class_level(place, value, name)
         if self._asks_for_any(place):
@@ -322,10 +324,11 @@ class Attributes:
         inherited = class_attribute(type(cls), name) if may_change(type(cls)) else ABSENT
         if found is ABSENT and inherited is not ABSENT:
             self.add_root("constant", type(cls), type(cls), type(cls), type(cls).__qualname__)
-        elif found is ABSENT and not self._may_miss(name, type(cls)):
+        elif found is ABSENT and name not in self.stored and not self._may_miss(name, type(cls)):
             return
         if found is ABSENT:
             self._class_lacks(cls, name)
+            self._class_lacks(type(cls), name)
         else:
             self._child(place, "type", name, found, f"{place.text}.{name}")
             self._overridden(cls, name)
@@ -341,6 +344,8 @@ class Attributes:
             self.places.append(child)
 
     def _class_lacks(self, cls: type, name: str) -> None:
+        if class_attribute(cls, name) is not ABSENT:
+            return
         if id(cls) in self.classes:
             self._lacks(self.classes[id(cls)], name)
         else:

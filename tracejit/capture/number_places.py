@@ -381,6 +381,8 @@ def _set(place: Place, owner: Any, value: Any) -> bool:
         owner.__closure__[key].cell_contents = value
     elif how == "attr":
         owner.__dict__[key] = value
+    elif how == "type" and isinstance(owner, type) and key in vars(owner):
+        type.__setattr__(owner, key, value)
     elif how == "context":
         owner.set(value)
     elif how == "slot":

@@ -23,6 +23,7 @@ from types import (
     BuiltinFunctionType,
     FunctionType,
     GenericAlias,
+    MappingProxyType,
     MethodDescriptorType,
     MethodType,
     ModuleType,
@@ -257,6 +258,8 @@ def now_there(owner: Any, names: Iterable[str]) -> tuple[str, ...]:
     if isinstance(owner, type):
         return tuple(name for name in names if class_attribute(owner, name) is not ABSENT)
     own = own_dict(owner)
+    if not isinstance(own, (dict, MappingProxyType)):  # made up by a `__getattribute__`
+        return ("__dict__",)
     return tuple(name for name in names if name in own)
 
 
