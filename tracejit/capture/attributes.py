@@ -311,7 +311,7 @@ class Attributes:
                 name in (own.get(table) or ()) for table in _TABLES)
             if may_appear and own is not None:  # it comes before what tables and the class have
                 self._lacks(place, name)
-            if missed:
+            if missed or name in self.stored:
                 self._class_lacks(cls, name)
 
     def _of_class(self, place: Place, cls: type, name: str) -> None:

@@ -29,6 +29,7 @@ from tracejit.capture.place import (
     Place,
     alike,
     class_attribute,
+    default_of,
     now_there,
     referent,
     slot_of,
@@ -276,6 +277,8 @@ class Guards:
             return f"not {self._constant(frozenset(place.key))}.isdisjoint({parent}.__dict__)"
         if place.how == "context":
             return f"{parent}.get(ABSENT)"
+        if place.how == "default":
+            return f"{self._constant(default_of)}({parent})"
         if place.how == "grad":
             return f"{parent}._grad"
         if place.how == "hook":
@@ -395,7 +398,7 @@ class Guards:
             self._fail(
                 f"{name} is not {self._constant(value)}",
                 place,
-                f"{kind} {getattr(value, '__name__', value)!s}",
+                f"{kind} {getattr(value, '__name__', type(value).__name__)}",
             )
 
     def _keys(self, place: Place, name: str) -> None:

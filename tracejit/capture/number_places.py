@@ -173,6 +173,10 @@ class NumberPlaces:
 def put_plain(places: Iterable[Place], arguments: tuple) -> None:
     """Plain numbers at these places, instead of runtime scalars and sizes."""
     seen: set[int] = set()
+    for place in places:
+        own = own_dict(place.parent.value) if place.kind == "names" else None  # type: ignore[union-attr]
+        if type(own) is dict and any(type(name) is not str for name in own):
+            plain(own)  # texts that waited for numbers
     for place in _with_made(places, arguments):
         if place.parent is not None and place.parent.value is not None:
             owner = place.parent.value  # which may be elsewhere by now

@@ -18,7 +18,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Iterable
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -75,8 +75,9 @@ ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
 
 class Place:
     """Where an object is found: `how` from its parent (`attr`, `item`, `type`, `cell`, `global`,
-    `argument`, `key`, `hook`, `variable`, `context`, `self`, `func`), and what was there. `lacks`:
-    the names in `key`, which a parent's `__dict__`, or a class and its bases, did not have."""
+    `argument`, `key`, `hook`, `variable`, `context`, `default`, `self`, `func`), and what was there.
+    `lacks`: the names in `key`, which a parent's `__dict__`, or a class and its bases, did not have.
+    """
 
     __slots__ = (
         "parent",
@@ -136,6 +137,8 @@ class Place:
                 return own_names(parent)
             if self.how == "context":
                 return parent.get(ABSENT)
+            if self.how == "default":
+                return default_of(parent)
             if self.how == "lacks":
                 return now_there(parent, self.key)
             return item(parent, self.key)
@@ -250,6 +253,18 @@ def slot_of(x: Any, name: str) -> Any:
     try:
         return object.__getattribute__(x, name)
     except AttributeError:
+        return ABSENT
+
+
+def default_of(variable: ContextVar) -> Any:
+    """What a variable of contexts is where nobody set it."""
+    return Context().run(_value_of, variable)
+
+
+def _value_of(variable: ContextVar) -> Any:
+    try:
+        return variable.get()
+    except LookupError:
         return ABSENT
 
 

@@ -44,6 +44,7 @@ from tracejit.capture.place import (
     CACHED,
     PRIMITIVE,
     Place,
+    default_of,
     kind_of,
     told_by_identity,
     weakly,
@@ -244,6 +245,9 @@ class State(Attributes):
             self._attributes(place, value, None)
         elif isinstance(value, ContextVar):
             self._child(place, "context", None, value.get(ABSENT), f"{place.text}.get()")
+            default = default_of(value)
+            if not isinstance(default, PRIMITIVE):  # which nothing changes
+                self._child(place, "default", None, default, f"the default of {place.text}")
         elif kind == "identity" and isinstance(value, (staticmethod, classmethod)):
             self._child(place, "slot", "__func__", value.__func__, place.text)
         elif kind == "identity" and isinstance(value, property):
