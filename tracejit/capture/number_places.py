@@ -385,8 +385,9 @@ def _set(place: Place, owner: Any, value: Any) -> bool:
         owner.__closure__[key].cell_contents = value
     elif how == "attr":
         owner.__dict__[key] = value
-    elif how == "type" and isinstance(owner, type) and key in vars(owner):
-        type.__setattr__(owner, key, value)
+    elif how == "type":
+        cls = owner if isinstance(owner, type) else type(owner)
+        type.__setattr__(next(c for c in cls.__mro__ if key in vars(c)), key, value)
     elif how == "context":
         owner.set(value)
     elif how == "slot":

@@ -67,7 +67,7 @@ def plain_objects(value: Any, seen: set[int], number: Leaf | None = None) -> Any
     number = number or _number
 
     def look(x: Any) -> Any:
-        if id(x) not in seen and (is_object(x) or issubclass(type(x), _HOLDERS)):
+        if id(x) not in seen and (is_object(x) or issubclass(type(x), (*_HOLDERS, type))):
             seen.add(id(x))
             found.append(x)
         return number(x)
@@ -90,6 +90,8 @@ _HOLDERS: tuple[type, ...] = (
     SimpleNamespace, MappingProxyType, type({}.values()), type({}.items()), *map(type, _OF_LISTS),
     enumerate, filter, map, zip, itertools.chain, itertools.cycle, itertools.islice,
 )  # fmt: skip
+# What classes have that holds the user's values, and was there when they were made.
+_OF_CLASSES = (FunctionType, property, staticmethod, classmethod, MemberDescriptorType)
 
 
 def is_object(value: Any) -> bool:
@@ -224,6 +226,10 @@ def _fill(holder: Any, fresh: Leaf) -> None:
         fresh(holder.__dict__)
     if is_object(holder):
         _tidy_slots(holder, fresh)
+    if issubclass(kind, type) and holder.__flags__ & _HEAP:
+        for name, now in list(vars(holder).items()):
+            if type(now) not in _OF_CLASSES and (new := fresh(now)) is not now:
+                type.__setattr__(holder, name, new)
 
 
 def _exchange(holder: Any, name: str, fresh: Leaf) -> None:

@@ -97,6 +97,7 @@ class Recorder:
         self.grads_set: dict[int, Tensor] = {}  # the caller's tensors
         self.identities = Identities()
         self.cached: Any = None  # `KeptCalls`, of functions that keep results
+        self.keys = False  # numbers may become keys of these, unseen
         self.asked: set[tuple[Callable, Any]] = set()  # (what was asked of the process, about what)
         self.constants: dict[int, Tensor] = {}
         self.refresh: Callable[[Any], None] = lambda container: (
@@ -395,7 +396,7 @@ class Recorder:
 
     def defers(self) -> bool:
         """Whether the call may still become a program, so that values may stay pending."""
-        over = self.breaks or self.trials or self.converting
+        over = self.breaks or self.trials or self.converting or self.keys
         return self.replayable and not over and self.root is self
 
     def need(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:

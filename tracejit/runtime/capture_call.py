@@ -347,7 +347,8 @@ class CapturedCall:
             self._cells(frame)
             self.numbers.look()
             if self.numbers.cached and not self.reads_source:
-                self.recorder.static = True  # nobody can put a plain int in place of a size
+                # Nobody can put a plain int in place of a size.
+                self.recorder.static = self.recorder.keys = True
         finally:
             active.recorder = saved
 
