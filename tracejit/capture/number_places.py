@@ -174,7 +174,7 @@ def put_plain(places: Iterable[Place], arguments: tuple) -> None:
     """Plain numbers at these places, instead of runtime scalars and sizes."""
     seen: set[int] = set()
     for place in places:
-        own = own_dict(place.parent.value) if place.kind == "names" else None  # type: ignore[union-attr]
+        own = own_dict(_owner(place, arguments)) if place.kind == "names" else None
         if type(own) is dict and any(type(name) is not str for name in own):
             plain(own)  # texts that waited for numbers
     for place in _with_made(places, arguments):
@@ -191,14 +191,20 @@ def put_plain(places: Iterable[Place], arguments: tuple) -> None:
 def _with_made(places: Iterable[Place], arguments: tuple) -> Iterator[Place]:
     """The places, and those of attributes that are there now and were not."""
     for place in places:
-        if place.kind != "lacks":
+        if place.kind not in ("lacks", "names"):
             yield place
             continue
-        parent: Any = place.parent
-        owner = found_at(parent, arguments) if parent.value is None else parent.value
+        parent, owner = place.parent, _owner(place, arguments)
         if owner is not ABSENT:
             how = "type" if isinstance(owner, type) else "attr"
-            yield from (Place(parent, how, name, ABSENT, place.text) for name in place.read(owner))
+            made = set(place.read(owner)) - set(place.value or ())
+            yield from (Place(parent, how, name, ABSENT, place.text) for name in made)
+
+
+def _owner(place: Place, arguments: tuple) -> Any:
+    """The object of which a place tells which attributes it has, or ABSENT."""
+    parent: Any = place.parent
+    return found_at(parent, arguments) if parent.value is None else parent.value
 
 
 def objects_at(places: Iterable[Place], arguments: tuple) -> set[int]:
