@@ -189,4 +189,84 @@ def kept_result_that_raises_later(jit):
     return [*out, g(x), g(x)]
 
 
+def kept_result_asked_after_what_the_program_writes(jit):
+    held = {"scale": 5.0}
+    gain = functools.lru_cache(lambda: held["scale"])
+
+    def f(x):
+        held["scale"] = 5.0
+        return x * gain()
+
+    g, x, out = jit(f), tj.ones(2), []
+    for changed in (False, False, False, True, True):
+        if changed:
+            gain.cache_clear()
+            held["scale"] = 2.0
+        out.append(g(x))
+    return [*out, gain.cache_info()[:2]]
+
+
+def kept_function_that_fails_once_for_each_call(jit):
+    log = []
+
+    @functools.lru_cache
+    def gain(n):
+        log.append(n)
+        if len(log) > 1:
+            raise ValueError(n)
+        return 2.0
+
+    g, x, out = jit(lambda x: x * gain(3)), tj.ones(2), []
+    for changed in (False, False, False, True, True):
+        if changed:
+            gain.cache_clear()
+        try:
+            out.append(g(x))
+        except ValueError:
+            out.append(len(log))
+    return out
+
+
+def kept_result_of_one_of_two_segments(jit):
+    log = []
+
+    @functools.lru_cache
+    def gain(n):
+        log.append(n)
+        return float(n)
+
+    def f(x):
+        y = x * gain(1)
+        log.append(float(y.sum()))
+        return y * gain(2)
+
+    g, x = jit(f), tj.ones(2)
+    out = [g(x) for _ in range(4)]
+    gain.cache_clear()
+    return [*out, g(x), g(x), log]
+
+
+def kept_calls_of_others_are_counted(jit):
+    held = {"scale": 1.0}
+    one, two = functools.cache(lambda n: n), functools.cache(lambda: held["scale"])
+    f, x = jit(lambda x: x * one(1) * two()), tj.ones(2)
+    out = [f(x) for _ in range(3)]
+    held["scale"] = 3.0
+    two.cache_clear()
+    out += [f(x) for _ in range(3)]
+    return [*out, one.cache_info()[:2], two.cache_info()[:2]]
+
+
+def kept_function_given_an_item(jit):
+    given = []
+
+    @functools.cache
+    def gain(n):
+        given.append(n)
+        return n * 2
+
+    f = jit(lambda x: x * gain(x.sum().item()))
+    return [*[f(tj.ones(n)) for n in (2, 2, 2, 3, 2)], given, gain.cache_info()[:2]]
+
+
 PROGRAMS = programs_in(globals())

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextvars
 import dataclasses
 import inspect
+import types
 
 import tracejit as tj
 from tests.capture.program_list import programs_in
@@ -333,6 +334,122 @@ def fields_of_a_dataclass_that_change(jit):
         Own.__dataclass_fields__["first"].default = 5.0
 
     return _called(jit(lambda: x * dataclasses.fields(Own)[0].default), change)
+
+
+def attributes_that_a_call_gives_a_class(jit):
+    class Own:
+        pass
+
+    def f(x, fails):
+        Own.calls = getattr(Own, "calls", 0) + 1
+        Own.size = x.shape[0] + 1
+        if fails:
+            Own.total = x.sum().item()
+            raise KeyError
+        return x * Own.size * Own.calls
+
+    g, out = jit(f), []
+    for n, fails in ((2, 0), (2, 0), (3, 0), (4, 0), (5, 1), (5, 0)):
+        try:
+            out.append(g(tj.ones(n), fails))
+        except KeyError:
+            out += [type(Own.total) is float]
+        out += [Own.size, Own.calls, type(Own.size) is int]
+    del Own.calls
+    return [*out, g(tj.ones(2), 0), Own.calls]
+
+
+def attributes_that_a_call_gives_the_class_of_an_instance(jit):
+    class Own:
+        def step(self, x):
+            type(self).size = x.shape[0] * 2
+            return x * self.size
+
+    f, own, out = jit(lambda x: own.step(x)), Own(), []
+    for n in (2, 2, 3, 4, 4):
+        out += [f(tj.ones(n)), Own.size, type(Own.size) is int]
+    return out
+
+
+def class_that_the_call_makes(jit):
+    def f(x):
+        return x, type("Made", (), {"size": x.shape[0], "sizes": [x.shape[0] + 1]})
+
+    made = [jit(f)(tj.ones(n))[1] for n in (2, 3)]
+    return [(m.size, type(m.size) is int, m.sizes, type(m.sizes[0]) is int) for m in made]
+
+
+def attribute_of_a_metaclass_that_appears(jit):
+    class Meta(type):
+        pass
+
+    class Own(metaclass=Meta):
+        pass
+
+    x = tj.ones(2)
+    return _called(jit(lambda: x * getattr(Own, "factor", 1.0)),
+                   lambda: setattr(Meta, "factor", 3.0), lambda: setattr(Own, "factor", 5.0),
+                   lambda: delattr(Own, "factor"))
+
+
+def getattr_of_a_module_that_appears(jit):
+    module, x = types.ModuleType("some"), tj.ones(2)
+    return _called(jit(lambda: x * getattr(module, "factor", 1.0)),
+                   lambda: setattr(module, "__getattr__", lambda name: 3.0),
+                   lambda: delattr(module, "__getattr__"))
+
+
+def object_that_makes_up_its_dict(jit):
+    class Own:
+        pass
+
+    own, x = Own(), tj.ones(2)
+    return _called(jit(lambda: x * getattr(own, "factor", 1.0)),
+                   lambda: setattr(Own, "__getattribute__", lambda self, name: 8.0),
+                   lambda: delattr(Own, "__getattribute__"))
+
+
+def annotation_that_a_signature_tells(jit):
+    def told(a: int):
+        pass
+
+    x = tj.ones(2)
+
+    def f():
+        known = inspect.signature(told).parameters
+        return x * (2.0 if known["a"].annotation is int else 3.0)
+
+    return _called(jit(f), lambda: told.__annotations__.update(a=str),
+                   lambda: setattr(told, "__annotations__", {"a": int}))
+
+
+def default_of_a_variable_of_contexts(jit):
+    held, x = [1.0], tj.ones(2)
+    variable = contextvars.ContextVar("variable", default=held)
+    f = jit(lambda: x * variable.get([9.0])[0] + variable.get()[0])
+    return _called(f, lambda: held.append(held.pop() + 1.0), lambda: variable.set([5.0]),
+                   lambda: variable.get().insert(0, 7.0))
+
+
+def tensor_that_is_a_default_of_a_variable_of_contexts(jit):
+    held = tj.ones(2)
+    variable = contextvars.ContextVar("variable", default=held)
+    return _called(jit(lambda: variable.get() * 2), lambda: held.add_(1))
+
+
+def names_and_sizes_that_many_calls_give_an_object(jit):
+    held = Held()
+
+    def f(x, n):
+        held.__dict__["d%d" % n] = [x.shape[0], x.sum().item()]  # noqa: UP031
+        held.factor = n + 1
+        return x * held.factor
+
+    g = jit(f)
+    out = [g(tj.ones(2 + n % 3), n) for n in range(12)]
+    types_of = {type(y) for name, found in vars(held).items()
+                for y in (name, *(found if type(found) is list else [found]))}
+    return [*out, dict(vars(held)), types_of == {str, int, float}]
 
 
 PROGRAMS = programs_in(globals())

@@ -19,6 +19,7 @@ from types import (
     CodeType,
     FunctionType,
     GetSetDescriptorType,
+    MappingProxyType,
     MemberDescriptorType,
     ModuleType,
 )
@@ -233,7 +234,10 @@ def names_in_format(template: str) -> set[str]:
 # -- of objects -------------------------------------------------------------------------------
 def own_names(x: Any) -> tuple[str, ...]:
     """The names in an object's `__dict__`, in order; of a class: those of its data."""
-    return remembered(x, _names_of_data, _data) if isinstance(x, type) else tuple(x.__dict__)
+    if isinstance(x, type):
+        return remembered(x, _names_of_data, _data)
+    own = x.__dict__
+    return tuple(own) if isinstance(own, (dict, MappingProxyType)) else ()  # else it is made up
 
 
 def _names_of_data(cls: type) -> tuple[str, ...]:

@@ -75,9 +75,9 @@ ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
 
 class Place:
     """Where an object is found: `how` from its parent (`attr`, `item`, `type`, `cell`, `global`,
-    `argument`, `key`, `hook`, `variable`, `context`, `default`, `self`, `func`), and what was there.
-    `lacks`: the names in `key`, which a parent's `__dict__`, or a class and its bases, did not have.
-    """
+    `argument`, `key`, `hook`, `variable`, `context`, `default`, `self`, `func`), and what was
+    there. `lacks`: the names in `key`, which a parent's `__dict__`, or a class and its bases, did
+    not have."""
 
     __slots__ = (
         "parent",
