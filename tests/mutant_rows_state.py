@@ -101,7 +101,7 @@ NUMBERS = [
     Mutant(
         "guards",
         "a method of an object of the library is not replaced",
-        "tracejit/capture/state.py",
+        "tracejit/capture/attributes.py",
         "(not ours or isinstance(found, FunctionType))",
         '(not ours or name == "forward")',
         _programs("methods_of_library"),
