@@ -37,7 +37,7 @@ RECIPES = [
         "recipes",
         "views made by a replay count as made in no_grad mode",
         "tracejit/runtime/result_views.py",
-        "                    tensor._view.untracked = untracked\n",
+        "                    mark(tensor, made.origin)\n",
         "                    pass\n",
         _VIEWS,
     ),

@@ -163,56 +163,56 @@ def attributes_in_the_order_in_which_they_are_made(jit):
     return out
 
 
-LEVEL = contextvars.ContextVar("level")
-MODE = contextvars.ContextVar("mode", default=3.0)
-
-
 def variable_of_a_context_that_changes(jit):
+    mode = contextvars.ContextVar("mode", default=3.0)
     x = tj.ones(2)
-    token = MODE.set(2.0)
-    out = _called(jit(lambda: x * MODE.get()), lambda: MODE.set(5.0), lambda: MODE.reset(token))
+    token = mode.set(2.0)
+    out = _called(jit(lambda: x * mode.get()), lambda: mode.set(5.0), lambda: mode.reset(token))
     return out
 
 
 def variable_of_a_context_that_the_call_sets(jit):
+    mode = contextvars.ContextVar("mode", default=3.0)
     x = tj.ones(2)
 
     def f():
-        MODE.set(MODE.get() + 1)
-        return x * MODE.get()
+        mode.set(mode.get() + 1)
+        return x * mode.get()
 
-    MODE.set(3.0)
+    mode.set(3.0)
     g = jit(f)
-    return [g(), g(), g(), g(), MODE.get()]
+    return [g(), g(), g(), g(), mode.get()]
 
 
 def variable_of_a_context_within_a_call(jit):
+    level = contextvars.ContextVar("level")
     x = tj.ones(2)
 
     def inner():
-        return x * LEVEL.get(1.0)
+        return x * level.get(1.0)
 
-    def f(level):
-        token = LEVEL.set(level)
+    def f(n):
+        token = level.set(n)
         try:
             return inner()
         finally:
-            LEVEL.reset(token)
+            level.reset(token)
 
     g = jit(f)
-    return [g(2.0), g(3.0), g(3.0), LEVEL.get("none"), inner()]
+    return [g(2.0), g(3.0), g(3.0), level.get("none"), inner()]
 
 
 def variable_of_a_context_that_holds_a_tensor(jit):
-    LEVEL.set(tj.ones(2))
+    level = contextvars.ContextVar("level")
+    level.set(tj.ones(2))
 
     def f():
-        LEVEL.get().mul_(2)
-        LEVEL.set(LEVEL.get() + 1)
-        return LEVEL.get() * 1
+        level.get().mul_(2)
+        level.set(level.get() + 1)
+        return level.get() * 1
 
     g = jit(f)
-    return [g(), g(), g(), LEVEL.get()]
+    return [g(), g(), g(), level.get()]
 
 
 def set_of_classes_that_changes(jit):
