@@ -7,6 +7,7 @@ from __future__ import annotations
 import collections
 import copy
 import gc
+import inspect
 import sys
 import threading
 import types
@@ -531,6 +532,17 @@ def test_what_a_defaultdict_makes_is_asked_of_it() -> None:
     compiled = tj.script(plain)
     for factory in (int, None, int, list, int):
         table.default_factory = factory
+        for _ in range(5):
+            same(plain, compiled)
+
+
+def test_a_function_without_defaults_comes_to_have_some() -> None:
+    def of(scale, *, more):
+        return scale + more
+
+    plain, compiled = warmed(lambda x: x * len(inspect.signature(of).parameters))
+    for defaults, keywords in ((None, None), ((3.0,), None), (None, {"more": 2.0}), (None, None)):
+        of.__defaults__, of.__kwdefaults__ = defaults, keywords
         for _ in range(5):
             same(plain, compiled)
 

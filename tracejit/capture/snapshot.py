@@ -134,7 +134,8 @@ class Coverage:
             return {own: _closure_rows(parent, key, value)}
         if how == "slot" and key in _OF_FUNCTIONS and isinstance(parent, FunctionType):
             self._held(place, value)
-            return {own: [(id(parent) + words.function_offset(key), id(value))]}
+            at = id(parent) + words.function_offset(key)
+            return {own: [(at, id(value) if value is not None else 0)]}  # no defaults: no pointer
         if how == "slot" and key == "default_factory" and place.kind in _LASTING:
             self._held(place, value)
             at = words.slot_offset(vars(defaultdict)["default_factory"])
