@@ -68,9 +68,11 @@ def test_an_operand_of_the_only_tensor_stays():
     agree(graph, after)
 
 
-@pytest.mark.parametrize("value", SPECIAL, ids=repr)
-@pytest.mark.parametrize("dtype", [float16, bfloat16, float32, float64])
-def test_numbers_are_rounded_to_the_dtype(value, dtype):
+@pytest.mark.parametrize("dtype, value", [
+    (dtype, value) for dtype in (float16, bfloat16, float32, float64) for value in SPECIAL
+    if dtype is not float16 or not 65504 < abs(value) < float("inf")
+], ids=repr)
+def test_numbers_are_rounded_to_the_dtype(dtype, value):
     """0.1 in float16 is not the number 0.1: what is compared and added must be the rounded one."""
     graph = capture(lambda x: (x + full(x, value), x == full(x, value),
                                pointwise.convert(full(x, value), float64)), dtype)

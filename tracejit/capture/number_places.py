@@ -195,9 +195,10 @@ def _with_made(places: Iterable[Place], arguments: tuple) -> Iterator[Place]:
             yield place
             continue
         parent, owner = place.parent, _owner(place, arguments)
-        if owner is not ABSENT:
+        found = ABSENT if owner is ABSENT else place.read(owner)
+        if found is not ABSENT:  # else another object is there, which has no attributes
             how = "type" if isinstance(owner, type) else "attr"
-            made = set(place.read(owner)) - set(place.value or ())
+            made = set(found) - set(place.value or ())
             yield from (Place(parent, how, name, ABSENT, place.text) for name in made)
 
 
