@@ -198,12 +198,12 @@ class Attributes:
         lacked = place.children.get(("lacks", None))
         found |= dict.fromkeys(lacked.key if lacked else (), "absent")
         names = tuple(name for name in own if found.get(name) != "absent")
-        self._names(place, names, f"{place.text}.__dict__")
+        self._tells(place, "names", None, names, f"{place.text}.__dict__")
 
-    def _names(self, place: Place, names: tuple[str, ...], text: str) -> None:
-        child = Place(place, "names", None, names, text)
-        child.kind = "names"
-        place.children["names", None] = child
+    def _tells(self, place: Place, how: str, key: Any, names: tuple[str, ...], text: str) -> None:
+        """The place that tells which attributes an object has (`names`), or has not (`lacks`)."""
+        child = place.children[how, None] = Place(place, how, key, names, text)
+        child.kind = how
         self.places.append(child)
 
     def _of_instances(self, place: Place) -> None:
@@ -214,7 +214,7 @@ class Attributes:
         if not self.computed or ("names", None) in place.children:
             return
         names = own_names(cls)
-        self._names(place, names, f"the attributes of {cls.__qualname__}")
+        self._tells(place, "names", None, names, f"the attributes of {cls.__qualname__}")
         for name in names:
             found = class_attribute(cls, name)
             if kind_of(found) != "opaque":
@@ -338,10 +338,7 @@ class Attributes:
         if ("lacks", None) in place.children:
             place.children["lacks", None].key[name] = None
         else:
-            child = Place(place, "lacks", {name: None}, (), place.text)
-            child.kind = "lacks"
-            place.children["lacks", None] = child
-            self.places.append(child)
+            self._tells(place, "lacks", {name: None}, (), place.text)
 
     def _class_lacks(self, cls: type, name: str) -> None:
         if class_attribute(cls, name) is not ABSENT:

@@ -194,12 +194,10 @@ def _with_made(places: Iterable[Place], arguments: tuple) -> Iterator[Place]:
         if place.kind not in ("lacks", "names"):
             yield place
             continue
-        parent, owner = place.parent, _owner(place, arguments)
-        found = ABSENT if owner is ABSENT else place.read(owner)
-        if found is not ABSENT:  # else another object is there, which has no attributes
-            how = "type" if isinstance(owner, type) else "attr"
-            made = set(found) - set(place.value or ())
-            yield from (Place(parent, how, name, ABSENT, place.text) for name in made)
+        owner = _owner(place, arguments)
+        if owner is not ABSENT:
+            for how, name in place.made(owner):
+                yield Place(place.parent, how, name, ABSENT, place.text)
 
 
 def _owner(place: Place, arguments: tuple) -> Any:

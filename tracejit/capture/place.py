@@ -105,6 +105,15 @@ class Place:
     def __repr__(self) -> str:
         return f"<{self.text}: {self.kind}>"
 
+    def made(self, owner: Any) -> list[tuple[str, str]]:
+        """Of a place that tells which attributes an object has, or lacks: how and under which names
+        there are some in `owner` that were not there; none where it cannot have any."""
+        found = self.read(owner)
+        if found is ABSENT:
+            return []
+        how, before = "type" if isinstance(owner, type) else "attr", set(self.value or ())
+        return [(how, name) for name in found if name not in before]
+
     def read(self, parent: Any) -> Any:
         """What is there now, given the object at the parent place."""
         try:

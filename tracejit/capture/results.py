@@ -339,12 +339,10 @@ def _made_attributes(place: Place) -> Iterator[Place]:
     parent: Any = place.parent
     if place.kind not in ("names", "lacks"):
         return
-    cls = isinstance(parent.value, type)
-    how = "type" if cls else "attr"
-    for name in place.read(parent.value):
-        if name in place.value or (how, name) in parent.children:
+    for how, name in place.made(parent.value):
+        if (how, name) in parent.children:
             continue
-        if cls and name not in vars(parent.value):
+        if how == "type" and name not in vars(parent.value):
             raise Unmodelled(f"{place.text} gets {name!r}, a name that is computed")
         text = f"{place.text}.{name}"
         found = parent.children[how, name] = Place(parent, how, name, ABSENT, text)
