@@ -150,6 +150,22 @@ READS = [
         _READS,
     ),
     Mutant(
+        "reads",
+        "what constants of sizes decide holds for other sizes",
+        "tracejit/capture/constant_values.py",
+        "with_numbers(node.attributes, asked)",
+        "with_numbers(node.attributes, lambda x: x.hint if type(x) is Size else x)",
+        _programs("constants_of_sizes_decide"),
+    ),
+    Mutant(
+        "reads",
+        "what sizes decide is no branch of the graph",
+        "tracejit/capture/constant_values.py",
+        "of_sizes and _has_sizes(one.node)",
+        "of_sizes and False",
+        _programs("sizes_in_constants"),
+    ),
+    Mutant(
         "host",
         "tuples keep pending numbers",
         "tracejit/capture/host_program.py",

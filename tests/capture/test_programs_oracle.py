@@ -21,6 +21,7 @@ ORDER = "what is computed from transposed tensors is transposed in PyTorch, and 
 NOT_IN_TORCH = {
     **{row.name: RANDOM for row in ROWS if row.subject == "RNG"},
     "random_draws": RANDOM,
+    "random_numbers_are_no_constants": RANDOM,
     "random_numbers_of_samples": RANDOM,
     "seeded_inside_each_call": RANDOM,
     "explicit_generator": RANDOM,

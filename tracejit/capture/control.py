@@ -44,10 +44,12 @@ from tracejit.capture.sharing import are_one, known_as, known_ones, may_be_anoth
 from tracejit.capture.signals import BREAK, CONTINUE, SKIP, Decided, Return, Signal
 from tracejit.capture.unwatched import unwatched
 from tracejit.capture.variables import Variables
+from tracejit.eager.interchange import number_of
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ops.creation import full_of
 from tracejit.ops.indexing import update_through_mask
+from tracejit.ops.shapes import numel
 from tracejit.ops.types import bool_
 
 __all__ = [
@@ -85,8 +87,17 @@ def _decide(test: Tensor, reason: object) -> bool:
     """The value of a test that could not become a part of the graph."""
     recorder: Any = active.recorder
     if test._traced is not None and recorder is not None:
+        known = _known(recorder, test)
+        if known is not None:
+            return known
         recorder.need(test, f"its truth decided a branch that is no part of the graph: {reason}")
     return bool(test)
+
+
+def _known(recorder: Any, test: Tensor, of_sizes: bool = True) -> bool | None:
+    """The truth of a test that constants decide, and sizes."""
+    known = recorder.constant_value(test, of_sizes) if numel(test.shape) == 1 else None
+    return None if known is None else bool(number_of(known))
 
 
 # -- branches -------------------------------------------------------------------------------------
@@ -103,6 +114,8 @@ def if_(test: Any, body: Body, orelse: Body, names: Sequence[str], live: Sequenc
 
 def _branched(test: Any, body: Body, orelse: Body, variables: Variables) -> Signal:
     """`if test: body else: orelse`, with variables of whatever the two call."""
+    if _deferred(test) and (known := _known(active.recorder, test, of_sizes=False)) is not None:
+        test = known
     if _deferred(test):
         try:
             return branch(active.recorder, test, body, orelse, variables)  # type: ignore[arg-type]

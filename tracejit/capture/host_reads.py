@@ -61,7 +61,7 @@ class Pending:
     def concrete(self, why: str = "used where its value matters") -> Any:
         """The value. Where it is not there yet, the segment ends here."""
         if self.known is UNKNOWN:
-            if active.recorder is not None and any(map(_is_deferred, leaves(self))):
+            if active.recorder is not None and not _are_constants(active.recorder, self):
                 active.recorder.need(None, f"item() was called and its number is {why}")
             recorder: Any = active.recorder
             asks = recorder is not None and recorder.root is self.call.root
@@ -179,6 +179,9 @@ def read(recorder: Any, tensor: Tensor) -> Any:
     """`tensor.item()` (one element): pending where the recording may still become a program."""
     dtype = tensor._dtype
     if not recorder.defers() or dtype is bool_ or dtype.is_complex:
+        known = recorder.constant_value(tensor)
+        if known is not None:
+            return number_of(known)
         recorder.need(tensor, "item() was called")
         return number_of(tensor)
     made = PendingFloat if dtype.is_floating_point else PendingInt
@@ -198,6 +201,17 @@ def is_computed(pending: Pending) -> bool:
 
 def _is_deferred(x: Any) -> bool:
     return isinstance(x, Tensor) and x._traced is not None
+
+
+def _are_constants(recorder: Any, pending: Pending) -> bool:
+    """Whether all that it is made of is known without a run: constants become concrete here."""
+    for x in in_order(pending, set()):
+        if x.op is None and _is_deferred(x.operands[0]):
+            known = recorder.constant_value(x.operands[0])
+            if known is None:
+                return False
+            x.operands = (known,)
+    return True
 
 
 def _value(x: Any, why: str) -> Any:
@@ -375,7 +389,10 @@ def _in_graph(number: PendingNumber, recorder: Any) -> Any:
             break
     if number.known is UNKNOWN:
         return made
-    made = recorder.operands((of_array_of(number),))[0]
+    held = of_array_of(number)
+    if not recorder.root.breaks:  # constants alone decided it
+        held = recorder.constant(held)
+    made = recorder.operands((held,))[0]
     made.is_weak = True
     return made
 

@@ -27,6 +27,7 @@ from tracejit.capture.aliasing import (
     overlaps_itself,
 )
 from tracejit.capture.breaks import Break, CaptureError, Refused, leaked
+from tracejit.capture.constant_values import constant_value
 from tracejit.capture.identities import Identities
 from tracejit.capture.lifting import lift
 from tracejit.capture.location import in_capture, is_asked_by_user, user_location
@@ -131,6 +132,7 @@ class Recorder:
         self.scalars: list[tuple[RuntimeNumber, Value]] = []
         self.sharing = Sharing(self)
         self.looked: dict[Value, Any] = {}  # contents that were needed to see whether an op fails
+        self.constant_values: dict[Value, Tensor] = {}  # what no input of the call decides
 
     # -- what Tensor asks (the Recorder protocol) ---------------------------------------------
     def run(self, op: Op, operands: tuple, attributes: dict) -> Any:
@@ -399,6 +401,10 @@ class Recorder:
         over = self.breaks or self.trials or self.converting or self.keys
         return self.replayable and not over and self.root is self
 
+    def constant_value(self, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:
+        """What the tensor holds, concrete, if no input of the call decides it."""
+        return constant_value(self, tensor, of_sizes)
+
     def need(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
         """A value is needed now: run what was recorded."""
         self.note(reason, hint)
@@ -597,7 +603,10 @@ class Recorder:
         if tensor._traced is not None:
             return tensor
         self.constants[id(tensor)] = tensor
-        return self.run(REGISTRY["clone"], (tensor,), {})
+        made = self.run(REGISTRY["clone"], (tensor,), {})
+        if made._traced is not None:
+            self.constant_values[made._traced.read().node.inputs[0]] = tensor
+        return made
 
     def plain(self, data: Any) -> Any:
         """Python data with runtime numbers and sizes made plain: the tensor made of it depends on

@@ -7,6 +7,7 @@ and by the eager tape through `eager.recording.settled`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tracejit.capture.scalars import RuntimeNumber
@@ -18,20 +19,28 @@ from tracejit.ops.types import TensorType
 
 def settled(x: Any) -> Any:
     """`x` with the numbers of ended recordings made plain; no guard is recorded."""
-    kind = type(x)
-    if kind is Size:
-        recorder: Any = active.recorder
+    return with_numbers(x, _settled)
+
+
+def _settled(x: Any) -> Any:
+    recorder: Any = active.recorder
+    if type(x) is Size:
         return x if recorder is not None and recorder.graph.scope is x.scope else x.hint
-    if issubclass(kind, RuntimeNumber):
-        recorder = active.recorder
+    if issubclass(type(x), RuntimeNumber):
         return x if recorder is not None and recorder.root is x.recorder else x.hint
-    if kind is tuple or kind is list:
-        return kind([settled(y) for y in x])
-    if kind is dict:
-        return {k: settled(y) for k, y in x.items()}
-    if kind is TensorType:
-        return TensorType(x.dtype, settled(x.shape), x.device)
     return x
+
+
+def with_numbers(x: Any, number: Callable[[Any], Any]) -> Any:
+    """An op's attributes or operands with what `number` gives for each number in them."""
+    kind = type(x)
+    if kind is tuple or kind is list:
+        return kind([with_numbers(y, number) for y in x])
+    if kind is dict:
+        return {k: with_numbers(y, number) for k, y in x.items()}
+    if kind is TensorType:
+        return TensorType(x.dtype, with_numbers(x.shape, number), x.device)
+    return number(x)
 
 
 recording.install_settled(settled)

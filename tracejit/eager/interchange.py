@@ -37,8 +37,17 @@ def host_array(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
     """
     if active.recorder is not None:
         active.recorder.need(x, reason, hint)
-    array = x.array
-    return array if x._device.type == "cpu" else array.get()
+    return _on_host(x)
+
+
+def elements(x: TensorState, reason: str) -> np.ndarray:
+    """As `host_array`, to be read at once: what constants alone decide ends no recording."""
+    known = None if active.recorder is None else active.recorder.constant_value(x)
+    return host_array(x, reason) if known is None else _on_host(known)
+
+
+def _on_host(x: TensorState) -> np.ndarray:
+    return x.array if x._device.type == "cpu" else x.array.get()
 
 
 def array_for(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
@@ -105,7 +114,7 @@ class Interchange(TensorState):
 
     def tolist(self) -> Any:
         """The elements as nested lists (a number for a 0-dim tensor)."""
-        return wide(host_array(self, "tolist() was called")).tolist()
+        return wide(elements(self, "tolist() was called")).tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """A NumPy array over the same memory.
@@ -153,7 +162,7 @@ class Interchange(TensorState):
                                f"{'no values' if count == 0 else 'more than one value'} is "
                                "ambiguous")
         check_item(self)
-        return bool(host_array(self, "its truth decided a branch").item())
+        return bool(elements(self, "its truth decided a branch").item())
 
     def __int__(self) -> int:
         return int(_real_number(self._only(), "int64_t"))

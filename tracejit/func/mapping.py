@@ -288,6 +288,9 @@ class Mapping:
         else:
             self.outside(write_memory, tensor, value)
 
+    def constant_value(self, tensor: Any, of_sizes: bool = True) -> None:
+        """What samples hold is not looked at."""
+
     def need(self, tensor: Any, reason: str, hint: str = "") -> None:
         if self.has(tensor):
             raise RuntimeError(f"vmap: {reason}: it has a value for each sample, and functions "

@@ -1,0 +1,71 @@
+"""What tensors of a recording hold, where that follows from constants and sizes alone.
+
+In: a deferred tensor whose value Python needs. Out: a tensor that holds it, computed by eager
+mode, if neither an input of the graph nor a random number decides it: every replay would find the
+same, so the recording goes on. The sizes it is made of are guarded from now on. Else None.
+Called where a branch is taken, a number or a list is read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.capture.plain import asked
+from tracejit.capture.settling import with_numbers
+from tracejit.eager.dispatch import dispatch
+from tracejit.eager.modes import no_grad
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.graph import Node, Value
+from tracejit.ir.sizes import Size
+
+
+def constant_value(recorder: Any, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:
+    """What a deferred tensor holds now, as a concrete tensor, or None; `of_sizes`: also where the
+    program then depends on sizes."""
+    if recorder.mapped or tensor._traced is None:
+        return None
+    known: dict[Value, Tensor] = recorder.constant_values
+    value = recorder.traced(tensor).read()
+    if not _is_constant(value, known, of_sizes):
+        return None
+    with recorder.paused(), no_grad():
+        stack = [value]
+        while stack:
+            waiting = [] if stack[-1] in known else _operands(stack[-1], known)
+            if waiting:
+                stack.extend(waiting)
+            elif (last := stack.pop()) not in known:
+                known.update(_computed(last.node, known))
+    return known[value]
+
+
+def _is_constant(value: Value, known: dict[Value, Tensor], of_sizes: bool) -> bool:
+    """Whether it is made by nodes alone, down to those that have no operands."""
+    seen, stack = {value}, [value]
+    while stack:
+        one = stack.pop()
+        if one in known:
+            continue
+        if one.node is None or one.node.regions or not of_sizes and _has_sizes(one.node):
+            return False
+        new = [x for x in _operands(one, known) if x not in seen]
+        seen.update(new)
+        stack.extend(new)
+    return True
+
+
+def _has_sizes(node: Node) -> bool:
+    found: list[Any] = []
+    with_numbers((node.inputs, node.attributes), found.append)
+    return any(type(x) is Size for x in found)
+
+
+def _operands(value: Value, known: dict[Value, Tensor]) -> list[Value]:
+    return [x for x in value.node.operand_values() if x not in known]  # type: ignore[union-attr]
+
+
+def _computed(node: Node, known: dict[Value, Tensor]) -> dict[Value, Tensor]:
+    """What a node's outputs hold."""
+    operands = tuple([known[x] if isinstance(x, Value) else asked(x) for x in node.inputs])
+    made = dispatch(node.op, operands, with_numbers(node.attributes, asked))
+    return dict(zip(node.outputs, made if isinstance(made, tuple) else (made,)))
