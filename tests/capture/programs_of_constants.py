@@ -166,6 +166,51 @@ def sizes_in_constants_leave_a_branch_to_the_graph(jit):
     return [f(tj.ones(n)) for n in (2, 3, 4, 5, 3)]
 
 
+def shapes_that_constants_decide(jit):
+    values = [True, False, True]
+
+    @jit
+    def f(x):
+        rows, columns = tj.where(tj.ones(3, 3).triu(1) == 1)
+        pairs = (x[:, None] * x[None])[tj.ones(3, 3).triu(1).bool()]
+        kept = x[tj.tensor(values)]
+        kept[0] = 7
+        several = tj.unique(tj.tensor([3, 1, 3]), return_counts=True)
+        many = tj.repeat_interleave(tj.arange(2), tj.tensor([1, 3]))
+        places = tj.nonzero(tj.tensor(values))
+        places += 1
+        return x[rows] * x[columns], pairs, kept, several, many, places, x
+
+    shown = [f(tj.tensor([1.0, 2.0, v])) for v in (3.0, 4.0)]
+    values[0] = False
+    return [*shown, f(tj.ones(3))]
+
+
+def shapes_that_sizes_and_inputs_decide(jit):
+    @jit
+    def f(x, y):
+        of_size = tj.nonzero(tj.arange(x.shape[0]) > 1)
+        written = tj.zeros(3)
+        written[1] = y[0]
+        return x[of_size[:, 0]], tj.nonzero(written), tj.bincount(tj.tensor([1]), minlength=3)
+
+    return [f(tj.arange(n), tj.tensor([v])) for n, v in ((3, 0), (4, 1), (2, 0), (5, 2))]
+
+
+def shapes_that_constants_decide_in_blocks(jit):
+    @jit
+    def f(x):
+        if x.sum() > 0:
+            x = x[tj.nonzero(tj.tensor([0, 1, 1]))[:, 0]]
+        else:
+            x = x[:2]
+        for k in range(2):
+            x = x + x[tj.tensor([True, False])] * k
+        return x
+
+    return [f(tj.full((3,), v)) for v in (1.0, -1.0, 2.0)]
+
+
 def constants_of_the_default_dtype(jit):
     @jit
     def f(x):

@@ -3,7 +3,7 @@
 In: a deferred tensor whose value Python needs. Out: a tensor that holds it, computed by eager
 mode, if neither an input of the graph nor a random number decides it: every replay would find the
 same, so the recording goes on. The sizes it is made of are guarded from now on. Else None.
-Called where a branch is taken, a number or a list is read.
+Called where a branch is taken, a number or a list is read, a shape depends on values.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tracejit.eager.modes import no_grad
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Node, Value
 from tracejit.ir.sizes import Size
+from tracejit.ops.record import Op
 
 
 def constant_value(recorder: Any, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:
@@ -37,6 +38,15 @@ def constant_value(recorder: Any, tensor: Tensor, of_sizes: bool = True) -> Tens
             elif (last := stack.pop()) not in known:
                 known.update(_computed(last.node, known))
     return known[value]
+
+
+def run_on_constants(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any:
+    """The op's result, or results, if no input decides any of its operands; else None."""
+    known = [recorder.constant_value(x) if isinstance(x, Tensor) else x for x in operands]
+    if any(x is None for x in known):
+        return None
+    with recorder.paused(), no_grad():
+        return dispatch(op, with_numbers(tuple(known), asked), with_numbers(attributes, asked))
 
 
 def _is_constant(value: Value, known: dict[Value, Tensor], of_sizes: bool) -> bool:

@@ -27,7 +27,7 @@ from tracejit.capture.aliasing import (
     overlaps_itself,
 )
 from tracejit.capture.breaks import Break, CaptureError, Refused, leaked
-from tracejit.capture.constant_values import constant_value
+from tracejit.capture.constant_values import constant_value, run_on_constants
 from tracejit.capture.identities import Identities
 from tracejit.capture.lifting import lift
 from tracejit.capture.location import in_capture, is_asked_by_user, user_location
@@ -536,7 +536,11 @@ class Recorder:
         return tensor
 
     def _run_now(self, op: Op, operands: tuple, attributes: dict) -> Any:
-        """An op whose result's shape depends on values runs eagerly, between segments."""
+        """An op whose result's shape depends on values runs eagerly: at once where no input of the
+        call decides them, else between segments."""
+        made = run_on_constants(self, op, operands, attributes)
+        if made is not None:
+            return tuple(map(self.constant, made)) if type(made) is tuple else self.constant(made)
         reason = f"the shape of {op.name}'s result depends on values"
         self.need(None, reason, DYNAMIC_OPS[op.name])
         with self.paused():
