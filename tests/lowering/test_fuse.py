@@ -1,5 +1,7 @@
 """Groups that are merged while their operands are placed, and groups that stay apart."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -135,3 +137,23 @@ def test_parts_put_into_parts_many_times_are_not_one_kernel():
         for c in (tj.tensor(True), tj.tensor(False)):
             assert tj.allclose(g(x, c), f(x, c))
     assert max(kernel.source.count("\n") for kernel in g.report().kernels) < 2000
+
+
+@pytest.mark.parametrize("mode", ["compiled", "python"])
+def test_rows_that_only_a_branch_reads_are_not_summed_where_there_are_none(mode):
+    """The row above the first one is padding: its position lies outside of `positions`."""
+
+    def f(table, positions):
+        rows = table[positions]
+        sums = (rows * rows).sum(-1, keepdim=True)
+        scaled = rows * sums
+        return F.pad(scaled, (0, 0, 1, -1)) + scaled, sums
+
+    table, positions = tj.rand(10, 8), tj.tensor([[999, 1, 2, 3]])[:, 1:]
+    g = tj.script(f, mode=mode)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # that a program failed where the function does not
+        for _ in range(2):
+            for got, wanted in zip(g(table, positions), f(table, positions)):
+                assert tj.allclose(got, wanted)
+

@@ -265,8 +265,12 @@ def _part_nest(
 
 
 def _misplaced(nest: Nest) -> set[Value]:
-    """Reductions that would be computed again and again: they depend on an inner loop's
-    variable."""
+    """Reductions that would be computed again and again, as they depend on an inner loop's
+    variable, or for nothing, as a branch reads them whose loads may not exist; other elements of
+    one that is stored here are no exception."""
+    emission = nest.emission
+    own = {s.number for store in nest.stores for s in walk([store.scalar])
+           if s.kind == "fold" and emission.reduced[s.number] is store.leaf}
     allowed = {v.name for v in nest.outer}
     if nest.column is not None:
         allowed.add(nest.column.name)
@@ -277,9 +281,10 @@ def _misplaced(nest: Nest) -> set[Value]:
         lazily |= {a.number for a in branches}
         if scalar.number in lazily:
             lazily |= {a.number for a in scalar.reads()}
-        if scalar.kind == "fold" and (not scalar.variables <= allowed or scalar.number in lazily):
-            found.add(nest.emission.reduced[scalar.number])
-    return found - {s.leaf for s in nest.stores if isinstance(s.leaf, Value)}
+        placed = scalar.variables <= allowed and scalar.number not in lazily
+        if scalar.kind == "fold" and not placed and scalar.number not in own:
+            found.add(emission.reduced[scalar.number])
+    return found
 
 
 def same_loops(a: list[Variable], b: list[Variable]) -> bool:
