@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
+from tracejit.eager.conversion import parse_to
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph, Node, Value
@@ -27,6 +28,23 @@ class _functorch:
     def is_legacy_batchedtensor(x: Any) -> bool:
         """False: gradients of many at once are computed one by one, or by `vmap`."""
         return False
+
+
+class _nn:
+    """Parts of modules' methods, as far as programs name them."""
+
+    @staticmethod
+    def _parse_to(*args: Any, **kwargs: Any) -> tuple:
+        """What arguments of `Module.to` mean: (device, dtype, non_blocking, memory_format), each
+        None or False where it is not given.
+
+        >>> _nn._parse_to("cpu", non_blocking=True)
+        (device(type='cpu'), None, True, None)
+        """
+        where, kind, copy = parse_to(args, kwargs)
+        if copy:
+            raise RuntimeError(".to() does not accept copy argument")
+        return where, kind, bool(kwargs.get("non_blocking")), kwargs.get("memory_format")
 
 
 def _get_privateuse1_backend_name() -> str:

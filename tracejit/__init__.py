@@ -225,12 +225,14 @@ _COMPILING = {
     **dict.fromkeys(
         ("CompiledFunction", "RecompileError", "no_recompile", "script"), "tracejit.jit"
     ),
+    "ScriptModule": "tracejit.nn.script_module",
     "compile": "tracejit.compiler",
     "CaptureError": "tracejit.capture.recorder",
     "compare": "tracejit.debug.compare",
 }
 _CASTING = dict.fromkeys(("GradScaler", "autocast"), "tracejit.amp")
-_SAVING = dict.fromkeys(("load", "save"), "tracejit.serialization")
+_SAVING = {"load": "tracejit.serialization", "save": "tracejit.serialization",
+           "PyTorchFileReader": "tracejit.saving.file_reader"}
 _MAPPING = {"vmap": "tracejit.func"}
 _CELLS = dict.fromkeys(
     ("gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"), "tracejit.nn.cell_functions"

@@ -18,6 +18,20 @@ class ProfilerActivity(enum.Enum):
     CUDA = 2
 
 
+class ProfilerAction(enum.Enum):
+    """What a schedule says of a step."""
+
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+
+def kineto_available() -> bool:
+    """False: nothing is recorded."""
+    return False
+
+
 class record_function(contextlib.ContextDecorator):
     """A name for a part of a program, as a context or a decorator.
 

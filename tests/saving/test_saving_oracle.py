@@ -193,3 +193,40 @@ def test_messages(expression):
             return type(error), text.replace("lib.load from a file", "load from a file")
 
     assert outcome(tracejit) == outcome(torch)
+
+
+def test_a_reader_of_records_finds_what_pytorchs_finds():
+    ours, theirs = io.BytesIO(), io.BytesIO()
+    tracejit.save({"a": tracejit.ones(3), "b": tracejit.arange(4)}, ours)
+    torch.save({"a": torch.ones(3), "b": torch.arange(4)}, theirs)
+    for file in (ours, theirs):
+        file.seek(0)
+        wanted = torch.PyTorchFileReader(file)
+        file.seek(0)
+        got = tracejit.PyTorchFileReader(file)
+        assert got.get_all_records() == wanted.get_all_records()
+        for name in wanted.get_all_records():
+            assert got.has_record(name)
+            assert got.get_record(name) == wanted.get_record(name)
+            assert got.get_record_size(name) == wanted.get_record_size(name)
+        assert not got.has_record("data/7")
+        one, other = [reader.get_storage_from_record("data/1", 32, storages) for reader, storages
+                      in ((got, tracejit.UntypedStorage), (wanted, torch.UntypedStorage))]
+        assert (one.shape, one.dtype.name) == (other.shape, str(other.dtype)[6:])
+        assert list(one._typed_storage()._untyped_storage) == list(
+            other._typed_storage()._untyped_storage)
+        floats = got.get_storage_from_record("data/0", 3, tracejit.float32)
+        assert floats.dtype is tracejit.float32 and floats.untyped_storage().nbytes() == 12
+
+
+def test_a_reader_of_records_refuses_what_is_no_whole_file(tmp_path):
+    file = tmp_path / "saved.pt"
+    tracejit.save(tracejit.ones(100), file)
+    assert tracejit.PyTorchFileReader(str(file)).get_record("version") == b"3\n"
+    with pytest.raises(RuntimeError, match="no entry 'nothing'"):
+        tracejit.PyTorchFileReader(file).get_record("nothing")
+    with pytest.raises(RuntimeError, match="bytes instead of"):
+        tracejit.PyTorchFileReader(file).get_storage_from_record("data/0", 7, tracejit.float32)
+    file.write_bytes(file.read_bytes()[:200])
+    with pytest.raises(RuntimeError, match="damaged"):
+        tracejit.PyTorchFileReader(file)

@@ -17,6 +17,11 @@ P.tree_flatten(collections.OrderedDict(b=1, a=2))
 P.tree_flatten(collections.defaultdict(list, a=1))
 P.tree_flatten(collections.deque([1, 2], maxlen=3))
 P.tree_flatten(3)
+sorted(kind.__name__ for kind in P.SUPPORTED_NODES if kind in (list, tuple, dict, lib.Size))
+P.SUPPORTED_NODES[P._get_node_type({'a': 1})].flatten_fn({'a': 1})
+P.SUPPORTED_NODES[P._get_node_type(Pair(1, 2))].unflatten_fn([3, 4], Pair)
+P.SUPPORTED_NODES[list].type
+P._get_node_type([1]), P._get_node_type(Pair(1, 2)) is collections.namedtuple
 P.tree_flatten([])
 P.tree_flatten(lib.Size([1, 2]))
 P.tree_flatten(slice(1, 2))

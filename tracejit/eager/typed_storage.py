@@ -280,6 +280,14 @@ def storage(self: Any) -> TypedStorage:
 
 
 @method()
+def _typed_storage(self: Any) -> TypedStorage:
+    """`storage()` for libraries, which users shall not be warned of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return TypedStorage(wrap_storage=untyped_storage(self), dtype=self.dtype)
+
+
+@method()
 def storage_type(self: Any) -> StorageType:
     """The class of storages of this dtype."""
     return CLASSES[f"{SCALAR_NAMES[self.dtype.name]}Storage"]

@@ -18,6 +18,13 @@ def wrap(fn_or_name: Any) -> Any:
     return fn_or_name
 
 
+class GraphModule:
+    """What PyTorch makes of graphs of calls; nothing here is an instance."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        symbolic_trace()
+
+
 def symbolic_trace(*args: Any, **kwargs: Any) -> NoReturn:
     """NotImplementedError: no graph of calls is made that could be edited."""
     raise NotImplementedError("fx.symbolic_trace: modules are not turned into graphs of calls; "

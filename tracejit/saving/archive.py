@@ -130,6 +130,10 @@ class Archive:
             raise damaged(f"it has no entry {name!r:.80}")
         return self.zip.getinfo(f"{self.root}/{name}")
 
+    def size(self, name: str) -> int:
+        """How many bytes an entry has."""
+        return self._info(name).file_size
+
     def read(self, name: str) -> bytes:
         """An entry's bytes."""
         try:

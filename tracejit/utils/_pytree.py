@@ -63,54 +63,57 @@ class GetAttrKey:
         return getattr(obj, self.name)
 
 
-class _Kind(NamedTuple):
+class NodeDef(NamedTuple):
     """What is known of a type of nodes."""
 
-    flatten: Callable[[Any], tuple[Iterable[Any], Any]]
-    unflatten: Callable[[Iterable[Any], Any], Any]
-    keyed: Callable[[Any], tuple[list[tuple[Any, Any]], Any]] | None = None
+    type: Any
+    flatten_fn: Callable[[Any], tuple[Any, Any]]
+    unflatten_fn: Callable[[Iterable[Any], Any], Any]
+    flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Any]] | None = None
 
 
-def _mapping(flatten: Callable[[Any], Any], unflatten: Callable[..., Any]) -> _Kind:
+def _mapping(cls: Any, flatten: Callable[[Any], Any], unflatten: Callable[..., Any]) -> NodeDef:
     def keyed(tree: Any) -> tuple:
         values, context = flatten(tree)
         return [(MappingKey(key), value) for key, value in zip(tree, values)], context
 
-    return _Kind(flatten, unflatten, keyed)
+    return NodeDef(cls, flatten, unflatten, keyed)
 
 
-def _sequence(context: Callable[[Any], Any], unflatten: Callable[..., Any]) -> _Kind:
-    return _Kind(
-        lambda tree: (list(tree), context(tree)), unflatten,
+def _sequence(cls: Any, context: Callable[[Any], Any], unflatten: Callable[..., Any]) -> NodeDef:
+    return NodeDef(
+        cls, lambda tree: (list(tree), context(tree)), unflatten,
         lambda tree: ([(SequenceKey(k), x) for k, x in enumerate(tree)], context(tree)))
 
 
-_NAMED = _Kind(
+_NAMED = NodeDef(
+    namedtuple,
     lambda tree: (list(tree), type(tree)),
     lambda children, cls: cls(*children),
     lambda tree: ([(GetAttrKey(name), x) for name, x in zip(tree._fields, tree)], type(tree)),
 )
 
 
-Context = Any
+Context = PyTree = Any
 _MAPPINGS = (dict, OrderedDict, defaultdict)
-_kinds: dict[Any, _Kind] = {
-    list: _sequence(lambda tree: None, lambda children, context: list(children)),
-    tuple: _sequence(lambda tree: None, lambda children, context: tuple(children)),
-    Size: _sequence(lambda tree: None, lambda children, context: Size(children)),
-    deque: _sequence(lambda tree: tree.maxlen, lambda children, most: deque(children, maxlen=most)),
-    dict: _mapping(lambda tree: (list(tree.values()), list(tree)),
+SUPPORTED_NODES: dict[Any, NodeDef] = {
+    list: _sequence(list, lambda tree: None, lambda children, context: list(children)),
+    tuple: _sequence(tuple, lambda tree: None, lambda children, context: tuple(children)),
+    Size: _sequence(Size, lambda tree: None, lambda children, context: Size(children)),
+    deque: _sequence(deque, lambda tree: tree.maxlen,
+                     lambda children, most: deque(children, maxlen=most)),
+    dict: _mapping(dict, lambda tree: (list(tree.values()), list(tree)),
                    lambda children, keys: dict(zip(keys, children))),
-    OrderedDict: _mapping(lambda tree: (list(tree.values()), list(tree)),
+    OrderedDict: _mapping(OrderedDict, lambda tree: (list(tree.values()), list(tree)),
                           lambda children, keys: OrderedDict(zip(keys, children))),
     defaultdict: _mapping(
-        lambda tree: (list(tree.values()), [tree.default_factory, list(tree)]),
+        defaultdict, lambda tree: (list(tree.values()), [tree.default_factory, list(tree)]),
         lambda children, context: defaultdict(context[0], zip(context[1], children))),
     namedtuple: _NAMED,
 }  # fmt: skip
 
 # What classes derived from dict are registered with.
-_dict_flatten, _dict_unflatten, _dict_flatten_with_keys = _kinds[dict]
+_, _dict_flatten, _dict_unflatten, _dict_flatten_with_keys = SUPPORTED_NODES[dict]
 
 
 def register_pytree_node(
@@ -128,14 +131,14 @@ def register_pytree_node(
     What is about saving structures is accepted and not used. Raises ValueError for a class that is
     registered already.
     """
-    if cls in _kinds:
+    if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
-    _kinds[cls] = _Kind(flatten_fn, unflatten_fn, flatten_with_keys_fn)
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
 
 
-def _type_of(tree: Any) -> Any:
+def _get_node_type(tree: Any) -> Any:
     cls = type(tree)
-    if cls not in _kinds and cls.__bases__ == (tuple,) and isinstance(
+    if cls not in SUPPORTED_NODES and cls.__bases__ == (tuple,) and isinstance(
             getattr(cls, "_fields", None), tuple):
         return namedtuple  # stands for all of them
     return cls
@@ -195,7 +198,8 @@ class TreeSpec:
     def _made(self, leaves: Iterator[Any]) -> Any:
         if self.is_leaf():
             return next(leaves)
-        return _kinds[self.type].unflatten([c._made(leaves) for c in self._children], self.context)
+        children = [c._made(leaves) for c in self._children]
+        return SUPPORTED_NODES[self.type].unflatten_fn(children, self.context)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """The parts of a tree at the places of this structure's leaves.
@@ -208,12 +212,12 @@ class TreeSpec:
                 for leaf in spec.flatten_up_to(child)]
 
     def _matching(self, tree: Any) -> list[Any]:
-        found = _type_of(tree)
+        found = _get_node_type(tree)
         if self.type in _MAPPINGS and found in _MAPPINGS:
             return self._matching_items(tree)
         if found is not self.type:
             raise ValueError(f"Node type mismatch; expected {self.type!r}, but got {found!r}.")
-        children, context = _kinds[found].flatten(tree)
+        children, context = SUPPORTED_NODES[found].flatten_fn(tree)
         children = list(children)
         if len(children) != self.num_children:
             raise ValueError(f"Node arity mismatch; expected {self.num_children}, but got "
@@ -247,15 +251,15 @@ _Stop = Callable[[Any], bool] | None
 
 def tree_is_leaf(tree: Any, is_leaf: _Stop = None) -> bool:
     """Whether it is a leaf; `is_leaf`: which others are to be."""
-    return (is_leaf is not None and is_leaf(tree)) or _type_of(tree) not in _kinds
+    return (is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) not in SUPPORTED_NODES
 
 
 def _flatten(tree: Any, leaves: list[Any], is_leaf: _Stop) -> TreeSpec:
     if tree_is_leaf(tree, is_leaf):
         leaves.append(tree)
         return _LEAF
-    found = _type_of(tree)
-    children, context = _kinds[found].flatten(tree)
+    found = _get_node_type(tree)
+    children, context = SUPPORTED_NODES[found].flatten_fn(tree)
     return TreeSpec(found, context, [_flatten(child, leaves, is_leaf) for child in children])
 
 
@@ -378,8 +382,8 @@ def _with_paths(path: tuple, tree: Any, is_leaf: _Stop) -> Iterator[tuple]:
     if tree_is_leaf(tree, is_leaf):
         yield path, tree
         return
-    found = _type_of(tree)
-    keyed = _kinds[found].keyed
+    found = _get_node_type(tree)
+    keyed = SUPPORTED_NODES[found].flatten_with_keys_fn
     if keyed is None:
         raise ValueError(f"Did not find a flatten_with_keys_fn for type: {found}. Please pass a "
                          "flatten_with_keys_fn argument to register_pytree_node.")
