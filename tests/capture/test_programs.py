@@ -76,6 +76,15 @@ def test_segments_may_end_anywhere(row, most):
         assert_same(shown(row, tj.script), expected(row))
 
 
+@pytest.mark.parametrize("most", LIMITS)
+def test_hooks_of_a_later_backward_end_no_segment(most):
+    """Their nodes belong to the backward that is made after the call: a segment that ended there
+    took the inputs along."""
+    (row,) = (row for row in ROWS if row.name == "code_that_runs_in_a_later_backward")
+    with config.override(max_segment_nodes=most):
+        assert_same(shown(row, tj.script), expected(row))
+
+
 def test_there_are_enough_programs_of_every_subject():
     counts = collections.Counter(row.subject for row in ROWS)
     print(len(ROWS), dict(counts))

@@ -147,7 +147,8 @@ class Recorder:
             return value_checks.run_now(self, op, operands, attributes)
         if op.name in DYNAMIC_OPS:
             return self._run_now(op, operands, attributes)
-        if len(self.graph.nodes) >= flags.max_segment_nodes and not in_capture(4):
+        full = len(self.graph.nodes) >= flags.max_segment_nodes
+        if full and not self.differentiating and not in_capture(4):
             draws = [d.tensor for d in self.generators.values()]  # states are those of a segment
             if not any(x is state for x in operands for state in draws):
                 self.need(None, f"{flags.max_segment_nodes} nodes were recorded")
