@@ -80,6 +80,29 @@ def test_captured_functions_count():
     assert step.report().cache_hits >= 1
 
 
+def test_counters_inside_captured_functions_count_at_each_call():
+    model, shape = product(tracejit)
+
+    def step(x):
+        scaled = x * 2
+        with ours.FlopCounterMode(display=False) as counter:
+            loss = model(scaled).sum()
+            loss.backward()
+        return counter.get_total_flops(), loss * 3, model[0].weight.grad.clone()
+
+    captured = tracejit.script(step)
+    for k in range(5):
+        x = tracejit.full(shape, k + 1.0)
+        results = []
+        for run in (step, captured):
+            model.zero_grad()
+            results.append(run(x))
+        (count, *plain), (got, *values) = results
+        assert got == count > 0
+        assert all(map(tracejit.allclose, values, plain))
+    assert "operations are counted" in str(captured.report().breaks)
+
+
 def test_the_table_is_shown(capsys):
     model, shape = product(tracejit)
     with ours.FlopCounterMode(depth=1):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from tracejit.eager import dispatch
@@ -114,6 +115,10 @@ class FlopCounterMode:
         return "\n".join(lines)
 
     def __enter__(self) -> FlopCounterMode:
+        self._stack, recorder = ExitStack(), active.recorder
+        if recorder is not None and not recorder.mapped:
+            recorder.need(None, "operations are counted inside the captured function")
+            self._stack.enter_context(recorder.paused())  # type: ignore[attr-defined]
         self.flop_counts = _counts()
         self._tracker.__enter__()
         self._before = active.op_by_op
@@ -125,6 +130,7 @@ class FlopCounterMode:
         dispatch.replace_run(self._run)
         active.op_by_op = self._before
         self._tracker.__exit__(*exc)
+        self._stack.close()
         if self.display:
             print(self.get_table(self.depth))
 
