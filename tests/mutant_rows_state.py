@@ -153,8 +153,8 @@ READS = [
         "reads",
         "what constants of sizes decide holds for other sizes",
         "tracejit/capture/constant_values.py",
-        "with_numbers(node.attributes, asked)",
-        "with_numbers(node.attributes, lambda x: x.hint if type(x) is Size else x)",
+        "with_numbers(attributes, asked)",
+        "with_numbers(attributes, lambda x: x.hint if type(x) is Size else x)",
         _programs("constants_of_sizes_decide"),
     ),
     Mutant(

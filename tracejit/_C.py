@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-from tracejit.eager.conversion import parse_to
+from tracejit.eager.conversion import parse_module_to
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph, Node, Value
@@ -41,9 +41,7 @@ class _nn:
         >>> _nn._parse_to("cpu", non_blocking=True)
         (device(type='cpu'), None, True, None)
         """
-        where, kind, copy = parse_to(args, kwargs)
-        if copy:
-            raise RuntimeError(".to() does not accept copy argument")
+        where, kind = parse_module_to(args, kwargs)
         return where, kind, bool(kwargs.get("non_blocking")), kwargs.get("memory_format")
 
 

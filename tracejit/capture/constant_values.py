@@ -46,7 +46,7 @@ def run_on_constants(recorder: Any, op: Op, operands: tuple, attributes: dict) -
     if any(x is None for x in known):
         return None
     with recorder.paused(), no_grad():
-        return dispatch(op, with_numbers(tuple(known), asked), with_numbers(attributes, asked))
+        return _run(op, known, attributes)
 
 
 def _is_constant(value: Value, known: dict[Value, Tensor], of_sizes: bool) -> bool:
@@ -76,6 +76,11 @@ def _operands(value: Value, known: dict[Value, Tensor]) -> list[Value]:
 
 def _computed(node: Node, known: dict[Value, Tensor]) -> dict[Value, Tensor]:
     """What a node's outputs hold."""
-    operands = tuple([known[x] if isinstance(x, Value) else asked(x) for x in node.inputs])
-    made = dispatch(node.op, operands, with_numbers(node.attributes, asked))
+    operands = [known[x] if isinstance(x, Value) else x for x in node.inputs]
+    made = _run(node.op, operands, node.attributes)
     return dict(zip(node.outputs, made if isinstance(made, tuple) else (made,)))
+
+
+def _run(op: Op, operands: list[Any], attributes: dict) -> Any:
+    """Run an op by eager mode; sizes and numbers are asked for what they are."""
+    return dispatch(op, with_numbers(tuple(operands), asked), with_numbers(attributes, asked))

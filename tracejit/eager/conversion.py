@@ -100,3 +100,12 @@ def parse_to(args: tuple, kwargs: dict) -> tuple[Any, Any, bool]:
                             "or a tensor")
     copy = kwargs.get("copy", flags[1] if len(flags) > 1 else False)
     return None if place is None else numbered(as_device(place)), kind, bool(copy)
+
+
+def parse_module_to(args: tuple, kwargs: dict) -> tuple[Any, Any]:
+    """(device or None, dtype or None) from the arguments of a module's `to`; RuntimeError where a
+    copy is asked for."""
+    where, kind, copy = parse_to(args, kwargs)
+    if copy:
+        raise RuntimeError(".to() does not accept copy argument")
+    return where, kind

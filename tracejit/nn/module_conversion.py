@@ -12,7 +12,7 @@ from typing import Any
 
 import tracejit
 from tracejit import __future__
-from tracejit.eager.conversion import parse_to
+from tracejit.eager.conversion import parse_module_to
 from tracejit.eager.meta import NO_DATA
 from tracejit.eager.modes import no_grad
 from tracejit.eager.swapping import swap_tensors
@@ -62,9 +62,7 @@ class Conversion:
         dtype is real; `float()`, `half()` and the like leave them. Returns the module.
         TypeError for a dtype that is neither, RuntimeError where a copy is asked for.
         """
-        where, kind, copy = parse_to(args, kwargs)
-        if copy:
-            raise RuntimeError(".to() does not accept copy argument")
+        where, kind = parse_module_to(args, kwargs)
         if kind is not None and not (kind.is_floating_point or kind.is_complex):
             raise TypeError(_FLOATING_ONLY.format(kind))
         if kind is not None and kind.is_complex:
