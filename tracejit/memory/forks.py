@@ -4,8 +4,8 @@ In: locks, and functions that mend state which another thread may have half made
 child in which each lock is free unless the forking thread holds it. Called by every room that has a
 lock, for which `rlock()` stands in place of `threading.RLock()`.
 
-A fork waits, for a limited time, until no other thread is inside LLVM or imports a module that the
-child will need. LLVM's own locks could not be renewed, and a module half imported is no module.
+A fork waits, for a limited time, until no other thread is inside LLVM or BLAS or imports a module
+that the child will need. Their own locks could not be renewed; half a module is no module.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _PACKAGES = frozenset({"tracejit", "numba", "llvmlite", "numpy", "scipy"})
 _REIMPORTED = frozenset({"tracejit", "numba", "llvmlite"})  # modules of C may not be loaded twice
 _renewed: set[weakref.ref[Any]] = set()
 _awaited: list[Any] = []
+_quiet: list[Callable[[], bool]] = []
 _mended: list[Callable[[], None]] = []
 
 
@@ -60,6 +61,11 @@ def rlock_awaited() -> Any:
     lock = rlock()
     _awaited.append(lock)
     return lock
+
+
+def wait_until(quiet: Callable[[], bool]) -> None:
+    """A fork waits until `quiet()` is true, which is asked time and again."""
+    _quiet.append(quiet)
 
 
 def in_child(mend: Callable[[], None]) -> Callable[[], None]:
@@ -99,7 +105,7 @@ def _before() -> None:
         for lock in waited:
             lock.release()
         waited = []
-        if missed is None and not _imports_of_others():
+        if missed is None and not _imports_of_others() and all(quiet() for quiet in _quiet):
             break
         if time.monotonic() > deadline:
             break

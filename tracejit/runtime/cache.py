@@ -185,7 +185,8 @@ def environment_key() -> str:
     from tracejit.lowering import abi, native
 
     total = hashlib.sha256()
-    for part in (MAGIC, abi.VERSION, llvmlite.__version__, numpy.__version__, *native.host_cpu()):
+    versions = (MAGIC.decode(), abi.VERSION, llvmlite.__version__, numpy.__version__)
+    for part in (*versions, *native.host_cpu()):
         total.update(f"{part}\n".encode())
     spec = importlib.util.find_spec("numba")
     origin = Path(spec.origin).parent / "_version.py" if spec and spec.origin else Path("absent")
