@@ -211,7 +211,13 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *,
             if mmap:
                 raise RuntimeError("mmap can only be used with files saved with "
                                    "`torch.save(_use_new_zipfile_serialization=True)`")
-            return legacy.load(_rest(file), place, _allowed, encoding)
+            plain = foreign.is_plain_pickle(file)
+            try:
+                return legacy.load(_rest(file), place, _allowed, encoding)
+            except pickle.UnpicklingError as error:
+                if not plain:
+                    raise
+                raise pickle.UnpicklingError(f"{error} {foreign.PLAIN_PICKLE}") from None
         with archive.Archive(file) as opened:
             storages = _Storages(opened, place, bool(mmap))
             data = opened.read("data.pkl")

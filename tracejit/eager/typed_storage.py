@@ -62,8 +62,9 @@ class TypedStorage:
         """
         if not isinstance(cls, StorageType):
             raise RuntimeError("from_file can only be called on derived classes")
-        nbytes = size * cls.dtype.itemsize
-        return typed(UntypedStorage.from_file(filename, shared, nbytes)._storage, cls.dtype)
+        kind: dtype = vars(cls)["dtype"]
+        memory = UntypedStorage.from_file(filename, shared, size * kind.itemsize)
+        return typed(memory._storage, kind)
 
     def __init__(self, *args: Any, wrap_storage: Any = None, dtype: Any = None,
                  device: Any = None) -> None:

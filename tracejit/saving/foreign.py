@@ -66,15 +66,30 @@ def _of_head(head: bytes, size: int) -> str | None:
         return "JSON text: json.load reads it"
     if _is_onnx(head):
         return "an ONNX model: onnx.load reads it"
-    if head[:1] == b"\x80" and 2 <= head[1] <= 5 and _LEGACY not in head[:32]:
-        return ("a plain pickle, which names functions to call: if you trust it, pickle.load reads "
-                "it")
     return None
 
 
 def _is_onnx(head: bytes) -> bool:
     """Return True for a protobuf whose first field is a small version, as a ModelProto begins."""
     return len(head) > 8 and head[0] == 8 and 0 < head[1] < 32 and head[2] in (18, 34, 58, 66)
+
+
+def is_plain_pickle(file: Any) -> bool:
+    """Return True for a pickle that `save` did not write; the file stays where it was.
+
+    >>> import io, pickle
+    >>> is_plain_pickle(io.BytesIO(pickle.dumps([1])))
+    True
+    """
+    start = file.tell()
+    head = bytes(file.read(32))
+    file.seek(start)
+    return head[:1] == b"\x80" and 2 <= int(head[1:2].hex() or "0", 16) <= 5 and (
+        _LEGACY not in head
+    )
+
+
+PLAIN_PICKLE = f"The file is a plain pickle: if you trust it, pickle.load reads it. {_ADVICE}"
 
 
 def is_safetensors(head: bytes, size: int) -> bool:
@@ -110,7 +125,7 @@ def of_archive(names: Iterable[str]) -> str | None:
                 "there, and load that here")
     if "data.pkl" in inner:
         return None
-    found = "a zip archive with other things in it"
+    found = "a zip archive with other things in it than data.pkl"
     if names and all(name.endswith(".npy") for name in names):
         found = "a NumPy archive (.npz): numpy.load reads it"
     elif any(name.startswith("word/") for name in names):
