@@ -71,9 +71,9 @@ class Statistics:
         while len(self.segments) > flags.max_entries:
             del self.segments[next(iter(self.segments))]
 
-    def add_compile(self, segment: Any) -> None:
-        """Count the time a new segment took."""
-        for stage, seconds in segment.seconds.items():
+    def add_seconds(self, taken: dict[str, float]) -> None:
+        """Count the time that a new program or segment took, by stage."""
+        for stage, seconds in taken.items():
             self.compile_seconds[stage] = self.compile_seconds.get(stage, 0.0) + seconds
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from tracejit import config, logs
 from tracejit.capture.breaks import Break, CaptureError
+from tracejit.capture.changing_constants import ChangingConstants
 from tracejit.capture.number_places import Path, changed_numbers
 from tracejit.capture.place import Place
 from tracejit.capture.script import rewritten
@@ -101,8 +102,8 @@ class CompiledFunction:
 
     # Its attributes; all others are the user's.
     OWN = frozenset({
-        "dynamic", "entries", "full", "fullgraph", "function", "lock", "misfires", "mode",
-        "numerics", "places", "read_source", "signature", "small", "static", "statistics",
+        "constants", "dynamic", "entries", "full", "fullgraph", "function", "lock", "misfires",
+        "mode", "numerics", "places", "read_source", "signature", "small", "static", "statistics",
         "varying",
     })  # fmt: skip
 
@@ -134,6 +135,7 @@ class CompiledFunction:
         self.lock = threading.RLock()
         self.static = self.dynamic is False  # one program per exact shape
         self.varying: frozenset[Path] = frozenset()  # places whose number was seen to change
+        self.constants = ChangingConstants()
         self.places: Sequence[Place] = ()  # what the last capture found that the code can reach
         self.misfires: dict[Way, int] = {}  # calls that made no program
         self.small: set[Way] = set()  # these did too little for their recording to pay
@@ -240,6 +242,7 @@ class CompiledFunction:
             self.places,
             rewritten if self.read_source else None,
             way.endswith(" eager"),
+            self.constants,
         )
         with packing(None):  # what is kept of a replay cannot be packed either
             result = call.run()
@@ -248,6 +251,7 @@ class CompiledFunction:
         if call.entry is not None:
             self.entries.insert(0, (way, call.entry))
             self.statistics.compiles += 1
+            self.statistics.add_seconds(call.seconds)
         else:
             self.misfires[way] = misfires + 1
             if misfires >= _PATIENCE and way.startswith("compiled") and not self.fullgraph:
@@ -282,7 +286,7 @@ class CompiledFunction:
                 _segments.move_to_end(key)
         if segment is None:
             segment = Segment(graph, mode, numerics)
-            self.statistics.add_compile(segment)
+            self.statistics.add_seconds(segment.seconds)
             with _segments_lock:
                 _segments[key] = segment
                 while len(_segments) > flags.max_segments:
