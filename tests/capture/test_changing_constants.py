@@ -10,7 +10,7 @@ import pytest
 
 import tracejit
 from tracejit import config, jit
-from tracejit.runtime import cache
+from tracejit.runtime import cache, pace
 
 WAYS = {
     "tolist": lambda y: y[0].tolist()[0],
@@ -71,7 +71,7 @@ def _level(way, calls, warm):
 
 @pytest.mark.parametrize("name", WAYS)
 def test_each_value_needs_no_kernel(name, monkeypatch, own_cache):
-    monkeypatch.setattr(jit, "_SMALL", 0)  # co-executed each time
+    monkeypatch.setattr(pace, "clock", lambda: 0.0)  # co-executed, as nothing is faster
     before, after = _level(WAYS[name], 40, 12)
     assert before == after
 
@@ -84,7 +84,7 @@ def test_thousands_of_calls_are_level(name, own_cache):
 
 
 def test_a_number_that_stays_the_same_is_a_constant(monkeypatch):
-    monkeypatch.setattr(jit, "_SMALL", 0)
+    monkeypatch.setattr(pace, "clock", lambda: 0.0)
 
     def same(x):
         return x * (x.tolist()[0] * 0 + 3.0)
@@ -96,7 +96,7 @@ def test_a_number_that_stays_the_same_is_a_constant(monkeypatch):
 
 
 def test_numbers_of_an_argument_in_a_call_that_is_only_co_executed(monkeypatch):
-    monkeypatch.setattr(jit, "_SMALL", 0)
+    monkeypatch.setattr(pace, "clock", lambda: 0.0)
     compiled = tracejit.script(lambda x, rate, k: (x.tolist(), x * rate + k)[1])
     x = tracejit.ones(5)
     for k in range(8):
@@ -109,7 +109,7 @@ def test_numbers_of_an_argument_in_a_call_that_is_only_co_executed(monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int64"])
 def test_values_are_those_of_the_plain_function(dtype, monkeypatch):
-    monkeypatch.setattr(jit, "_SMALL", 0)
+    monkeypatch.setattr(pace, "clock", lambda: 0.0)
 
     def plain(x):
         n = x.tolist()[1]

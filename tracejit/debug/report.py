@@ -134,7 +134,8 @@ class Report:
 
     compiles, variants     programs made, programs kept
     cache_hits, _misses    calls that were replayed, calls that were recorded
-    plain                  calls that ran as they are, since others broke and tensors are small
+    plain                  calls that ran as they are, since no program serves them and it is faster
+    runs_plainly           why calls do so now, with what was measured; [] where they do not
     compile_seconds        by stage
     recompiles, breaks     why a call was not replayed
     graphs                 what was captured, of all programs
@@ -149,12 +150,14 @@ class Report:
     [('mul', 'tanh')]
     """
 
-    def __init__(self, name: str, statistics: Statistics, entries: list[Any]):
+    def __init__(
+        self, name: str, statistics: Statistics, entries: list[Any], runs_plainly: Sequence[str] = ()
+    ):
         self.name = name
         self.compiles = statistics.compiles
         self.variants = len(entries)
         self.cache_hits, self.cache_misses = statistics.cache_hits, statistics.cache_misses
-        self.plain = statistics.plain
+        self.plain, self.runs_plainly = statistics.plain, list(runs_plainly)
         self.compile_seconds = dict(statistics.compile_seconds)
         self.recompiles = list(statistics.recompiles)
         self.breaks = list(statistics.breaks)
@@ -177,6 +180,7 @@ class Report:
         if self.kernels:
             lines.append(f"  {'launched, in order':<24} {'loops':>5} {'KiB moved':>10}  ops")
         lines += [f"  {kernel}" for kernel in self.kernels]
+        lines += [f"  runs plainly: {reason}" for reason in self.runs_plainly]
         lines += [f"  recompiled: {r}" for r in self.recompiles]
         lines += [f"  break: {b}" for b in self.breaks]
         return "\n".join(lines)

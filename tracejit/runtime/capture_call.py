@@ -68,7 +68,7 @@ from tracejit.ops.types import get_default_dtype
 from tracejit.runtime.entry import Entry
 from tracejit.runtime.entry_maker import EntryMaker
 from tracejit.runtime.executable import ProgramError
-from tracejit.runtime.op_by_op import elements, op_by_op
+from tracejit.runtime.op_by_op import op_by_op
 from tracejit.runtime.segment import Segment
 
 Compile = Callable[[Graph], Segment]
@@ -130,7 +130,6 @@ class CapturedCall:
         self.entry: Entry | None = None
         self.catches = False  # code of the user's may catch what a program raises
         self.segments: list[Segment] = []
-        self.nodes, self.elements = 0, 0  # that its segments compute
         self.seconds = {"recording": 0.0, "guards": 0.0}  # what the recording took, by stage
         self.compiling = 0.0  # seconds that its segments took, which count apart
         self.ended = False  # by Ctrl-C, or an exit
@@ -299,8 +298,6 @@ class CapturedCall:
                 graph, inputs = self.constants.as_inputs(graph, inputs)
             segment = self._compiled(graph)
             self.segments.append(segment)
-            self.nodes += len(graph.nodes)
-            self.elements += elements(graph)
             bound = segment.bound(inputs)
         finally:
             active.recorder = self.recorder

@@ -6,20 +6,12 @@ In: a graph and its inputs. Out: its outputs, or the error that eager mode raise
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph
 from tracejit.ir.verify import GraphError
 from tracejit.runtime.segment import Segment
-
-
-def elements(graph: Graph) -> int:
-    """Elements of all tensors that are computed, at the sizes that were recorded."""
-    values = (value for node in graph.nodes for value in node.outputs)
-    sizes = ([getattr(size, "hint", size) for size in value.type.shape] for value in values)
-    return sum(map(math.prod, sizes))
 
 
 def op_by_op(graph: Graph, inputs: list[Any]) -> list[Tensor]:
