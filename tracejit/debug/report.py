@@ -150,9 +150,8 @@ class Report:
     [('mul', 'tanh')]
     """
 
-    def __init__(
-        self, name: str, statistics: Statistics, entries: list[Any], runs_plainly: Sequence[str] = ()
-    ):
+    def __init__(self, name: str, statistics: Statistics, entries: list[Any],
+                 runs_plainly: Sequence[str] = ()):
         self.name = name
         self.compiles = statistics.compiles
         self.variants = len(entries)
