@@ -1,4 +1,4 @@
-"""Functions that break in each call: the faster of two ways is taken, and capture is tried again."""
+"""Functions that break in each call: the faster way is taken, and capture is tried again."""
 
 from __future__ import annotations
 

@@ -167,7 +167,8 @@ class Report:
         self.guards = [line for entry in entries for line in guard_lines(entry)]
 
     def __str__(self) -> str:
-        stages = ", ".join(f"{k} {v * 1000:.0f}" for k, v in self.compile_seconds.items())
+        longest = sorted(self.compile_seconds.items(), key=lambda stage: -stage[1])[:3]
+        stages = ", ".join(f"{k} {v * 1000:.0f}" for k, v in longest)
         total = sum(self.compile_seconds.values())
         lines = [
             f"{self.name}: calls recorded {self.cache_misses}, replayed {self.cache_hits}; "
