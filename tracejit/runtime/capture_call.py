@@ -19,6 +19,7 @@ from importlib.util import resolve_name
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
+from tracejit.capture.behaviour import first_argument
 from tracejit.capture.computed_names import RETURNED
 from tracejit.capture.guards import found_at
 from tracejit.capture.host_program import give_up, settle, settle_numbers, surrender
@@ -52,6 +53,7 @@ from tracejit.capture.unwatched import give_back, is_watched_now
 from tracejit.capture.watch import Names, Watcher, names_of
 from tracejit.config import flags
 from tracejit.eager import global_hooks
+from tracejit.eager.function import FunctionNode
 from tracejit.eager.global_hooks import everywhere
 from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.modes import is_grad_enabled
@@ -70,8 +72,6 @@ from tracejit.runtime.executable import ProgramError
 from tracejit.runtime.segment import Segment
 
 Compile = Callable[[Graph], Segment]
-
-
 _CATCHING = dis.opmap["CHECK_EXC_MATCH"]
 
 
@@ -246,9 +246,8 @@ class CapturedCall:
                 return self.invoke(values)
             state = self.state
             with Watcher(
-                self._entered, self._foreign, self._library,
-                self._named, self._asking, state.registered.add, self._gave,
-                state.asked.add, self._modules, self._converts,
+                self._entered, self._foreign, self._library, self._named, self._asking,
+                state.registered.add, self._gave, state.asked.add, self._modules, self._converts,
             ):  # fmt: skip
                 return self.invoke(values)
 
@@ -389,10 +388,11 @@ class CapturedCall:
             self.recorder.seen(f"{code.co_qualname} closes over variables and was found nowhere")
 
     def _method(self, code: CodeType, frame: FrameType) -> bool:
-        """Whether the function that runs is an attribute of its first argument's class."""
-        if not code.co_argcount:
-            return False
-        return self.state.enter_method(frame.f_locals[code.co_varnames[0]], code)
+        """Return True if the function that runs is one of its first argument's class."""
+        first = first_argument(code, frame)
+        if issubclass(type(first), FunctionNode):  # methods of a Function are static
+            first = type(first).function
+        return first is not None and self.state.enter_method(first, code)
 
     def _foreign(self, function: Any) -> None:
         if active.recorder is None:  # a segment is compiled or runs: not the user's doing
