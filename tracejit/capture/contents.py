@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.capture.behaviour import may_change
+from tracejit.capture.looking import bases_of, class_attribute
 
 _READERS = ("__getitem__", "__len__", "__iter__")
 _MISSING = object()
@@ -23,13 +24,13 @@ def kind_of_container(cls: type) -> Any:
     >>> kind_of_container(collections.Counter)
     <class 'dict'>
     """
-    return next(base for base in cls.__mro__ if not may_change(base)) if may_change(cls) else cls
+    return next(base for base in bases_of(cls) if not may_change(base)) if may_change(cls) else cls
 
 
 def reads_itself(cls: type) -> bool:
     """Whether a container's class has methods of its own for being read."""
     kind = kind_of_container(cls)
-    return any(getattr(cls, name, None) is not getattr(kind, name, None) for name in _READERS)
+    return any(class_attribute(cls, name) is not class_attribute(kind, name) for name in _READERS)
 
 
 def item(container: Any, key: Any) -> Any:

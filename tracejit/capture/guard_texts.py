@@ -10,6 +10,7 @@ from typing import Any
 
 from tracejit.capture.computed_names import is_users
 from tracejit.capture.contents import kind_of_container
+from tracejit.capture.looking import is_a
 from tracejit.eager.tensor import Tensor
 
 _HOLDERS = (list, tuple, dict, set, frozenset)
@@ -24,7 +25,7 @@ def kind_text(tensor: Tensor) -> str:
 
 def describe(value: Any) -> str:
     """A value in a recompile record."""
-    if isinstance(value, Tensor):
+    if is_a(value, Tensor):
         return f"{kind_text(value)}, shape {list(value._shape)}"
     text = shown(value)
     return text if len(text) <= 80 else text[:77] + "..."
@@ -38,7 +39,7 @@ def shown(value: Any) -> str:
     kind = kind_of_container(cls)
     if tells(value) or cls.__repr__ is kind.__repr__ and kind is not object:
         return repr(value)
-    if isinstance(value, enum.Enum):
+    if is_a(value, enum.Enum):
         return f"{cls.__qualname__}.{value._name_}"
     return f"a {cls.__qualname__}" if kind is object else kind.__repr__(value)
 

@@ -22,19 +22,10 @@ from tracejit.capture.behaviour import behaviour, subclasses
 from tracejit.capture.computed_names import own_names
 from tracejit.capture.contents import elements, item, kind_of_container, length, reads_itself
 from tracejit.capture.guard_texts import describe, kind_text, shown, tells
+from tracejit.capture.looking import ABSENT, class_attribute, is_a
 from tracejit.capture.module_reads import METHODS, has_methods
 from tracejit.capture.number_text import Asked, NumberText, asked_text
-from tracejit.capture.place import (
-    ABSENT,
-    Place,
-    alike,
-    class_attribute,
-    default_of,
-    now_there,
-    referent,
-    slot_of,
-    weakly,
-)
+from tracejit.capture.place import Place, alike, default_of, now_there, referent, slot_of, weakly
 from tracejit.capture.runtime_numbers import Question
 from tracejit.capture.shortcut import Lines, Shortcut, check_text
 from tracejit.capture.sources import hooks_of
@@ -83,7 +74,7 @@ class Guards:
         self.offsets = offsets  # ids of tensors for which it matters where in a storage they start
         self.is_runtime = is_runtime
         self.entered = state.entered
-        self.lifted = {id(p.value) for p in inputs if isinstance(p, Place)}
+        self.lifted = {id(p.value) for p in inputs if is_a(p, Place)}
         self.guarded_numbers: list[tuple[Place, Any]] = []  # by value
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {
@@ -130,7 +121,7 @@ class Guards:
         for place in numbered:
             differs = f"id({self._place(place)}) != {id(place.value)}"
             self._fail(differs, place, "the same object, whose number is asked for")
-        names = [self._place(x) if isinstance(x, Place) else text.of(x) for x in inputs]
+        names = [self._place(x) if is_a(x, Place) else text.of(x) for x in inputs]
         keys = [self._size_key(x, name) for x, name in zip(inputs, names)]
         for one, other in aliases:
             self._alias(one, other)
@@ -143,7 +134,7 @@ class Guards:
         namespace = self.constants
         exec(compile(self.source, "<guards>", "exec"), namespace)  # our own text, made above
         self.check: Callable[[tuple], Any] = namespace["check"]
-        places = [x if isinstance(x, Place) else None for x in inputs]
+        places = [x if is_a(x, Place) else None for x in inputs]
         lines = Lines(self.lines, self.spans, self.aliases, apart, plain)
         names_of = [self.variables[id(place)] for place in self.places]
         self.shortcut = Shortcut(
@@ -236,10 +227,10 @@ class Guards:
 
     def _size_key(self, source: Any, name: str) -> str:
         """What of an input a binding depends on, as an expression; "": nothing."""
-        if isinstance(source, Place) and source.kind == "tensor":
+        if is_a(source, Place) and source.kind == "tensor":
             contiguous = source.value._strides is None
             return f"{name}._shape" if contiguous else f"({name}._shape, {name}._strides)"
-        number = source.value if isinstance(source, Place) else source.hint
+        number = source.value if is_a(source, Place) else source.hint
         return name if type(number) is int else ""
 
     def _read(self, place: Place) -> str:
@@ -259,7 +250,7 @@ class Guards:
         if place.how == "attr":
             return f"{parent}.__dict__.get({place.key!r}, ABSENT)"
         if place.how == "type":
-            owner = parent if isinstance(place.parent.value, type) else f"type({parent})"  # type: ignore[union-attr]
+            owner = parent if is_a(place.parent.value, type) else f"type({parent})"  # type: ignore[union-attr]
             return f"{self._constant(class_attribute)}({owner}, {place.key!r})"
         if place.how == "variable":
             return f"{parent}.__closure__[{place.key}]"
@@ -271,7 +262,7 @@ class Guards:
             return f"getattr({parent}, {place.key!r}, ABSENT)"
         if place.how == "names":
             return f"{self._constant(own_names)}({parent})"
-        if place.how == "lacks" and isinstance(place.parent.value, type):  # type: ignore[union-attr]
+        if place.how == "lacks" and is_a(place.parent.value, type):  # type: ignore[union-attr]
             return f"{self._constant(now_there)}({parent}, {self._constant(tuple(place.key))})"
         if place.how == "lacks":
             return f"not {self._constant(frozenset(place.key))}.isdisjoint({parent}.__dict__)"
@@ -295,7 +286,7 @@ class Guards:
         return f"{parent}[{self._key(place.key)}]"
 
     def _key(self, key: Any) -> str:
-        if isinstance(key, Tensor) and id(key) in self.tensor_places:
+        if is_a(key, Tensor) and id(key) in self.tensor_places:
             return self._place(self.tensor_places[id(key)])
         if type(key) in (int, str, bool):
             return repr(key)
@@ -363,7 +354,7 @@ class Guards:
                 place,
                 f"{type(value).__name__} of {place.length}",
             )
-            if isinstance(value, deque):
+            if is_a(value, deque):
                 most = value.maxlen
                 self._fail(f"{name}.maxlen != {most}", place, f"a deque of at most {most}")
             if kind == "mapping":
@@ -425,9 +416,9 @@ class Guards:
             self._fail(f"{name} is not {constant} and {unequal}", place, f"== {shown(value)}")
             return
         differs = f"{name} is not {constant} and (type({name}) is not {cls} or {name} != {constant}"
-        if isinstance(value, (float, np.floating)) and value == 0.0:
+        if is_a(value, (float, np.floating)) and value == 0.0:
             differs += f" or copysign(1.0, {name}) != {math.copysign(1.0, value)}"
-        elif isinstance(value, (complex, range)):
+        elif is_a(value, (complex, range)):
             differs += f" or repr({name}) != {repr(value)!r}"
         self._fail(differs + ")", place, f"== {value!r}")
 
@@ -483,7 +474,7 @@ class Guards:
         place, what = self.described[number - 1]
         if place is None:
             return Miss("mode", what, "changed")
-        if isinstance(place, Asked):
+        if is_a(place, Asked):
             return Miss(place.text, what, "another answer")
         now = current(place, arguments)
         if place.kind == "lacks":

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable
 from types import CellType, FrameType
 from typing import Any
 
-from tracejit.capture.behaviour import own_dict
 from tracejit.capture.host_reads import PENDING, UNKNOWN, Pending, computed, in_order, is_computed
+from tracejit.capture.looking import has_in_class, is_a, own_dict
 from tracejit.capture.plain import refill
 from tracejit.eager.recording import active
 
@@ -128,7 +128,7 @@ def _replace(values: dict[int, Any], objects: list[Any]) -> None:
 
 def _rebuilt(old: tuple, values: dict[int, Any]) -> tuple:
     parts = [values.get(id(x), x) for x in old]
-    return type(old)._make(parts) if hasattr(old, "_make") else tuple(parts)
+    return type(old)._make(parts) if has_in_class(old, "_make") else tuple(parts)
 
 
 def _replace_in(holder: Any, values: dict[int, Any]) -> None:
@@ -136,7 +136,7 @@ def _replace_in(holder: Any, values: dict[int, Any]) -> None:
         for k, x in enumerate(holder):
             if id(x) in values:
                 holder[k] = values[id(x)]
-    elif isinstance(holder, dict):
+    elif is_a(holder, dict):
         for k, x in list(holder.items()):
             if id(x) in values:
                 dict.__setitem__(holder, k, values[id(x)])
@@ -149,4 +149,4 @@ def _replace_in(holder: Any, values: dict[int, Any]) -> None:
     elif type(holder) is functools.partial:
         refill(holder, args=values.get(id(holder.args), holder.args))
     elif type(holder) not in PENDING and type(own_dict(holder)) is dict:
-        _replace_in(holder.__dict__, values)
+        _replace_in(own_dict(holder), values)

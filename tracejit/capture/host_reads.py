@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
+from tracejit.capture.looking import is_a, stands_in
 from tracejit.capture.runtime_numbers import INFIX, evaluate
 from tracejit.capture.scalars import RuntimeFloat, RuntimeInt, RuntimeNumber
 from tracejit.eager.interchange import number_of
@@ -37,6 +38,7 @@ _DIVISIONS = ("truediv", "floordiv", "mod")
 _NEVER_RAISE = ("add", "sub", "mul", "neg", "abs", "and_", "or_", "xor", "invert", "float")
 
 
+@stands_in
 class Pending:
     """Something the host knows only when the program has run: `op(*operands)`, where `op` is a
     Python operator's name or a function; or, where `op` is None, what its one operand (a tensor, a
@@ -48,7 +50,7 @@ class Pending:
 
     def __init__(self, recorder: Any, op: Any, operands: tuple, bits: int = 64):
         self.call, self.op, self.bits = recorder, op, bits
-        self.operands = tuple([x.waiting() if isinstance(x, RuntimeNumber) else x
+        self.operands = tuple([x.waiting() if is_a(x, RuntimeNumber) else x
                                for x in operands])
         self.known: Any = UNKNOWN
         self.value: Any = None  # in the current graph
@@ -149,10 +151,10 @@ class PendingText(Pending):
     kind = str
 
     def __add__(self, other: Any) -> Any:
-        return joined(self, other) if isinstance(other, str) else NotImplemented
+        return joined(self, other) if is_a(other, str) else NotImplemented
 
     def __radd__(self, other: Any) -> Any:
-        return joined(other, self) if isinstance(other, str) else NotImplemented
+        return joined(other, self) if is_a(other, str) else NotImplemented
 
     def __mod__(self, arguments: Any) -> str:
         return self.concrete() % arguments
@@ -200,7 +202,7 @@ def is_computed(pending: Pending) -> bool:
 
 
 def _is_deferred(x: Any) -> bool:
-    return isinstance(x, Tensor) and x._traced is not None
+    return is_a(x, Tensor) and x._traced is not None
 
 
 def _are_constants(recorder: Any, pending: Pending) -> bool:
@@ -217,7 +219,7 @@ def _are_constants(recorder: Any, pending: Pending) -> bool:
 def _value(x: Any, why: str) -> Any:
     if type(x) in PENDING:
         return x.concrete(why)
-    return x.concrete() if isinstance(x, RuntimeNumber) else x
+    return x.concrete() if is_a(x, RuntimeNumber) else x
 
 
 def leaves(pending: Pending) -> Iterator[Any]:
@@ -255,7 +257,7 @@ def fill_in(pending: Pending, asks: bool) -> None:
 def _known(x: Any, asks: bool) -> Any:
     if type(x) in PENDING:
         return x.known
-    if isinstance(x, RuntimeNumber) or type(x) is Size:
+    if is_a(x, RuntimeNumber) or type(x) is Size:
         return x.concrete() if asks else x.hint
     return x
 
@@ -264,8 +266,8 @@ def computed(pending: Pending, values: list[Any]) -> Any:
     """What it is, given what it is made of."""
     if pending.op is None:
         (leaf,) = values
-        return number_of(leaf) if pending.reads_number and isinstance(leaf, Tensor) else leaf
-    if isinstance(pending.op, str):
+        return number_of(leaf) if pending.reads_number and is_a(leaf, Tensor) else leaf
+    if is_a(pending.op, str):
         return evaluate(pending.op, values)
     recorder: Any = active.recorder
     with nullcontext() if recorder is None else recorder.paused():
@@ -286,7 +288,7 @@ def remembered(op: str, operands: tuple) -> Any:
         or not recorder.defers()
     ):
         return evaluate(op, [_value(x, "computed with") for x in operands])
-    floats = op in ("truediv", "float") or any(isinstance(x, float) for x in parts)
+    floats = op in ("truediv", "float") or any(is_a(x, float) for x in parts)
     return (PendingFloat if floats else PendingInt)(recorder, op, parts, bits)
 
 
@@ -407,7 +409,7 @@ def of_array_of(number: PendingNumber) -> Tensor:
 
 
 def _node_of(x: Any, recorder: Any) -> Any:
-    if x.op is None and isinstance(x.operands[0], Tensor):
+    if x.op is None and is_a(x.operands[0], Tensor):
         value = recorder.traced(x.operands[0]).read()
         if len(value.type.shape):
             value = recorder.graph.append(REGISTRY["reshape"], (value,), {"shape": ()})
@@ -426,7 +428,7 @@ def _float_operand(recorder: Any, x: Any) -> Any:
         if x.known is not UNKNOWN:
             return float(x.known)
         return None if x.value is None else _weak(recorder, x.value, float64)
-    if isinstance(x, RuntimeNumber):
+    if is_a(x, RuntimeNumber):
         return x.graph_value(recorder) if type(x) is RuntimeFloat else None
     return float(x)
 

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any
 
-from tracejit.capture.place import ABSENT, CACHED, PRIMITIVE, alike
+from tracejit.capture.looking import ABSENT, is_a, title
+from tracejit.capture.place import CACHED, PRIMITIVE, alike
 from tracejit.capture.plain_arguments import plain_numbers
 from tracejit.capture.watch import PASSED_ON
 
@@ -26,7 +27,7 @@ class KeptCall:
     def __init__(self, function: Any, arguments: tuple, keywords: dict, answer: Any):
         self.function = weakref.ref(function)
         self.arguments, self.keywords, self.answer = arguments, keywords, answer
-        self.name = getattr(function, "__qualname__", "a function with a cache")
+        self.name = title(function)
         typed = function.cache_parameters()["typed"]
         probe = functools.lru_cache(maxsize=None, typed=typed)(lambda *_, **__: None)
         probe(*arguments, **keywords)
@@ -85,7 +86,7 @@ class KeptCalls:
         for function, before in self.found.values():
             known = sum(call.function() is function for call in self.calls)
             if _calls_of(function) != before + known:
-                yield getattr(function, "__qualname__", repr(function))
+                yield title(function)
 
 
 _IN_ORDER = "_lru_list_elem"  # the type of what holds a result in a cache that drops some
@@ -107,7 +108,7 @@ def asking_again(recorder: Any, function: Any) -> Callable[..., Any]:
     return call
 
 
-PASSED_ON.update(c for c in asking_again.__code__.co_consts if isinstance(c, CodeType))
+PASSED_ON.update(c for c in asking_again.__code__.co_consts if is_a(c, CodeType))
 
 
 def _cache_of(function: Any) -> dict:
@@ -122,4 +123,4 @@ def _calls_of(function: Any) -> int:
 
 
 def _are_plain(values: Iterable[Any]) -> bool:
-    return all(_are_plain(x) if type(x) is tuple else isinstance(x, PRIMITIVE) for x in values)
+    return all(_are_plain(x) if type(x) is tuple else is_a(x, PRIMITIVE) for x in values)

@@ -15,6 +15,7 @@ from types import BuiltinFunctionType, CodeType, MethodDescriptorType, MethodTyp
 from typing import Any
 
 from tracejit.capture.host_reads import PendingText
+from tracejit.capture.looking import attribute_of, is_a, name_of_class
 from tracejit.capture.rolled import FollowedList, settle
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.watch import PASSED_ON
@@ -29,8 +30,8 @@ _DICTS = (dict, OrderedDict, defaultdict, Counter)
 
 def with_plain_numbers(function: Any) -> Any:
     """For code nobody can see into, which may look at types: plain ints and floats."""
-    home = str(getattr(function, "__module__", None) or "").partition(".")[0]
-    owner = getattr(function, "__objclass__", type(getattr(function, "__self__", None)))
+    home = str(attribute_of(function, "__module__") or "").partition(".")[0]
+    owner = attribute_of(function, "__objclass__", type(attribute_of(function, "__self__")))
     sizes = home in WANT_INTS or owner in (int, float) or function is math.ldexp
     sizes = sizes or is_cython(function)
 
@@ -42,7 +43,7 @@ def with_plain_numbers(function: Any) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in with_plain_numbers.__code__.co_consts if isinstance(c, CodeType))
+PASSED_ON.update(c for c in with_plain_numbers.__code__.co_consts if is_a(c, CodeType))
 
 
 def is_cython(function: Any) -> bool:
@@ -53,7 +54,7 @@ def is_cython(function: Any) -> bool:
     (True, False)
     """
     made = function.__func__ if type(function) is MethodType else function
-    return type(made).__name__ in ("cython_function_or_method", "fused_cython_function")
+    return name_of_class(type(made)) in ("cython_function_or_method", "fused_cython_function")
 
 
 def of_arrays(function: Any) -> Any:
@@ -61,7 +62,7 @@ def of_arrays(function: Any) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if any(isinstance(x, Tensor) for x in (*args, *kwargs.values())):
+        if any(is_a(x, Tensor) for x in (*args, *kwargs.values())):
             return function(*args, **kwargs)
         keywords = {k: plain_numbers(x) for k, x in kwargs.items()}
         return function(*[plain_numbers(x) for x in args], **keywords)
@@ -69,7 +70,7 @@ def of_arrays(function: Any) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in of_arrays.__code__.co_consts if isinstance(c, CodeType))
+PASSED_ON.update(c for c in of_arrays.__code__.co_consts if is_a(c, CodeType))
 
 
 def wants_texts(function: Any) -> bool:
@@ -95,7 +96,7 @@ def with_plain_texts(function: Any) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in with_plain_texts.__code__.co_consts if isinstance(c, CodeType))
+PASSED_ON.update(c for c in with_plain_texts.__code__.co_consts if is_a(c, CodeType))
 
 
 def asks_as_plain(function: Any) -> Any:
@@ -103,7 +104,7 @@ def asks_as_plain(function: Any) -> Any:
     @functools.wraps(function, updated=())
     def call(*args: Any) -> Any:
         args = tuple(map(plain_text, args))
-        if args and (isinstance(args[0], RuntimeNumber) or type(args[0]) is Size):
+        if args and (is_a(args[0], RuntimeNumber) or type(args[0]) is Size):
             kind: Any = args[0].__class__
             if len(args) > 1 and args[1] not in dir(kind):
                 args = kind(), *args[1:]
@@ -112,7 +113,7 @@ def asks_as_plain(function: Any) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in asks_as_plain.__code__.co_consts if isinstance(c, CodeType))
+PASSED_ON.update(c for c in asks_as_plain.__code__.co_consts if is_a(c, CodeType))
 
 
 def power(base: Any, exp: Any, mod: Any = None) -> Any:
@@ -152,9 +153,9 @@ WANT_INTS = frozenset({"array", "ctypes", "decimal", "fractions", "json", "marsh
 def plain_numbers(x: Any, sizes: bool = False) -> Any:
     """`x` with the values of runtime numbers; `sizes`: these count as well. Lists and dicts stay
     themselves and hold other numbers, since what they are given to may change them."""
-    if isinstance(x, RuntimeNumber) or type(x) is PendingText or sizes and type(x) is Size:
+    if is_a(x, RuntimeNumber) or type(x) is PendingText or sizes and type(x) is Size:
         return x.concrete()
-    if isinstance(x, FollowedList):
+    if is_a(x, FollowedList):
         settle(x)
     if type(x) in (list, tuple, Shape):
         parts = [plain_numbers(y, sizes) for y in x]

@@ -31,6 +31,7 @@ from tracejit.capture.constant_values import constant_value, run_on_constants
 from tracejit.capture.identities import Identities
 from tracejit.capture.lifting import lift
 from tracejit.capture.location import in_capture, is_asked_by_user, user_location
+from tracejit.capture.looking import attribute_of, is_a, is_stand_in
 from tracejit.capture.random_state import draws_of
 from tracejit.capture.reachable import remains
 from tracejit.capture.recursion import Blocks
@@ -168,7 +169,7 @@ class Recorder:
         made = graph.append(op, values, attributes)
         if not op.views and self.root is self and value_checks.too_large(made):
             return value_checks.run_eagerly(self, op, operands, attributes)
-        if not isinstance(made, tuple):
+        if not is_a(made, tuple):
             return self._result(op, operands, values, attributes, made)
         return tuple(self._wrap(Traced(self, Memory(v))) for v in made)
 
@@ -178,7 +179,7 @@ class Recorder:
         """Record an op with regions over values of this graph; its outputs, in fresh memory."""
         self.graph.location, self.graph.detached = user_location(), False
         made = self.graph.append(op, values, attributes, regions=tuple(regions))
-        made = made if isinstance(made, tuple) else (made,)
+        made = made if is_a(made, tuple) else (made,)
         node = self.graph.nodes[-1]
         if self.root is self and node.may_fail and not self.differentiating:
             if not value_checks.node_succeeds(self, node.outputs):
@@ -346,7 +347,7 @@ class Recorder:
     def _is_exposed(self, x: Any) -> bool:
         if type(x) is tuple:
             return any(map(self._is_exposed, x))
-        if not isinstance(x, Tensor):
+        if not is_a(x, Tensor):
             return False
         owner = x if x._traced is None else x._traced.memory.owner
         return owner is not None and id(owner._storage) in self.root.exposed
@@ -493,12 +494,13 @@ class Recorder:
                 return values
 
     def _operand(self, x: Any) -> Any:
-        if isinstance(x, Tensor):
+        if is_a(x, Tensor):
             return self.traced(x).read()
-        graph_value = getattr(x, "graph_value", None)  # a number of the running program
+        # a number of the running program
+        graph_value = getattr(x, "graph_value", None) if is_stand_in(x) else None
         if graph_value is not None:
             return graph_value(self)
-        if isinstance(x, np.ndarray):
+        if is_a(x, np.ndarray):
             return self.traced(self.constant(of_array(x.copy()))).read()
         return float(x) if issubclass(type(x), float) else x  # also one of a class of the user's
 
@@ -506,7 +508,7 @@ class Recorder:
     def _result(
         self, op: Op, operands: tuple, values: tuple, attributes: dict, made: Value
     ) -> Tensor:
-        if op.views and isinstance(operands[0], Tensor):
+        if op.views and is_a(operands[0], Tensor):
             parent = self.traced(operands[0])
             if self._stays_view(op, parent, attributes):
                 return self._wrap(parent.viewed(op, values[1:], attributes, made))
@@ -554,7 +556,7 @@ class Recorder:
     # -- numbers and gradients that are read ---------------------------------------------------
     def adapted(self, function: Any) -> Any:
         """The form of a user's function, or method, that is recorded."""
-        target = getattr(function, "__func__", None)
+        target = attribute_of(function, "__func__")
         if target is None:
             return self.root.adapt(function)
         found = self.root.adapt(target)
@@ -618,7 +620,7 @@ class Recorder:
         them."""
         if type(data) in (list, tuple):
             return type(data)(self.plain(x) for x in data)
-        if isinstance(data, RuntimeNumber) or type(data) is Size:
+        if is_a(data, RuntimeNumber) or type(data) is Size:
             return data.concrete()
         return data
 

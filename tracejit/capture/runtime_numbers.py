@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tracejit.capture.looking import is_stand_in
+
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
     "and_": "&", "or_": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
@@ -141,7 +143,7 @@ class Numbers:
 
 def is_runtime(x: Any) -> bool:
     """Whether this is a number of a recording that is evaluated on the host."""
-    return getattr(type(x), "on_host", False)
+    return is_stand_in(x) and getattr(type(x), "on_host", False)
 
 
 def evaluate(op: str, operands: Any) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.capture.looking import is_a
 from tracejit.capture.plain import asked
 
 _CONSTANTS: Any = (int, float, complex, str, bytes)
@@ -35,7 +36,7 @@ def contains_nan(recorder: Any, item: Any, container: Any) -> bool:
     """`item in container`, where the item equals nothing, not even itself."""
     recorder.seen(_REASON, "use `math.isnan`")
     plain_item = asked(item)
-    if isinstance(container, (list, tuple)):
+    if is_a(container, (list, tuple)):
         return any(asked(x) is plain_item or x == plain_item for x in container)
     return plain_item in container
 

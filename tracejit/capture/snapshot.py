@@ -24,7 +24,7 @@ from types import FunctionType
 from typing import Any
 
 from tracejit.capture import memory_words as words
-from tracejit.capture.behaviour import own_dict
+from tracejit.capture.looking import is_a, own_dict
 from tracejit.capture.place import Place
 from tracejit.eager.nodes import LeafSink
 from tracejit.eager.state import TensorState
@@ -121,18 +121,18 @@ class Coverage:
         k = self._fixed(place.parent)
         parent = self.values[k]
         told = how in ("names", "lacks")
-        if how == "attr" or told and not isinstance(parent, type):
+        if how == "attr" or told and not is_a(parent, type):
             return self._steady((k, "attributes"), lambda: _attribute_rows(parent))
         if how == "item":
             return self._item(k, place, parent, value)
         if how == "type" or told:
-            cls = parent if isinstance(parent, type) else type(parent)
+            cls = parent if is_a(parent, type) else type(parent)
             return self._steady((k, "class"), lambda: _class_rows(cls))
         own = (self.number[id(place)], how)
         if how == "closure":
             self._held(place, value)
             return {own: _closure_rows(parent, key, value)}
-        if how == "slot" and key in _OF_FUNCTIONS and isinstance(parent, FunctionType):
+        if how == "slot" and key in _OF_FUNCTIONS and is_a(parent, FunctionType):
             self._held(place, value)
             at = id(parent) + words.function_offset(key)
             return {own: [(at, id(value) if value is not None else 0)]}  # no defaults: no pointer
@@ -146,13 +146,13 @@ class Coverage:
         raise Uncovered
 
     def _item(self, k: int, place: Place, parent: Any, value: Any) -> dict[Owner, Rows]:
-        if isinstance(parent, dict):  # its version fixes what is in it
+        if is_a(parent, dict):  # its version fixes what is in it
             return {}
-        if not isinstance(parent, (list, tuple)):
+        if not is_a(parent, (list, tuple)):
             raise Uncovered
         self._held(place, value)
         start = words.TUPLE_ITEMS + id(parent)
-        if isinstance(parent, list):
+        if is_a(parent, list):
             start = words.word(id(parent) + words.LIST_ITEMS)
         own = (self.number[id(place)], "item")
         return self._steady(own, lambda: [(start + 8 * place.key, id(value))])
@@ -272,9 +272,9 @@ def _closure_rows(function: Any, key: int, value: Any) -> Rows:
 
 def _sequence_rows(value: Any) -> Rows:
     size = (id(value) + words.SIZE, len(value))
-    if isinstance(value, tuple) and type(value).__getitem__ is tuple.__getitem__:
+    if is_a(value, tuple) and type(value).__getitem__ is tuple.__getitem__:
         return [size]
-    if isinstance(value, list) and type(value).__getitem__ is list.__getitem__:
+    if is_a(value, list) and type(value).__getitem__ is list.__getitem__:
         return [size, (id(value) + words.LIST_ITEMS, words.word(id(value) + words.LIST_ITEMS))]
     raise Uncovered
 
@@ -326,6 +326,6 @@ class Snapshot:
 
 def _address(x: Any) -> int | None:
     """Where a covered tensor's elements lie."""
-    if not isinstance(x, Tensor):
+    if not is_a(x, Tensor):
         return None
     return x._storage.ptr + x._offset * x._dtype.itemsize  # type: ignore[union-attr]

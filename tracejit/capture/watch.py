@@ -40,6 +40,7 @@ from tracejit.capture.computed_names import (
 )
 from tracejit.capture.known_reads import READS
 from tracejit.capture.location import PACKAGE, is_own
+from tracejit.capture.looking import attribute_of, is_a
 from tracejit.capture.module_reads import Reads, reads_of_modules
 from tracejit.capture.pure import is_pure
 from tracejit.capture.source import original_code
@@ -193,7 +194,7 @@ def _scan(code: CodeType) -> Names:
     dynamic = by_position or bool((attributes | global_names) & _DYNAMIC)
     if not is_own(code) and passes_format(code):
         dynamic = True
-        templates = [c for c in code.co_consts if isinstance(c, str)]
+        templates = [c for c in code.co_consts if is_a(c, str)]
         uncertain |= {name for text in templates for name in names_in_format(text)}
     doubtful = _handles_missing(code, attributes | global_names)
     sets = not (attributes | global_names).isdisjoint(SETTERS) and not is_own(code)
@@ -202,12 +203,12 @@ def _scan(code: CodeType) -> Names:
         computed, subjects = computes(code)
     dynamic |= computed
     if dynamic:  # names given as literals count as mentioned
-        paths = [c.split(".") for c in code.co_consts if isinstance(c, str)]
+        paths = [c.split(".") for c in code.co_consts if is_a(c, str)]
         uncertain |= {name for path in paths if all(map(str.isidentifier, path)) for name in path}
         attributes |= uncertain
         stored |= uncertain
     if sets:
-        named = {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
+        named = {c for c in code.co_consts if is_a(c, str) and c.isidentifier()}
         attributes |= named
         stored |= named
     if is_own(code):  # errors name classes
@@ -216,11 +217,11 @@ def _scan(code: CodeType) -> Names:
         found -= _KEPT
     keys: set[str] = set()
     if not is_own(code):
-        keys |= {c for c in code.co_consts if isinstance(c, str)}
+        keys |= {c for c in code.co_consts if is_a(c, str)}
         keys |= {""} if attributes & _ENTRIES else set()
     nested: set[CodeType] = set()
     for constant in code.co_consts:
-        if isinstance(constant, CodeType):
+        if is_a(constant, CodeType):
             nested.add(constant)
             inner = names_of(constant)
             attributes |= inner.attributes
@@ -298,7 +299,7 @@ def _is_made_for_us(frame: FrameType) -> bool:
 
 def _copies(function: Any) -> bool:
     """Whether this is how Python takes an object of the user's apart for a copy."""
-    owner: Any = type(getattr(function, "__self__", None))
+    owner: Any = type(attribute_of(function, "__self__"))
     reduces = function.__name__ == "__reduce_ex__" and may_change(owner)
     return reduces and owner.__reduce_ex__ is object.__reduce_ex__
 
@@ -436,13 +437,13 @@ class Watcher:
             recursion.told()
             self.asked((recursion.user_limit, None))
             return
-        if type(getattr(function, "__self__", None)) is str:
+        if type(attribute_of(function, "__self__")) is str:
             self.named(names_for(function))
         if _copies(function):  # whatever attributes it has
             self.named(None)
             return
         try:
-            key = function if getattr(function, "__self__", None) is None else None
+            key = function if attribute_of(function, "__self__") is None else None
             pure = self.judged.get(key) if key is not None else None
         except TypeError:
             key, pure = None, None

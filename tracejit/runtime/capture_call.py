@@ -23,6 +23,7 @@ from tracejit.capture.computed_names import RETURNED
 from tracejit.capture.guards import found_at
 from tracejit.capture.host_program import give_up, settle, settle_numbers, surrender
 from tracejit.capture.location import is_own
+from tracejit.capture.looking import ABSENT, attribute_of, is_a, module_title, title
 from tracejit.capture.module_reads import Reads
 from tracejit.capture.number_places import (
     TELL_INTS,
@@ -37,7 +38,7 @@ from tracejit.capture.number_places import (
     tells_ints,
     write,
 )
-from tracejit.capture.place import ABSENT, Place
+from tracejit.capture.place import Place
 from tracejit.capture.plain import asked, is_object, plain, plain_objects, replaced
 from tracejit.capture.plain_arguments import WANT_INTS, plain_numbers
 from tracejit.capture.recorder import Recorder
@@ -139,18 +140,15 @@ class CapturedCall:
     # -- running ---------------------------------------------------------------------------------
     def run(self) -> Any:
         recorder = self.recorder
-        owner = getattr(
-            self.function,
-            "__self__",
-            None if isinstance(self.function, FunctionType) else self.function,
-        )
+        other = None if type(self.function) is FunctionType else self.function
+        owner = attribute_of(self.function, "__self__", other)
         if self.watch and owner is not None:  # a bound method, a callable object
             self.state.add_root("constant", owner, None, owner, "self")
         if self.watch and everywhere:
             self.state.add_root("global", vars(global_hooks), "everywhere", everywhere,
                                 "the hooks of all modules")
-        target = getattr(self.function, "__func__", self.function)
-        if self.watch and isinstance(target, FunctionType):
+        target = attribute_of(self.function, "__func__", self.function)
+        if self.watch and is_a(target, FunctionType):
             self.state.runs(target)
         # Nobody here holds on to the numbers: where none is left, none has to be looked for.
         values = [tuple(self._argument(k, v) for k, v in enumerate(self.arguments))]
@@ -203,7 +201,7 @@ class CapturedCall:
                 give_back(self.listened)  # Ctrl-C came as a watcher began or ended
             try:
                 if error is not None:  # what ran before it has happened, so make it so
-                    self.ended = not isinstance(error, Exception)
+                    self.ended = not is_a(error, Exception)
                     recorder.abandon()
                     plain_exception(error)
             finally:
@@ -228,7 +226,7 @@ class CapturedCall:
         found, seen = self.recorder.found_same, set[int]()
 
         def own(x: Any) -> Any:
-            if not isinstance(x, Tensor):
+            if not is_a(x, Tensor):
                 return x
             x = actual(x)
             other = next((other for one, other in found if one is x), None)
@@ -267,7 +265,7 @@ class CapturedCall:
         inside = {key: child for (_, key), child in place.children.items()}
         if len(inside) < len(value):  # too many to look at
             return value
-        if isinstance(value, tuple):
+        if is_a(value, tuple):
             return tuple(self._number(inside[key]) for key in range(len(value)))
         return {key: self._number(inside[key]) for key in value}
 
@@ -376,8 +374,8 @@ class CapturedCall:
             return
         if self.state.enter(code):
             return
-        function = getattr(self.function, "__func__", self.function)
-        if getattr(function, "__code__", None) is code:
+        function = attribute_of(self.function, "__func__", self.function)
+        if attribute_of(function, "__code__") is code:
             for name, cell in zip(code.co_freevars, function.__closure__ or ()):
                 try:
                     self.state.add_root("cell", cell, cell, cell.cell_contents, name)
@@ -399,8 +397,8 @@ class CapturedCall:
             return
         if self.recorder.output or self.recorder.pending:
             give_up(self.recorder)
-        name = getattr(function, "__qualname__", repr(function))
-        module = getattr(function, "__module__", None)
+        name = title(function)
+        module = attribute_of(function, "__module__")
         known = f"{module}.{name}" if module and module != "builtins" else name
         self.recorder.seen(
             f"calls {known}, whose effects and sources cannot be seen",
@@ -418,7 +416,7 @@ class CapturedCall:
         """Modules in variables whose attributes are asked for by computed names."""
         for name in self.state.subjects:
             module = frame.f_locals.get(name)
-            if isinstance(module, ModuleType):
+            if is_a(module, ModuleType):
                 self._any_of(module)
                 self.numbers.look()
 
@@ -430,7 +428,7 @@ class CapturedCall:
 
     def _any_of(self, module: ModuleType) -> None:
         """Attributes of a module are asked for by computed names."""
-        name = module.__name__
+        name = module_title(module)
         if self.state.place_of(module) is None:
             if sys.modules.get(name) is module:
                 self._module(name)
