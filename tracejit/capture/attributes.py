@@ -42,7 +42,7 @@ from tracejit.capture.looking import (
     qualname_of_class,
 )
 from tracejit.capture.module_reads import METHODS, Reads, has_methods
-from tracejit.capture.place import CACHED, PRIMITIVE, Place, kind_of, slot_of
+from tracejit.capture.place import CACHED, Place, key_of, kind_of, slot_of
 from tracejit.eager.tensor import Tensor
 
 MODULE_TABLES = (
@@ -367,7 +367,7 @@ class Attributes:
         return answers is not ABSENT and (code is None or not is_own(code))
 
     def _child(self, parent: Place, how: str, key: Any, value: Any, text: str) -> None:
-        identity = (how, key if is_a(key, PRIMITIVE) else id(key))
+        identity = (how, key_of(key))
         if identity in parent.children:
             return
         child = parent.children[identity] = Place(parent, how, key, value, text)

@@ -14,14 +14,22 @@ from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, Meth
 from typing import Any
 
 from tracejit.capture import memory_words as words
-from tracejit.capture.looking import attribute_of, bases_of, flags_of, has_in_class, is_a, names_in
+from tracejit.capture.looking import (
+    ByClass,
+    attribute_of,
+    bases_of,
+    flags_of,
+    has_in_class,
+    is_a,
+    names_in,
+)
 
 _FIXED = (GetSetDescriptorType, MemberDescriptorType)  # made with the class
 _IMMUTABLE, _HEAP_TYPE = 1 << 8, 1 << 9
-Known = weakref.WeakKeyDictionary[type, tuple[int, tuple]]
-_alone: Known = weakref.WeakKeyDictionary()  # of classes without their bases
-_whole: Known = weakref.WeakKeyDictionary()
-_named: Known = weakref.WeakKeyDictionary()
+Known = ByClass[tuple[int, tuple]]
+_alone: Known = ByClass()  # of classes without their bases
+_whole: Known = ByClass()
+_named: Known = ByClass()
 # Modules of ours whose objects hold what the user put into them.
 USERS_STATE = tuple(
     f"tracejit.{room}"

@@ -41,6 +41,7 @@ from tracejit.capture.looking import (
     attribute_of,
     class_attribute,
     is_a,
+    is_exactly,
     is_iterator,
     name_of_class,
     qualname_of_class,
@@ -130,7 +131,7 @@ def adapted(recorder: Any, function: Any) -> Any:
     if type(function) is BuiltinFunctionType and function in OF_FLOATS:
         return _on_numbers(function)
     owner = function.__objclass__ if is_a(function, _UNBOUND) else None
-    if type(function) is MethodWrapperType and type(function.__self__) in (int, float):
+    if type(function) is MethodWrapperType and is_exactly(function.__self__, (int, float)):
         owner = type(function.__self__)
     plain = type(function) is BuiltinFunctionType and (
         is_of_arrays(function) or not is_pure(function) or function is math.ldexp
@@ -147,7 +148,7 @@ def _finding(recorder: Any, function: Any) -> Any:
     wraps = type(function) is FunctionType
     inner = function.__dict__.get("__wrapped__") if wraps else function
     owner = inner.__self__ if is_a(inner, _BOUND) else None
-    finds = type(owner) in _SEARCHED and function.__name__ in _FINDS
+    finds = is_exactly(owner, _SEARCHED) and function.__name__ in _FINDS
     return _with_known_tensors(recorder, function) if finds else function
 
 
@@ -222,7 +223,7 @@ def _on_numbers(function: Any) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         runtime = [x for x in args if is_runtime(x)]
         others = [x for x in args if not is_runtime(x)]
-        if kwargs or not runtime or any(type(x) not in (int, float) for x in others):
+        if kwargs or not runtime or any(not is_exactly(x, (int, float)) for x in others):
             return function(*args, **kwargs)
         return runtime[0].numbers.apply(OF_FLOATS[function], args)
 

@@ -12,7 +12,6 @@ import dis
 import operator
 import string
 import sys
-import weakref
 from collections.abc import Sequence
 from types import (
     BuiltinFunctionType,
@@ -26,7 +25,15 @@ from types import (
 from typing import Any
 
 from tracejit.capture.behaviour import may_change, module_name, remembered
-from tracejit.capture.looking import bases_of, is_a, module_title, names_in, own_dict
+from tracejit.capture.looking import (
+    ByClass,
+    bases_of,
+    is_a,
+    is_exactly,
+    module_title,
+    names_in,
+    own_dict,
+)
 
 BY_NAME = ("getattr", "hasattr", "methodcaller")  # an argument of theirs names an attribute
 ALL = ("vars", "dir", "__dict__", "__getattribute__", "attrgetter")  # these may give any
@@ -46,7 +53,7 @@ _USED = ("COMPARE", "CONTAINS", "IS_", "POP_JUMP", "FORMAT", "LOAD_METHOD", "LOA
 _COMPARED = (["COMPARE_OP"], ["CONTAINS_OP"], ["IS_OP"])
 _CALL = "PRECALL" if "PRECALL" in dis.opmap else "CALL"  # what first takes a call's arguments
 _SILENT = ("CACHE", "EXTENDED_ARG", "NOP")
-_data: weakref.WeakKeyDictionary[type, tuple[int, tuple]] = weakref.WeakKeyDictionary()
+_data: ByClass[tuple[int, tuple]] = ByClass()
 
 
 # -- of code ----------------------------------------------------------------------------------
@@ -258,7 +265,7 @@ def slot_names(cls: type) -> set[str]:
 
 
 def _is_data(name: str, value: Any) -> bool:
-    return not (name.startswith("__") and name.endswith("__")) and type(value) not in _FUNCTIONS
+    return not (name.startswith("__") and name.endswith("__")) and not is_exactly(value, _FUNCTIONS)
 
 
 def data_of_module(module: ModuleType) -> set[str]:

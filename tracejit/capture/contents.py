@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.capture.behaviour import may_change
-from tracejit.capture.looking import bases_of, class_attribute
+from tracejit.capture.computed_names import is_users
+from tracejit.capture.looking import bases_of, class_attribute, names_in
 
 _READERS = ("__getitem__", "__len__", "__iter__")
 _MISSING = object()
@@ -33,12 +34,21 @@ def reads_itself(cls: type) -> bool:
     return any(class_attribute(cls, name) is not class_attribute(kind, name) for name in _READERS)
 
 
+def hashes_plainly(key: Any) -> bool:
+    """Return True if `hash(key)` runs no method of the user's."""
+    owner = next(c for c in bases_of(type(key)) if "__hash__" in names_in(c))
+    return not is_users(owner)
+
+
 def item(container: Any, key: Any) -> Any:
     """`container[key]`, without `__missing__`."""
     kind = kind_of_container(type(container))
     if not issubclass(kind, dict):
         return kind.__getitem__(container, key)
-    found = kind.get(container, key, _MISSING)
+    if hashes_plainly(key):
+        found = kind.get(container, key, _MISSING)
+    else:  # a method of the user's, which may not be called: objects are keys by themselves
+        found = next((x for k, x in kind.items(container) if k is key), _MISSING)
     if found is _MISSING:
         raise KeyError(key)
     return found

@@ -27,7 +27,14 @@ from tracejit.capture.host_texts import (
     deferred_str,
 )
 from tracejit.capture.location import is_own, user_location
-from tracejit.capture.looking import attribute_of, class_attribute, has_in_class, is_a
+from tracejit.capture.looking import (
+    attribute_of,
+    class_attribute,
+    class_of,
+    has_in_class,
+    is_a,
+    is_exactly,
+)
 from tracejit.capture.loop_body import Peel
 from tracejit.capture.loop_items import (
     Rolled,
@@ -192,13 +199,13 @@ def in_(item: Any, container: Any) -> bool:
     container = iterated(container)
     if is_a(container, str):
         item = plain_text(item)
-    if recorder is not None and item.__class__ is float and item != item:
+    if recorder is not None and class_of(item) is float and item != item:
         return contains_nan(recorder, item, container)
     if recorder is None or not is_a(item, Tensor):
         return item in container
     if is_a(container, (dict, set, frozenset)):
         return known_as(recorder, item) in container
-    sequence = type(container) in (list, FollowedList, tuple)
+    sequence = is_exactly(container, (list, FollowedList, tuple))
     if sequence and any(may_be_another(recorder, x) for x in (item, *container)):
         return any(is_(x, item) or x == item for x in container)
     return item in container
@@ -406,7 +413,7 @@ def _returning(signal: Decided) -> Return:
 
 def _others(items: Iterator[Any]) -> Iterator[Any] | None:
     """What an iterator will give, without taking it; None where that cannot be, or is much."""
-    if type(items) in _COPIED and operator.length_hint(items) < NESTED:
+    if is_exactly(items, _COPIED) and operator.length_hint(items) < NESTED:
         return unwatched(copy.copy, items)
     return None
 
@@ -541,7 +548,7 @@ def inplace(symbol: str, target: Any, other: Any) -> Any:
 
 
 def _lists(*values: Any) -> bool:
-    return all(type(value) in (list, FollowedList) for value in values)
+    return all(is_exactly(value, (list, FollowedList)) for value in values)
 
 
 def _is_effect(container: Any) -> bool:

@@ -41,7 +41,7 @@ from tracejit.capture.host_texts import (
     format_method,
     join_method,
 )
-from tracejit.capture.looking import attribute_of, class_attribute, is_a
+from tracejit.capture.looking import attribute_of, class_attribute, is_a, is_exactly
 from tracejit.capture.outlets import changes_outlets
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.ir.sizes import Size
@@ -72,7 +72,7 @@ def replacement(function: Any) -> Callable[..., Any] | None:
         if type(owner) is str:
             made = _TEXTS.get(function.__name__)
             return None if made is None else made(owner)
-        if type(owner) in STREAMS and (owner is sys.stdout or owner is sys.stderr):
+        if is_exactly(owner, STREAMS) and (owner is sys.stdout or owner is sys.stderr):
             sink = function.__name__ in ("write", "flush")
             return stream_method(owner, function.__name__) if sink else None
         known = next((deferred for plain, deferred in _BUILTINS if plain is function), None)
@@ -103,7 +103,7 @@ def _constructor(cls: type) -> Callable[..., Any] | None:
 
 
 def _number(x: Any, sizes: bool) -> Any:
-    pending = type(x) in PENDING or is_a(x, RuntimeNumber) or sizes and type(x) is Size
+    pending = is_exactly(x, PENDING) or is_a(x, RuntimeNumber) or sizes and type(x) is Size
     return x.concrete() if pending else x
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
-from tracejit.capture.looking import is_a, stands_in
+from tracejit.capture.looking import is_a, is_exactly, stands_in
 from tracejit.capture.runtime_numbers import INFIX, evaluate
 from tracejit.capture.scalars import RuntimeFloat, RuntimeInt, RuntimeNumber
 from tracejit.eager.interchange import number_of
@@ -217,7 +217,7 @@ def _are_constants(recorder: Any, pending: Pending) -> bool:
 
 
 def _value(x: Any, why: str) -> Any:
-    if type(x) in PENDING:
+    if is_exactly(x, PENDING):
         return x.concrete(why)
     return x.concrete() if is_a(x, RuntimeNumber) else x
 
@@ -235,7 +235,7 @@ def in_order(pending: Pending, done: set[int]) -> Iterator[Pending]:
     stack = [pending]
     while stack:
         x = stack[-1]
-        waiting = [y for y in x.operands if type(y) in PENDING and id(y) not in done]
+        waiting = [y for y in x.operands if is_exactly(y, PENDING) and id(y) not in done]
         if id(x) in done or x.known is not UNKNOWN:
             done.add(id(x))
             stack.pop()
@@ -255,7 +255,7 @@ def fill_in(pending: Pending, asks: bool) -> None:
 
 
 def _known(x: Any, asks: bool) -> Any:
-    if type(x) in PENDING:
+    if is_exactly(x, PENDING):
         return x.known
     if is_a(x, RuntimeNumber) or type(x) is Size:
         return x.concrete() if asks else x.hint
@@ -279,7 +279,7 @@ def remembered(op: str, operands: tuple) -> Any:
     """A Python operator on numbers, some of them pending."""
     recorder: Any = active.recorder
     parts = tuple([_part(recorder, x) for x in operands])
-    waiting = [x for x in parts if type(x) in NUMBERS and x.known is UNKNOWN]
+    waiting = [x for x in parts if is_exactly(x, NUMBERS) and x.known is UNKNOWN]
     bits = _bits(op, parts)
     if (
         not waiting
@@ -309,9 +309,9 @@ def _bits(op: str, parts: tuple) -> int:
 
 
 def _length(x: Any) -> int:
-    if type(x) in NUMBERS:
+    if is_exactly(x, NUMBERS):
         return x.bits
-    return x.bit_length() if type(x) in (int, bool) else 64
+    return x.bit_length() if is_exactly(x, (int, bool)) else 64
 
 
 def longest(numbers: Iterable[Any]) -> int:
@@ -320,11 +320,11 @@ def longest(numbers: Iterable[Any]) -> int:
 
 
 def _never_zero(x: Any) -> bool:
-    if type(x) in NUMBERS and x.known is not UNKNOWN:
+    if is_exactly(x, NUMBERS) and x.known is not UNKNOWN:
         return bool(x.known != 0)
     if type(x) is PendingInt and x.op is None and type(x.operands[0]) is Size:
         return bool(x.operands[0] != 0)  # the program is guarded by the answer
-    return type(x) in (int, float) and x != 0
+    return is_exactly(x, (int, float)) and x != 0
 
 
 def _infix(op: str, reflected: bool) -> Callable[[Any, Any], Any]:
@@ -400,7 +400,7 @@ def _in_graph(number: PendingNumber, recorder: Any) -> Any:
 
 
 def _is_known(x: Any) -> bool:
-    return x.known is not UNKNOWN if type(x) in PENDING else type(x) in (int, float, bool)
+    return x.known is not UNKNOWN if is_exactly(x, PENDING) else is_exactly(x, (int, float, bool))
 
 
 def of_array_of(number: PendingNumber) -> Tensor:
@@ -424,7 +424,7 @@ def _node_of(x: Any, recorder: Any) -> Any:
 
 
 def _float_operand(recorder: Any, x: Any) -> Any:
-    if type(x) in NUMBERS:
+    if is_exactly(x, NUMBERS):
         if x.known is not UNKNOWN:
             return float(x.known)
         return None if x.value is None else _weak(recorder, x.value, float64)

@@ -14,7 +14,7 @@ from typing import Any
 
 from tracejit.capture.host_effects import NotDeferrable, deferring, frozen
 from tracejit.capture.host_reads import PENDING, PendingText, joined, read
-from tracejit.capture.looking import is_a
+from tracejit.capture.looking import is_a, is_exactly
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.watch import PASSED_ON
 from tracejit.eager.tensor import Tensor
@@ -45,9 +45,9 @@ def deferred_repr(x: Any) -> Any:
 
 def _pends(x: Any, depth: int = 3) -> bool:
     """Whether a text of it shows what is not known yet, or differs from call to call."""
-    if type(x) in PENDING or is_a(x, (RuntimeNumber, Tensor)) or type(x) is Size:
+    if is_exactly(x, PENDING) or is_a(x, (RuntimeNumber, Tensor)) or type(x) is Size:
         return True
-    if depth and type(x) in (list, tuple):
+    if depth and is_exactly(x, (list, tuple)):
         return any(_pends(y, depth - 1) for y in x)
     return bool(depth) and type(x) is dict and any(_pends(y, depth - 1) for y in x.values())
 
@@ -60,7 +60,7 @@ def deferred_format_of(x: Any, spec: Any = "") -> Any:
         return format(x, spec)
     if type(x) is Tensor and not x.shape:
         x = read(recorder, x)
-    elif type(x) not in PENDING and not is_a(x, RuntimeNumber) and type(x) is not Size:
+    elif not is_exactly(x, PENDING) and not is_a(x, RuntimeNumber) and type(x) is not Size:
         return format(x, spec) if spec else deferred_str(x)
     if not _formats(x, spec):
         return format(x, spec)

@@ -9,13 +9,21 @@ Called wherever capture looks at what is not its own.
 from __future__ import annotations
 
 import ctypes
-from types import GetSetDescriptorType, MappingProxyType, MemberDescriptorType, MethodType
-from typing import TYPE_CHECKING, Any
+import weakref
+from types import (
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    WrapperDescriptorType,
+)
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tracejit.ir.sizes import Size
 
 ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
 NATIVE = (GetSetDescriptorType, MemberDescriptorType)  # reading these runs no Python
+Kept = TypeVar("Kept")
 _SLOTS_OF_TYPES: Any = vars(type)
 bases_of = _SLOTS_OF_TYPES["__mro__"].__get__  # a class and its bases, in order
 names_in = _SLOTS_OF_TYPES["__dict__"].__get__  # what a class itself has, by name
@@ -44,9 +52,10 @@ else:
 
 
 __all__ = [
-    "ABSENT", "NATIVE", "attribute_of", "bases_of", "class_attribute", "dict_offset", "flags_of",
-    "has_in_class", "is_a", "is_exactly", "is_iterator", "is_stand_in", "module_title",
-    "name_of_class", "names_in", "own_dict", "qualname_of_class", "slots_of", "stands_in", "title",
+    "ABSENT", "attribute_of", "bases_of", "ByClass", "class_attribute", "class_of", "dict_offset",
+    "flags_of", "has_in_class", "is_a", "is_exactly", "is_iterator", "is_stand_in",
+    "module_title", "name_of_class", "names_in", "NATIVE", "own_dict", "qualname_of_class",
+    "reads_plainly", "slots_of", "stands_in", "title",
 ]  # fmt: skip
 
 
@@ -64,7 +73,10 @@ def is_exactly(x: Any, kinds: Any) -> bool:
     (False, True)
     """
     cls = type(x)
-    return any(cls is kind for kind in kinds)
+    for kind in kinds:  # a loop, which is twice as fast as `any`
+        if cls is kind:
+            return True
+    return False
 
 
 def class_attribute(cls: type, name: str) -> Any:
@@ -109,8 +121,8 @@ def own_dict(x: Any) -> Any:
 def _behind_property(x: Any) -> Any:
     """The `__dict__` of an object whose class hides it."""
     ask: Any = ctypes.pythonapi["PyObject_GenericGetDict"]  # by item: with types of its own
-    ask.restype, ask.argtypes = ctypes.py_object, [ctypes.py_object, ctypes.c_void_p]
-    return ask(x, None)
+    ask.restype, ask.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p]
+    return ask(id(x), None)  # ctypes asks an object itself for its class
 
 
 def slots_of(x: Any) -> list[MemberDescriptorType]:
@@ -151,6 +163,40 @@ def attribute_of(x: Any, name: str, default: Any = None) -> Any:
 def is_stand_in(x: Any) -> bool:
     """Return True for what stands for a number or a list of the user's."""
     return issubclass(type(x), _stand_ins)
+
+
+def class_of(x: Any) -> type:
+    """Return an object's type; of a stand-in that of what it stands for."""
+    return x.__class__ if is_stand_in(x) else type(x)
+
+
+def reads_plainly(x: Any) -> bool:
+    """Return True if reading an attribute that `x` has, by its name, runs no code of the user's."""
+    cls = type(x)
+    ask = class_attribute(cls, "__getattribute__")
+    if type(ask) is not WrapperDescriptorType or has_in_class(x, "__getattr__"):
+        return False
+    return type(class_attribute(cls, "__dict__")) in (*NATIVE, type(ABSENT))
+
+
+class ByClass(Generic[Kept]):
+    """What is known of classes, each as long as it lives. A metaclass is not asked for a hash."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[weakref.ref, Kept]] = {}
+
+    def get(self, cls: type) -> Kept | None:
+        found = self.known.get(id(cls))
+        return found[1] if found is not None and found[0]() is cls else None
+
+    def __setitem__(self, cls: type, value: Kept) -> None:
+        key, known = id(cls), self.known
+
+        def gone(reference: weakref.ref) -> None:
+            if key in known and known[key][0] is reference:
+                del known[key]
+
+        known[key] = weakref.ref(cls, gone), value
 
 
 def module_title(module: Any) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tracejit.capture.breaks import Refused
-from tracejit.capture.looking import is_a
+from tracejit.capture.looking import is_a, is_exactly
 from tracejit.capture.loop_numbers import LoopIndex, LoopInt, as_tensor, known_to_graph
 from tracejit.capture.scalars import RuntimeInt
 from tracejit.capture.settling import settled
@@ -67,7 +67,7 @@ def _over_range_call(arguments: tuple) -> Rolled | None:
     if not 1 <= len(arguments) <= 3:
         return None
     if not all(type(x) is int or type(x) is Size for x in arguments):
-        if not all(type(x) in (int, Size) or is_a(x, RuntimeInt) for x in arguments):
+        if not all(is_exactly(x, (int, Size)) or is_a(x, RuntimeInt) for x in arguments):
             return None
         arguments = tuple(x if type(x) is Size else x.__index__() for x in arguments)
     start, stop, step = (0, arguments[0], 1) if len(arguments) == 1 else (*arguments, 1)[:3]

@@ -12,7 +12,7 @@ import weakref
 from typing import Any
 
 from tracejit.capture.breaks import Refused
-from tracejit.capture.looking import is_a
+from tracejit.capture.looking import is_a, is_exactly
 from tracejit.capture.runtime_numbers import evaluate
 from tracejit.capture.scalars import RuntimeFloat, RuntimeInt, RuntimeNumber
 from tracejit.eager.modes import no_grad
@@ -151,7 +151,7 @@ def _whole(x: Any) -> Any:
 
 
 def _float_arithmetic(op: str, operands: tuple) -> Any:
-    by_constant = op == "truediv" and type(operands[1]) in (int, float) and operands[1] != 0
+    by_constant = op == "truediv" and is_exactly(operands[1], (int, float)) and operands[1] != 0
     if op not in _FLOAT_OPS and not by_constant:
         raise Refused(f"{op} of a float that changes from iteration to iteration")
     given = tuple([_as_float(int(x) if type(x) is bool else x) for x in operands])

@@ -26,15 +26,17 @@ from tracejit.capture.guards import current, found_at
 from tracejit.capture.location import is_own
 from tracejit.capture.looking import (
     ABSENT,
+    ByClass,
     attribute_of,
     bases_of,
     class_attribute,
     is_a,
+    is_exactly,
     module_title,
     names_in,
     own_dict,
 )
-from tracejit.capture.place import CACHED, PRIMITIVE, Place
+from tracejit.capture.place import CACHED, Place, key_of
 from tracejit.capture.plain import is_object, plain, plain_objects, refill, sweep
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.state import State
@@ -46,7 +48,7 @@ _SUSPENDED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 _MAKES_OF_NUMBERS = ("decimal", "datetime", "array", "ctypes")
 TELL_INTS = {"type", "int"}  # `type(n) is int`
 _CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "__setstate__")
-_methods: weakref.WeakKeyDictionary[type, frozenset[Names]] = weakref.WeakKeyDictionary()
+_methods: ByClass[frozenset[Names]] = ByClass()
 
 Path = tuple[tuple[str, Any], ...]
 
@@ -62,7 +64,7 @@ class NumberPlaces:
         self.spread = spread  # arguments that the function is given in other containers
         self.roots: dict[int, RuntimeNumber] = {}  # by id of the place
         self.seen: dict[tuple, RuntimeNumber | None] = {}  # by what is stored there
-        self.classes: set[type] = set()
+        self.classes: dict[int, type] = {}
         self.stored: set[str] = set()
         self.rebound: set[str] = set()
         self.subscripts: set[Any] = set()
@@ -108,12 +110,12 @@ class NumberPlaces:
             self.cached |= type(place.value) is CACHED
             if is_a(place.value, RuntimeNumber):
                 self._found_again(place)
-            elif place.kind == "primitive" and type(place.value) in _NUMBERS:
+            elif place.kind == "primitive" and is_exactly(place.value, _NUMBERS):
                 self._consider(place)
 
     def _mention_class(self, cls: type) -> None:
-        if cls not in self.classes:
-            self.classes.add(cls)
+        if id(cls) not in self.classes:
+            self.classes[id(cls)] = cls
             for names in methods_of(cls):
                 self.mention(names)
 
@@ -155,7 +157,7 @@ class NumberPlaces:
         if place.how in ("attr", "slot"):
             return place.key in self.stored
         if place.how == "item":
-            return is_a(place.key, PRIMITIVE) and place.key in self.subscripts
+            return key_of(place.key) is place.key and place.key in self.subscripts
         if place.how == "global":
             return place.key in self.rebound
         return place.text in self.rebound  # a closure's variable
@@ -332,8 +334,7 @@ def path_of(place: Place) -> Path:
     steps: list[tuple[str, Any]] = []
     at: Place | None = place
     while at is not None:
-        key = at.key if is_a(at.key, PRIMITIVE) else id(at.key)
-        steps.append((at.how, key))
+        steps.append((at.how, key_of(at.key)))
         at = at.parent
     return tuple(reversed(steps))
 
@@ -343,7 +344,7 @@ def changed_numbers(guarded: Iterable[tuple[Place, Any]], arguments: tuple) -> f
     found = set()
     for place, old in guarded:
         now = found_at(place, arguments)
-        if type(now) in _NUMBERS and (type(now) is not type(old) or now != old):
+        if is_exactly(now, _NUMBERS) and (type(now) is not type(old) or now != old):
             found.add(path_of(place))
     return frozenset(found)
 
@@ -364,7 +365,7 @@ def _slot(place: Place) -> tuple | None:
     if place.how == "closure":
         return (id(owner.__closure__[place.key]),)
     if place.how == "item" and is_a(owner, (list, dict, deque)):
-        return id(owner), place.key if is_a(place.key, PRIMITIVE) else id(place.key)
+        return id(owner), key_of(place.key)
     return None
 
 

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
-from tracejit.capture.looking import attribute_of, bases_of, is_a, names_in
+from tracejit.capture.looking import ByClass, attribute_of, bases_of, is_a, names_in
 from tracejit.capture.trial_watch import is_installed
 
 _READS = ("isEnabledFor", "getEffectiveLevel", "hasHandlers", "getChild", "format")
 _SETTINGS = ("disable", "basicConfig", "shutdown", "captureWarnings", "addLevelName",
              "setLogRecordFactory", "setLoggerClass")  # fmt: skip
-_classes: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+_classes: ByClass[bool] = ByClass()
 
 
 def stdout_may_wait(_: None = None) -> bool:

@@ -37,14 +37,16 @@ import numpy as np
 
 from tracejit.capture.behaviour import may_change
 from tracejit.capture.computed_names import own_names
-from tracejit.capture.contents import item, kind_of_container
+from tracejit.capture.contents import hashes_plainly, item, kind_of_container
 from tracejit.capture.location import is_published
 from tracejit.capture.looking import (
     ABSENT,
+    attribute_of,
     class_attribute,
     dict_offset,
     has_in_class,
     is_a,
+    is_exactly,
     names_in,
     own_dict,
 )
@@ -165,7 +167,7 @@ def kind_of(value: Any) -> str:
     """How a value is guarded."""
     if value is ABSENT:
         return "absent"
-    if type(value) in weakref.ProxyTypes and is_dead(value):
+    if is_exactly(value, weakref.ProxyTypes) and is_dead(value):
         return "dead"
     if is_a(value, Tensor):
         return "tensor"
@@ -186,7 +188,7 @@ def kind_of(value: Any) -> str:
     if is_a(value, _IDENTITY) or type(value) is object or value is default_generator:
         return "identity"  # what draws without a generator draws from the default one
     if value is sys.stdout or value is sys.stderr:  # only written to: other methods are foreign
-        return "identity" if type(value) in (io.TextIOWrapper, io.StringIO) else "opaque"
+        return "identity" if is_exactly(value, (io.TextIOWrapper, io.StringIO)) else "opaque"
     if is_a(value, operator.methodcaller) and _passes_constants(value):
         return "identity"
     if is_a(value, functools.partial):
@@ -217,6 +219,11 @@ def told_by_identity(x: Any) -> bool:
     """Whether an object is equal to itself alone, as classes and functions are."""
     own, usual = type(x), names_in(object)
     return all(class_attribute(own, name) is usual[name] for name in ("__eq__", "__hash__"))
+
+
+def key_of(key: Any) -> Any:
+    """What stands for a key: itself, or its id where it is an object or has a hash of its own."""
+    return key if is_a(key, PRIMITIVE) and hashes_plainly(key) else id(key)
 
 
 def weakly(key: Any) -> Any:
@@ -265,10 +272,7 @@ def _is_plain_object(value: Any) -> bool:
 
 def slot_of(x: Any, name: str) -> Any:
     """What is in a slot, without asking a `__getattr__` of the user's where nothing is."""
-    try:
-        return object.__getattribute__(x, name)
-    except AttributeError:
-        return ABSENT
+    return attribute_of(x, name, ABSENT)
 
 
 def default_of(variable: ContextVar) -> Any:

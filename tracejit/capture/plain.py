@@ -27,7 +27,7 @@ from typing import Any
 
 from tracejit.capture.behaviour import USERS_STATE, module_name
 from tracejit.capture.host_reads import Pending
-from tracejit.capture.looking import flags_of, is_a, names_in, own_dict, slots_of
+from tracejit.capture.looking import flags_of, is_a, is_exactly, names_in, own_dict, slots_of
 from tracejit.capture.rolled import FollowedList, ordinary
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.eager.tensor import Tensor
@@ -192,7 +192,7 @@ def sweep(numbers: Iterable[weakref.ref]) -> None:
         done |= {id(x) for x in found}
         for holder in found:
             _tidy(holder)
-        held = [x for x in found if type(x) in (tuple, frozenset, slice)]
+        held = [x for x in found if is_exactly(x, (tuple, frozenset, slice))]
 
 
 def _tidy(holder: Any) -> None:
@@ -229,7 +229,7 @@ def _fill(holder: Any, fresh: Leaf) -> None:
         _tidy_slots(holder, fresh)
     if issubclass(kind, type) and flags_of(holder) & _HEAP:
         for name, now in list(names_in(holder).items()):
-            if type(now) not in _OF_CLASSES and (new := fresh(now)) is not now:
+            if not is_exactly(now, _OF_CLASSES) and (new := fresh(now)) is not now:
                 type.__setattr__(holder, name, new)
 
 

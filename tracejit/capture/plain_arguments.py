@@ -15,7 +15,7 @@ from types import BuiltinFunctionType, CodeType, MethodDescriptorType, MethodTyp
 from typing import Any
 
 from tracejit.capture.host_reads import PendingText
-from tracejit.capture.looking import attribute_of, is_a, name_of_class
+from tracejit.capture.looking import attribute_of, is_a, is_exactly, name_of_class
 from tracejit.capture.rolled import FollowedList, settle
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.watch import PASSED_ON
@@ -132,7 +132,7 @@ PASSED_ON.add(power.__code__)
 
 def plain_text(x: Any) -> Any:
     """`x`, or the text that it stands for."""
-    if type(x) in (list, tuple):
+    if is_exactly(x, (list, tuple)):
         parts = [plain_text(y) for y in x]
         return type(x)(parts) if any(a is not b for a, b in zip(parts, x)) else x
     return x.concrete() if type(x) is PendingText else x
@@ -157,13 +157,13 @@ def plain_numbers(x: Any, sizes: bool = False) -> Any:
         return x.concrete()
     if is_a(x, FollowedList):
         settle(x)
-    if type(x) in (list, tuple, Shape):
+    if is_exactly(x, (list, tuple, Shape)):
         parts = [plain_numbers(y, sizes) for y in x]
         if any(a is not b for a, b in zip(parts, x)):
             if type(x) is not list:
                 return type(x)(parts)
             x[:] = parts
-    elif type(x) in _DICTS:
+    elif is_exactly(x, _DICTS):
         held = [(plain_numbers(k, sizes), plain_numbers(v, sizes)) for k, v in x.items()]
         if any(k is not known for (k, _), known in zip(held, x)):
             x.clear()

@@ -13,7 +13,7 @@ from typing import Any
 
 from tracejit.capture.behaviour import module_name
 from tracejit.capture.host_reads import Pending
-from tracejit.capture.looking import ABSENT, class_attribute, is_a
+from tracejit.capture.looking import ABSENT, class_attribute, is_a, is_exactly
 from tracejit.eager.tensor import Tensor
 
 _CONTAINERS = (tuple, list, dict, set)
@@ -35,7 +35,7 @@ def explained(results: Iterable[Tensor]) -> set[int]:
                 continue
             found.add(id(x))
             stack.extend((x._node, x._view, x._hooks))
-        elif type(x) in _CONTAINERS or _is_tape(x):
+        elif is_exactly(x, _CONTAINERS) or _is_tape(x):
             stack.extend(gc.get_referents(x))
     return found
 

@@ -31,7 +31,7 @@ from tracejit.capture.constant_values import constant_value, run_on_constants
 from tracejit.capture.identities import Identities
 from tracejit.capture.lifting import lift
 from tracejit.capture.location import in_capture, is_asked_by_user, user_location
-from tracejit.capture.looking import attribute_of, is_a, is_stand_in
+from tracejit.capture.looking import attribute_of, is_a, is_exactly, is_stand_in
 from tracejit.capture.random_state import draws_of
 from tracejit.capture.reachable import remains
 from tracejit.capture.recursion import Blocks
@@ -618,7 +618,7 @@ class Recorder:
     def plain(self, data: Any) -> Any:
         """Python data with runtime numbers and sizes made plain: the tensor made of it depends on
         them."""
-        if type(data) in (list, tuple):
+        if is_exactly(data, (list, tuple)):
             return type(data)(self.plain(x) for x in data)
         if is_a(data, RuntimeNumber) or type(data) is Size:
             return data.concrete()

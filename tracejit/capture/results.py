@@ -26,11 +26,12 @@ from tracejit.capture.looking import (
     class_attribute,
     has_in_class,
     is_a,
+    is_exactly,
     name_of_class,
     names_in,
     own_dict,
 )
-from tracejit.capture.place import PRIMITIVE, Place, alike, told_by_identity
+from tracejit.capture.place import PRIMITIVE, Place, alike, key_of, told_by_identity
 from tracejit.capture.plain import plain
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
@@ -128,7 +129,7 @@ class Recipes:
             if value.scope is not self.scope:  # left by a recording that is over
                 return lambda replay: value.hint
             return lambda replay: evaluate(value, replay.sizes)
-        if is_a(value, RuntimeNumber) or type(value) in PENDING:
+        if is_a(value, RuntimeNumber) or is_exactly(value, PENDING):
             return value.recipe(self)
         if is_a(value, Tensor):
             return self._tensor(value)
@@ -199,7 +200,7 @@ class Recipes:
             return lambda replay: {k(replay): r(replay) for k, r in items}
         if is_a(value, (list, tuple)):
             parts = [self.of(v) for v in elements(value)]
-            if cls not in (list, tuple, FollowedList) and not _is_plain_record(cls):
+            if not is_exactly(value, (list, tuple, FollowedList)) and not _is_plain_record(cls):
                 return self._like(value, parts)
             make = list if cls is FollowedList else cls
             make = cls._make if has_in_class(value, "_make") else make
@@ -368,14 +369,14 @@ def _contents_changed(place: Place, now: Any, held: dict[int, RuntimeNumber]) ->
     if place.kind == "mapping" and not all(map(alike, keys, place.keys)):
         return True
     before = {
-        child.key if is_a(child.key, PRIMITIVE) else id(child.key): child
+        key_of(child.key): child
         for (how, _), child in place.children.items()
         if how == "item"
     }
     if length(now) != place.length:
         return True
     for key in keys:
-        child = before.get(key if is_a(key, PRIMITIVE) else id(key))
+        child = before.get(key_of(key))
         new = item(now, key)
         if child is None:
             continue

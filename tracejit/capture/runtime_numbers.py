@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tracejit.capture.looking import is_stand_in
+from tracejit.capture.looking import is_exactly, is_stand_in
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
@@ -81,7 +81,7 @@ class Numbers:
         hint: Any = None
         with contextlib.suppress(ArithmeticError, TypeError, ValueError):  # raised again below
             hint = evaluate(op, hints)
-        if type(hint) not in (int, float):
+        if not is_exactly(hint, (int, float)):
             return evaluate(op, self.asked(operands))
         key = (op, *map(_identity, operands))
         known = self.shared.get(key)

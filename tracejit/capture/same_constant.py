@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.capture.looking import is_a
+from tracejit.capture.looking import class_of, is_a
 from tracejit.capture.plain import asked
 
 _CONSTANTS: Any = (int, float, complex, str, bytes)
@@ -20,8 +20,8 @@ _REASON = "it is asked whether two equal constants are one object"
 
 def same_constant(recorder: Any, one: Any, other: Any) -> bool:
     """`one is other`."""
-    kind = one.__class__
-    if kind not in _CONSTANTS or other.__class__ is not kind:
+    kind = class_of(one)
+    if kind not in _CONSTANTS or class_of(other) is not kind:
         return one is other
     left, right = asked(one), asked(other)
     if not _equal(left, right):

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.capture.looking import is_a, is_stand_in, stands_in
+from tracejit.capture.looking import is_a, is_exactly, is_stand_in, stands_in
 from tracejit.capture.number_sizes import size_of
 from tracejit.capture.runtime_numbers import COMPARISONS, FUNCTIONS, INFIX, Numbers, evaluate
 from tracejit.eager.recording import active
@@ -253,7 +253,7 @@ class RuntimeInt(RuntimeNumber):
 def _binary(op: str, left: Any, right: Any, me: RuntimeNumber) -> Any:
     other = right if me is left else left
     kind = type(other)
-    if kind not in _PLAIN and not is_a(other, RuntimeNumber):
+    if not is_exactly(other, _PLAIN) and not is_a(other, RuntimeNumber):
         if is_stand_in(other) and hasattr(kind, "graph_value") or is_a(other, Tensor):
             return NotImplemented
         if kind is Size and me.kind is float:
@@ -286,7 +286,7 @@ def _operator(op: str, reflected: bool) -> Callable[[Any, Any], Any]:
 
 def _comparison(op: str) -> Callable[[Any, Any], Any]:
     def call(self: Any, other: Any) -> Any:
-        if type(other) in _PLAIN or is_a(other, RuntimeNumber):
+        if is_exactly(other, _PLAIN) or is_a(other, RuntimeNumber):
             return _arbiter(self, other).comparison(op, self, other)
         if is_stand_in(other) and hasattr(other, "graph_value") or is_a(other, Tensor):
             return NotImplemented
@@ -346,7 +346,7 @@ def asked(op: str, attributes: dict) -> dict:
 def _asked(value: Any, sizes: bool) -> Any:
     if is_a(value, RuntimeNumber):
         return value.as_size() if sizes and is_a(value, RuntimeInt) else value.concrete()
-    if type(value) in (tuple, list) and value:
+    if is_exactly(value, (tuple, list)) and value:
         parts = [_asked(v, sizes) for v in value]
         if any(a is not b for a, b in zip(parts, value)):
             return type(value)(parts)
@@ -369,4 +369,4 @@ def read_number(container: Any, key: Any) -> Any:
         return number
     if type(number) is tuple:
         return tuple(read_number(number, k) for k in range(len(number)))
-    return recorder.number(container, key, number) if type(number) in (int, float) else number
+    return recorder.number(container, key, number) if is_exactly(number, (int, float)) else number

@@ -18,8 +18,8 @@ from types import CodeType
 from typing import Any
 
 from tracejit.capture.attributes import MODULE_TABLES
-from tracejit.capture.looking import is_a
-from tracejit.capture.place import PRIMITIVE, Place
+from tracejit.capture.looking import is_a, is_exactly
+from tracejit.capture.place import Place, key_of
 from tracejit.capture.state import State
 
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
@@ -94,7 +94,7 @@ class Sinks:
         found = {
             id(place): kept
             for place in state.places
-            if type(place.value) in (list, deque)
+            if is_exactly(place.value, (list, deque))
             and place.kind == "sequence"
             and id(place) not in leading
             and (kept := _kept(place, held)) is not None
@@ -109,7 +109,7 @@ class Sinks:
         """Whether all code that can reach the list by name appends to it."""
         keys: list[Any] = []
         while place.how == "item" and place.parent is not None:
-            if not is_a(place.key, PRIMITIVE):
+            if key_of(place.key) is not place.key:
                 return False
             keys.insert(0, place.key)
             place = place.parent

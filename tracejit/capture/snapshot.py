@@ -24,7 +24,8 @@ from types import FunctionType
 from typing import Any
 
 from tracejit.capture import memory_words as words
-from tracejit.capture.looking import is_a, own_dict
+from tracejit.capture.contents import length
+from tracejit.capture.looking import class_attribute, is_a, is_exactly, own_dict
 from tracejit.capture.place import Place
 from tracejit.eager.nodes import LeafSink
 from tracejit.eager.state import TensorState
@@ -206,7 +207,7 @@ class Coverage:
         raise Uncovered
 
     def _tensor(self, x: Tensor) -> Rows:
-        if type(x._node) not in (type(None), LeafSink) or x._hooks is not None:
+        if not is_exactly(x._node, (type(None), LeafSink)) or x._hooks is not None:
             raise Uncovered
         if type(x._view) is View:  # a write to what it is a view of gives it a history
             raise Uncovered
@@ -236,10 +237,15 @@ def _offsets() -> tuple[list[int], int, int]:
 
 
 def _dict_rows(table: Any) -> Rows:
-    if type(table).__getitem__ is not dict.__getitem__ or type(table).__iter__ is not dict.__iter__:
+    if any(not _reads_as(table, dict, name) for name in ("__getitem__", "__iter__")):
         raise Uncovered  # an OrderedDict keeps its order elsewhere
     at = id(table)
-    return [(at + words.SIZE, len(table)), (at + words.DICT_VERSION, _version(table))]
+    return [(at + words.SIZE, dict.__len__(table)), (at + words.DICT_VERSION, _version(table))]
+
+
+def _reads_as(value: Any, kind: type, name: str) -> bool:
+    """Return True if the class of a container has this method of Python's own."""
+    return class_attribute(type(value), name) is class_attribute(kind, name)
 
 
 def _version(table: dict) -> int:
@@ -271,10 +277,10 @@ def _closure_rows(function: Any, key: int, value: Any) -> Rows:
 
 
 def _sequence_rows(value: Any) -> Rows:
-    size = (id(value) + words.SIZE, len(value))
-    if is_a(value, tuple) and type(value).__getitem__ is tuple.__getitem__:
+    size = (id(value) + words.SIZE, length(value))
+    if is_a(value, tuple) and _reads_as(value, tuple, "__getitem__"):
         return [size]
-    if is_a(value, list) and type(value).__getitem__ is list.__getitem__:
+    if is_a(value, list) and _reads_as(value, list, "__getitem__"):
         return [size, (id(value) + words.LIST_ITEMS, words.word(id(value) + words.LIST_ITEMS))]
     raise Uncovered
 

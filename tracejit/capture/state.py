@@ -54,6 +54,7 @@ from tracejit.capture.place import (
     PRIMITIVE,
     Place,
     default_of,
+    key_of,
     kind_of,
     told_by_identity,
     weakly,
@@ -381,4 +382,4 @@ def _has_attributes(place: Place) -> bool:
 
 
 def _key_text(key: Any) -> str:
-    return repr(key) if is_a(key, PRIMITIVE) else f"<{name_of_class(type(key))}>"
+    return repr(key) if key_of(key) is key else f"<{name_of_class(type(key))}>"

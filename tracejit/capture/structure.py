@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.capture.looking import ABSENT, class_attribute, has_in_class, is_a
-from tracejit.capture.place import PRIMITIVE, TOLD_BY_TEXT
+from tracejit.capture.looking import ABSENT, class_attribute, has_in_class, is_a, is_exactly
+from tracejit.capture.place import PRIMITIVE, TOLD_BY_TEXT, key_of
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.variables import UNBOUND
 from tracejit.eager.tensor import Tensor
@@ -50,7 +50,7 @@ def take_apart(
     if type(value) is tuple or named or type(value) is list and made(value):
         parts = tuple([take_apart(v, leaves, made, number) for v in value])
         return Structure("sequence", type(value), parts)
-    if type(value) is dict and made(value) and all(is_a(k, PRIMITIVE) for k in value):
+    if type(value) is dict and made(value) and all(key_of(k) is k for k in value):
         parts = tuple([take_apart(v, leaves, made, number) for v in value.values()])
         return Structure("mapping", (dict, tuple(value)), parts)
     if number(value):
@@ -62,7 +62,7 @@ def take_apart(
 def number_kind(value: Any) -> type | None:
     """int or float for what is such a number, plain or known only to the program; else None. bool
     for one that only the program knows."""
-    if type(value) in (int, float):
+    if is_exactly(value, (int, float)):
         return type(value)
     return value.kind if is_a(value, RuntimeNumber) else None
 
@@ -122,7 +122,7 @@ def _same_constant(one: Any, other: Any) -> bool:
         return bool(one == other)
     if is_a(one, RuntimeNumber):
         return False
-    if not is_a(one, np.generic) and type(one) not in PRIMITIVE:
+    if not is_a(one, np.generic) and not is_exactly(one, PRIMITIVE):
         return False  # of a subclass: equal ones may have other attributes
     return repr(one) == repr(other) if is_a(one, TOLD_BY_TEXT) else bool(one == other)
 

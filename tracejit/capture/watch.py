@@ -40,7 +40,7 @@ from tracejit.capture.computed_names import (
 )
 from tracejit.capture.known_reads import READS
 from tracejit.capture.location import PACKAGE, is_own
-from tracejit.capture.looking import attribute_of, is_a
+from tracejit.capture.looking import attribute_of, is_a, is_exactly
 from tracejit.capture.module_reads import Reads, reads_of_modules
 from tracejit.capture.pure import is_pure
 from tracejit.capture.source import original_code
@@ -185,7 +185,7 @@ def _scan(code: CodeType) -> Names:
             called = instruction.argrepr.startswith("NULL")
             numbering |= instruction.argval in NUMBERING and not called
         elif instruction.opname == "STORE_SUBSCR":
-            subscripts |= {c for c in code.co_consts if type(c) in (str, int)}
+            subscripts |= {c for c in code.co_consts if is_exactly(c, (str, int))}
         if instruction.opname in _REBINDS:
             rebound.add(instruction.argval)
     attributes |= uncertain
