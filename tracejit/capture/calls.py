@@ -34,7 +34,7 @@ from tracejit.capture.breaks import Refused
 from tracejit.capture.computed_names import is_users
 from tracejit.capture.deferred_warnings import deferred_warn
 from tracejit.capture.host_calls import replacement
-from tracejit.capture.kept_calls import asking_again
+from tracejit.capture.kept_calls import CALLING, asking_again, handing_on
 from tracejit.capture.location import is_own
 from tracejit.capture.looking import (
     ABSENT,
@@ -101,6 +101,8 @@ def adapted(recorder: Any, function: Any) -> Any:
     joined = _joining(function)
     if joined is not None:
         return joined
+    if any(function is f for f in CALLING):
+        return handing_on(recorder, function)
     deferred = replacement(function)
     if deferred is not None:
         return deferred
@@ -120,6 +122,9 @@ def adapted(recorder: Any, function: Any) -> Any:
         return MethodType(_adapted_function(recorder, function.__func__), function.__self__)
     if type(function_of(function)) is CACHED:
         return asking_again(recorder, function)
+    if type(function) is functools.partial and type(function_of(function.func)) is CACHED:
+        again = asking_again(recorder, function.func)
+        return functools.partial(again, *function.args, **function.keywords)
     if is_cython(function):
         return with_plain_numbers(function)
     if type(function) is _OF_ARRAYS:

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import enum
 import functools
-import gc
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
-from types import CellType, FunctionType, ModuleType
+from types import CellType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from tracejit.capture.behaviour import function_of, may_change, module_name
@@ -38,6 +37,7 @@ from tracejit.capture.looking import (
 )
 from tracejit.capture.place import CACHED, Place, key_of
 from tracejit.capture.plain import is_object, plain, plain_objects, refill, sweep
+from tracejit.capture.plain_arguments import plain_numbers
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.state import State
 from tracejit.capture.watch import CONVERSIONS, Names, names_of
@@ -167,6 +167,16 @@ class NumberPlaces:
         """Whether the number put at this place is still there."""
         return self.roots.get(id(place)) is value
 
+    def give_up(self, frame: FrameType, arguments: tuple) -> None:
+        """Code begins whose result a cache keeps, for others too: it meets plain numbers alone."""
+        if self.hidden:
+            self.hidden = False
+            put_plain(self.state.places, arguments)
+        given = frame.f_locals
+        for name, value in list(given.items()):
+            if (fresh := plain_numbers(value, True)) is not value:
+                given[name] = fresh  # written back when the profiler's call is over
+
     def restore(self, arguments: tuple, swept: bool) -> None:
         """Plain numbers wherever the call left runtime scalars; `swept`: also where nobody
         looked."""
@@ -177,9 +187,6 @@ class NumberPlaces:
         self.seen.clear()
         if swept:
             sweep(numbers)
-            for place in self.state.places:
-                if type(place.value) is CACHED and _holds_numbers(place.value):
-                    place.value.cache_clear()  # nothing else can be done to a key
 
 
 def put_plain(places: Iterable[Place], arguments: tuple) -> None:
@@ -239,19 +246,6 @@ def plain_exception(error: BaseException | None) -> None:
         error.args = plain(error.args)
         plain(error.__dict__)
         error = error.__cause__ or error.__context__
-
-
-def _holds_numbers(cache: Any) -> bool:
-    """Whether a function's cache has runtime scalars as keys or results."""
-    todo, seen = gc.get_referents(cache), set()
-    while todo:
-        x = todo.pop()
-        if is_a(x, RuntimeNumber):
-            return True
-        if id(x) not in seen and type(x).__name__ in ("dict", "tuple", "list", "_lru_list_elem"):
-            seen.add(id(x))
-            todo += gc.get_referents(x)
-    return False
 
 
 def suspends(function: Any) -> bool:

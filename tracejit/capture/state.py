@@ -81,7 +81,7 @@ class State(Attributes):
     def __init__(self, unmodelled: Callable[[str, str], None]):
         super().__init__()
         self.unmodelled = unmodelled
-        self.kept = KeptCalls()
+        self.kept = KeptCalls(self.place_of)
         self.exposes: Callable[[Any], None] = lambda buffer: None  # told what may write memory
         self.asked: set[tuple[Callable, Any]] = set()  # of the process: it must answer the same
         self.registered: set[tuple[type, type]] = set()  # asked: is a class one of an abstract one

@@ -329,7 +329,8 @@ class Watcher:
     `registered((cls, abstract))` where it is asked whether a class is one of an abstract one;
     `gave(module)` where a function returns a module; `asked((ask, what))` for what of the process
     is asked; `modules(reads)` where code of ours reads what modules hold; `converts(frame)` where a
-    method begins that C code asks for a number, None: ends."""
+    method begins that C code asks for a number, None: ends; `keeps(frame)` where code of `kept`
+    begins, whose results a cache keeps."""
 
     def __init__(
         self,
@@ -343,11 +344,14 @@ class Watcher:
         asked: Callable[[tuple[Callable, Any]], None],
         modules: Callable[[Reads], None],
         converts: Callable[[FrameType | None], None],
+        kept: set[CodeType],
+        keeps: Callable[[FrameType], None],
     ):
         self.entered, self.foreign, self.library = entered, foreign, library
         self.named, self.asking, self.registered = named, asking, registered
         self.gave, self.asked = gave, asked
         self.modules, self.converts = modules, converts
+        self.kept, self.keeps = kept, keeps
         self.seen: set[tuple[CodeType, int]] = set()
         self.judged: dict[Any, bool] = {}
         self.inside: FrameType | None = None
@@ -414,6 +418,8 @@ class Watcher:
         if key not in self.seen:
             self.seen.add(key)
             self.entered(names_of(code), frame)
+        if code in self.kept:
+            self.keeps(frame)
         if self.converting is None and _converts(code):
             self.converting = frame
             self.converts(frame)

@@ -247,6 +247,7 @@ class CapturedCall:
                 self._entered, self._foreign, self._library,
                 self._named, self._asking, state.registered.add, self._gave,
                 state.asked.add, self._modules, self._converts,
+                state.kept.codes, lambda frame: self.numbers.give_up(frame, self.arguments),
             ):  # fmt: skip
                 return self.invoke(values)
 
