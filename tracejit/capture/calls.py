@@ -33,6 +33,7 @@ from tracejit.capture.behaviour import function_of, module_name
 from tracejit.capture.breaks import Refused
 from tracejit.capture.computed_names import is_users
 from tracejit.capture.deferred_warnings import deferred_warn
+from tracejit.capture.foreign_compilers import is_compiled
 from tracejit.capture.host_calls import replacement
 from tracejit.capture.kept_calls import CALLING, asking_again, handing_on
 from tracejit.capture.location import is_own
@@ -122,6 +123,8 @@ def adapted(recorder: Any, function: Any) -> Any:
         return MethodType(_adapted_function(recorder, function.__func__), function.__self__)
     if type(function_of(function)) is CACHED:
         return asking_again(recorder, function)
+    if is_compiled(function):
+        return with_plain_numbers(function)
     if type(function) is functools.partial and type(function_of(function.func)) is CACHED:
         again = asking_again(recorder, function.func)
         return functools.partial(again, *function.args, **function.keywords)

@@ -14,6 +14,7 @@ from collections import Counter, OrderedDict, defaultdict
 from types import BuiltinFunctionType, CodeType, MethodDescriptorType, MethodType
 from typing import Any
 
+from tracejit.capture.foreign_compilers import is_compiled
 from tracejit.capture.host_reads import PendingText
 from tracejit.capture.looking import attribute_of, is_a, is_exactly, name_of_class
 from tracejit.capture.rolled import FollowedList, settle
@@ -33,7 +34,7 @@ def with_plain_numbers(function: Any) -> Any:
     home = str(attribute_of(function, "__module__") or "").partition(".")[0]
     owner = attribute_of(function, "__objclass__", type(attribute_of(function, "__self__")))
     sizes = home in WANT_INTS or owner in (int, float) or function is math.ldexp
-    sizes = sizes or is_cython(function)
+    sizes = sizes or is_cython(function) or is_compiled(function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

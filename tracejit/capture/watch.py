@@ -39,7 +39,7 @@ from tracejit.capture.computed_names import (
     passes_format,
 )
 from tracejit.capture.known_reads import READS
-from tracejit.capture.location import PACKAGE, is_own
+from tracejit.capture.location import PACKAGE, is_of_compiler, is_own
 from tracejit.capture.looking import attribute_of, is_a, is_exactly
 from tracejit.capture.module_reads import Reads, reads_of_modules
 from tracejit.capture.pure import is_pure
@@ -413,6 +413,12 @@ class Watcher:
             and code.co_filename.startswith(_INSTALLED)
         ):
             self.inside = frame
+            return
+        if caller is None or is_of_compiler(code):
+            # A compiled function announces itself by a frame that nobody called and has no
+            # variables; what compiles one is a long run of code that reads nothing of the user's.
+            self.inside = frame
+            self.foreign(code)
             return
         key = code, id(frame.f_globals)
         if key not in self.seen:

@@ -20,10 +20,11 @@ from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from tracejit.capture.computed_names import RETURNED
+from tracejit.capture.foreign_compilers import unseen_call
 from tracejit.capture.guards import found_at
 from tracejit.capture.host_program import give_up, settle, settle_numbers, surrender
 from tracejit.capture.location import is_own
-from tracejit.capture.looking import ABSENT, attribute_of, is_a, module_title, title
+from tracejit.capture.looking import ABSENT, attribute_of, is_a, module_title
 from tracejit.capture.module_reads import Reads
 from tracejit.capture.number_places import (
     TELL_INTS,
@@ -398,13 +399,7 @@ class CapturedCall:
             return
         if self.recorder.output or self.recorder.pending:
             give_up(self.recorder)
-        name = title(function)
-        module = attribute_of(function, "__module__")
-        known = f"{module}.{name}" if module and module != "builtins" else name
-        self.recorder.seen(
-            f"calls {known}, whose effects and sources cannot be seen",
-            "move it out of the captured function",
-        )
+        self.recorder.seen(*unseen_call(function))
 
     def _named(self, names: set[str] | None) -> None:
         if names is None:
