@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from types import CellType, FrameType
 from typing import Any
 
+from tracejit.capture.contents import elements
 from tracejit.capture.host_reads import PENDING, UNKNOWN, Pending, computed, in_order, is_computed
 from tracejit.capture.looking import has_in_class, is_a, is_exactly, own_dict
 from tracejit.capture.plain import refill
@@ -126,8 +127,8 @@ def _replace(values: dict[int, Any], objects: list[Any]) -> None:
         _replace(made, fresh)
 
 
-def _rebuilt(old: tuple, values: dict[int, Any]) -> tuple:
-    parts = [values.get(id(x), x) for x in old]
+def _rebuilt(old: Any, values: dict[int, Any]) -> tuple:
+    parts = [values.get(id(x), x) for x in elements(old)]
     return type(old)._make(parts) if has_in_class(old, "_make") else tuple(parts)
 
 
