@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import operator
 import sys
 import warnings
@@ -56,6 +55,7 @@ from tracejit.capture.plain_arguments import (
     of_arrays,
     plain_text,
     power,
+    wants_ints,
     wants_texts,
     with_plain_numbers,
     with_plain_texts,
@@ -142,7 +142,7 @@ def adapted(recorder: Any, function: Any) -> Any:
     if type(function) is MethodWrapperType and is_exactly(function.__self__, (int, float)):
         owner = type(function.__self__)
     plain = type(function) is BuiltinFunctionType and (
-        is_of_arrays(function) or not is_pure(function) or function is math.ldexp
+        is_of_arrays(function) or not is_pure(function) or wants_ints(function)
     )
     if owner in (list, int, float) or plain:
         function = with_plain_numbers(function)

@@ -171,6 +171,8 @@ class NumberPlaces:
         """Code begins whose result a cache keeps, for others too: it meets plain numbers alone."""
         if self.hidden:
             self.hidden = False
+            for number in self.roots.values():
+                number.concrete()  # which is guarded by its value then
             put_plain(self.state.places, arguments)
         given = frame.f_locals
         for name, value in list(given.items()):

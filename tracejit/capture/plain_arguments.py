@@ -31,9 +31,8 @@ _DICTS = (dict, OrderedDict, defaultdict, Counter)
 
 def with_plain_numbers(function: Any) -> Any:
     """For code nobody can see into, which may look at types: plain ints and floats."""
-    home = str(attribute_of(function, "__module__") or "").partition(".")[0]
     owner = attribute_of(function, "__objclass__", type(attribute_of(function, "__self__")))
-    sizes = home in WANT_INTS or owner in (int, float) or function is math.ldexp
+    sizes = wants_ints(function) or owner in (int, float)
     sizes = sizes or is_cython(function) or is_compiled(function)
 
     @functools.wraps(function)
@@ -42,6 +41,17 @@ def with_plain_numbers(function: Any) -> Any:
         return function(*[plain_numbers(x, sizes) for x in args], **keywords)
 
     return call
+
+
+def wants_ints(function: Any) -> bool:
+    """Return True for C code that takes nothing for an int or a text but an int or a text.
+
+    >>> import struct
+    >>> wants_ints(struct.pack), wants_ints(math.sin)
+    (True, False)
+    """
+    home = str(attribute_of(function, "__module__") or "").lstrip("_").partition(".")[0]
+    return home in WANT_INTS or function is math.ldexp
 
 
 PASSED_ON.update(c for c in with_plain_numbers.__code__.co_consts if is_a(c, CodeType))

@@ -40,6 +40,7 @@ from tracejit.capture.scalars import RuntimeNumber, asked, runtime_number
 from tracejit.capture.settling import settled
 from tracejit.capture.sharing import Sharing, known_as, matters
 from tracejit.capture.sources import Draws, Lifted, NumberSource
+from tracejit.capture.unread_source import with_unread
 from tracejit.capture.unwatched import unwatched
 from tracejit.capture.viewable import is_contiguous, may_overlap, offset, stays_view, strides
 from tracejit.config import flags
@@ -85,6 +86,7 @@ class Recorder:
         self.loop_numbers: list[weakref.ref] = []  # numbers that loops computed
         self.lists_read: list[Any] = []  # of those, in a trial
         self.followed: list[weakref.ref] = []  # lists whose elements may not be taken apart yet
+        self.reads_source = False  # functions are rewritten
         self.adapt: Callable[[Any], Any] = lambda function: function  # what a call runs instead
         self.kept: list[weakref.ref] = []  # what the call's tape keeps for a backward
         self.exposed: dict[int, Any] = {}  # memory that arrays show: by id of the Storage
@@ -409,7 +411,7 @@ class Recorder:
 
     def need(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
         """A value is needed now: run what was recorded."""
-        self.note(reason, hint)
+        self.note(*with_unread(reason, hint) if self.root.reads_source else (reason, hint))
         self.flush()
         if self.lifted:  # nothing to run, but what is known of the caller's tensors may be over
             self.start()

@@ -51,6 +51,7 @@ from tracejit.capture.sinks import Sinks
 from tracejit.capture.source import original_code
 from tracejit.capture.state import State
 from tracejit.capture.unwatched import give_back, is_watched_now
+from tracejit.capture.wants_numbers import wants_numbers
 from tracejit.capture.watch import Names, Watcher, names_of
 from tracejit.config import flags
 from tracejit.eager import global_hooks
@@ -115,7 +116,7 @@ class CapturedCall:
         self.recorder.cached = self.state.kept
         self.reads_source = adapt is not None  # what is called gets plain numbers where it must
         if adapt is not None:
-            self.recorder.adapt = adapt
+            self.recorder.adapt, self.recorder.reads_source = adapt, True
         self.numbers = NumberPlaces(
             self.recorder.numbers, self.state, varying, signature.spread
         )
@@ -332,6 +333,8 @@ class CapturedCall:
             self.sinks.entered(code)
             self.inner.update(names.nested)
             if not is_own(code):
+                if not self.reads_source and wants_numbers(names, frame):
+                    state.kept.codes.add(code)
                 self.catches |= _CATCHING in code.co_code[::2]
                 self.recorder.identities.mention(names, self.reads_source)
                 self.recorder.static |= not self.reads_source and names.globals >= TELL_INTS
