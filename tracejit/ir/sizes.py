@@ -11,7 +11,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from numbers import Complex, Number, Real
 from typing import Any
 
@@ -42,9 +41,13 @@ class SizeGuard:
     right: SizeLike
     where: str
 
-    @cached_property
+    @property
     def text(self) -> str:
-        return f"{_text(self.left)} {self.relation} {_text(self.right)}"
+        # In Python 3.11 `cached_property` has a lock, which a forked child may find taken.
+        kept = vars(self).get("_text")
+        if kept is None:
+            kept = vars(self)["_text"] = f"{_text(self.left)} {self.relation} {_text(self.right)}"
+        return str(kept)
 
     def __str__(self) -> str:
         return self.text

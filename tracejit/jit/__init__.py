@@ -44,6 +44,7 @@ from tracejit.eager.recording import active, ever
 from tracejit.eager.saved import packing
 from tracejit.ir.digest import digest
 from tracejit.ir.graph import Graph
+from tracejit.memory import forks
 from tracejit.ops.generators import get_rng_state, set_rng_state
 from tracejit.runtime.capture_call import CapturedCall
 from tracejit.runtime.entry import Entry, ReplayFailed
@@ -75,7 +76,7 @@ _MODES = ("eager", "graph", "python", "compiled")
 _segments: OrderedDict[tuple, Segment] = (
     OrderedDict()
 )  # by structure: equal functions share programs
-_segments_lock = threading.Lock()
+_segments_lock = forks.rlock()
 _forbidden = threading.local()
 
 
@@ -131,7 +132,7 @@ class CompiledFunction:
         self.signature = Signature(self.function)
         self.entries: list[tuple[Way, Entry]] = []
         self.statistics = Statistics()
-        self.lock = threading.RLock()
+        self.lock = forks.rlock()
         self.static = self.dynamic is False  # one program per exact shape
         self.varying: frozenset[Path] = frozenset()  # places whose number was seen to change
         self.places: Sequence[Place] = ()  # what the last capture found that the code can reach
