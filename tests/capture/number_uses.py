@@ -1,3 +1,4 @@
+# ruff: noqa: UP031
 """What C code does with numbers that change: each use takes an int and a float.
 
 Called by `test_numbers_in_c_code.py`.

@@ -1,3 +1,4 @@
+# ruff: noqa: UP031
 """Numbers that change reach C code as numbers, under `script` and under `trace`."""
 
 from __future__ import annotations

@@ -44,8 +44,9 @@ def wants_numbers(names: Names, frame: FrameType) -> bool:
 
 @functools.cache
 def _has_star(code: CodeType) -> bool:
-    texts = (c for c in code.co_consts if type(c) is str or type(c) is bytes)
-    if any(_STAR.search(c if type(c) is str else c.decode("latin-1")) for c in texts):
+    texts = [c for c in code.co_consts if isinstance(c, str)]
+    texts += [c.decode("latin-1") for c in code.co_consts if isinstance(c, bytes)]
+    if any(map(_STAR.search, texts)):
         return True
     return any(_has_star(c) for c in code.co_consts if type(c) is CodeType)
 
