@@ -26,7 +26,7 @@ from typing import Any
 
 from tracejit.capture.behaviour import function_of, may_change, module_name
 from tracejit.capture.foreign_compilers import is_compiled
-from tracejit.capture.looking import ABSENT, class_attribute, own_dict
+from tracejit.capture.looking import ABSENT, class_attribute, is_a, is_exactly, own_dict
 from tracejit.capture.plain_arguments import is_cython, wants_ints
 from tracejit.capture.pure import is_pure
 from tracejit.capture.watch import Names
@@ -44,8 +44,8 @@ def wants_numbers(names: Names, frame: FrameType) -> bool:
 
 @functools.cache
 def _has_star(code: CodeType) -> bool:
-    texts = [c for c in code.co_consts if isinstance(c, str)]
-    texts += [c.decode("latin-1") for c in code.co_consts if isinstance(c, bytes)]
+    texts = [c for c in code.co_consts if is_a(c, str)]
+    texts += [c.decode("latin-1") for c in code.co_consts if is_a(c, bytes)]
     if any(map(_STAR.search, texts)):
         return True
     return any(_has_star(c) for c in code.co_consts if type(c) is CodeType)
@@ -77,6 +77,6 @@ def _is_exact(found: Any) -> bool:
     if not issubclass(type(found), type) or may_change(found):
         return False
     made = [function_of(class_attribute(found, name)) for name in ("__init__", "__new__")]
-    if any(type(x) in (FunctionType, MethodType, type(ABSENT)) for x in made):
+    if any(is_exactly(x, (FunctionType, MethodType, type(ABSENT))) for x in made):
         return False
     return module_name(found).partition(".")[0] not in _ASK
