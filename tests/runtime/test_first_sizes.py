@@ -16,6 +16,7 @@ def results(order, step):
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
+@pytest.mark.timeout(1500)
 @pytest.mark.parametrize("step", [25, pytest.param(1, marks=pytest.mark.full)])
 def test_bits_do_not_depend_on_which_size_came_first(step):
     up, down = results("up", step), results("down", step)
