@@ -1,6 +1,6 @@
 """Random schedules: an optimizer, schedulers on it, and what is done with them.
 
-In: a seed, and a library (tracejit or PyTorch). Out: rates, momenta and errors after each act, which
+In: a seed and a library (tracejit or PyTorch). Out: rates, momenta and errors after each act; they
 must be the same in both. A plan is data, so that both libraries follow the same one.
 """
 

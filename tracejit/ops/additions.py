@@ -27,7 +27,6 @@ from tracejit.ops.types import (
     result_type,
 )
 
-
 _add_scaled = pointwise(
     "add_scaled", lambda xp, input, other, alpha: input + alpha * other,
     "({input} + {alpha} * {other})", promote_rounded, methods=(),

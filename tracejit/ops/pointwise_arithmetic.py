@@ -44,7 +44,6 @@ from tracejit.ops.types import (
     FLOATING,
     SCALAR_NAMES,
     bool_,
-    dtype_of_number,
     int64,
     result_type,
     uint8,
@@ -202,7 +201,8 @@ def _remainder_array(xp: Any, input: Any, other: Any) -> Any:
 
 
 remainder_float = pointwise(
-    "remainder", _remainder_array, _REMAINDER, promote_rounded, methods=(), operands=("input", "other"),
+    "remainder", _remainder_array, _REMAINDER, promote_rounded, methods=(),
+    operands=("input", "other"),
     input=lambda grad: grad,
     other=lambda grad, input, other: -grad * div(input, other, rounding_mode="floor"))
 
