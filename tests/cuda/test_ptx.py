@@ -181,7 +181,7 @@ def test_processors():
 
 def test_kernels_on_disk_are_found_again(tmp_path, monkeypatch):
     from tracejit import config
-    from tracejit.runtime import cache, cuda_kernels
+    from tracejit.runtime import cache, cache_upkeep, cuda_kernels
 
     kernel = kernel_of("    status[0] = lo\n")
     with config.override(cache_dir=tmp_path / "cache"):
@@ -189,7 +189,7 @@ def test_kernels_on_disk_are_found_again(tmp_path, monkeypatch):
         monkeypatch.setattr(ptx, "compile_kernel", None)
         assert cuda_kernels.ptx_of([kernel], 90) == first
         assert first[kernel.digest].startswith("// kind single\n")
-        (pack,) = cache.entries()
+        (pack,) = cache_upkeep.entries()
         assert pack.path.parent.name.endswith("-sm_90") and pack.kernels == 1
         with pytest.raises(TypeError):
             cuda_kernels.ptx_of([kernel], 80)

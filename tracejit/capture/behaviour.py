@@ -8,9 +8,18 @@ would run again. Data in class attributes is no part of it: the state walker fin
 
 from __future__ import annotations
 
+import functools
+import inspect
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType
+from types import (
+    CodeType,
+    FrameType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+)
 from typing import Any
 
 from tracejit.capture import memory_words as words
@@ -100,6 +109,8 @@ def _functions(value: Any) -> tuple:
         return (type(value), value.__func__)
     if isinstance(value, property):
         return (property, value.fget, value.fset, value.fdel)
+    if isinstance(value, (functools.cached_property, functools.partialmethod)):
+        return (type(value), value, value.func)
     return (value,)
 
 
@@ -111,6 +122,16 @@ def function_of(x: Any) -> Any:
 def own_dict(x: Any) -> Any:
     """An object's `__dict__`; None where it has none, whatever its `__getattr__` makes up."""
     return x.__dict__ if type(x).__dictoffset__ else None
+
+
+def first_argument(code: CodeType, frame: FrameType) -> Any:
+    """The first argument of a call that begins, also where `*args` takes it; None if none is."""
+    if code.co_argcount:
+        return frame.f_locals[code.co_varnames[0]]
+    if not code.co_flags & inspect.CO_VARARGS:
+        return None
+    given = frame.f_locals[code.co_varnames[code.co_kwonlyargcount]]
+    return given[0] if given else None
 
 
 def _reference(value: Any) -> Any:

@@ -71,6 +71,7 @@ _PURE_MODULES = {
     "_typing",
     "_json",
     "_sre",
+    "_bisect",
     "numpy.lib.array_utils",
 }
 # Functions of NumPy's that make arrays of what they are given: arrays made outside are seen where

@@ -16,7 +16,6 @@ import contextlib
 import linecache
 import os
 import sysconfig
-import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -30,6 +29,7 @@ from tracejit.capture.rewrite_expressions import BOUND, RUNTIME
 from tracejit.capture.rewrite_names import Function
 from tracejit.capture.source_match import FUNCTION, Origin, relabelled, same_but_asserts, same_code
 from tracejit.capture.unwatched import unwatched
+from tracejit.memory import forks
 
 FACTORY = "@factory"
 MAX_CODES, MAX_FILES = 2048, 16
@@ -51,7 +51,7 @@ class Definition:
 
 
 Index = dict[tuple[int, str], list[Definition]]
-_lock = threading.Lock()
+_lock = forks.rlock()
 _codes: OrderedDict[int, tuple[CodeType, CodeType | None]] = OrderedDict()
 _files: OrderedDict[str, tuple[list[str], Index]] = OrderedDict()
 

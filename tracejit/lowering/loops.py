@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from tracejit.ir.graph import Graph, Value
@@ -73,10 +72,14 @@ class Nest:
     def roots(self) -> list[Scalar]:
         return [s.scalar for s in self.filled()]
 
-    @cached_property
+    @property
     def scalars(self) -> list[Scalar]:
         """All that is computed, each after what it needs."""
-        return walk(self.roots())
+        # In Python 3.11 `cached_property` has a lock, which a forked child may find taken.
+        kept: list[Scalar] | None = vars(self).get("_scalars")
+        if kept is None:
+            kept = vars(self)["_scalars"] = walk(self.roots())
+        return kept
 
 
 def lay_out(group: Group, graph: Graph, partials: dict[Value, Partial]) -> Nest:

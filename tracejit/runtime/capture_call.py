@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import builtins
 import dis
-import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import resolve_name
+from time import perf_counter
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
+from tracejit.capture.behaviour import first_argument
+from tracejit.capture.changing_constants import ChangingConstants
 from tracejit.capture.computed_names import RETURNED
 from tracejit.capture.guards import found_at
 from tracejit.capture.host_program import give_up, settle, settle_numbers, surrender
@@ -52,6 +54,7 @@ from tracejit.capture.unwatched import give_back, is_watched_now
 from tracejit.capture.watch import Names, Watcher, names_of
 from tracejit.config import flags
 from tracejit.eager import global_hooks
+from tracejit.eager.function import FunctionNode
 from tracejit.eager.global_hooks import everywhere
 from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.modes import is_grad_enabled
@@ -67,11 +70,10 @@ from tracejit.ops.types import get_default_dtype
 from tracejit.runtime.entry import Entry
 from tracejit.runtime.entry_maker import EntryMaker
 from tracejit.runtime.executable import ProgramError
+from tracejit.runtime.op_by_op import op_by_op
 from tracejit.runtime.segment import Segment
 
 Compile = Callable[[Graph], Segment]
-
-
 _CATCHING = dis.opmap["CHECK_EXC_MATCH"]
 
 
@@ -94,6 +96,7 @@ class CapturedCall:
         places: Sequence[Place] = (),
         adapt: Callable[[Any], Any] | None = None,
         exact: bool = False,
+        constants: ChangingConstants | None = None,
     ):
         self.function, self.invoke, self.arguments, self.compile = (
             function,
@@ -102,6 +105,7 @@ class CapturedCall:
             compile,
         )
         self.watch = watch
+        self.constants = None if exact else constants
         static = static or adapt is None and tells_ints(function)
         self.recorder = Recorder(name, self._run_segment, fullgraph, static)
         self.recorder.exact = exact
@@ -126,7 +130,8 @@ class CapturedCall:
         self.entry: Entry | None = None
         self.catches = False  # code of the user's may catch what a program raises
         self.segments: list[Segment] = []
-        self.nodes, self.elements = 0, 0  # that its segments compute
+        self.seconds = {"recording": 0.0, "guards": 0.0}  # what the recording took, by stage
+        self.compiling = 0.0  # seconds that its segments took, which count apart
         self.ended = False  # by Ctrl-C, or an exit
         self.closed = False
         self.listened: Any = sys.getprofile()  # before there was a watcher
@@ -163,7 +168,9 @@ class CapturedCall:
         error: BaseException | None = None
         active.recorder = recorder
         try:
+            started, others = perf_counter(), self.compiling
             value = self._user_code(values.pop())
+            self.seconds["recording"] = perf_counter() - started - self.compiling + others
             settle_lists(recorder.followed)
             now = (is_grad_enabled(), get_default_dtype(), autocast.switches.state, default.place)
             if self.watch and modes != now:
@@ -246,9 +253,8 @@ class CapturedCall:
                 return self.invoke(values)
             state = self.state
             with Watcher(
-                self._entered, self._foreign, self._library,
-                self._named, self._asking, state.registered.add, self._gave,
-                state.asked.add, self._modules, self._converts,
+                self._entered, self._foreign, self._library, self._named, self._asking,
+                state.registered.add, self._gave, state.asked.add, self._modules, self._converts,
             ):  # fmt: skip
                 return self.invoke(values)
 
@@ -283,16 +289,18 @@ class CapturedCall:
     def _run_segment(self, graph: Graph, inputs: list[Any]) -> Callable[[], list[Tensor]]:
         """Compile; what is returned runs it."""
         active.recorder = None
+        started = perf_counter()
         try:
             if self.ended:  # nobody wants to wait for a compiler now
                 return lambda: self._unrecorded(lambda: op_by_op(graph, inputs))
+            if self.constants is not None and (self.recorder.breaks or not self.watch):
+                graph, inputs = self.constants.as_inputs(graph, inputs)
             segment = self._compiled(graph)
             self.segments.append(segment)
-            self.nodes += len(graph.nodes)
-            self.elements += _elements(graph)
             bound = segment.bound(inputs)
         finally:
             active.recorder = self.recorder
+            self.compiling += perf_counter() - started
 
         def run() -> list[Tensor]:
             try:
@@ -389,10 +397,11 @@ class CapturedCall:
             self.recorder.seen(f"{code.co_qualname} closes over variables and was found nowhere")
 
     def _method(self, code: CodeType, frame: FrameType) -> bool:
-        """Whether the function that runs is an attribute of its first argument's class."""
-        if not code.co_argcount:
-            return False
-        return self.state.enter_method(frame.f_locals[code.co_varnames[0]], code)
+        """Return True if the function that runs is one of its first argument's class."""
+        first = first_argument(code, frame)
+        if issubclass(type(first), FunctionNode):  # methods of a Function are static
+            first = type(first).function
+        return first is not None and self.state.enter_method(first, code)
 
     def _foreign(self, function: Any) -> None:
         if active.recorder is None:  # a segment is compiled or runs: not the user's doing
@@ -477,24 +486,10 @@ class CapturedCall:
 
     # -- making an entry --------------------------------------------------------------------------
     def _make_entry(self, value: Any) -> None:
+        started, others = perf_counter(), self.compiling
         try:
             self.entry = EntryMaker(self, value).make()
             self.entry.catches = self.catches
+            self.seconds["guards"] = perf_counter() - started - self.compiling + others
         except Unmodelled as reason:
             self.recorder.note(str(reason))
-
-
-def _elements(graph: Graph) -> int:
-    """Elements of all tensors that are computed, at the sizes that were recorded."""
-    values = (value for node in graph.nodes for value in node.outputs)
-    sizes = ([getattr(size, "hint", size) for size in value.type.shape] for value in values)
-    return sum(map(math.prod, sizes))
-
-
-def op_by_op(graph: Graph, inputs: list[Any]) -> list[Tensor]:
-    """Interpret a graph; what an op raises is raised as eager mode would."""
-    segment = Segment(graph, "graph", "fast")
-    try:
-        return segment.run(inputs, segment.bound(inputs))
-    except GraphError as error:
-        raise (error.__cause__ or error) from None
