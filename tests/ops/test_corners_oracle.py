@@ -1,4 +1,4 @@
-"""Values and first gradients at corners: zeros of both signs, ties, ends of domains, infinities, NaN.
+"""Values and first gradients at corners: zeros of both signs, ties, ends of domains, inf, NaN.
 
 Every row of the table of ops is called on its samples with their floats replaced by such numbers.
 What differs from PyTorch with a reason stands in `DIFFERENT`.

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tracejit.memory.limits import OutOfMemory, must_fit, refusal
+from tracejit.memory.limits import OutOfMemory, refusal
+from tracejit.ops import shapes
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import check_numel, check_storage
 from tracejit.ops.types import TensorType
@@ -17,11 +18,7 @@ from tracejit.ops.types import TensorType
 def check_memory(types: Any) -> None:
     """Raise an error before anything is computed of a result that no memory holds."""
     for kind in (types,) if type(types) is TensorType else types:
-        if None not in kind.shape:
-            nbytes = math.prod(kind.shape) * kind.dtype.itemsize
-            if nbytes >> 30:
-                check_storage(kind.shape, kind.dtype.itemsize)
-                must_fit(nbytes)
+        shapes.check_memory(kind.shape, kind.dtype.itemsize)
 
 
 def out_of_memory(types: Any, error: MemoryError) -> OutOfMemory:
