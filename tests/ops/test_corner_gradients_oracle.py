@@ -1,4 +1,4 @@
-"""Corners that the table's samples do not reach: no gradient, nothing to compare, zero's sign.
+"""Corners that the table's samples do not reach: no gradient, extremes of nothing, zero's sign."""
 
 from __future__ import annotations
 
