@@ -92,7 +92,8 @@ def test_tensors_in_groups_keep_their_neighbours():
 
 def test_scripts_see_a_module_named_torch(tmp_path):
     script = tmp_path / "script.py"
-    script.write_text("import torch\nname = torch.__name__\nimport torch.nn\nlayer = torch.nn.ReLU\n")
+    script.write_text("import torch\nname = torch.__name__\nimport torch.nn\n"
+                      "layer = torch.nn.ReLU\n")
     found = run_script(str(script), [])
     assert found["name"] == "torch" and tracejit.__name__ == "tracejit"
     assert found["layer"] is tracejit.nn.ReLU
