@@ -114,6 +114,8 @@ def is_pure(function: Any) -> bool:
     if isinstance(function, MethodDescriptorType):
         known = function.__objclass__ in _PURE_TYPES or function.__objclass__ is object
         return known and function.__name__ != "__subclasses__"
+    if function is builtins.__build_class__:  # the class's body is code that is entered
+        return True
     module = getattr(function, "__module__", None) or getattr(owner, "__name__", None)
     return module in _PURE_MODULES
 

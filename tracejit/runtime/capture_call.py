@@ -95,12 +95,8 @@ class CapturedCall:
         adapt: Callable[[Any], Any] | None = None,
         exact: bool = False,
     ):
-        self.function, self.invoke, self.arguments, self.compile = (
-            function,
-            invoke,
-            arguments,
-            compile,
-        )
+        self.function, self.invoke = function, invoke
+        self.arguments, self.compile = arguments, compile
         self.watch = watch
         static = static or adapt is None and tells_ints(function)
         self.recorder = Recorder(name, self._run_segment, fullgraph, static)
@@ -124,6 +120,7 @@ class CapturedCall:
         self.names = signature.names
         self.spread = signature.spread
         self.entry: Entry | None = None
+        self.made_objects = False  # which the entry's recording gives away
         self.catches = False  # code of the user's may catch what a program raises
         self.segments: list[Segment] = []
         self.nodes, self.elements = 0, 0  # that its segments compute
@@ -208,11 +205,12 @@ class CapturedCall:
                     plain_exception(error)
             finally:
                 active.recorder = None
+                swept = self.entry is None or self.made_objects  # else it returns none of its own
                 if self.watch:
-                    self.numbers.restore(self.arguments, swept=self.entry is None)
+                    self.numbers.restore(self.arguments, swept=swept)
                 else:
                     put_plain(self.places, self.arguments)
-                if self.entry is None:  # what is replayed returns no objects of its own
+                if swept:
                     if self.watch:
                         found = (place.value for place in self.places)
                         known = {id(x) for x in found if is_object(x)}

@@ -102,6 +102,7 @@ class EntryMaker:
         )
         self.numbers = reader(recipes.numbers, self._number_place)
         self.places = recipes.places
+        self.call.made_objects = recipes.objects
         concrete = [recorder.input_sources()[v] for v in inputs]
         return self._run(joint, inputs, concrete, results, guards, returned, changed)
 
