@@ -60,6 +60,8 @@ from tracejit.ops.record import REGISTRY, Op
 from tracejit.ops.select_at import select_at
 from tracejit.ops.types import TensorType
 
+_LONGER = "set TRACEJIT_MAX_SEGMENT_NODES higher, or capture one step of the loop"
+
 
 class Recorder:
     """One recorded call. `run_segment(graph, inputs)` compiles a finished graph and returns what
@@ -151,7 +153,7 @@ class Recorder:
         if full and not self.differentiating and not in_capture(4):
             draws = [d.tensor for d in self.generators.values()]  # states are those of a segment
             if not any(x is state for x in operands for state in draws):
-                self.need(None, f"{flags.max_segment_nodes} nodes were recorded")
+                self.need(None, f"{flags.max_segment_nodes} nodes were recorded", _LONGER)
         attributes = asked(op.name, attributes)  # may end the segment, and operands are read then
         if op.name == "reshape":
             self.laid_out(operands[0])

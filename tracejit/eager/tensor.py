@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tracejit.eager import element_calls, origins, writing
+from tracejit.eager import element_calls, origins, subclasses, writing
 from tracejit.eager.array_protocol import array_function, array_ufunc
 from tracejit.eager.construction import from_array, legacy, new_tensor
 from tracejit.eager.conversion import Conversion
@@ -26,6 +26,7 @@ from tracejit.eager.saved import alias
 from tracejit.eager.shared_memory import SharedMemory
 from tracejit.eager.state import install_class, make, of_array
 from tracejit.memory import CPU
+from tracejit.ops import overriding
 from tracejit.ops.operators import Operators
 
 
@@ -46,6 +47,11 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
         made = legacy(cls, *args, **kwargs) if cls is Tensor else legacy(cls, *args)
         return made if cls is Tensor else cls._make_subclass(cls, made)
 
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        subclasses.watch(cls)
+
+    __torch_function__ = subclasses.torch_function
     dispatch = staticmethod(dispatch)
     _assign = writing.assign
     _shared_dims = writing.shared_dims
@@ -87,7 +93,8 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
 
     def as_subclass(self, cls: type) -> Any:
         """The same memory as an instance of a subclass, with the tensor's history."""
-        made = self.view_as(self)
+        with overriding.asked(classes=False):
+            made = self.view_as(self)
         made.__class__ = cls
         return made
 
@@ -137,3 +144,4 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
 
 
 install_class(Tensor)
+overriding.install_tensor(Tensor)

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import builtins
 import dis
-import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import resolve_name
+from time import perf_counter
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from tracejit.capture.behaviour import first_argument
+from tracejit.capture.changing_constants import ChangingConstants
 from tracejit.capture.computed_names import RETURNED
 from tracejit.capture.guards import found_at
 from tracejit.capture.host_program import give_up, settle, settle_numbers, surrender
@@ -69,6 +70,7 @@ from tracejit.ops.types import get_default_dtype
 from tracejit.runtime.entry import Entry
 from tracejit.runtime.entry_maker import EntryMaker
 from tracejit.runtime.executable import ProgramError
+from tracejit.runtime.op_by_op import op_by_op
 from tracejit.runtime.segment import Segment
 
 Compile = Callable[[Graph], Segment]
@@ -94,10 +96,12 @@ class CapturedCall:
         places: Sequence[Place] = (),
         adapt: Callable[[Any], Any] | None = None,
         exact: bool = False,
+        constants: ChangingConstants | None = None,
     ):
         self.function, self.invoke = function, invoke
         self.arguments, self.compile = arguments, compile
         self.watch = watch
+        self.constants = None if exact else constants
         static = static or adapt is None and tells_ints(function)
         self.recorder = Recorder(name, self._run_segment, fullgraph, static)
         self.recorder.exact = exact
@@ -123,7 +127,8 @@ class CapturedCall:
         self.made_objects = False  # which the entry's recording gives away
         self.catches = False  # code of the user's may catch what a program raises
         self.segments: list[Segment] = []
-        self.nodes, self.elements = 0, 0  # that its segments compute
+        self.seconds = {"recording": 0.0, "guards": 0.0}  # what the recording took, by stage
+        self.compiling = 0.0  # seconds that its segments took, which count apart
         self.ended = False  # by Ctrl-C, or an exit
         self.closed = False
         self.listened: Any = sys.getprofile()  # before there was a watcher
@@ -160,7 +165,9 @@ class CapturedCall:
         error: BaseException | None = None
         active.recorder = recorder
         try:
+            started, others = perf_counter(), self.compiling
             value = self._user_code(values.pop())
+            self.seconds["recording"] = perf_counter() - started - self.compiling + others
             settle_lists(recorder.followed)
             now = (is_grad_enabled(), get_default_dtype(), autocast.switches.state, default.place)
             if self.watch and modes != now:
@@ -280,16 +287,18 @@ class CapturedCall:
     def _run_segment(self, graph: Graph, inputs: list[Any]) -> Callable[[], list[Tensor]]:
         """Compile; what is returned runs it."""
         active.recorder = None
+        started = perf_counter()
         try:
             if self.ended:  # nobody wants to wait for a compiler now
                 return lambda: self._unrecorded(lambda: op_by_op(graph, inputs))
+            if self.constants is not None and (self.recorder.breaks or not self.watch):
+                graph, inputs = self.constants.as_inputs(graph, inputs)
             segment = self._compiled(graph)
             self.segments.append(segment)
-            self.nodes += len(graph.nodes)
-            self.elements += _elements(graph)
             bound = segment.bound(inputs)
         finally:
             active.recorder = self.recorder
+            self.compiling += perf_counter() - started
 
         def run() -> list[Tensor]:
             try:
@@ -475,24 +484,10 @@ class CapturedCall:
 
     # -- making an entry --------------------------------------------------------------------------
     def _make_entry(self, value: Any) -> None:
+        started, others = perf_counter(), self.compiling
         try:
             self.entry = EntryMaker(self, value).make()
             self.entry.catches = self.catches
+            self.seconds["guards"] = perf_counter() - started - self.compiling + others
         except Unmodelled as reason:
             self.recorder.note(str(reason))
-
-
-def _elements(graph: Graph) -> int:
-    """Elements of all tensors that are computed, at the sizes that were recorded."""
-    values = (value for node in graph.nodes for value in node.outputs)
-    sizes = ([getattr(size, "hint", size) for size in value.type.shape] for value in values)
-    return sum(map(math.prod, sizes))
-
-
-def op_by_op(graph: Graph, inputs: list[Any]) -> list[Tensor]:
-    """Interpret a graph; what an op raises is raised as eager mode would."""
-    segment = Segment(graph, "graph", "fast")
-    try:
-        return segment.run(inputs, segment.bound(inputs))
-    except GraphError as error:
-        raise (error.__cause__ or error) from None

@@ -103,7 +103,8 @@ class EntryMaker:
         self.numbers = reader(recipes.numbers, self._number_place)
         self.places = recipes.places
         self.call.made_objects = recipes.objects
-        concrete = [recorder.input_sources()[v] for v in inputs]
+        sources = recorder.input_sources()
+        concrete = [sources[v] for v in inputs]
         return self._run(joint, inputs, concrete, results, guards, returned, changed)
 
     def _named(self) -> dict[Value, Any]:

@@ -278,6 +278,14 @@ class SparseTensor:
 
     T = property(t)
 
+    @property
+    def mT(self) -> SparseTensor:
+        """Rows and columns exchanged, the last two of its dimensions."""
+        if self.ndim < 2:
+            raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. "
+                               f"Got {self.ndim}-D tensor.")
+        return self.transpose(-2, -1)
+
     def transpose(self, dim0: int, dim1: int) -> SparseTensor:
         """Two dimensions exchanged, of a matrix."""
         same = normalize_dim(dim0, self.ndim) == normalize_dim(dim1, self.ndim)
