@@ -15,7 +15,15 @@ from typing import Any
 from tracejit.capture.behaviour import may_change, module_name
 from tracejit.capture.computed_names import slot_names
 from tracejit.capture.contents import kind_of_container
-from tracejit.capture.place import ABSENT, Place, class_attribute, slot_of
+from tracejit.capture.looking import (
+    ABSENT,
+    bases_of,
+    class_attribute,
+    is_a,
+    names_in,
+    own_dict,
+)
+from tracejit.capture.place import Place, slot_of
 
 _KINDS = (object, dict, OrderedDict)
 
@@ -25,9 +33,9 @@ def can_be_made(value: Any, places: Iterable[Place], entered: set[Any]) -> bool:
     cls = type(value)
     if cls is SimpleNamespace:
         return True
-    if not may_change(cls) or kind_of_container(cls) not in _KINDS:
+    if not may_change(cls) or not any(kind_of_container(cls) is kind for kind in _KINDS):
         return False
-    if any(module_name(base).partition(".")[0] == "tracejit" for base in cls.__mro__):
+    if any(module_name(base).partition(".")[0] == "tracejit" for base in bases_of(cls)):
         return False  # what belongs to modules and optimizers is more than their attributes
     return _was_constructed(cls, entered) and _was_there(cls, places)
 
@@ -42,7 +50,8 @@ def _was_there(cls: type, places: Iterable[Place]) -> bool:
     """Return True if the class is found somewhere: the call did not make it."""
     found: Any = sys.modules.get(module_name(cls))
     for name in cls.__qualname__.split("."):
-        found = getattr(found, "__dict__", {}).get(name)
+        known = names_in(found) if is_a(found, type) else own_dict(found)
+        found = (known or {}).get(name)
     return found is cls or any(
         place.value is cls and (place.parent is not None or place.how in ("global", "cell"))
         for place in places
