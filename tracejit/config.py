@@ -213,7 +213,8 @@ class Flags:
     max_bindings = _count("TRACEJIT_MAX_BINDINGS", 128, "input shapes kept per program")
     max_segments = _count("TRACEJIT_MAX_SEGMENTS", 512, "compiled graphs kept in the process")
     max_segment_nodes = _count(
-        "TRACEJIT_MAX_SEGMENT_NODES", 20_000, "nodes recorded before a segment is cut"
+        "TRACEJIT_MAX_SEGMENT_NODES", 400_000,
+        "nodes recorded before a segment is cut; compiling takes some 15 kB for each",
     )
 
     def __init__(self, environ: Mapping[str, str] = os.environ):
