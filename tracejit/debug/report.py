@@ -6,6 +6,7 @@ by users through `fn.report()`.
 
 from __future__ import annotations
 
+import ast
 import itertools
 import os
 import re
@@ -47,9 +48,28 @@ def _hint(cause: Any) -> str:
         return "call it under the same grad mode and default dtype"
     if cause.path.startswith("size "):
         return "the line asks about this size; where the answer differs, so does the program"
-    if "==" in cause.old and "*" not in cause.old:
-        return "the program depends on this value; pass it as a float argument or a tensor"
-    return "keep it the same between calls, or make it an argument"
+    if cause.new == "another answer":
+        return "the function asks this; where the answer differs, so does the program"
+    if cause.old.startswith("== "):
+        return _HINTS[_kind_of_text(cause.old.removeprefix("== "))]
+    return "what it was belongs to the program; keep it the same between calls"
+
+
+_HINTS = {
+    int: "each value of this int has a program; give few values (a range over a tensor's size has "
+         "one program for all)",
+    float: "each value of this float has a program; use it in arithmetic with tensors only, or "
+           "give few values",
+    object: "each value has a program of its own; give few values",
+}
+
+
+def _kind_of_text(text: str) -> type:
+    """The type of number that a text is of; object for others."""
+    try:
+        return type(ast.literal_eval(text)) if text[:1] in "-0123456789" else object
+    except (SyntaxError, ValueError):
+        return object
 
 
 @dataclass

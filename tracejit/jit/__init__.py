@@ -227,7 +227,7 @@ class CompiledFunction:
                             f"{len(known)} programs were compiled already; last cause: "
                             f"{self.statistics.recompiles[-1]}",
                             None,
-                            "make what changes a tensor, or a float used in arithmetic only",
+                            self.statistics.recompiles[-1].hint,
                         )
                     ]
                 )
