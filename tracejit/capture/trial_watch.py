@@ -13,6 +13,7 @@ import gc
 import inspect
 import os
 import sys
+import threading
 from types import CodeType, FrameType
 from typing import Any
 
@@ -23,6 +24,7 @@ from tracejit.capture.location import is_own
 from tracejit.capture.own_effects import changes_objects
 from tracejit.capture.source import is_converted
 from tracejit.capture.unwatched import WATCHING, give_back
+from tracejit.memory import forks
 
 _EFFECTS = (
     "STORE_ATTR", "STORE_SUBSCR", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF", "STORE_SLICE",
@@ -35,6 +37,15 @@ _INSTALLED = tuple({os.path.dirname(os.path.dirname(str(np.__file__))) + os.sep,
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _harmless: dict[CodeType, bool] = {}
 _MOST = 4096
+_collector_waits: set[int] = set()  # for the trials of these threads
+
+
+@forks.in_child
+def _collect_again() -> None:
+    """The trial for which the garbage collector waits is another thread's: it never ends here."""
+    if _collector_waits and threading.get_ident() not in _collector_waits:
+        _collector_waits.clear()
+        gc.enable()
 
 
 class TrialWatch:
@@ -52,6 +63,8 @@ class TrialWatch:
         self.watching: Any = outer.watching if type(outer) is TrialWatch else self.before
 
     def __enter__(self) -> None:
+        if self.collects:
+            _collector_waits.add(threading.get_ident())
         gc.disable()
         sys.setprofile(self._event)
 
@@ -60,6 +73,7 @@ class TrialWatch:
         give_back(self.before)
         if self.collects:
             gc.enable()
+            _collector_waits.discard(threading.get_ident())
 
     def __exit__(self, kind: Any, *exc: object) -> None:
         self.end()

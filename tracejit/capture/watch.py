@@ -15,6 +15,7 @@ import functools
 import gc
 import os
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import (
@@ -39,7 +40,8 @@ from tracejit.capture.computed_names import (
     passes_format,
 )
 from tracejit.capture.known_reads import READS
-from tracejit.capture.location import PACKAGE, is_own
+from tracejit.capture.location import PACKAGE, is_of_compiler, is_own
+from tracejit.capture.looking import attribute_of, is_a, is_exactly
 from tracejit.capture.module_reads import Reads, reads_of_modules
 from tracejit.capture.pure import is_pure
 from tracejit.capture.source import original_code
@@ -98,7 +100,25 @@ CONVERSIONS = frozenset(  # C takes a number itself
     "__float__ __int__ __index__ __hash__ __len__ __bool__ __complex__".split())
 _CONVERTERS = {"float", "int", "hash", "id", "len"}  # these give numbers themselves
 _NAMED = {"__name__", "__qualname__", "__module__", "__doc__"}
+_LOCK = type(threading.RLock())
+# Code of the standard library that holds a lock only while it looks.
+_LOCKING = {functools.cached_property.__get__.__code__}
 _REGISTERS = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__}
+
+
+def thread_ident(_: None) -> int:
+    """The number of the running thread."""
+    return threading.get_ident()
+
+
+def native_thread(_: None) -> int:
+    """The number that the system gave the running thread."""
+    return threading.get_native_id()
+
+
+_THREADS: dict[Any, Callable[[None], int]] = {
+    threading.get_ident: thread_ident, threading.get_native_id: native_thread,
+}
 
 
 @dataclass(frozen=True)
@@ -184,7 +204,7 @@ def _scan(code: CodeType) -> Names:
             called = instruction.argrepr.startswith("NULL")
             numbering |= instruction.argval in NUMBERING and not called
         elif instruction.opname == "STORE_SUBSCR":
-            subscripts |= {c for c in code.co_consts if type(c) in (str, int)}
+            subscripts |= {c for c in code.co_consts if is_exactly(c, (str, int))}
         if instruction.opname in _REBINDS:
             rebound.add(instruction.argval)
     attributes |= uncertain
@@ -193,7 +213,7 @@ def _scan(code: CodeType) -> Names:
     dynamic = by_position or bool((attributes | global_names) & _DYNAMIC)
     if not is_own(code) and passes_format(code):
         dynamic = True
-        templates = [c for c in code.co_consts if isinstance(c, str)]
+        templates = [c for c in code.co_consts if is_a(c, str)]
         uncertain |= {name for text in templates for name in names_in_format(text)}
     doubtful = _handles_missing(code, attributes | global_names)
     sets = not (attributes | global_names).isdisjoint(SETTERS) and not is_own(code)
@@ -202,12 +222,12 @@ def _scan(code: CodeType) -> Names:
         computed, subjects = computes(code)
     dynamic |= computed
     if dynamic:  # names given as literals count as mentioned
-        paths = [c.split(".") for c in code.co_consts if isinstance(c, str)]
+        paths = [c.split(".") for c in code.co_consts if is_a(c, str)]
         uncertain |= {name for path in paths if all(map(str.isidentifier, path)) for name in path}
         attributes |= uncertain
         stored |= uncertain
     if sets:
-        named = {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
+        named = {c for c in code.co_consts if is_a(c, str) and c.isidentifier()}
         attributes |= named
         stored |= named
     if is_own(code):  # errors name classes
@@ -216,11 +236,11 @@ def _scan(code: CodeType) -> Names:
         found -= _KEPT
     keys: set[str] = set()
     if not is_own(code):
-        keys |= {c for c in code.co_consts if isinstance(c, str)}
+        keys |= {c for c in code.co_consts if is_a(c, str)}
         keys |= {""} if attributes & _ENTRIES else set()
     nested: set[CodeType] = set()
     for constant in code.co_consts:
-        if isinstance(constant, CodeType):
+        if is_a(constant, CodeType):
             nested.add(constant)
             inner = names_of(constant)
             attributes |= inner.attributes
@@ -298,7 +318,7 @@ def _is_made_for_us(frame: FrameType) -> bool:
 
 def _copies(function: Any) -> bool:
     """Whether this is how Python takes an object of the user's apart for a copy."""
-    owner: Any = type(getattr(function, "__self__", None))
+    owner: Any = type(attribute_of(function, "__self__"))
     reduces = function.__name__ == "__reduce_ex__" and may_change(owner)
     return reduces and owner.__reduce_ex__ is object.__reduce_ex__
 
@@ -328,7 +348,8 @@ class Watcher:
     `registered((cls, abstract))` where it is asked whether a class is one of an abstract one;
     `gave(module)` where a function returns a module; `asked((ask, what))` for what of the process
     is asked; `modules(reads)` where code of ours reads what modules hold; `converts(frame)` where a
-    method begins that C code asks for a number, None: ends."""
+    method begins that C code asks for a number, None: ends; `keeps(frame)` where code of `kept`
+    begins, whose results a cache keeps."""
 
     def __init__(
         self,
@@ -342,11 +363,14 @@ class Watcher:
         asked: Callable[[tuple[Callable, Any]], None],
         modules: Callable[[Reads], None],
         converts: Callable[[FrameType | None], None],
+        kept: set[CodeType],
+        keeps: Callable[[FrameType], None],
     ):
         self.entered, self.foreign, self.library = entered, foreign, library
         self.named, self.asking, self.registered = named, asking, registered
         self.gave, self.asked = gave, asked
         self.modules, self.converts = modules, converts
+        self.kept, self.keeps = kept, keeps
         self.seen: set[tuple[CodeType, int]] = set()
         self.judged: dict[Any, bool] = {}
         self.inside: FrameType | None = None
@@ -409,10 +433,18 @@ class Watcher:
         ):
             self.inside = frame
             return
+        if caller is None or is_of_compiler(code):
+            # A compiled function announces itself by a frame that nobody called and has no
+            # variables; what compiles one is a long run of code that reads nothing of the user's.
+            self.inside = frame
+            self.foreign(code)
+            return
         key = code, id(frame.f_globals)
         if key not in self.seen:
             self.seen.add(key)
             self.entered(names_of(code), frame)
+        if code in self.kept:
+            self.keeps(frame)
         if self.converting is None and _converts(code):
             self.converting = frame
             self.converts(frame)
@@ -432,17 +464,24 @@ class Watcher:
         if any(function is f for f in _BY_NAME):
             above = frame.f_back if frame.f_code in PASSED_ON else None
             self.asking(above or frame)
+        if original_code(frame.f_code) in _LOCKING and isinstance(
+            getattr(function, "__self__", None), _LOCK
+        ):
+            return
+        if function in _THREADS:  # asked again by the replay
+            self.asked((_THREADS[function], None))
+            return
         if function is sys.getrecursionlimit:
             recursion.told()
             self.asked((recursion.user_limit, None))
             return
-        if type(getattr(function, "__self__", None)) is str:
+        if type(attribute_of(function, "__self__")) is str:
             self.named(names_for(function))
         if _copies(function):  # whatever attributes it has
             self.named(None)
             return
         try:
-            key = function if getattr(function, "__self__", None) is None else None
+            key = function if attribute_of(function, "__self__") is None else None
             pure = self.judged.get(key) if key is not None else None
         except TypeError:
             key, pure = None, None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tracejit.ops import overriding
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import must_float
 from tracejit.ops.fitting import fitting, promote_fitting
@@ -59,7 +60,10 @@ def relu(input: Any, inplace: bool = False) -> Any:
     >>> tracejit.relu(tracejit.tensor([-1., 2.]))
     tensor([0., 2.])
     """
-    return placed(_relu(input), input, inplace)
+    try:
+        return placed(_relu(input), input, inplace)
+    except Exception:
+        return overriding.instead(relu, (input, inplace), {})
 
 
 def relu_(input: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ops import shapes
+from tracejit.ops import overriding, shapes
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite
 from tracejit.ops.fitting import fitting
@@ -157,12 +157,19 @@ def matmul(input: Any, other: Any) -> Any:
     if a == 1 and b == 1:
         return dot(input, other)
     if a == 1:
-        return matmul(input.unsqueeze(0), other).squeeze(-2)
+        return _alone(matmul(input.unsqueeze(0), other).squeeze(-2))
     if b == 1:
-        return mv(input, other) if a == 2 else matmul(input, other.unsqueeze(-1)).squeeze(-1)
+        return mv(input, other) if a == 2 else _alone(
+            matmul(input, other.unsqueeze(-1)).squeeze(-1))
     if b == 2:
         return _rows_product(input, other)
     return _stacked(input, other)
+
+
+def _alone(result: Any) -> Any:
+    """A product in its final shape, which is no view: nobody else has what it looks at."""
+    forget = getattr(type(result), "_forget_view", None)
+    return result if forget is None else forget(result)
 
 
 def _rows_product(input: Any, other: Any) -> Any:
@@ -170,14 +177,15 @@ def _rows_product(input: Any, other: Any) -> Any:
     *lead, k = input.shape
     shapes.same(k, other.shape[0], _mismatch((shapes.numel(lead), k), tuple(other.shape)))
     rows = input.reshape((shapes.numel(lead), k))
-    return product(rows, other).reshape((*lead, other.shape[1]))
+    return _alone(product(rows, other).reshape((*lead, other.shape[1])))
 
 
 def _stacked(input: Any, other: Any) -> Any:
     batch = shapes.broadcast(tuple(input.shape[:-2]), tuple(other.shape[:-2]))
     left, right = (_stack(x, batch) for x in (input, other))
     result = product(left, right)
-    return result if len(batch) == 1 else result.reshape((*batch, *result.shape[-2:]))
+    return result if len(batch) == 1 else _alone(
+        result.reshape((*batch, *result.shape[-2:])))
 
 
 def _stack(x: Any, batch: tuple) -> Any:
@@ -446,11 +454,15 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 
 
 def _matmul_operator(self: Any, other: Any) -> Any:
-    return matmul(self, other) if isinstance(other, Operators) else NotImplemented
+    if isinstance(other, Operators):
+        return matmul(self, other)
+    return overriding.by_operand(_matmul_operator, self, other)
 
 
 def _reflected_matmul_operator(self: Any, other: Any) -> Any:
-    return matmul(other, self) if isinstance(other, Operators) else NotImplemented
+    if isinstance(other, Operators):
+        return matmul(other, self)
+    return overriding.by_operand(_reflected_matmul_operator, self, other)
 
 
 method("__matmul__")(_matmul_operator)

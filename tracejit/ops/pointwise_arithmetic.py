@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tracejit.ops import overriding
 from tracejit.ops.autocast import FLOAT32_ON_CUDA, autocasts
 from tracejit.ops.fitting import fitting, promote_computed
 from tracejit.ops.older_orders import older_order
@@ -526,7 +527,7 @@ def operator(function: Any, reflect: bool = False) -> Any:
     def call(self: Any, other: Any) -> Any:
         if isinstance(other, Operators) or is_number(other):
             return function(other, self) if reflect else function(self, other)
-        return NotImplemented
+        return overriding.by_operand(call, self, other)
 
     return call
 
