@@ -104,6 +104,7 @@ class EntryMaker:
         )
         self.numbers = reader(recipes.numbers, self._number_place)
         self.places = recipes.places
+        self.call.made_objects = recipes.objects
         sources = recorder.input_sources()
         concrete = [sources[v] for v in inputs]
         return self._run(joint, inputs, concrete, results, guards, returned, changed)
