@@ -29,7 +29,8 @@ ABSENT = {
 # Constants and properties that a tensor on the CPU shows.
 VALUES = """is_sparse is_sparse_csr is_vulkan is_ipu is_maia is_mtia is_mkldnn is_quantized
 is_nested is_meta is_xla is_xpu is_mps is_cpu is_cuda is_leaf requires_grad name ndim
-itemsize nbytes output_nr retains_grad _version _has_symbolic_sizes_strides _python_dispatch grad grad_fn
+itemsize nbytes output_nr retains_grad _version _has_symbolic_sizes_strides _python_dispatch
+grad grad_fn
 _base
 volatile""".split()
 
