@@ -219,7 +219,7 @@ def test_kinds():
     assert kind_of(lambda x: x * 2, X) == ["thread"]
     assert kind_of(lambda x: x.softmax(1), X) == ["row"]
     assert kind_of(lambda x: x.sum(0), X) == ["column"]
-    assert kind_of(lambda x: x.sum(), X) == ["row"]
+    assert kind_of(lambda x: x.sum(), X) == ["row", "row"]
     where = np.array([0, 0, 1, 2, 2])
     assert kind_of(lambda x, i: x.index_add(0, i, x), X, where) == ["single"]
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import heapq
 import re
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from tracejit.ir.graph import Node, Value
+from tracejit.ir.sizes import SizeLike, evaluate
 from tracejit.lowering.groups import (
     MEMBERS_CAP,
     Group,
@@ -34,7 +36,6 @@ from tracejit.lowering.groups import (
 from tracejit.lowering.index import is_one, is_zero, product, resolved, same_size, size_key
 from tracejit.lowering.library import library_of
 from tracejit.lowering.precedence import in_order, link, reaches
-from tracejit.ops.shapes import hint
 
 CHEAP = 4  # operations worth repeating rather than storing a value
 SCATTERED = ("float32", "float64", "int32", "int64")
@@ -162,8 +163,8 @@ class Fuser:
     def _worth_repeating(self, v: Value) -> bool:
         if is_one(count(v)) or self.cost[v] <= CHEAP:
             return True
-        size = hint(count(v))
-        large = [x for x in self.leaves[v] if 4 * hint(count(x)) > size]
+        size = typical(count(v))
+        large = [x for x in self.leaves[v] if 4 * typical(count(x)) > size]
         return self.cost[v] <= WORTH_REPEATING and len(large) <= 1
 
     # -- placing -------------------------------------------------------------------------------
@@ -389,8 +390,10 @@ class Fuser:
         return group
 
     def _of_rows(self, operand: Value) -> bool:
-        """Whether one phase is enough: few elements, or one for each row of something larger."""
-        if hint(count(operand)) <= 1 << 14:
+        """Whether one phase is enough: known to be few elements, or one for each row of something
+        larger. What the first call's size was is no reason: the kernel serves every size."""
+        numel = count(operand)
+        if type(numel) is int and numel <= 1 << 14:
             return True
         return len(dense_shape(operand)) == 1 and self._follows_reduction(operand)
 
@@ -471,6 +474,14 @@ def _is_scalar(group: Group) -> bool:
     return (group.numel is None or is_one(group.numel)) and (
         group.rows is None or is_one(group.rows)
     )
+
+
+def typical(size: SizeLike) -> int:
+    """A size with 1000 for each symbol: kernels must not depend on the sizes of the first call."""
+    try:
+        return evaluate(size, defaultdict(lambda: 1000))
+    except ZeroDivisionError:
+        return 1000
 
 
 def operations(node: Node) -> int:
