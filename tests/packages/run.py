@@ -56,8 +56,10 @@ def main():
     try:
         answer = {"functions": run(name, way == "captured")}
     except BaseException as error:
-        answer = {"error": f"{type(error).__name__}: {str(error)[:400]}",
-                  "trace": traceback.format_exc()[-4000:]}
+        answer = {
+            "error": f"{type(error).__name__}: {str(error)[:400]}",
+            "trace": traceback.format_exc()[-4000:],
+        }
     Path(path).write_text(json.dumps(answer))
 
 

@@ -79,16 +79,21 @@ def close(ours: Any, theirs: Any) -> bool:
     if len(a) != len(b):
         return False
     largest = max((abs(y) for y in b if math.isfinite(y)), default=0.0)
-    return all(x == y or math.isnan(x) and math.isnan(y) or abs(x - y) <= TOLERANCE * largest
-               for x, y in zip(a, b))
+    return all(
+        x == y or math.isnan(x) and math.isnan(y) or abs(x - y) <= TOLERANCE * largest
+        for x, y in zip(a, b)
+    )
 
 
 def compared(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
     """Return "yes", or what is not right."""
     if "error" in ours:
         return ours["error"].splitlines()[0][:140]
-    wrong = [a["title"] for a, b in zip(ours["functions"], theirs["functions"])
-             if not agree(a["results"], b["results"])]
+    wrong = [
+        a["title"]
+        for a, b in zip(ours["functions"], theirs["functions"])
+        if not agree(a["results"], b["results"])
+    ]
     return "yes" if not wrong else "differs: " + ", ".join(wrong)
 
 
@@ -109,22 +114,28 @@ def row(name: str) -> Row:
         raise SystemExit(f"{name} does not run on PyTorch: {theirs['error']}")
     eager, captured = ran(name, "tracejit", "plain"), ran(name, "tracejit", "captured")
     version = importlib.metadata.version(DISTRIBUTIONS.get(name, name.replace("_", "-")))
-    return Row(name, version, compared(eager, theirs), compared(captured, theirs), replayed(captured))
+    return Row(
+        name, version, compared(eager, theirs), compared(captured, theirs), replayed(captured)
+    )
 
 
 def page(rows: list[Row]) -> str:
     totals = [sum(answers) for answers in zip(*(found.counts for found in rows))]
     lines = [
-        "# Packages written for PyTorch", "",
+        "# Packages written for PyTorch",
+        "",
         "`make test-packages` writes this page. Each package's program (`tests/packages/programs/`)"
         " runs unchanged,",
-        "with tracejit in PyTorch's place. Its results over five calls are compared with PyTorch's.",
+        "with tracejit in PyTorch's place. Results of five calls are compared with PyTorch's.",
         "*eager*: the functions run plainly. *captured*: each is handed to `script`."
         " *replays*: each of them",
-        "was replayed and its report names no break; else the first break.", "",
+        "was replayed and its report names no break; else the first break.",
+        "",
         f"Of {len(rows)} packages {totals[0]} are right eagerly, {totals[1]} captured, "
-        f"and {totals[2]} replay.", "",
-        "| package | version | eager | captured | replays |", "| --- | --- | --- | --- | --- |",
+        f"and {totals[2]} replay.",
+        "",
+        "| package | version | eager | captured | replays |",
+        "| --- | --- | --- | --- | --- |",
     ]
     for found in rows:
         cells = [str(cell).replace("|", "\\|") for cell in found]

@@ -4,7 +4,9 @@ from given import array, filled
 
 
 def functions():
-    net = filled(torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)), 0.5)
+    net = filled(
+        torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)), 0.5
+    )
     integrated, saliency = IntegratedGradients(net), Saliency(net)
 
     def attributed(x):

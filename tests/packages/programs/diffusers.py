@@ -4,10 +4,18 @@ from given import array, filled
 
 
 def functions():
-    unet = filled(UNet2DModel(
-        sample_size=8, in_channels=1, out_channels=1, layers_per_block=1, block_out_channels=(8, 16),
-        norm_num_groups=4, down_block_types=("DownBlock2D", "AttnDownBlock2D"),
-        up_block_types=("AttnUpBlock2D", "UpBlock2D"))).eval()
+    unet = filled(
+        UNet2DModel(
+            sample_size=8,
+            in_channels=1,
+            out_channels=1,
+            layers_per_block=1,
+            block_out_channels=(8, 16),
+            norm_num_groups=4,
+            down_block_types=("DownBlock2D", "AttnDownBlock2D"),
+            up_block_types=("AttnUpBlock2D", "UpBlock2D"),
+        )
+    ).eval()
     scheduler = DDIMScheduler(num_train_timesteps=20)
     scheduler.set_timesteps(4)
 

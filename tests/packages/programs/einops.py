@@ -5,8 +5,13 @@ from given import array, filled
 
 
 def functions():
-    net = filled(torch.nn.Sequential(Rearrange("b c (h s) (w t) -> b (c s t) h w", s=2, t=2),
-                                     torch.nn.Conv2d(12, 4, 1), Reduce("b c h w -> b c", "mean")))
+    net = filled(
+        torch.nn.Sequential(
+            Rearrange("b c (h s) (w t) -> b (c s t) h w", s=2, t=2),
+            torch.nn.Conv2d(12, 4, 1),
+            Reduce("b c h w -> b c", "mean"),
+        )
+    )
 
     def mixed(x):
         y = einops.rearrange(x, "b c h w -> b (h w) c")

@@ -4,7 +4,9 @@ from given import array, filled
 
 
 def functions():
-    net = filled(torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)), 0.4)
+    net = filled(
+        torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)), 0.4
+    )
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 
     def adapted(x, y):

@@ -1,7 +1,11 @@
 import linear_operator
 import torch
 from given import array
-from linear_operator.operators import DiagLinearOperator, LowRankRootLinearOperator, to_linear_operator
+from linear_operator.operators import (
+    DiagLinearOperator,
+    LowRankRootLinearOperator,
+    to_linear_operator,
+)
 
 
 def functions():
@@ -16,5 +20,7 @@ def functions():
         return quad, logdet, operator.diagonalization()[0].sum()
 
     root, right = array(6, 2), array(6, 3, seed=1)
-    return [("low rank plus diagonal", solved, [root, torch.ones(6), right]),
-            ("dense", dense, [root, right])]
+    return [
+        ("low rank plus diagonal", solved, [root, torch.ones(6), right]),
+        ("dense", dense, [root, right]),
+    ]

@@ -13,7 +13,9 @@ class Net(torch.nn.Module):
 
 
 def functions():
-    model = get_peft_model(Net(), LoraConfig(r=2, target_modules=["first"], modules_to_save=["second"]))
+    model = get_peft_model(
+        Net(), LoraConfig(r=2, target_modules=["first"], modules_to_save=["second"])
+    )
     filled(model)
     step = trained(model, lambda m, x, y: torch.nn.functional.mse_loss(m(x), y))
     return [("LoRA step", step, [array(5, 6), array(5, 3, seed=1)])]

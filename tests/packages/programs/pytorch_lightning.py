@@ -6,7 +6,9 @@ from given import array, filled
 class Fitted(pl.LightningModule):
     def __init__(self):
         super().__init__()
-        self.net = filled(torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1)))
+        self.net = filled(
+            torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+        )
         self.losses = []
 
     def training_step(self, batch, index):
@@ -24,11 +26,19 @@ def functions():
 
     def fitted():
         module = Fitted()
-        trainer = pl.Trainer(max_epochs=2, accelerator="cpu", logger=False, enable_checkpointing=False,
-                             enable_progress_bar=False, enable_model_summary=False)
+        trainer = pl.Trainer(
+            max_epochs=2,
+            accelerator="cpu",
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+        )
         trainer.fit(module, torch.utils.data.DataLoader(data, batch_size=8))
         return module.losses
 
     module = Fitted()
-    return [("fit", fitted, []),
-            ("training step", lambda x, y: module.training_step((x, y), 0), list(data[:8]))]
+    return [
+        ("fit", fitted, []),
+        ("training step", lambda x, y: module.training_step((x, y), 0), list(data[:8])),
+    ]

@@ -19,7 +19,9 @@ def functions():
 
     def ctc(scores):
         scores = scores.clone().requires_grad_()
-        loss = ctc_loss(scores.log_softmax(-1), torch.tensor([[1, 2]]), torch.ones(1), torch.ones(1), 0)
+        loss = ctc_loss(
+            scores.log_softmax(-1), torch.tensor([[1, 2]]), torch.ones(1), torch.ones(1), 0
+        )
         loss.backward()
         return loss.detach(), scores.grad
 

@@ -6,10 +6,12 @@ from torchdiffeq import odeint, odeint_adjoint
 class Field(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.net = torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.Tanh(), torch.nn.Linear(16, 2))
+        self.net = torch.nn.Sequential(
+            torch.nn.Linear(2, 16), torch.nn.Tanh(), torch.nn.Linear(16, 2)
+        )
 
     def forward(self, t, y):
-        return self.net(y ** 3) - y
+        return self.net(y**3) - y
 
 
 def functions():

@@ -20,7 +20,12 @@ class Sde(torch.nn.Module):
 class Path:
     """A Brownian path whose increments do not depend on the library."""
 
-    shape, dtype, device, levy_area_approximation = (4, 3), torch.float32, torch.device("cpu"), "none"
+    shape, dtype, device, levy_area_approximation = (
+        (4, 3),
+        torch.float32,
+        torch.device("cpu"),
+        "none",
+    )
 
     def __call__(self, ta, tb=None, return_U=False, return_A=False):
         return array(4, 3, seed=int(float(ta) * 100)) * 0.1

@@ -11,5 +11,7 @@ def functions():
         with torch.no_grad():
             return quantizer(x)
 
-    return [("vector quantization", quantized, [array(2, 6, 8)]),
-            ("finite scalar quantization", scalar, [array(2, 6, 3)])]
+    return [
+        ("vector quantization", quantized, [array(2, 6, 8)]),
+        ("finite scalar quantization", scalar, [array(2, 6, 3)]),
+    ]
