@@ -104,7 +104,8 @@ class DisableTorchFunctionSubclass:
     >>> import tracejit
     >>> class Named(tracejit.Tensor): pass
     >>> with DisableTorchFunctionSubclass():
-    ...     type(tracejit.ones(2).as_subclass(Named) + 1).__name__
+    ...     x = tracejit.ones(2).as_subclass(Named) + 1
+    >>> type(x).__name__
     'Tensor'
     """
 
@@ -146,3 +147,67 @@ def _len_torch_function_stack() -> int:
 def _get_function_stack_at(level: int) -> Any:
     """Return the open mode of a level, the outermost at 0."""
     return asking.modes[level]
+
+
+class DispatchKey:
+    """A name of PyTorch's dispatcher, which has nothing to dispatch here.
+
+    >>> DispatchKey.AutocastCPU
+    DispatchKey.AutocastCPU
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"DispatchKey.{self.name}"
+
+
+for _key in ("CPU", "CUDA", "Meta", "Autograd", "AutogradCPU", "AutogradCUDA", "AutocastCPU",
+             "AutocastCUDA", "Autocast", "BackendSelect", "CompositeImplicitAutograd",
+             "CompositeExplicitAutograd", "FuncTorchBatched", "Functionalize", "Python",
+             "PythonTLSSnapshot", "Sparse", "SparseCPU", "Undefined", "ADInplaceOrView"):
+    setattr(DispatchKey, _key, DispatchKey(_key))
+
+
+class DispatchKeySet:
+    """A set of names of PyTorch's dispatcher.
+
+    >>> print(DispatchKeySet(DispatchKey.AutocastCPU))
+    DispatchKeySet(AutocastCPU)
+    """
+
+    def __init__(self, *keys: DispatchKey) -> None:
+        self.keys = tuple(dict.fromkeys(keys))
+
+    def add(self, key: DispatchKey) -> DispatchKeySet:
+        """The set with one more."""
+        return DispatchKeySet(*self.keys, key)
+
+    def remove(self, key: DispatchKey) -> DispatchKeySet:
+        """The set without one."""
+        return DispatchKeySet(*(k for k in self.keys if k is not key))
+
+    def has(self, key: DispatchKey) -> bool:
+        """Return True if the name is in the set."""
+        return key in self.keys
+
+    def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return DispatchKeySet(*self.keys, *other.keys)
+
+    def __repr__(self) -> str:
+        return f"DispatchKeySet({', '.join(key.name for key in self.keys)})"
+
+
+class _ExcludeDispatchKeyGuard:
+    """A context that keeps ops from being cast or recorded by a name of the dispatcher: no name
+    stands for anything, so nothing changes."""
+
+    def __init__(self, keys: DispatchKeySet) -> None:
+        self.keys = keys
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: Any) -> None:
+        pass

@@ -173,7 +173,8 @@ class TorchFunctionMode:
     ...     def __torch_function__(self, func, types, args=(), kwargs=None):
     ...         return func(*args, **(kwargs or {})) * 2
     >>> with Doubling():
-    ...     tracejit.ones(2)
+    ...     x = tracejit.ones(2)
+    >>> x
     tensor([2., 2.])
     """
 

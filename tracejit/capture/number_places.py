@@ -19,7 +19,7 @@ from types import CellType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from tracejit.capture.behaviour import function_of, may_change, module_name
-from tracejit.capture.computed_names import is_shared
+from tracejit.capture.computed_names import is_shared, is_users
 from tracejit.capture.contents import put
 from tracejit.capture.guards import current, found_at
 from tracejit.capture.location import is_own
@@ -154,7 +154,7 @@ class NumberPlaces:
 
     def _stored(self, place: Place) -> bool:
         """Whether code that was found gives this place new values."""
-        if place.how in ("attr", "slot"):
+        if place.how in ("attr", "slot", "type"):
             return place.key in self.stored
         if place.how == "item":
             return key_of(place.key) is place.key and place.key in self.subscripts
@@ -356,6 +356,8 @@ def _slot(place: Place) -> tuple | None:
     owner = place.parent.value
     if place.how == "attr" and type(own_dict(owner)) is dict:
         return id(own_dict(owner)), place.key
+    if place.how == "type" and (cls := _holder(owner, place.key)) is not None:
+        return id(cls), place.key
     if place.how in ("slot", "context"):
         return id(owner), place.key
     if place.how == "closure":
@@ -363,6 +365,12 @@ def _slot(place: Place) -> tuple | None:
     if place.how == "item" and is_a(owner, (list, dict, deque)):
         return id(owner), key_of(place.key)
     return None
+
+
+def _holder(owner: Any, name: str) -> type | None:
+    """The class of the user's that has an attribute of its own, and not one of its bases."""
+    cls = owner if is_a(owner, type) else type(owner)
+    return cls if is_users(cls) and name in names_in(cls) else None
 
 
 def _put(place: Place, value: Any) -> bool:

@@ -115,6 +115,8 @@ def is_pure(function: Any) -> bool:
     if is_a(function, MethodDescriptorType):
         known = function.__objclass__ in _PURE_TYPES or function.__objclass__ is object
         return known and function.__name__ != "__subclasses__"
+    if function is builtins.__build_class__:  # the class's body is code that is entered
+        return True
     module = attribute_of(function, "__module__") or attribute_of(owner, "__name__")
     return module in _PURE_MODULES
 

@@ -15,7 +15,15 @@ from typing import Any
 
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.behaviour import behaviour, module_name
-from tracejit.capture.contents import elements, item, length, refill_dict, refill_sequence
+from tracejit.capture.contents import (
+    elements,
+    item,
+    items,
+    length,
+    put,
+    refill_dict,
+    refill_sequence,
+)
 from tracejit.capture.guards import current
 from tracejit.capture.host_program import HostProgram
 from tracejit.capture.host_reads import PENDING
@@ -31,6 +39,7 @@ from tracejit.capture.looking import (
     names_in,
     own_dict,
 )
+from tracejit.capture.made_objects import blank, can_be_made, slots_of
 from tracejit.capture.place import PRIMITIVE, Place, alike, key_of, told_by_identity
 from tracejit.capture.plain import plain
 from tracejit.capture.rolled import FollowedList
@@ -122,6 +131,7 @@ class Recipes:
         self.places: list[Place] = []  # where it looks before it changes anything
         self.looked: dict[int, int] = {}  # their numbers, by id
         self.containers: dict[int, tuple[Any, Made]] = {}  # by id
+        self.objects = False  # the call made objects of the user's classes
         self.changed: list[Any] = []  # objects of the caller's that effects change
 
     def of(self, value: Any) -> Recipe:
@@ -214,7 +224,29 @@ class Recipes:
         if cls is deque:
             parts, most = [self.of(v) for v in value], value.maxlen
             return lambda replay: deque([r(replay) for r in parts], most)
+        if can_be_made(value, self.state.places, self.state.entered):
+            return self._object(value)
         raise Unmodelled(f"a {module_name(cls)}.{name_of_class(cls)} is returned or stored")
+
+    def _object(self, value: Any) -> Recipe:
+        """An object of a class of the user's, whose constructor has run already."""
+        cls, attributes, entries = type(value), self._attributes(value), []
+        filled = [(name, self.of(x)) for name, x in slots_of(value)]
+        if is_a(value, dict):
+            text = "a dict with keys that the call made is returned or stored"
+            entries = [(self.key(k, text), self.of(v)) for k, v in items(value)]
+        self.objects = True
+
+        def make(replay: Replay) -> Any:
+            made = blank(cls)
+            for name, recipe in filled:
+                object.__setattr__(made, name, recipe(replay))
+            for key, recipe in entries:
+                put(made, key(replay), recipe(replay))
+            attributes(made, replay)
+            return made
+
+        return make
 
     def _filled(self, value: Any, items: list[tuple[Recipe, Recipe]]) -> Recipe:
         """A dict of one of the classes of `collections`."""
@@ -401,7 +433,9 @@ def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
     if now is ABSENT:
         raise Unmodelled(f"{place.text} was deleted")
     recipe = recipes.of(now)
-    if place.how in ("attr", "slot") or place.how == "type" and is_a(parent.value, type):
+    if place.how == "type" and not is_a(parent.value, type):
+        return _class_assignment(place, recipes, recipe)
+    if place.how in ("attr", "slot", "type"):
         owner = recipes.before(parent)
         recipes.changed.append(parent.value)
         if place.how == "attr":  # past `__setattr__` of the user's, whose effects are others
@@ -425,6 +459,17 @@ def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
         recipes.changed.append(key)
         return lambda replay: setattr(key, "cell_contents", recipe(replay))
     raise Unmodelled(f"{place.text} was changed")
+
+
+def _class_assignment(place: Place, recipes: Recipes, recipe: Recipe) -> Effect:
+    """`type(x).name = value`, of a class that is found by its objects."""
+    parent, key = place.parent, place.key
+    cls = type(parent.value)  # type: ignore[union-attr]
+    if key not in names_in(cls):  # a base's was changed, or this one's deleted
+        raise Unmodelled(f"{place.text}, an attribute of a base class, was changed")
+    recipes.changed.append(cls)
+    owner = recipes.before(parent)  # type: ignore[arg-type]
+    return lambda replay: type.__setattr__(type(owner(replay)), key, recipe(replay))
 
 
 def _own_attributes(value: Any) -> dict[str, Any]:

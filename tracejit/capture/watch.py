@@ -15,6 +15,7 @@ import functools
 import gc
 import os
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import (
@@ -44,7 +45,7 @@ from tracejit.capture.looking import attribute_of, is_a, is_exactly
 from tracejit.capture.module_reads import Reads, reads_of_modules
 from tracejit.capture.pure import is_pure
 from tracejit.capture.source import original_code
-from tracejit.capture.unwatched import WATCHING, give_back
+from tracejit.capture.unwatched import WATCHING, PutAside
 
 _INSTALLED = (
     os.path.dirname(os.__file__) + os.sep,
@@ -99,7 +100,25 @@ CONVERSIONS = frozenset(  # C takes a number itself
     "__float__ __int__ __index__ __hash__ __len__ __bool__ __complex__".split())
 _CONVERTERS = {"float", "int", "hash", "id", "len"}  # these give numbers themselves
 _NAMED = {"__name__", "__qualname__", "__module__", "__doc__"}
+_LOCK = type(threading.RLock())
+# Code of the standard library that holds a lock only while it looks.
+_LOCKING = {functools.cached_property.__get__.__code__}
 _REGISTERS = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__}
+
+
+def thread_ident(_: None) -> int:
+    """The number of the running thread."""
+    return threading.get_ident()
+
+
+def native_thread(_: None) -> int:
+    """The number that the system gave the running thread."""
+    return threading.get_native_id()
+
+
+_THREADS: dict[Any, Callable[[None], int]] = {
+    threading.get_ident: thread_ident, threading.get_native_id: native_thread,
+}
 
 
 @dataclass(frozen=True)
@@ -360,14 +379,14 @@ class Watcher:
     def __enter__(self) -> Watcher:
         # the garbage collector may call these at any moment: no doing of the recorded call
         self.collecting = {getattr(f, "__code__", None) for f in gc.callbacks}
-        self.previous: Any = sys.getprofile()
+        self.aside = PutAside()
         sys.setprofile(self._event)
         return self
 
     def __exit__(self, kind: Any, *exc: object) -> None:
         if kind is None and sys.getprofile() != self._event:  # nobody knows what ran since
             self.foreign(sys.setprofile)
-        give_back(self.previous)
+        self.aside.back()
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:
         if (
@@ -445,6 +464,13 @@ class Watcher:
         if any(function is f for f in _BY_NAME):
             above = frame.f_back if frame.f_code in PASSED_ON else None
             self.asking(above or frame)
+        if original_code(frame.f_code) in _LOCKING and isinstance(
+            getattr(function, "__self__", None), _LOCK
+        ):
+            return
+        if function in _THREADS:  # asked again by the replay
+            self.asked((_THREADS[function], None))
+            return
         if function is sys.getrecursionlimit:
             recursion.told()
             self.asked((recursion.user_limit, None))

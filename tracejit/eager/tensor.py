@@ -17,6 +17,7 @@ from tracejit.eager.construction import from_array, legacy, new_tensor
 from tracejit.eager.conversion import Conversion
 from tracejit.eager.differentiable import Differentiable
 from tracejit.eager.dispatch import dispatch
+from tracejit.eager.foreign_layouts import ForeignLayouts
 from tracejit.eager.interchange import Interchange
 from tracejit.eager.metadata import Metadata
 from tracejit.eager.nodes import next_number
@@ -30,7 +31,7 @@ from tracejit.ops import overriding
 from tracejit.ops.operators import Operators
 
 
-class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
+class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, ForeignLayouts):
     """A multi-dimensional array with autograd; PyTorch's names and semantics.
 
     >>> import tracejit
@@ -63,6 +64,8 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
     apply_, map_, map2_ = element_calls.apply_, element_calls.map_, element_calls.map2_
     # Of a sum and a product the tensor is the first operand, as its node's edges tell.
     __radd__, __rmul__ = Operators.__add__, Operators.__mul__  # type: ignore[operator]
+
+    __rdiv__ = Operators.__rtruediv__  # type: ignore[attr-defined]
 
     def _is_output_of(self, name: str, number: int) -> None:
         origins.piece(self, name, number)

@@ -101,12 +101,8 @@ class CapturedCall:
         exact: bool = False,
         constants: ChangingConstants | None = None,
     ):
-        self.function, self.invoke, self.arguments, self.compile = (
-            function,
-            invoke,
-            arguments,
-            compile,
-        )
+        self.function, self.invoke = function, invoke
+        self.arguments, self.compile = arguments, compile
         self.watch = watch
         self.constants = None if exact else constants
         static = static or adapt is None and tells_ints(function)
@@ -131,6 +127,7 @@ class CapturedCall:
         self.names = signature.names
         self.spread = signature.spread
         self.entry: Entry | None = None
+        self.made_objects = False  # which the entry's recording gives away
         self.catches = False  # code of the user's may catch what a program raises
         self.segments: list[Segment] = []
         self.seconds = {"recording": 0.0, "guards": 0.0}  # what the recording took, by stage
@@ -215,11 +212,12 @@ class CapturedCall:
                     plain_exception(error)
             finally:
                 active.recorder = None
+                swept = self.entry is None or self.made_objects  # else it returns none of its own
                 if self.watch:
-                    self.numbers.restore(self.arguments, swept=self.entry is None)
+                    self.numbers.restore(self.arguments, swept=swept)
                 else:
                     put_plain(self.places, self.arguments)
-                if self.entry is None:  # what is replayed returns no objects of its own
+                if swept:
                     if self.watch:
                         found = (place.value for place in self.places)
                         known = {id(x) for x in found if is_object(x)}

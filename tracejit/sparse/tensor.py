@@ -201,6 +201,18 @@ class SparseTensor:
         """The tensor itself."""
         return self
 
+    def to_sparse_csr(self) -> Any:
+        """The same matrix by rows."""
+        from tracejit.sparse.compressed import compressed, sparse_csr
+
+        return compressed(self, sparse_csr)
+
+    def to_sparse_csc(self) -> Any:
+        """The same matrix by columns."""
+        from tracejit.sparse.compressed import compressed, sparse_csc
+
+        return compressed(self, sparse_csc)
+
     def sparse_mask(self, mask: SparseTensor) -> SparseTensor:
         """The elements at the positions of another sparse tensor."""
         return self.to_dense().sparse_mask(mask)
