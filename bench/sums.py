@@ -39,7 +39,8 @@ def _serve() -> None:
         dims = (None, 1, 0)
         own = [_best(partial(f, x)) for f in sums]
         eager = [_best(partial(x.sum, d)) for d in dims]
-        print(json.dumps([own, eager, [_best(partial(np.sum, array, d)) for d in dims]]), flush=True)
+        library = [_best(partial(np.sum, array, d)) for d in dims]
+        print(json.dumps([own, eager, library]), flush=True)
 
 
 def _process(path: Path) -> subprocess.Popen:

@@ -84,7 +84,7 @@ class _InBlocks(ast.NodeTransformer):
 
 def _definition(kernel: Kernel) -> ast.FunctionDef:
     found = function_definition(kernel.source, kernel.name)
-    return _InBlocks().visit(found)  # type: ignore[no-any-return]
+    return _InBlocks().visit(found)
 
 
 def _module(kernel: Kernel, definition: ast.FunctionDef) -> str:
