@@ -253,6 +253,7 @@ class Printer(ColumnPrinting):
                 found = self._folded(folds, chosen)
                 lines = [*self.stack.pop().lines, *(f"{t} = {f}" for t, f in zip(totals, found))]
                 block.lines += [f"{head}:", *(INDENT + line for line in lines)]
+            self.loops -= 1  # one of the two runs
         else:
             totals = self._folded(folds, cut)
         for fold, total in zip(folds, totals):
