@@ -19,6 +19,7 @@ from tracejit.capture.host_reads import PENDING, UNKNOWN, Pending, computed, in_
 from tracejit.capture.looking import has_in_class, is_a, is_exactly, own_dict
 from tracejit.capture.plain import refill
 from tracejit.eager.recording import active
+from tracejit.memory.referrers import referrers
 
 Step = Callable[[Any], Any]  # of a Replay
 
@@ -116,7 +117,7 @@ def _replace(values: dict[int, Any], objects: list[Any]) -> None:
     """Put `values[id(x)]` where an x among `objects` is held; tuples are made anew."""
     ours = {id(values), id(objects)}
     tuples = []
-    for holder in gc.get_referrers(*objects):
+    for holder in referrers(objects):
         if type(holder) is tuple:
             tuples.append(holder)
         elif id(holder) not in ours:

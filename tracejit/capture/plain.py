@@ -32,6 +32,7 @@ from tracejit.capture.rolled import FollowedList, ordinary
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
+from tracejit.memory.referrers import referrers
 
 Leaf = Callable[[Any], Any]
 
@@ -188,7 +189,7 @@ def sweep(numbers: Iterable[weakref.ref]) -> None:
     done = {id(getattr(n, "operands", None)) for n in alive}
     while held:
         done |= {id(held), id(alive), id(numbers)}
-        found = [x for x in gc.get_referrers(*held) if id(x) not in done]
+        found = [x for x in referrers(held) if id(x) not in done]
         done |= {id(x) for x in found}
         for holder in found:
             _tidy(holder)

@@ -23,7 +23,7 @@ from tracejit.capture.breaks import Refused
 from tracejit.capture.location import is_own
 from tracejit.capture.own_effects import changes_objects
 from tracejit.capture.source import is_converted
-from tracejit.capture.unwatched import WATCHING, give_back
+from tracejit.capture.unwatched import WATCHING, PutAside
 from tracejit.memory import forks
 
 _EFFECTS = (
@@ -56,21 +56,26 @@ class TrialWatch:
 
     def __init__(self) -> None:
         self.refused: Refused | None = None
+        self.aside: PutAside | None = None
         self.made: list[Any] = []  # objects of our classes, which nobody else has yet
         self.collects = gc.isenabled()
-        self.before: Any = sys.getprofile()
-        outer = getattr(self.before, "__self__", None)  # a trial around sees the same
-        self.watching: Any = outer.watching if type(outer) is TrialWatch else self.before
+        before: Any = sys.getprofile()
+        outer = getattr(before, "__self__", None)  # a trial around sees the same
+        self.watching: Any = outer.watching if type(outer) is TrialWatch else before
 
     def __enter__(self) -> None:
         if self.collects:
             _collector_waits.add(threading.get_ident())
         gc.disable()
+        self.aside = PutAside()
+        if not self.aside.ours:
+            self.watching = None
         sys.setprofile(self._event)
 
     def end(self) -> None:
         """Nothing is watched any more; once more where Ctrl-C may have come before that."""
-        give_back(self.before)
+        if self.aside is not None:
+            self.aside.back()
         if self.collects:
             gc.enable()
             _collector_waits.discard(threading.get_ident())
@@ -86,7 +91,7 @@ class TrialWatch:
             # Python takes the profile function away then; __exit__ puts one back.
             self.refused = Refused(why)
             raise self.refused
-        if callable(self.watching):
+        if self.watching is not None:
             self.watching(frame, event, argument)
 
     def objection(self, frame: FrameType, event: str, argument: Any) -> str | None:

@@ -45,7 +45,7 @@ from tracejit.capture.looking import attribute_of, is_a, is_exactly
 from tracejit.capture.module_reads import Reads, reads_of_modules
 from tracejit.capture.pure import is_pure
 from tracejit.capture.source import original_code
-from tracejit.capture.unwatched import WATCHING, give_back
+from tracejit.capture.unwatched import WATCHING, PutAside
 
 _INSTALLED = (
     os.path.dirname(os.__file__) + os.sep,
@@ -379,14 +379,14 @@ class Watcher:
     def __enter__(self) -> Watcher:
         # the garbage collector may call these at any moment: no doing of the recorded call
         self.collecting = {getattr(f, "__code__", None) for f in gc.callbacks}
-        self.previous: Any = sys.getprofile()
+        self.aside = PutAside()
         sys.setprofile(self._event)
         return self
 
     def __exit__(self, kind: Any, *exc: object) -> None:
         if kind is None and sys.getprofile() != self._event:  # nobody knows what ran since
             self.foreign(sys.setprofile)
-        give_back(self.previous)
+        self.aside.back()
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:
         if (
@@ -464,7 +464,7 @@ class Watcher:
         if any(function is f for f in _BY_NAME):
             above = frame.f_back if frame.f_code in PASSED_ON else None
             self.asking(above or frame)
-        if original_code(frame.f_code) in _LOCKING and isinstance(
+        if original_code(frame.f_code) in _LOCKING and is_a(
             getattr(function, "__self__", None), _LOCK
         ):
             return

@@ -8,7 +8,6 @@ While a call is recorded this ends the segment: who shares memory how is known p
 
 from __future__ import annotations
 
-import gc
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from tracejit.eager.state import TensorState, make, shape_of
 from tracejit.eager.storage_size import resize as resize_storage
 from tracejit.eager.views import Family, View, family_of, stand_for, standing_for
 from tracejit.eager.writing import bump_version, check_writable, take_memory
+from tracejit.memory.referrers import referrers
 from tracejit.ops import movement, slicing
 from tracejit.ops.creation import sizes_given
 from tracejit.ops.operators import method
@@ -33,7 +33,7 @@ def _views_of(x: TensorState) -> list[View]:
     """The records of views whose parent is x, or stands for it."""
     seen = [one for one in (x, *standing_for(x))
             if one._view is not None and (type(one._view) is not View or one._view.viewed)]
-    return [v for one in seen for v in gc.get_referrers(one)
+    return [v for one in seen for v in referrers([one])
             if type(v) is View and v.parent is one and v.op is not None]
 
 

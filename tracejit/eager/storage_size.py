@@ -7,12 +7,12 @@ give the memory of tensors back for a while.
 
 from __future__ import annotations
 
-import gc
 from typing import Any
 
 from tracejit.eager.state import TensorState, strides_of
 from tracejit.memory import Storage, allocate
 from tracejit.memory.readers import about_to_write, shown
+from tracejit.memory.referrers import referrers
 from tracejit.memory.storage import RELEASED
 
 
@@ -29,7 +29,7 @@ def resize(storage: Storage, nbytes: int) -> None:
     """
     if not is_resizable(storage):
         raise RuntimeError("Trying to resize storage that is not resizable")
-    over = [x for x in gc.get_referrers(storage)
+    over = [x for x in referrers([storage])
             if isinstance(x, TensorState) and x._storage is storage]
     needed = max(map(extent, over), default=0)
     if 0 < nbytes < needed:

@@ -6,7 +6,6 @@ looks at the memory of one of them, follows the memory, not the object.
 
 from __future__ import annotations
 
-import gc
 from typing import Any
 
 from tracejit.eager.hooks import retains_grad
@@ -18,6 +17,7 @@ from tracejit.eager.state import TensorState
 from tracejit.eager.views import View, stand_for, standing_for
 from tracejit.eager.writing import take_memory
 from tracejit.memory.readers import about_to_write
+from tracejit.memory.referrers import referrers
 
 POISONED = (
     "Trying to execute AccumulateGrad node that was poisoned by swap_tensors: this can happen when "
@@ -75,7 +75,7 @@ def swap_tensors(t1: Any, t2: Any) -> None:
 
 def _holders(x: Any, other: Any) -> list[tuple[Any, str, Any]]:
     """Who keeps what `x` is now, and shall keep `other`."""
-    return [(r, _HOLDERS[type(r)], other) for r in gc.get_referrers(x)
+    return [(r, _HOLDERS[type(r)], other) for r in referrers([x])
             if type(r) in _HOLDERS and not (type(r) is View and r.op is None)]
 
 

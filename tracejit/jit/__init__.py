@@ -39,6 +39,7 @@ from tracejit.capture.torchscript import (  # noqa: F401
     script_method,
     unused,
 )
+from tracejit.capture.unwatched import Unprofiled
 from tracejit.config import flags
 from tracejit.debug.report import Recompile, Report, Statistics
 from tracejit.eager.recording import active, ever
@@ -249,7 +250,7 @@ class CompiledFunction:
             self.constants,
         )
         started = pace_of.clock()
-        with packing(None):  # what is kept of a replay cannot be packed either
+        with Unprofiled(), packing(None):  # what is kept of a replay cannot be packed either
             result = call.run()
         self.places = call.places
         self.static |= call.recorder.static

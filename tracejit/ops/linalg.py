@@ -15,7 +15,7 @@ import numpy as np
 
 from tracejit.ops import overriding, shapes
 from tracejit.ops.autocast import autocasts
-from tracejit.ops.composite import composite
+from tracejit.ops.composite import composite, widened
 from tracejit.ops.fitting import fitting
 from tracejit.ops.older_orders import older_order
 from tracejit.ops.operators import Operators, method
@@ -351,13 +351,15 @@ def _is(number: Any, value: int) -> bool:
 
 
 def _sum_body(input: Any, left: Any, right: Any, beta: Any, alpha: Any) -> Any:
-    result = product(left, right)
+    kind = left.dtype
+    result = product(widened(left), widened(right))
     shapes.check_expands(input.shape, result.shape)
     if not _is(alpha, 1):
         result = result * alpha
-    if _is(beta, 0):
-        return result
-    return result + (input if _is(beta, 1) else input * beta)
+    if not _is(beta, 0):
+        input = widened(input)
+        result = result + (input if _is(beta, 1) else input * beta)
+    return convert(result, kind)
 
 
 def _sum_type(input: Any, left: Any, right: Any, beta: Any, alpha: Any) -> TensorType:
@@ -392,16 +394,21 @@ def _linear_type(input: Any, weight: Any, bias: Any) -> TensorType:
 
 
 def _linear_body(input: Any, weight: Any, bias: Any) -> Any:
-    result = matmul(input, weight.transpose(0, 1))
-    return result if bias is None else result + bias
+    if bias is None:
+        return matmul(input, weight.transpose(0, 1))
+    result = matmul(widened(input), widened(weight).transpose(0, 1)) + widened(bias)
+    return convert(result, input.dtype)
 
 
 def _linear_array(xp: Any, input: Any, weight: Any, bias: Any) -> Any:
+    kind = input.dtype
+    if kind.itemsize == 2 and bias is not None:
+        input, weight, bias = (x.astype(np.float32) for x in (input, weight, bias))
     rows = input.reshape(math.prod(input.shape[:-1]), input.shape[-1])
     result = _product_array(xp, rows, weight.T).reshape(*input.shape[:-1], weight.shape[0])
     if bias is None:
         return result
-    return result + bias if result.dtype.itemsize == 2 else xp.add(result, bias, out=result)
+    return xp.add(result, bias, out=result).astype(kind, copy=False)
 
 
 def _linear_weight(grad: Any, input: Any) -> Any:

@@ -61,6 +61,7 @@ class EntryMaker:
         self.given: set[Memory] = set()  # memory whose root tensor some result is
         self.united: list[tuple[Memory, Memory | Recipe, Recipe]] = []  # what is one if a flag says
         self.families: dict[int, int] = {}  # of `.data`, by id: the first result
+        self.grads: dict[int, Place] | None = None  # by id of a gradient: whose it is
         self.maybe: list[tuple[Memory, Recipe]] = []  # memory that is written if a flag says so
 
     def make(self) -> Entry:
@@ -187,14 +188,25 @@ class EntryMaker:
         return held
 
     def _grad_place(self, tensor: Tensor) -> Place | None:
-        for place in self.state.places:
-            if place.kind == "tensor" and place.value._grad is tensor:
-                return Place(place, "grad", None, tensor, f"{place.text}.grad")
-        for item in self.recorder.lifted_tensors():
+        owner = self._owners_of_grads().get(id(tensor))
+        for item in self.recorder.lifted_tensors() if owner is None else ():
             if item.before[0] is tensor:
                 owner = self.state.place_of(item.tensor)
-                return owner and Place(owner, "grad", None, tensor, f"{owner.text}.grad")
-        return None
+                break
+        return owner and Place(owner, "grad", None, tensor, f"{owner.text}.grad")
+
+    def _owners_of_grads(self) -> dict[int, Place]:
+        """Where tensors are found whose `.grad` is, or was, the one with this id."""
+        if self.grads is None:
+            self.grads = {}
+            for place in self.state.places:
+                if place.kind == "tensor" and place.value._grad is not None:
+                    self.grads.setdefault(id(place.value._grad), place)
+            for item in self.recorder.lifted_tensors():
+                owner = None if item.before[0] is None else self.state.place_of(item.tensor)
+                if owner is not None:
+                    self.grads.setdefault(id(item.before[0]), owner)
+        return self.grads
 
     def _checked(self) -> list[Place]:
         """Places guarded beside the state: gradients whose presence was read."""
