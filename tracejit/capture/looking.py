@@ -200,8 +200,14 @@ class ByClass(Generic[Kept]):
 
 
 def module_title(module: Any) -> str:
-    """Return a module's `__name__`, which a lazy module gives away without being loaded."""
-    return str(own_dict(module).get("__name__", ""))
+    """Return a module's `__name__`, which a lazy module gives away without being loaded.
+
+    The package of ours is itself where scripts find it under another name.
+    """
+    own = own_dict(module)
+    if own.get("__package__") == "tracejit" and "__path__" in own:
+        return "tracejit"
+    return str(own.get("__name__", ""))
 
 
 def title(function: Any) -> str:
