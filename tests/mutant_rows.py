@@ -381,10 +381,8 @@ LOWERING = [
         "lowering",
         "groups merge across something between them",
         "tracejit/lowering/groups.py",
-        "    return not any(\n"
-        "        reaches((g for g in first.after if g is not second), second)\n"
-        "        for first, second in ((a, b), (b, a))\n    )",
-        "    return True",
+        "return _same_loops(a, b) and not is_between(a, b)",
+        "return _same_loops(a, b)",
         ("tests/lowering/test_dependent_loops.py", *_NATIVE),
     ),
     Mutant(

@@ -85,8 +85,8 @@ RECIPES = [
         "recipes",
         "a list that is refilled is another list",
         "tracejit/capture/results.py",
-        "make = cls._make if hasattr(cls, \"_make\") else list if cls is FollowedList else cls",
-        "make = cls._make if hasattr(cls, \"_make\") else cls",
+        "make = list if cls is FollowedList else cls",
+        "make = cls",
         _programs("list"),
     ),
     Mutant(
@@ -101,8 +101,8 @@ RECIPES = [
         "recipes",
         "an int in place of a bool that equals it counts as unchanged",
         "tracejit/capture/place.py",
-        "    if one is other or type(one) is not type(other) or isinstance(one, Tensor):\n",
-        "    if one is other or isinstance(one, Tensor):\n",
+        "    if one is other or type(one) is not type(other) or is_a(one, Tensor):\n",
+        "    if one is other or is_a(one, Tensor):\n",
         _programs("equal"),
     ),
 ]

@@ -7,7 +7,6 @@ programs name it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 from tracejit.eager.conversion import parse_module_to
@@ -15,6 +14,7 @@ from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph, Node, Value
 from tracejit.linalg import LinAlgError as _LinAlgError
+from tracejit.ops.overriding import asking
 
 __all__ = ["Graph", "Node", "Value", "_LinAlgError", "_TensorMeta"]
 
@@ -98,11 +98,116 @@ def _are_functorch_transforms_active() -> bool:
     return recorder is not None
 
 
-class DisableTorchFunctionSubclass(nullcontext):
-    """The context in which no class of tensors replaces functions: none does anyway."""
+class DisableTorchFunctionSubclass:
+    """The context in which no class replaces functions; modes do.
+
+    >>> import tracejit
+    >>> class Named(tracejit.Tensor): pass
+    >>> with DisableTorchFunctionSubclass():
+    ...     x = tracejit.ones(2).as_subclass(Named) + 1
+    >>> type(x).__name__
+    'Tensor'
+    """
+
+    def __enter__(self) -> None:
+        self._before = asking.classes, asking.modes
+        asking.classes = False
+
+    def __exit__(self, *exc: Any) -> None:
+        asking.classes, asking.modes = self._before
 
 
-def _disabled_torch_function_impl(func: Callable[..., Any], types: Any, args: tuple = (),
-                                  kwargs: Any = None) -> Any:
-    """What a class of tensors says that replaces no function: the function is called."""
-    return func(*args, **(kwargs or {}))
+class DisableTorchFunction(DisableTorchFunctionSubclass):
+    """The context in which neither classes nor modes replace functions."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        asking.modes = ()
+
+
+def _is_torch_function_enabled() -> bool:
+    """Return True if functions ask classes.
+
+    >>> _is_torch_function_enabled()
+    True
+    """
+    return asking.classes
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Return True within a mode that functions ask."""
+    return bool(asking.modes)
+
+
+def _len_torch_function_stack() -> int:
+    """Return how many modes are open."""
+    return len(asking.modes)
+
+
+def _get_function_stack_at(level: int) -> Any:
+    """Return the open mode of a level, the outermost at 0."""
+    return asking.modes[level]
+
+
+class DispatchKey:
+    """A name of PyTorch's dispatcher, which has nothing to dispatch here.
+
+    >>> DispatchKey.AutocastCPU
+    DispatchKey.AutocastCPU
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"DispatchKey.{self.name}"
+
+
+for _key in ("CPU", "CUDA", "Meta", "Autograd", "AutogradCPU", "AutogradCUDA", "AutocastCPU",
+             "AutocastCUDA", "Autocast", "BackendSelect", "CompositeImplicitAutograd",
+             "CompositeExplicitAutograd", "FuncTorchBatched", "Functionalize", "Python",
+             "PythonTLSSnapshot", "Sparse", "SparseCPU", "Undefined", "ADInplaceOrView"):
+    setattr(DispatchKey, _key, DispatchKey(_key))
+
+
+class DispatchKeySet:
+    """A set of names of PyTorch's dispatcher.
+
+    >>> print(DispatchKeySet(DispatchKey.AutocastCPU))
+    DispatchKeySet(AutocastCPU)
+    """
+
+    def __init__(self, *keys: DispatchKey) -> None:
+        self.keys = tuple(dict.fromkeys(keys))
+
+    def add(self, key: DispatchKey) -> DispatchKeySet:
+        """The set with one more."""
+        return DispatchKeySet(*self.keys, key)
+
+    def remove(self, key: DispatchKey) -> DispatchKeySet:
+        """The set without one."""
+        return DispatchKeySet(*(k for k in self.keys if k is not key))
+
+    def has(self, key: DispatchKey) -> bool:
+        """Return True if the name is in the set."""
+        return key in self.keys
+
+    def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return DispatchKeySet(*self.keys, *other.keys)
+
+    def __repr__(self) -> str:
+        return f"DispatchKeySet({', '.join(key.name for key in self.keys)})"
+
+
+class _ExcludeDispatchKeyGuard:
+    """A context that keeps ops from being cast or recorded by a name of the dispatcher: no name
+    stands for anything, so nothing changes."""
+
+    def __init__(self, keys: DispatchKeySet) -> None:
+        self.keys = keys
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: Any) -> None:
+        pass

@@ -112,6 +112,8 @@ from tracejit.ops import native_losses as _native_losses
 from tracejit.ops import native_windows as _native_windows
 from tracejit.ops import numpy_names as _numpy_names
 from tracejit.ops import out as _out
+from tracejit.ops import overriding as _overriding
+from tracejit.ops import removed_functions as _removed_functions
 from tracejit.ops.padding import constant_pad_nd
 from tracejit.ops.order_statistics import kthvalue, median, mode, nanmedian
 from tracejit.ops.quantiles import nanquantile, quantile
@@ -218,6 +220,9 @@ globals().update(_foreach.functions())
 globals().update(_out.with_out(globals(), _out.TORCH))
 globals().update(_numpy_names.functions_taking(globals(), _numpy_names.TORCH))
 
+globals().update(_overriding.answering_all(globals()))
+
+globals().update(_removed_functions.FUNCTIONS | _removed_functions.CASTS)
 arccos, arcsin, arctan, arctan2 = acos, asin, atan, atan2
 arccosh, arcsinh, arctanh = acosh, asinh, atanh
 
@@ -237,14 +242,20 @@ _MAPPING = {"vmap": "tracejit.func"}
 _CELLS = dict.fromkeys(
     ("gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"), "tracejit.nn.cell_functions"
 )
+_LATER_NUMBERS = dict.fromkeys(("SymBool", "SymFloat", "SymInt"), "tracejit.symbolic_numbers")
+_COMPRESSED = dict.fromkeys(
+    ("sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_csc_tensor",
+     "sparse_csr_tensor"), "tracejit.sparse.compressed")
+_WAITING = {"Future": "tracejit.futures"}
 _ON_DEVICES = {"OutOfMemoryError": "tracejit.cuda"}
-_LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING, **_CELLS, **_ON_DEVICES}
+_LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING, **_CELLS, **_ON_DEVICES,
+          **_LATER_NUMBERS, **_WAITING, **_COMPRESSED}
 _SUBMODULES = (
-    "_C", "__config__", "__future__", "_dynamo", "_inductor", "_utils", "amp", "compiler", "config",
-    "cpu", "datasets", "debug", "distributed", "distributions", "fft", "func", "functional",
-    "futures", "fx", "hub", "jit", "library", "linalg", "logs", "masked", "multiprocessing", "nn",
-    "onnx", "optim", "overrides", "profiler", "quasirandom", "safetensors", "serialization",
-    "signal", "special", "storage", "testing", "types", "utils", "xpu",
+    "_C", "__config__", "__future__", "_custom_ops", "_dynamo", "_inductor", "_utils", "amp",
+    "compiler", "config", "cpu", "datasets", "debug", "distributed", "distributions", "fft", "func",
+    "functional", "futures", "fx", "hub", "jit", "library", "linalg", "logs", "masked",
+    "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "quasirandom", "safetensors",
+    "serialization", "signal", "special", "storage", "testing", "types", "utils", "xpu",
 )  # fmt: skip
 
 
@@ -257,6 +268,16 @@ def _library(op: Any, operands: tuple, attributes: dict) -> Any:
 
 
 _dispatch.install_library(_library)
+
+
+def _raise_gates() -> None:
+    """There is a class or mode to ask: all public functions do, from now on."""
+    from tracejit import overridable
+
+    overridable.raise_gates()
+
+
+_overriding.install(_raise_gates)
 
 
 def __getattr__(name: str) -> Any:

@@ -23,14 +23,14 @@ def doctor(options: argparse.Namespace) -> int:
 
 def cache(options: argparse.Namespace) -> int:
     """List the kernels on disk, or remove the longest unused ones."""
-    from tracejit.runtime import cache
+    from tracejit.runtime import cache_folder, cache_upkeep
 
     if options.action == "prune":
-        removed = cache.prune(int(options.keep * 1e6))
+        removed = cache_upkeep.prune(int(options.keep * 1e6))
         print(f"removed {removed / 1e6:.2f} MB")
         return 0
-    packs = sorted(cache.entries(), key=lambda pack: pack.used)
-    print(cache.root_directory() or "no cache directory can be used")
+    packs = sorted(cache_upkeep.entries(), key=lambda pack: pack.used)
+    print(cache_folder.root_directory() or "no cache directory can be used")
     for pack in packs:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(pack.used))
         place = f"{pack.path.parent.name}/{pack.path.name}"

@@ -1,13 +1,14 @@
 """What programs ask of the compiler; PyTorch's `torch.compiler`.
 
-In: functions to be marked, and questions. Out: the same functions, and answers that hold for plain
-and compiled calls alike, since a compiled call shows what the plain one does.
+In: functions to be marked, and questions. Out: the same functions, and answers. `is_compiling`
+tells captured calls from plain ones, as programs leave out there what reads values.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from tracejit.eager.recording import active
 from tracejit.jit import script
 
 __all__ = [
@@ -67,11 +68,25 @@ def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None 
 
 
 def is_compiling() -> bool:
-    """Whether to take a path that only compiled code has: never, both run the same."""
+    """Return True while a call is captured; False where the function runs plainly.
+
+    >>> import tracejit
+    >>> f = tracejit.script(lambda x: x * 2 if is_compiling() else x)
+    >>> is_compiling(), f(tracejit.ones(1))
+    (False, tensor([2.]))
+    """
+    recorder = active.recorder
+    while recorder is not None and recorder.mapped:
+        recorder = recorder.below
+    return recorder is not None
+
+
+is_dynamo_compiling = is_compiling
+
+
+def is_exporting() -> bool:
+    """Return False: no call is exported."""
     return False
-
-
-is_dynamo_compiling = is_exporting = is_compiling
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:

@@ -14,6 +14,7 @@ ValueError: flags.mode: expected one of eager, graph, python, compiled; got 'fas
 
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -139,14 +140,43 @@ def _listing(env: str, known: Mapping[str, str] | None, help: str) -> Flag[tuple
 
 
 def _default_cache_dir() -> Path:
-    root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(root) / "tracejit"
+    """In the user's folder for caches, else in the home, else in the system's temporary folder."""
+    chosen = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(chosen):
+        home = os.path.expanduser("~")  # as HOME says, else the list of users
+        chosen = os.path.join(home, ".cache") if os.path.isabs(home) else ""
+    if chosen and _can_be_used(os.path.join(chosen, "tracejit")):
+        return Path(chosen) / "tracejit"
+    user = f"-{os.getuid()}" if hasattr(os, "getuid") else ""
+    return Path(_temporary_folder()) / f"tracejit{user}"
+
+
+def _can_be_used(folder: str) -> bool:
+    """Return True if the folder is there to be read, or can be made."""
+    wanted = os.R_OK | os.X_OK
+    while not os.path.lexists(folder) and os.path.dirname(folder) != folder:
+        folder, wanted = os.path.dirname(folder), os.W_OK | os.X_OK
+    return os.path.isdir(folder) and os.access(folder, wanted)
+
+
+def _temporary_folder() -> str:
+    try:
+        return tempfile.gettempdir()
+    except OSError:
+        return os.path.abspath(os.sep)  # there is none: the cache will say so
 
 
 def _path(value: Any) -> Path:
+    """The path as it is now: a later `chdir` does not move it."""
     if not isinstance(value, (str, os.PathLike)):
         raise ValueError(f"expected a path; got {value!r}")
-    return Path(value).expanduser()
+    path = os.path.expanduser(os.fsdecode(value))
+    if path.startswith("~"):
+        raise ValueError(f"there is no home directory for {value!r}")
+    try:
+        return Path(os.path.abspath(path))
+    except OSError as error:  # the working directory is gone
+        raise ValueError(f"{value!r} is no absolute path ({error.strerror})") from None
 
 
 class Flags:
@@ -183,7 +213,8 @@ class Flags:
     max_bindings = _count("TRACEJIT_MAX_BINDINGS", 128, "input shapes kept per program")
     max_segments = _count("TRACEJIT_MAX_SEGMENTS", 512, "compiled graphs kept in the process")
     max_segment_nodes = _count(
-        "TRACEJIT_MAX_SEGMENT_NODES", 20_000, "nodes recorded before a segment is cut"
+        "TRACEJIT_MAX_SEGMENT_NODES", 400_000,
+        "nodes recorded before a segment is cut; compiling takes some 15 kB for each",
     )
 
     def __init__(self, environ: Mapping[str, str] = os.environ):

@@ -5,9 +5,10 @@ In: a value or an exception, from any thread. Out: the value to those who wait f
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
+
+from tracejit.memory import forks
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -24,7 +25,7 @@ class Future(Generic[T]):
     """
 
     def __init__(self, *, devices: Any = None) -> None:
-        self._lock, self._there = threading.Lock(), threading.Event()
+        self._lock, self._there = forks.rlock(), forks.event()
         self._value: Any = None
         self._error: BaseException | None = None
         self._callbacks: list[Callable[[Future], None]] = []
@@ -93,7 +94,7 @@ class Future(Generic[T]):
 def collect_all(futures: list[Future]) -> Future[list[Future]]:
     """A future of all of them, when the last is there."""
     result: Future[list[Future]] = Future()
-    lock, missing = threading.Lock(), [len(futures)]
+    lock, missing = forks.rlock(), [len(futures)]
 
     def one(future: Future) -> None:
         with lock:

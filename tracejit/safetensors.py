@@ -6,6 +6,7 @@ In: a dict of tensors, or a file. Out: the file, or the dict. Needs that package
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -66,7 +67,9 @@ def load(data: bytes, device: Any = "cpu") -> dict[str, Any]:
     """The tensors of a file's bytes, by name."""
     _tell_recorder("tensors are loaded")
     found = {name: _tensor(name, view) for name, view in _library().deserialize(data)}
-    return {name: tensor.to(as_device(device)) for name, tensor in sorted(found.items())}
+    length = int.from_bytes(data[:8], "little")
+    order = json.loads(data[8 : 8 + length])  # the names as they lie in the file
+    return {name: found[name].to(as_device(device)) for name in order if name in found}
 
 
 def _described(library: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from tracejit.memory import (
     as_device,
     device,
 )
-from tracejit.saving import archive, legacy, legacy_writing
+from tracejit.saving import archive, foreign, legacy, legacy_writing
 from tracejit.saving.names import StorageType
 from tracejit.saving.options import (
     LoadEndianness,
@@ -203,12 +203,21 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *,
         raise ValueError("f must be a file path in order to use the mmap argument")
     place = _placing(map_location)
     encoding = pickle_load_args.get("encoding", "utf-8")
+    if isinstance(f, (str, os.PathLike)) and os.fsdecode(f).endswith(".safetensors"):
+        return _safetensors(f, map_location)
     with _opened(f, "r+b" if mmap and maps_shared() else "rb") as file:
         if not archive.is_archive(file):
+            _refuse_foreign(file)
             if mmap:
                 raise RuntimeError("mmap can only be used with files saved with "
                                    "`torch.save(_use_new_zipfile_serialization=True)`")
-            return legacy.load(_rest(file), place, _allowed, encoding)
+            plain = foreign.is_plain_pickle(file)
+            try:
+                return legacy.load(_rest(file), place, _allowed, encoding)
+            except pickle.UnpicklingError as error:
+                if not plain:
+                    raise
+                raise pickle.UnpicklingError(f"{error} {foreign.PLAIN_PICKLE}") from None
         with archive.Archive(file) as opened:
             storages = _Storages(opened, place, bool(mmap))
             data = opened.read("data.pkl")
@@ -217,6 +226,21 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *,
                                          **{"encoding": encoding, **pickle_load_args}).load()
             return Unpickler(Reader(io.BytesIO(data), len(data)), storages.reference,
                              _allowed, encoding).load()
+
+
+def _safetensors(path: Any, map_location: Any) -> dict[str, Any]:
+    """The tensors of a file in that format, as PyTorch's `load` gives them by the name's ending."""
+    from tracejit import safetensors
+
+    place = "cpu" if map_location is None or callable(map_location) else map_location
+    return safetensors.load_file(path, "cpu" if isinstance(place, dict) else place)
+
+
+def _refuse_foreign(file: Any) -> None:
+    """UnpicklingError for a file that other programs write, which says what it is."""
+    found = foreign.what_is(file)
+    if found:
+        raise pickle.UnpicklingError(f"Weights only load failed. {found}")
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:

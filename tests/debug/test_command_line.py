@@ -9,7 +9,8 @@ import pytest
 import tracejit
 from tracejit import __main__ as command_line
 from tracejit import config
-from tracejit.runtime import cache
+from tracejit.runtime import cache, cache_upkeep
+from tracejit.runtime.packs import write_pack
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def packs(tmp_path):
     """A cache directory with the kernels of one function."""
     with config.override(cache_dir=tmp_path / "cache"):
         directory = cache.native_directory()
-        cache._write(directory, ["ab"], [b"object"])
+        write_pack(directory, ["ab"], [b"object"])
         yield directory
 
 
@@ -40,9 +41,9 @@ def test_cache_lists_and_prunes(packs, capsys):
     listed = capsys.readouterr().out
     assert "1 kernels in 1 files" in listed and packs.name in listed
     assert command_line.main(["cache", "prune", "--keep", "1"]) == 0
-    assert cache.entries() != [], "a megabyte may stay"
+    assert cache_upkeep.entries() != [], "a megabyte may stay"
     assert command_line.main(["cache", "prune"]) == 0
-    assert cache.entries() == [] and not list(packs.iterdir())
+    assert cache_upkeep.entries() == [] and not packs.exists()
     assert "removed" in capsys.readouterr().out
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from tracejit import config
 from tracejit.debug import doctor
-from tracejit.runtime import cache
+from tracejit.runtime import cache, cache_folder
 
 STATES = {"ok", "absent", "broken"}
 
@@ -26,7 +26,7 @@ def test_an_unusable_cache_is_broken_and_says_what_to_set(tmp_path):
     taken = tmp_path / "a-file"
     taken.write_text("no directory")
     with config.override(cache_dir=taken), pytest.warns(cache.CacheWarning):
-        cache._warned.clear()
+        cache_folder._warned.clear()
         found = by_subject()["cache"]
     assert found.state == "broken" and "TRACEJIT_CACHE_DIR" in found.fix
 

@@ -26,7 +26,8 @@ def test_counts(scaled):
     assert (report.compiles, report.variants) == (1, 1)
     assert (report.cache_misses, report.cache_hits) == (1, 2)
     assert (report.recompiles, report.breaks) == ([], [])
-    assert set(report.compile_seconds) <= {"passes", "lowering", "kernels"}
+    stages = {"recording", "guards", "passes", "lowering", "kernels"}
+    assert {"recording", "guards"} <= set(report.compile_seconds) <= stages
 
 
 def test_bytes_are_those_of_the_last_sizes(scaled):
@@ -86,9 +87,46 @@ def test_what_to_do_depends_on_the_cause():
     f(tracejit.ones(4, 1, 1, 1), 2)
     value, size, kind = f.report().recompiles
     assert (value.path, value.old, value.new) == ("n", "== 1", "2")
-    assert "float argument" in value.hint
+    assert "each value of this int has a program" in value.hint
     assert size.path.startswith("size s0_0 at ") and "asks about this size" in size.hint
     assert "of another kind" in kind.hint and kind.path == "x"
+
+
+def test_what_a_hint_says_to_do_works():
+    @tracejit.script
+    def repeated(x, n):
+        for k in range(n):
+            x = x * 0.5 + k
+        return x
+
+    @tracejit.script
+    def over_size(x, rows):
+        for k in range(len(rows)):
+            x = x * 0.5 + k
+        return x
+
+    x = tracejit.ones(3)
+    for n in (4, 20, 33):
+        assert tracejit.equal(repeated(x, n), over_size(x, tracejit.zeros(n)))
+    assert {r.hint.partition(" (")[2] for r in repeated.report().recompiles} == {
+        "a range over a tensor's size has one program for all)"}
+    assert (over_size.report().compiles, over_size.report().breaks) == (1, [])
+
+
+def test_hints_of_questions_texts_and_floats():
+    @tracejit.script
+    def f(x, rate, kind):
+        if kind == "double":
+            return x.pow(2 if rate > 0.5 else 3)
+        return x * hash(rate)
+
+    x = tracejit.ones(3)
+    for rate, kind in ((0.75, "double"), (0.25, "double"), (0.25, "other"), (0.5, "other")):
+        f(x, rate, kind)
+    hints = [recompile.hint for recompile in f.report().recompiles]
+    assert "where the answer differs" in hints[0]
+    assert hints[1] == "each value has a program of its own; give few values"
+    assert "each value of this float has a program" in hints[2]
 
 
 def test_the_file_of_a_kernel_holds_its_text(scaled):

@@ -15,7 +15,7 @@ from tests.runtime.programs import ADD_ONE, GELU, chain, kernel, run
 from tracejit import config, jit
 from tracejit.lowering import native
 from tracejit.memory import threads
-from tracejit.runtime import cache
+from tracejit.runtime import cache, cache_folder, cache_upkeep
 from tracejit.runtime.executable import Executable
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,8 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def fresh(tmp_path, monkeypatch):
     """An empty cache directory, and a process that remembers no kernels."""
     monkeypatch.setattr(cache, "_addresses", {})
-    monkeypatch.setattr(cache, "_warned", set())
-    monkeypatch.setattr(cache, "_unusable", set())
+    for name in ("_warned", "_unusable", "_read_only"):
+        monkeypatch.setattr(cache_folder, name, set())
     monkeypatch.setattr(cache, "counts", {"compiled": 0, "loaded": 0, "reused": 0})
     with config.override(cache_dir=tmp_path / "cache"):
         yield tmp_path / "cache"
@@ -85,11 +85,41 @@ def test_library_kernels_are_compiled_while_the_rest_is_lowered(fresh, monkeypat
     assert all(tj.equal(y, twice(x, w)) for y in found)
 
 
-def test_the_directory_is_private(fresh):
-    fresh.mkdir(mode=0o755)
+@pytest.mark.parametrize("mode", [0o755, 0o700, 0o555])
+def test_a_directory_that_was_there_keeps_its_mode(fresh, mode):
+    fresh.mkdir()
+    fresh.chmod(mode)
     assert works()
-    for path in (fresh, *fresh.glob("native-*"), fresh / "kernels"):
+    assert fresh.stat().st_mode & 0o7777 == mode
+    for path in (*fresh.glob("native-*"), fresh / "kernels"):
         assert path.stat().st_mode & 0o777 == 0o700, path
+
+
+def test_a_directory_of_its_own_is_private(fresh):
+    assert works()
+    assert fresh.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775])
+def test_where_others_can_write_a_private_subfolder_is_used(fresh, monkeypatch, mode):
+    fresh.mkdir()
+    fresh.chmod(mode)
+    (fresh / "kernels").mkdir()
+    (fresh / "somebody's").write_text("")
+    assert works()
+    assert fresh.stat().st_mode & 0o7777 == mode
+    own = fresh / f"tracejit-{os.getuid()}"
+    assert own.stat().st_mode & 0o777 == 0o700 and packs(own)
+    assert sorted(p.name for p in fresh.iterdir()) == ["kernels", "somebody's", own.name]
+    forget(monkeypatch)
+    compiled = cache.counts["compiled"]
+    assert works() and cache.counts["compiled"] == compiled, "and found again"
+    own.chmod(0o777)  # not as we made it: another's code might be in it
+    forget(monkeypatch)
+    monkeypatch.setattr(cache_folder, "_trusted", set())
+    with pytest.warns(cache.CacheWarning, match="others can write it"):
+        assert works()
+    assert cache.counts["compiled"] > compiled
 
 
 def test_sources_are_written_once(fresh):
@@ -144,7 +174,7 @@ def test_a_flipped_byte_in_any_file_is_reported_and_made_good(fresh, monkeypatch
         for at in (0, len(whole) // 2, len(whole) - 1):
             path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
             forget(monkeypatch)
-            monkeypatch.setattr(cache, "_warned", set())
+            monkeypatch.setattr(cache_folder, "_warned", set())
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 assert right()
@@ -181,13 +211,17 @@ def test_an_unusable_directory_is_reported_once(fresh, monkeypatch, problem):
     if problem == "file":
         fresh.write_text("")
     elif problem == "foreign":
-        monkeypatch.setattr(os, "getuid", lambda: 12345)
+        fresh.mkdir()
+        if os.getuid() == 0:
+            os.chown(fresh, 12345, 12345)
+        else:
+            monkeypatch.setattr(os, "getuid", lambda: 12345)
     else:
 
         def refuse(*args, **kwargs):
             raise OSError(30, "Read-only file system")
 
-        monkeypatch.setattr(cache, "_replace", refuse)
+        monkeypatch.setattr(cache_folder, "write_file", refuse)
     with pytest.warns(cache.CacheWarning, match="cannot be used") as caught:
         assert works()
         forget(monkeypatch)
@@ -246,8 +280,24 @@ def test_without_a_home_it_works(home):
     code = LIMITED.partition("import warnings")[2]
     done = child("import warnings" + code, HOME=home, XDG_CACHE_HOME=home, TRACEJIT_CACHE_DIR=None)
     assert done.returncode == 0, done.stderr
-    assert home is None or done.stdout.count("cannot be used") == 1
+    assert done.stdout == "[]\n"
 
+
+def test_without_any_place_it_works(tmp_path):
+    code = LIMITED.partition("import warnings")[2]
+    done = child("import warnings" + code, HOME="/dev/null/nobody", XDG_CACHE_HOME=None,
+                 TRACEJIT_CACHE_DIR="/dev/null/nobody")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("cannot be used") == 1
+
+
+def test_a_relative_directory_does_not_follow_chdir(tmp_path):
+    code = "import os\nos.mkdir('other')\nimport tracejit as tj\nos.chdir('other')\n"
+    code += "tj.script(lambda x: x.sin().sum())(tj.ones(3))\n"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRACEJIT_CACHE_DIR": "mine"}
+    subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, check=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["mine", "other"]
+    assert list((tmp_path / "other").iterdir()) == [] and packs(tmp_path / "mine")
 
 def test_threads_compile_a_kernel_once(fresh):
     threads = [threading.Thread(target=works) for _ in range(6)]
@@ -259,7 +309,7 @@ def test_threads_compile_a_kernel_once(fresh):
 PROCESS = """
 import sys
 from tests.runtime.test_cache import works
-from tracejit.runtime import cache
+from tracejit.runtime import cache, cache_folder, cache_upkeep
 assert works()
 assert 'numba' not in sys.modules, 'numba was imported'
 print(cache.counts['compiled'])
@@ -296,10 +346,36 @@ def test_the_key_depends_on_versions_and_processor(monkeypatch):
 
 def test_prune_and_statistics(fresh):
     assert works()
-    found = cache.entries()
+    found = cache_upkeep.entries()
     assert sum(e.kernels for e in found) == cache.counts["compiled"]
-    assert cache.statistics()["packs"] == len(found)
-    total = sum(e.nbytes for e in found)
-    assert cache.prune(max_bytes=total) == 0
-    assert cache.prune() == total
-    assert cache.entries() == [] and not list(fresh.glob("native-*/*"))
+    assert cache_upkeep.statistics()["packs"] == len(found)
+    total = sum(path.stat().st_size for path in every_file(fresh))
+    assert cache_upkeep.prune(max_bytes=total) == 0
+    directory = cache.native_directory()
+    left = directory / f".{'a' * 32}.pack.{2**22 + 1}.1"  # of a process that was killed
+    left.write_bytes(b"half")
+    (directory / f".abc.{2**22 + 1}.1").symlink_to("nothing")
+    written = directory / f".{'b' * 32}.pack.{os.getpid()}.1"
+    written.write_bytes(b"half")
+    assert cache_upkeep.prune(max_bytes=total) == 4 and not left.exists()
+    assert written.exists(), "its process runs"
+    written.unlink()
+    (directory / "notes.txt").write_text("not the cache's")
+    assert cache_upkeep.prune() == total
+    assert cache_upkeep.entries() == []
+    assert [p.name for p in every_file(fresh)] == ["notes.txt"]
+
+
+def test_prune_follows_no_link_out_of_the_directory(fresh, tmp_path):
+    assert works()
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / f"{'0' * 32}.pack").write_bytes(b"somebody's")
+    (fresh / "native-x").symlink_to(outside)
+    (fresh / "kernels-x").symlink_to(outside)
+    for link in fresh.glob("native-*/*"):
+        if link.is_symlink():
+            link.unlink()
+            link.symlink_to(outside / f"{'0' * 32}.pack")
+    cache_upkeep.prune()
+    assert [p.read_bytes() for p in outside.iterdir()] == [b"somebody's"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,8 +16,12 @@ matmul = SimpleNamespace(allow_tf32=False, allow_fp16_reduced_precision_reductio
 
 
 def is_built() -> bool:
-    """Whether this installation could use a CUDA device: with CuPy, yes."""
-    return True
+    """Return True if this installation could use a CUDA device: with CuPy.
+
+    >>> is_built() or not is_available()
+    True
+    """
+    return importlib.util.find_spec("cupy") is not None
 
 
 def __getattr__(name: str) -> Any:

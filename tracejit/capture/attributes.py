@@ -19,7 +19,7 @@ from types import (
 )
 from typing import Any
 
-from tracejit.capture.behaviour import USERS_STATE, known_names, may_change, module_name, own_dict
+from tracejit.capture.behaviour import USERS_STATE, known_names, may_change, module_name
 from tracejit.capture.computed_names import (
     ANY,
     data_of_module,
@@ -29,16 +29,20 @@ from tracejit.capture.computed_names import (
     slot_names,
 )
 from tracejit.capture.location import is_own
-from tracejit.capture.module_reads import METHODS, Reads, has_methods
-from tracejit.capture.place import (
+from tracejit.capture.looking import (
     ABSENT,
-    CACHED,
-    PRIMITIVE,
-    Place,
+    attribute_of,
+    bases_of,
     class_attribute,
-    kind_of,
-    slot_of,
+    has_in_class,
+    is_a,
+    module_title,
+    names_in,
+    own_dict,
+    qualname_of_class,
 )
+from tracejit.capture.module_reads import METHODS, Reads, has_methods
+from tracejit.capture.place import CACHED, Place, key_of, kind_of, slot_of
 from tracejit.eager.tensor import Tensor
 
 MODULE_TABLES = (
@@ -72,7 +76,7 @@ _TOLD = ("__name__", "__qualname__", "__doc__", "__module__", "__defaults__", "_
 
 def _is_ours(cls: type, name: str) -> bool:
     """Whether an attribute of a class comes from one of tracejit's."""
-    owner = next((c for c in cls.__mro__ if name in c.__dict__), cls)
+    owner = next((c for c in bases_of(cls) if name in names_in(c)), cls)
     return module_name(owner).startswith("tracejit.")
 
 
@@ -106,22 +110,22 @@ class Attributes:
 
     def _attributes(self, place: Place, value: Any, only: set[str] | frozenset[str] | None) -> None:
         own = own_dict(value)
-        if not isinstance(own, (dict, MappingProxyType)):  # made up by the object's own __getattr__
+        if not is_a(own, (dict, MappingProxyType)):  # made up by the object's own __getattr__
             own = {}
         module = module_name(type(value))
-        if place.kind == "identity" and isinstance(value, (FunctionType, CACHED)):
+        if place.kind == "identity" and is_a(value, (FunctionType, CACHED)):
             self._of_published(place, own, self.names if only is None else only)
             return
         if place.kind == "identity" and not (
-            isinstance(value, type) or may_change(type(value))
+            is_a(value, type) or may_change(type(value))
         ):
             return
         if place.kind == "tensor":
             self._of_tensor(place, value, self.names if only is None else only)
             return
         internal = module.startswith("tracejit.") and not module.startswith(USERS_STATE)
-        if internal and not isinstance(value, type):
-            if isinstance(
+        if internal and not is_a(value, type):
+            if is_a(
                 own.get("function"), FunctionType
             ):  # a captured function: its own code counts
                 self._child(place, "attr", "function", own["function"], place.text)
@@ -133,20 +137,20 @@ class Attributes:
         if place.kind == "module":
             if self._is_asked(place):
                 names = names | {n for n in data_of_module(value) if kind_of(own[n]) != "opaque"}
-            answers = "__getattr__" in own and not is_shared(value.__name__)
+            answers = "__getattr__" in own and not is_shared(module_title(value))
             names = names | {"__getattr__"} if answers else names
         elif self.everything:
             names = names | set(own)
-        if only is None and self.computed and not isinstance(value, type):
+        if only is None and self.computed and not is_a(value, type):
             names = names | slot_names(type(value))
         if only is None and is_module(value):
             names = set(names) | set(MODULE_TABLES)
             names |= METHODS & own.keys() if has_methods(own) else set()
             self._read_by_ours(place, {name for reads in self.reads for name in reads.names})
-        if only is None and (module == _READ_WHOLE or isinstance(value, enum.Enum)):
+        if only is None and (module == _READ_WHOLE or is_a(value, enum.Enum)):
             names = set(names) | set(own)
         for name in sorted(names):
-            if name in own and not isinstance(value, type):
+            if name in own and not is_a(value, type):
                 self._own(place, own, name)
                 self._behind(place, type(value), name)
             elif place.kind == "function":
@@ -154,7 +158,7 @@ class Attributes:
             elif place.kind == "module":
                 may_appear = name in self.stored or self._may_miss(name, type(value))
                 may_appear |= "__getattr__" in own
-                if may_appear and not is_shared(value.__name__):
+                if may_appear and not is_shared(module_title(value)):
                     self._lacks(place, name)
                     self._own(place, own, "__getattr__")  # which is asked then
             else:
@@ -175,10 +179,10 @@ class Attributes:
     def _asks_for_any(self, place: Place) -> bool:
         """Whether it matters which attributes an object has."""
         if place.kind == "module":
-            return self._is_asked(place) and not is_shared(place.value.__name__)
+            return self._is_asked(place) and not is_shared(module_title(place.value))
         if place.kind == "function":
             return (self.computed or self.doubtful) and not is_own(place.value.__code__)
-        has = own_dict(place.value) is not None and not isinstance(place.value, type)
+        has = own_dict(place.value) is not None and not is_a(place.value, type)
         return self.computed and has
 
     def _is_asked(self, place: Place) -> bool:
@@ -210,20 +214,20 @@ class Attributes:
         """What all instances of a class have, and its subclasses."""
         cls = place.value
         for name in _NAMED & self.names if is_users(cls) else ():
-            self._child(place, "slot", name, getattr(cls, name), f"{place.text}.{name}")
+            self._child(place, "slot", name, slot_of(cls, name), f"{place.text}.{name}")
         if not self.computed or ("names", None) in place.children:
             return
         names = own_names(cls)
-        self._tells(place, "names", None, names, f"the attributes of {cls.__qualname__}")
+        self._tells(place, "names", None, names, f"the attributes of {qualname_of_class(cls)}")
         for name in names:
             found = class_attribute(cls, name)
             if kind_of(found) != "opaque":
-                self._child(place, "type", name, found, f"{cls.__qualname__}.{name}")
+                self._child(place, "type", name, found, f"{qualname_of_class(cls)}.{name}")
 
     def _behind(self, place: Place, cls: type, name: str) -> None:
         """Data of a class under the name of an instance's own."""
         found = class_attribute(cls, name)
-        if found is ABSENT or isinstance(found, (FunctionType, _SLOT, *_QUIET)):
+        if found is ABSENT or is_a(found, (FunctionType, _SLOT, *_QUIET)):
             return
         if may_change(cls) and not _is_ours(cls, name):
             self._child(place, "type", name, found, f"{place.text}.{name} of the class")
@@ -231,14 +235,15 @@ class Attributes:
 
     def _overridden(self, cls: type, name: str) -> None:
         """Data that bases have under the same name: `super().name`."""
-        for base in [c for c in cls.__mro__ if name in vars(c) and may_change(c)][1:]:
+        for base in [c for c in bases_of(cls) if name in names_in(c) and may_change(c)][1:]:
             hidden = (FunctionType, _SLOT, *_QUIET)
-            if is_users(base) and not isinstance(vars(base)[name], hidden):
+            if is_users(base) and not is_a(names_in(base)[name], hidden):
                 known = self._base(base)
-                self._child(known, "type", name, vars(base)[name], f"{base.__qualname__}.{name}")
+                text = f"{qualname_of_class(base)}.{name}"
+                self._child(known, "type", name, names_in(base)[name], text)
 
     def _base(self, base: type) -> Place:
-        self.add_root("constant", base, base, base, f"class {base.__qualname__}")
+        self.add_root("constant", base, base, base, f"class {qualname_of_class(base)}")
         return self.by_id[id(base)]
 
     def _of_function(self, place: Place, function: FunctionType, name: str) -> None:
@@ -260,7 +265,7 @@ class Attributes:
         """Attributes that the user gave an object of ours, which no code of its class knows."""
         cls = type(place.value)
         may = {n for n in names if self.doubtful or n in self.stored or n in self.uncertain}
-        wanted = {n for n in names if n in own or n in may and not hasattr(cls, n)}
+        wanted = {n for n in names if n in own or n in may and class_attribute(cls, n) is ABSENT}
         for name in sorted(wanted - known_names(cls)):
             self._own(place, own, name)
         if self.computed:
@@ -270,7 +275,7 @@ class Attributes:
         """Attributes that the user gave a captured function, as counters and caches are kept."""
         ours = type(place.value).OWN
         for name in sorted(n for n in names if n not in ours and not n.startswith("__")):
-            if name in own or name in self.stored and not hasattr(type(place.value), name):
+            if name in own or name in self.stored and not has_in_class(place.value, name):
                 self._own(place, own, name)
 
     def _of_tensor(self, place: Place, tensor: Tensor, names: Iterable[str]) -> None:
@@ -288,21 +293,21 @@ class Attributes:
             self._own_names(place, own)
 
     def _class_level(self, place: Place, value: Any, name: str) -> None:
-        if isinstance(value, type):
+        if is_a(value, type):
             self._of_class(place, value, name)
             return
         cls = type(value)
         found = class_attribute(cls, name)
-        if isinstance(found, _SLOT):
+        if is_a(found, _SLOT):
             self._child(place, "slot", name, slot_of(value, name), f"{place.text}.{name}")
-        elif found is not ABSENT and not isinstance(found, _QUIET):
+        elif found is not ABSENT and not is_a(found, _QUIET):
             ours = module_name(cls).startswith("tracejit")
             if ours:
                 self._of_library(cls, name, found)
             else:
                 self._child(place, "type", name, found, f"{place.text}.{name}")
                 self._overridden(cls, name)
-            if own_dict(value) is not None and (not ours or isinstance(found, FunctionType)):
+            if own_dict(value) is not None and (not ours or is_a(found, FunctionType)):
                 self._lacks(place, name)
         elif found is ABSENT:
             missed = self._may_miss(name, cls)
@@ -317,13 +322,13 @@ class Attributes:
     def _of_class(self, place: Place, cls: type, name: str) -> None:
         """An attribute that code names of a class itself."""
         found = class_attribute(cls, name)
-        if not may_change(cls) or isinstance(found, (_SLOT, *_QUIET)):
+        if not may_change(cls) or is_a(found, (_SLOT, *_QUIET)):
             return
         if found is not ABSENT and _is_ours(cls, name) and not _is_data(found):
             return
         inherited = class_attribute(type(cls), name) if may_change(type(cls)) else ABSENT
         if found is ABSENT and inherited is not ABSENT:
-            self.add_root("constant", type(cls), type(cls), type(cls), type(cls).__qualname__)
+            self.add_root("constant", type(cls), type(cls), type(cls), qualname_of_class(type(cls)))
         elif found is ABSENT and name not in self.stored and not self._may_miss(name, type(cls)):
             return
         if found is ABSENT:
@@ -351,18 +356,18 @@ class Attributes:
     def _of_library(self, cls: type, name: str, found: Any) -> None:
         """Data of a class of ours, of which there may be many instances."""
         if may_change(cls) and (found is ABSENT or _is_data(found)):
-            self._child(self._base(cls), "type", name, found, f"{cls.__qualname__}.{name}")
+            self._child(self._base(cls), "type", name, found, f"{qualname_of_class(cls)}.{name}")
 
     def _may_miss(self, name: str, cls: type) -> bool:
         """Whether code may ask for an attribute, of a `cls`, that is not there."""
         if self.doubtful or name in self.uncertain:
             return True
-        answers = getattr(cls, "__getattr__", None)  # that of modules looks in their tables
-        code = getattr(answers, "__code__", None)
-        return answers is not None and (code is None or not is_own(code))
+        answers = class_attribute(cls, "__getattr__")  # that of modules looks in their tables
+        code = attribute_of(answers, "__code__")
+        return answers is not ABSENT and (code is None or not is_own(code))
 
     def _child(self, parent: Place, how: str, key: Any, value: Any, text: str) -> None:
-        identity = (how, key if isinstance(key, PRIMITIVE) else id(key))
+        identity = (how, key_of(key))
         if identity in parent.children:
             return
         child = parent.children[identity] = Place(parent, how, key, value, text)
@@ -373,15 +378,15 @@ def _is_in_library(place: Place) -> bool:
     """Whether an object is found in a module of ours: it holds our own state."""
     home = place.container if place.how == "global" else None
     if place.parent is not None and place.parent.kind == "module":
-        home = vars(place.parent.value)
+        home = own_dict(place.parent.value)
     return home is not None and str(home.get("__name__")).startswith("tracejit")
 
 
 def _is_data(found: Any) -> bool:
     """Whether an attribute of a class of ours is no function, and guards can tell its value."""
-    return not hasattr(type(found), "__get__") and kind_of(found) != "opaque"
+    return not has_in_class(found, "__get__") and kind_of(found) != "opaque"
 
 
 def is_module(value: Any) -> bool:
     own = own_dict(value)
-    return isinstance(own, dict) and "_parameters" in own
+    return is_a(own, dict) and "_parameters" in own

@@ -8,19 +8,37 @@ would run again. Data in class attributes is no part of it: the state walker fin
 
 from __future__ import annotations
 
+import functools
+import inspect
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType
+from types import (
+    CodeType,
+    FrameType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+)
 from typing import Any
 
 from tracejit.capture import memory_words as words
+from tracejit.capture.looking import (
+    ByClass,
+    attribute_of,
+    bases_of,
+    flags_of,
+    has_in_class,
+    is_a,
+    names_in,
+)
 
 _FIXED = (GetSetDescriptorType, MemberDescriptorType)  # made with the class
 _IMMUTABLE, _HEAP_TYPE = 1 << 8, 1 << 9
-Known = weakref.WeakKeyDictionary[type, tuple[int, tuple]]
-_alone: Known = weakref.WeakKeyDictionary()  # of classes without their bases
-_whole: Known = weakref.WeakKeyDictionary()
-_named: Known = weakref.WeakKeyDictionary()
+Known = ByClass[tuple[int, tuple]]
+_alone: Known = ByClass()  # of classes without their bases
+_whole: Known = ByClass()
+_named: Known = ByClass()
 # Modules of ours whose objects hold what the user put into them.
 USERS_STATE = tuple(
     f"tracejit.{room}"
@@ -30,7 +48,7 @@ USERS_STATE = tuple(
 
 def may_change(cls: type) -> bool:
     """Whether attributes of the class itself can be set."""
-    return cls.__flags__ & (_HEAP_TYPE | _IMMUTABLE) == _HEAP_TYPE
+    return flags_of(cls) & (_HEAP_TYPE | _IMMUTABLE) == _HEAP_TYPE
 
 
 def module_name(cls: type) -> str:
@@ -39,7 +57,7 @@ def module_name(cls: type) -> str:
     >>> module_name(dict)
     'builtins'
     """
-    return str(getattr(cls, "__module__", ""))
+    return str(attribute_of(cls, "__module__", ""))
 
 
 def behaviour(cls: type) -> tuple:
@@ -69,7 +87,7 @@ def remembered(cls: type, compute: Callable[[type], tuple], known: Known) -> tup
 
 
 def _with_bases(cls: type) -> tuple:
-    bases = (base for base in cls.__mro__ if may_change(base))
+    bases = (base for base in bases_of(cls) if may_change(base))
     return tuple([remembered(base, _own, _alone) for base in bases])
 
 
@@ -80,7 +98,7 @@ def _own(cls: type) -> tuple:
 
 def _entries(cls: type) -> Iterator[tuple]:
     yield (weakref.ref(cls),)
-    own = dict(vars(cls))
+    own = dict(names_in(cls))
     for name in sorted(own):
         value = own[name]
         if _behaves(name, value):
@@ -91,15 +109,17 @@ def _behaves(name: str, value: Any) -> bool:
     special = name.startswith("__") and name.endswith("__")
     if special and (value is None or callable(value)):
         return True
-    return hasattr(type(value), "__get__") and not isinstance(value, _FIXED)
+    return has_in_class(value, "__get__") and not is_a(value, _FIXED)
 
 
 def _functions(value: Any) -> tuple:
     """What a class attribute runs."""
-    if isinstance(value, (staticmethod, classmethod)):
+    if is_a(value, (staticmethod, classmethod)):
         return (type(value), value.__func__)
-    if isinstance(value, property):
+    if is_a(value, property):
         return (property, value.fget, value.fset, value.fdel)
+    if is_a(value, (functools.cached_property, functools.partialmethod)):
+        return (type(value), value, value.func)
     return (value,)
 
 
@@ -108,9 +128,14 @@ def function_of(x: Any) -> Any:
     return x.__func__ if issubclass(type(x), (MethodType, staticmethod, classmethod)) else x
 
 
-def own_dict(x: Any) -> Any:
-    """An object's `__dict__`; None where it has none, whatever its `__getattr__` makes up."""
-    return x.__dict__ if type(x).__dictoffset__ else None
+def first_argument(code: CodeType, frame: FrameType) -> Any:
+    """The first argument of a call that begins, also where `*args` takes it; None if none is."""
+    if code.co_argcount:
+        return frame.f_locals[code.co_varnames[0]]
+    if not code.co_flags & inspect.CO_VARARGS:
+        return None
+    given = frame.f_locals[code.co_varnames[code.co_kwonlyargcount]]
+    return given[0] if given else None
 
 
 def _reference(value: Any) -> Any:
@@ -123,8 +148,8 @@ def _reference(value: Any) -> Any:
 
 def code_in_class(cls: type, code: Any) -> tuple[type, str] | None:
     """The base of a class and the name under which a function with this code is found there."""
-    for base in cls.__mro__:
-        for name, value in vars(base).items():
+    for base in bases_of(cls):
+        for name, value in names_in(base).items():
             for function in _functions(value):
                 if type(function) is FunctionType and function.__code__ is code:
                     return base, name
@@ -144,8 +169,8 @@ def known_names(cls: type) -> frozenset[str]:
 
 
 def _names_in_methods(cls: type) -> tuple[str, ...]:
-    bases = [base for base in cls.__mro__ if may_change(base)]
-    methods = [f for base in bases for value in vars(base).values() for f in _functions(value)]
+    bases = [base for base in bases_of(cls) if may_change(base)]
+    methods = [f for base in bases for value in names_in(base).values() for f in _functions(value)]
     return tuple(n for f in methods if type(f) is FunctionType for n in f.__code__.co_names)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.capture.breaks import Refused
+from tracejit.capture.looking import is_a
 from tracejit.capture.merge import Ending, Given, Merge
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import RegionRecorder, own_work, trial, without_breaks
@@ -85,7 +86,7 @@ def _merged_variable(merge: Merge, name: str, one: Side, other: Side, loose: boo
     """What a variable holds after the branch; `loose`: somebody may read it after a `return`, or
     where only one side binds it. Else it is bound again before anybody does."""
     values = one.after[name], other.after[name]
-    returns = [isinstance(side.signal, Return) for side in (one, other)]
+    returns = [is_a(side.signal, Return) for side in (one, other)]
     if loose or not any(returns) and (values[0] is UNBOUND) is (values[1] is UNBOUND):
         return merge.of(*values, name)
     if all(returns) or not any(returns):

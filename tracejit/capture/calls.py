@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import operator
 import sys
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -33,9 +32,21 @@ from tracejit.capture.behaviour import function_of, module_name
 from tracejit.capture.breaks import Refused
 from tracejit.capture.computed_names import is_users
 from tracejit.capture.deferred_warnings import deferred_warn
+from tracejit.capture.foreign_compilers import is_compiled
 from tracejit.capture.host_calls import replacement
-from tracejit.capture.kept_calls import asking_again
+from tracejit.capture.kept_calls import CALLING, asking_again, handing_on
 from tracejit.capture.location import is_own
+from tracejit.capture.looking import (
+    ABSENT,
+    attribute_of,
+    class_attribute,
+    is_a,
+    is_exactly,
+    is_iterator,
+    name_of_class,
+    qualname_of_class,
+    title,
+)
 from tracejit.capture.place import CACHED
 from tracejit.capture.plain_arguments import (
     asks_as_plain,
@@ -44,6 +55,7 @@ from tracejit.capture.plain_arguments import (
     of_arrays,
     plain_text,
     power,
+    wants_ints,
     wants_texts,
     with_plain_numbers,
     with_plain_texts,
@@ -90,6 +102,8 @@ def adapted(recorder: Any, function: Any) -> Any:
     joined = _joining(function)
     if joined is not None:
         return joined
+    if any(function is f for f in CALLING):
+        return handing_on(recorder, function)
     deferred = replacement(function)
     if deferred is not None:
         return deferred
@@ -109,6 +123,11 @@ def adapted(recorder: Any, function: Any) -> Any:
         return MethodType(_adapted_function(recorder, function.__func__), function.__self__)
     if type(function_of(function)) is CACHED:
         return asking_again(recorder, function)
+    if is_compiled(function):
+        return with_plain_numbers(function)
+    if type(function) is functools.partial and type(function_of(function.func)) is CACHED:
+        again = asking_again(recorder, function.func)
+        return functools.partial(again, *function.args, **function.keywords)
     if is_cython(function):
         return with_plain_numbers(function)
     if type(function) is _OF_ARRAYS:
@@ -119,11 +138,11 @@ def adapted(recorder: Any, function: Any) -> Any:
         return asks_as_plain(function)
     if type(function) is BuiltinFunctionType and function in OF_FLOATS:
         return _on_numbers(function)
-    owner = function.__objclass__ if isinstance(function, _UNBOUND) else None
-    if type(function) is MethodWrapperType and type(function.__self__) in (int, float):
+    owner = function.__objclass__ if is_a(function, _UNBOUND) else None
+    if type(function) is MethodWrapperType and is_exactly(function.__self__, (int, float)):
         owner = type(function.__self__)
     plain = type(function) is BuiltinFunctionType and (
-        is_of_arrays(function) or not is_pure(function) or function is math.ldexp
+        is_of_arrays(function) or not is_pure(function) or wants_ints(function)
     )
     if owner in (list, int, float) or plain:
         function = with_plain_numbers(function)
@@ -136,8 +155,8 @@ def _finding(recorder: Any, function: Any) -> Any:
     """A method of a container, which may look for a tensor."""
     wraps = type(function) is FunctionType
     inner = function.__dict__.get("__wrapped__") if wraps else function
-    owner = inner.__self__ if isinstance(inner, _BOUND) else None
-    finds = type(owner) in _SEARCHED and function.__name__ in _FINDS
+    owner = inner.__self__ if is_a(inner, _BOUND) else None
+    finds = is_exactly(owner, _SEARCHED) and function.__name__ in _FINDS
     return _with_known_tensors(recorder, function) if finds else function
 
 
@@ -146,13 +165,13 @@ def _with_known_tensors(recorder: Any, function: Any) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        known = [known_as(recorder, x) if isinstance(x, Tensor) else x for x in args[:1]]
+        known = [known_as(recorder, x) if is_a(x, Tensor) else x for x in args[:1]]
         return function(*known, *args[1:], **kwargs)
 
     return call
 
 
-PASSED_ON.update(c for c in _with_known_tensors.__code__.co_consts if isinstance(c, CodeType))
+PASSED_ON.update(c for c in _with_known_tensors.__code__.co_consts if is_a(c, CodeType))
 
 
 def _of_known_tensors(recorder: Any, kind: type) -> Any:
@@ -166,7 +185,7 @@ def _of_known_tensors(recorder: Any, kind: type) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in _of_known_tensors.__code__.co_consts if isinstance(c, CodeType))
+PASSED_ON.update(c for c in _of_known_tensors.__code__.co_consts if is_a(c, CodeType))
 
 
 def _adapted_function(recorder: Any, function: FunctionType) -> Any:
@@ -194,15 +213,15 @@ def _of_tensors(function: Callable[..., Any]) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         others = (*args[1:], *kwargs.values())
-        if args and isinstance(args[0], RuntimeNumber) and not any(
-                isinstance(x, Tensor) for x in others):
+        if args and is_a(args[0], RuntimeNumber) and not any(
+                is_a(x, Tensor) for x in others):
             args = (args[0].concrete(), *args[1:])
         return function(*args, **kwargs)
 
     return call
 
 
-PASSED_ON.update(c for c in _of_tensors.__code__.co_consts if isinstance(c, CodeType))
+PASSED_ON.update(c for c in _of_tensors.__code__.co_consts if is_a(c, CodeType))
 
 
 def _on_numbers(function: Any) -> Any:
@@ -212,14 +231,14 @@ def _on_numbers(function: Any) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         runtime = [x for x in args if is_runtime(x)]
         others = [x for x in args if not is_runtime(x)]
-        if kwargs or not runtime or any(type(x) not in (int, float) for x in others):
+        if kwargs or not runtime or any(not is_exactly(x, (int, float)) for x in others):
             return function(*args, **kwargs)
         return runtime[0].numbers.apply(OF_FLOATS[function], args)
 
     return call
 
 
-PASSED_ON.update(c for c in _on_numbers.__code__.co_consts if isinstance(c, CodeType))
+PASSED_ON.update(c for c in _on_numbers.__code__.co_consts if is_a(c, CodeType))
 
 
 def _joining(function: Any) -> Callable | None:
@@ -236,7 +255,7 @@ def _joining(function: Any) -> Callable | None:
         return None
 
     def joined(*args: Any, **keywords: Any) -> Any:
-        if len(args) in (1, 2) and isinstance(args[0], FollowedList) and set(keywords) <= {"dim"}:
+        if len(args) in (1, 2) and is_a(args[0], FollowedList) and set(keywords) <= {"dim"}:
             dim = (*args[1:], *keywords.values(), 0)[0]
             whole = in_one(args[0], together, dim) if type(dim) is int else None
             if whole is not None:
@@ -250,9 +269,9 @@ def _len(*arguments: Any) -> Any:
     """`len(...)`, which need not know how many rows a loop appended, or a tensor has."""
     if len(arguments) == 1:
         (x,) = arguments
-        if isinstance(x, FollowedList):
+        if is_a(x, FollowedList):
             return length(x)
-        if isinstance(x, Tensor) and type(x).__len__ is Tensor.__len__ and x.shape:
+        if is_a(x, Tensor) and type(x).__len__ is Tensor.__len__ and x.shape:
             return x.shape[0]
     return len(*arguments)
 
@@ -265,9 +284,9 @@ def _type_of(*arguments: Any) -> Any:
     if len(arguments) != 1:
         return type(*[named_plainly(plain_text(x)) for x in arguments])
     (x,) = arguments
-    if isinstance(x, RuntimeNumber):
+    if is_a(x, RuntimeNumber):
         return x.kind
-    return list if isinstance(x, FollowedList) else int if type(x) is Size else type(x)
+    return list if is_a(x, FollowedList) else int if type(x) is Size else type(x)
 
 
 _TOGETHER: dict[Any, Any] = {
@@ -279,12 +298,12 @@ _TOGETHER: dict[Any, Any] = {
 def check_call(recorder: Any, function: Any) -> Any:
     """As `adapted`, in a trial: raises Refused where the call could be seen from outside."""
     kind = type(function)
-    owner = function.__self__ if isinstance(function, _BOUND) else None
-    if isinstance(owner, _CONTAINERS):
+    owner = function.__self__ if is_a(function, _BOUND) else None
+    if is_a(owner, _CONTAINERS):
         return _checked_container(recorder, function, owner)
     if kind is MethodType:
         target = function.__func__
-        if isinstance(function.__self__, Tensor) and target.__name__ in _UNSEEN:
+        if is_a(function.__self__, Tensor) and target.__name__ in _UNSEEN:
             raise Refused(f"calls {target.__name__}")
         if type(target) is FunctionType:
             return MethodType(check_call(recorder, target), function.__self__)
@@ -295,9 +314,9 @@ def check_call(recorder: Any, function: Any) -> Any:
         return _type_of
     if function is id or function is hash:
         return adapted(recorder, function)
-    if isinstance(function, type):
+    if is_a(function, type):
         return _guarding(recorder, _checked_class(function))
-    builtin = isinstance(function, (BuiltinFunctionType, MethodWrapperType))
+    builtin = is_a(function, (BuiltinFunctionType, MethodWrapperType))
     code = None if builtin else _code_of_calls(kind)
     if kind is functools.partial:
         check_call(recorder, function.func)
@@ -310,7 +329,7 @@ def check_call(recorder: Any, function: Any) -> Any:
 
 def _code_of_calls(kind: type) -> CodeType | None:
     """What calling an instance runs, if that is Python."""
-    return getattr(getattr(kind, "__call__", None), "__code__", None)  # noqa: B004
+    return attribute_of(class_attribute(kind, "__call__"), "__code__")
 
 
 def _checked_function(recorder: Any, function: FunctionType) -> Any:
@@ -328,9 +347,9 @@ def _checked_function(recorder: Any, function: FunctionType) -> Any:
 def _checked_class(cls: type) -> Any:
     home = module_name(cls).partition(".")[0]
     own = home in ("builtins", "tracejit", "collections") and not is_users(cls)
-    if own or hasattr(cls, "_fields") or issubclass(cls, BaseException):
+    if own or class_attribute(cls, "_fields") is not ABSENT or issubclass(cls, BaseException):
         return cls
-    raise Refused(f"makes a {cls.__qualname__}")
+    raise Refused(f"makes a {qualname_of_class(cls)}")
 
 
 def _checked_builtin(recorder: Any, function: Any) -> Any:
@@ -341,18 +360,18 @@ def _checked_builtin(recorder: Any, function: Any) -> Any:
 
 def is_harmless(function: Any) -> bool:
     """Whether a C function computes from its arguments and leaves them as they are."""
-    owner = getattr(function, "__self__", None)
+    owner = attribute_of(function, "__self__")
     if type(function) is operator.methodcaller:
         return False
-    if owner is None or isinstance(owner, ModuleType):
-        in_place = getattr(function, "__name__", "") in _IN_PLACE or _of_mutable(function)
+    if owner is None or is_a(owner, ModuleType):
+        in_place = attribute_of(function, "__name__", "") in _IN_PLACE or _of_mutable(function)
         return is_pure(function) and not in_place
-    return isinstance(owner, _FIXED)
+    return is_a(owner, _FIXED)
 
 
 def _of_mutable(function: Any) -> bool:
     """`list.append` and the like, unbound."""
-    owner = getattr(function, "__objclass__", None)
+    owner = attribute_of(function, "__objclass__")
     return owner is not None and not issubclass(owner, _FIXED) and function.__name__ not in _READERS
 
 
@@ -365,14 +384,14 @@ def _guarding(recorder: Any, function: Any) -> Any:
             check_iterable(recorder, x)
             _check_passed(recorder, x)
         result = function(*args, **kwargs)
-        if isinstance(result, Iterator):
+        if is_iterator(result):
             recorder.own.append(result)
         return result
 
     return call
 
 
-PASSED_ON.update(c for c in _guarding.__code__.co_consts if isinstance(c, CodeType))
+PASSED_ON.update(c for c in _guarding.__code__.co_consts if is_a(c, CodeType))
 
 
 def _check_passed(recorder: Any, x: Any) -> None:
@@ -381,29 +400,29 @@ def _check_passed(recorder: Any, x: Any) -> None:
         x = x.func
     if type(x) is operator.methodcaller:
         _refuse(x)
-    owner = getattr(x, "__self__", None)
-    if isinstance(x, (BuiltinFunctionType, MethodWrapperType)) and isinstance(owner, _CONTAINERS):
+    owner = attribute_of(x, "__self__")
+    if is_a(x, (BuiltinFunctionType, MethodWrapperType)) and is_a(owner, _CONTAINERS):
         if x.__name__ not in _READERS and not recorder.made(owner):
             _refuse(x)
-    elif isinstance(x, _C_FUNCTIONS) and not is_harmless(x):
+    elif is_a(x, _C_FUNCTIONS) and not is_harmless(x):
         _refuse(x)
 
 
 def check_iterable(recorder: Any, x: Any) -> None:
     """Raises Refused for an iterator that was not made in this trial: it would be consumed."""
-    if isinstance(x, Iterator) and not recorder.made(x):
-        raise Refused(f"a {type(x).__name__} is consumed")
+    if is_iterator(x) and not recorder.made(x):
+        raise Refused(f"a {name_of_class(type(x))} is consumed")
 
 
 def _checked_container(recorder: Any, function: Any, owner: Any) -> Any:
     name = function.__name__
     if name in _READERS or recorder.made(owner):
         return _finding(recorder, function)
-    if isinstance(owner, list) and name == "append":
+    if is_a(owner, list) and name == "append":
         return recorder.appending(owner)
     raise Refused(f"changes a {type(owner).__name__} ({name})")
 
 
 def _refuse(function: Any) -> Any:
-    name = getattr(function, "__qualname__", repr(function))
+    name = title(function)
     raise Refused(f"calls {name}, whose effects cannot be seen")

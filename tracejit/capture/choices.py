@@ -13,6 +13,7 @@ from typing import Any
 
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.breaks import Refused
+from tracejit.capture.looking import is_a
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.region import RegionRecorder, trial
 from tracejit.eager.tensor import Tensor
@@ -58,7 +59,7 @@ class Choices:
                 self.found += found
         for number in range(len(pairs)):
             outer = {c.other.version for c in self.found
-                     if c.number == number and isinstance(c.other, Memory)}
+                     if c.number == number and is_a(c.other, Memory)}
             if len(outer) > 1:
                 raise Refused("a result is one of two tensors that were written differently often")
         self.flagged = [c for c in self.found if c.flag is not None]
@@ -84,7 +85,7 @@ class Choices:
                 parent.may_be(result, other, flag)
                 continue
             memory = parent.traced(result).memory
-            if isinstance(other, Tensor):
+            if is_a(other, Tensor):
                 other = parent.traced(other).memory
             else:
                 memory.writes.count = other.version

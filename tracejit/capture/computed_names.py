@@ -11,7 +11,6 @@ from __future__ import annotations
 import operator
 import string
 import sys
-import weakref
 from collections.abc import Sequence
 from types import (
     BuiltinFunctionType,
@@ -26,6 +25,15 @@ from typing import Any
 
 from tracejit.capture.behaviour import may_change, module_name, remembered
 from tracejit.capture.instructions import Step, steps
+from tracejit.capture.looking import (
+    ByClass,
+    bases_of,
+    is_a,
+    is_exactly,
+    module_title,
+    names_in,
+    own_dict,
+)
 from tracejit.memory.reliances import holds
 
 BY_NAME = ("getattr", "hasattr", "methodcaller")  # an argument of theirs names an attribute
@@ -43,7 +51,7 @@ _FUNCTIONS = (
 )  # fmt: skip
 _USED = ("COMPARE", "CONTAINS", "IS_", "POP_JUMP", "FORMAT", "LOAD_METHOD", "LOAD_ATTR")
 _COMPARED = (["COMPARE_OP"], ["CONTAINS_OP"], ["IS_OP"])
-_data: weakref.WeakKeyDictionary[type, tuple[int, tuple]] = weakref.WeakKeyDictionary()
+_data: ByClass[tuple[int, tuple]] = ByClass()
 
 
 # -- of code ----------------------------------------------------------------------------------
@@ -66,7 +74,7 @@ def computes(code: CodeType) -> tuple[bool, frozenset[str]]:
         name = instruction.argval
         if instruction.opname == "MATCH_CLASS":
             found |= bool(instruction.arg)  # by position: `__match_args__` has the names
-        if not isinstance(name, str) or not instruction.opname.startswith("LOAD_"):
+        if not is_a(name, str) or not instruction.opname.startswith("LOAD_"):
             continue
         if instruction.opname == "LOAD_CONST":
             continue
@@ -170,7 +178,7 @@ def _is_literal(arguments: list[Sequence[Step]] | None, position: int) -> bool:
     if arguments is None or len(arguments) <= position or len(arguments[position]) != 1:
         return False
     (one,) = arguments[position]
-    return one.opname == "LOAD_CONST" and isinstance(one.argval, str)
+    return one.opname == "LOAD_CONST" and is_a(one.argval, str)
 
 
 def _subject(run: Sequence[Step]) -> set[str]:
@@ -180,7 +188,7 @@ def _subject(run: Sequence[Step]) -> set[str]:
         return {ANY}
     if last.opname in ("LOAD_ATTR", "LOAD_METHOD") or last.opname.startswith("LOAD_"):
         name = last.argval
-        return {x for x in (name if isinstance(name, tuple) else (name,)) if isinstance(x, str)}
+        return {x for x in (name if is_a(name, tuple) else (name,)) if is_a(x, str)}
     if last.opname == "BINARY_SUBSCR":  # elements of containers are asked anyway
         return {RETURNED}
     if last.opname != "CALL" or any(i.argval in (*BY_NAME, *ALL) for i in run):
@@ -203,7 +211,7 @@ def names_of_getter(getter: Any) -> set[str]:
     {'scale'}
     """
     made, paths = getter.__reduce__()
-    if isinstance(getter, operator.methodcaller):
+    if is_a(getter, operator.methodcaller):
         return {getattr(made, "args", paths)[0]}  # a partial where it has keywords
     return {name for path in paths for name in path.split(".")}
 
@@ -239,36 +247,37 @@ def names_in_format(template: str) -> set[str]:
 # -- of objects -------------------------------------------------------------------------------
 def own_names(x: Any) -> tuple[str, ...]:
     """The names in an object's `__dict__`, in order; of a class: those of its data."""
-    if isinstance(x, type):
+    if is_a(x, type):
         return remembered(x, _names_of_data, _data)
-    own = x.__dict__
-    return tuple(own) if isinstance(own, (dict, MappingProxyType)) else ()  # else it is made up
+    own = own_dict(x)
+    return tuple(own) if is_a(own, (dict, MappingProxyType)) else ()  # else it is made up
 
 
 def _names_of_data(cls: type) -> tuple[str, ...]:
     found: dict[str, None] = {}
-    for c in cls.__mro__:
+    for c in bases_of(cls):
         if is_users(c):
-            found.update((name, None) for name, value in vars(c).items() if _is_data(name, value))
+            own = names_in(c).items()
+            found.update((name, None) for name, value in own if _is_data(name, value))
     return tuple(found)
 
 
 def slot_names(cls: type) -> set[str]:
     """Names of the `__slots__` of a class."""
-    own = [c for c in cls.__mro__ if is_users(c)]
-    members = (item for c in own for item in vars(c).items())
-    return {name for name, value in members if isinstance(value, MemberDescriptorType)}
+    own = [c for c in bases_of(cls) if is_users(c)]
+    members = (item for c in own for item in names_in(c).items())
+    return {name for name, value in members if is_a(value, MemberDescriptorType)}
 
 
 def _is_data(name: str, value: Any) -> bool:
-    return not (name.startswith("__") and name.endswith("__")) and type(value) not in _FUNCTIONS
+    return not (name.startswith("__") and name.endswith("__")) and not is_exactly(value, _FUNCTIONS)
 
 
 def data_of_module(module: ModuleType) -> set[str]:
     """Names in a module of the user's."""
-    if is_shared(module.__name__):
+    if is_shared(module_title(module)):
         return set()
-    return {n for n in vars(module) if not (n.startswith("__") and n.endswith("__"))}
+    return {n for n in own_dict(module) if not (n.startswith("__") and n.endswith("__"))}
 
 
 def is_users(cls: type) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.capture.looking import is_a
 from tracejit.capture.plain import asked
 from tracejit.capture.settling import with_numbers
 from tracejit.eager.dispatch import dispatch
@@ -42,7 +43,7 @@ def constant_value(recorder: Any, tensor: Tensor, of_sizes: bool = True) -> Tens
 
 def run_on_constants(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any:
     """The op's result, or results, if no input decides any of its operands; else None."""
-    known = [recorder.constant_value(x) if isinstance(x, Tensor) else x for x in operands]
+    known = [recorder.constant_value(x) if is_a(x, Tensor) else x for x in operands]
     if any(x is None for x in known):
         return None
     with recorder.paused(), no_grad():
@@ -76,9 +77,9 @@ def _operands(value: Value, known: dict[Value, Tensor]) -> list[Value]:
 
 def _computed(node: Node, known: dict[Value, Tensor]) -> dict[Value, Tensor]:
     """What a node's outputs hold."""
-    operands = [known[x] if isinstance(x, Value) else x for x in node.inputs]
+    operands = [known[x] if is_a(x, Value) else x for x in node.inputs]
     made = _run(node.op, operands, node.attributes)
-    return dict(zip(node.outputs, made if isinstance(made, tuple) else (made,)))
+    return dict(zip(node.outputs, made if is_a(made, tuple) else (made,)))
 
 
 def _run(op: Op, operands: list[Any], attributes: dict) -> Any:

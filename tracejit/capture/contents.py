@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.capture.behaviour import may_change
+from tracejit.capture.computed_names import is_users
+from tracejit.capture.looking import bases_of, class_attribute, names_in
 
 _READERS = ("__getitem__", "__len__", "__iter__")
 _MISSING = object()
@@ -23,13 +25,19 @@ def kind_of_container(cls: type) -> Any:
     >>> kind_of_container(collections.Counter)
     <class 'dict'>
     """
-    return next(base for base in cls.__mro__ if not may_change(base)) if may_change(cls) else cls
+    return next(base for base in bases_of(cls) if not may_change(base)) if may_change(cls) else cls
 
 
 def reads_itself(cls: type) -> bool:
     """Whether a container's class has methods of its own for being read."""
     kind = kind_of_container(cls)
-    return any(getattr(cls, name, None) is not getattr(kind, name, None) for name in _READERS)
+    return any(class_attribute(cls, name) is not class_attribute(kind, name) for name in _READERS)
+
+
+def hashes_plainly(key: Any) -> bool:
+    """Return True if `hash(key)` runs no method of the user's."""
+    owner = next(c for c in bases_of(type(key)) if "__hash__" in names_in(c))
+    return not is_users(owner)
 
 
 def item(container: Any, key: Any) -> Any:
@@ -37,7 +45,10 @@ def item(container: Any, key: Any) -> Any:
     kind = kind_of_container(type(container))
     if not issubclass(kind, dict):
         return kind.__getitem__(container, key)
-    found = kind.get(container, key, _MISSING)
+    if hashes_plainly(key):
+        found = kind.get(container, key, _MISSING)
+    else:  # a method of the user's, which may not be called: objects are keys by themselves
+        found = next((x for k, x in kind.items(container) if k is key), _MISSING)
     if found is _MISSING:
         raise KeyError(key)
     return found

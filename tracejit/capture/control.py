@@ -27,6 +27,14 @@ from tracejit.capture.host_texts import (
     deferred_str,
 )
 from tracejit.capture.location import is_own, user_location
+from tracejit.capture.looking import (
+    attribute_of,
+    class_attribute,
+    class_of,
+    has_in_class,
+    is_a,
+    is_exactly,
+)
 from tracejit.capture.loop_body import Peel
 from tracejit.capture.loop_items import (
     Rolled,
@@ -80,7 +88,7 @@ def _recorder() -> Any:
 
 def _deferred(test: Any) -> bool:
     """Whether a test is a tensor whose value only the program will know."""
-    return isinstance(test, Tensor) and test._traced is not None and _recorder() is not None
+    return is_a(test, Tensor) and test._traced is not None and _recorder() is not None
 
 
 def _decide(test: Tensor, reason: object) -> bool:
@@ -163,7 +171,7 @@ def either(left: Callable[[], Any], right: Callable[[], Any]) -> Any:
 
 def _as_truth(value: Any) -> Tensor:
     value = tested(value)
-    if isinstance(value, Tensor):
+    if is_a(value, Tensor):
         return truth(value)
     return full_of(None, (), bool(value), bool_)
 
@@ -180,7 +188,7 @@ def is_(one: Any, other: Any) -> bool:
     one, other = [x.concrete() if type(x) is LoopBool else x for x in (one, other)]
     if recorder is None:
         return one is other
-    if isinstance(one, Tensor) and isinstance(other, Tensor):
+    if is_a(one, Tensor) and is_a(other, Tensor):
         return are_one(recorder, one, other)
     return same_constant(recorder, one, other)
 
@@ -189,15 +197,15 @@ def in_(item: Any, container: Any) -> bool:
     """`item in container`, which asks of each element whether it is the item itself."""
     recorder = _recorder()
     container = iterated(container)
-    if isinstance(container, str):
+    if is_a(container, str):
         item = plain_text(item)
-    if recorder is not None and item.__class__ is float and item != item:
+    if recorder is not None and class_of(item) is float and item != item:
         return contains_nan(recorder, item, container)
-    if recorder is None or not isinstance(item, Tensor):
+    if recorder is None or not is_a(item, Tensor):
         return item in container
-    if isinstance(container, (dict, set, frozenset)):
+    if is_a(container, (dict, set, frozenset)):
         return known_as(recorder, item) in container
-    sequence = type(container) in (list, FollowedList, tuple)
+    sequence = is_exactly(container, (list, FollowedList, tuple))
     if sequence and any(may_be_another(recorder, x) for x in (item, *container)):
         return any(is_(x, item) or x == item for x in container)
     return item in container
@@ -214,13 +222,13 @@ def assert_(test: Any, *message: Callable[[], Any]) -> None:
 def value(signal: Signal) -> Any:
     """What a function returns, given how its last statement ended."""
     signal = settled(signal)
-    return signal.value if isinstance(signal, Return) else None
+    return signal.value if is_a(signal, Return) else None
 
 
 def settled(signal: Signal, within: bool = False) -> Signal:
     """How a statement ended, where that must be known now: no Decided. `within`: of a function
     within a `with` or `try`."""
-    if not isinstance(signal, Decided):
+    if not is_a(signal, Decided):
         return CONTINUE if signal is SKIP and not within else signal
     if signal.returned is not False and _decide(signal.returned, "one side returns a value"):
         return Return(signal.value)
@@ -251,9 +259,9 @@ def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body 
         if not decision:
             return after(before)
         before, signal = None, body()
-        if isinstance(signal, Return) or signal is BREAK:
+        if is_a(signal, Return) or signal is BREAK:
             return after(signal)
-        if isinstance(signal, Decided):
+        if is_a(signal, Decided):
             before = signal
 
 
@@ -271,9 +279,9 @@ class After:
         self.variables = Variables(described[0], (orelse, rest), *described[1:])
 
     def __call__(self, signal: Signal) -> Signal:
-        if isinstance(signal, Return):
+        if is_a(signal, Return):
             return signal
-        if not isinstance(signal, Decided):
+        if not is_a(signal, Decided):
             return self._left(signal is BREAK)
         broke = signal.broke
         if signal.returned is False:
@@ -341,9 +349,9 @@ def _iterations(iterable: Any, body: Callable[[Any], Signal], variables: Variabl
             iterable = _left_plain(rolled, peeled, iterable, reason)
             break
         signal = body(rolled.first())
-        if isinstance(signal, Return) or signal is BREAK:
+        if is_a(signal, Return) or signal is BREAK:
             return signal
-        before = signal if isinstance(signal, Decided) else None
+        before = signal if is_a(signal, Decided) else None
         rolled, peeled = rolled.rest(), True
     left = settled(before)
     if left is not None:
@@ -359,7 +367,7 @@ def _unrolled(items: Iterator[Any], body: Callable[[Any], Signal], variables: Va
     whether the loop goes on, the other iterations become a side of a branch (`nested`)."""
     for item in items:
         signal = body(item)
-        if isinstance(signal, Decided) and _deferred(signal.ended):
+        if is_a(signal, Decided) and _deferred(signal.ended):
             others = _others(items) if nested else None
             try:
                 if others is not None:
@@ -369,14 +377,14 @@ def _unrolled(items: Iterator[Any], body: Callable[[Any], Signal], variables: Va
                 nested = False
                 logs.emit("breaks", f"{user_location(4)}: iterations run one by one: {reason}")
         signal = settled(signal)
-        if isinstance(signal, Return) or signal is BREAK:
+        if is_a(signal, Return) or signal is BREAK:
             return signal
     return None
 
 
 def _is_fresh(items: Iterator[Any], container: Any) -> bool:
     """Whether nobody else has an iterator, to see how much of it was taken."""
-    code = getattr(getattr(type(container), "__iter__", None), "__code__", None)
+    code = attribute_of(class_attribute(type(container), "__iter__"), "__code__")
     return items is not container and (code is None or is_own(code))
 
 
@@ -405,7 +413,7 @@ def _returning(signal: Decided) -> Return:
 
 def _others(items: Iterator[Any]) -> Iterator[Any] | None:
     """What an iterator will give, without taking it; None where that cannot be, or is much."""
-    if type(items) in _COPIED and operator.length_hint(items) < NESTED:
+    if is_exactly(items, _COPIED) and operator.length_hint(items) < NESTED:
         return unwatched(copy.copy, items)
     return None
 
@@ -488,23 +496,23 @@ def percent(template: str, values: Any) -> Any:
 def itself(value: Any) -> Any:
     """What is about to get an attribute, or to lose one."""
     recorder = _recorder()
-    if recorder is None or not isinstance(value, Tensor):
+    if recorder is None or not is_a(value, Tensor):
         return value
     return known_as(recorder, value)
 
 
 def get_item(container: Any, key: Any) -> Any:
     """`container[key]`."""
-    if hasattr(type(container), "__missing__"):
+    if has_in_class(container, "__missing__"):
         _changes(container, "may add a missing key")
-    if mentions_index(key) and isinstance(container, Tensor):
+    if mentions_index(key) and is_a(container, Tensor):
         return item_at(container, key)
     return container[_key(container, key)]
 
 
 def set_item(container: Any, key: Any, item: Any) -> None:
     """`container[key] = item`."""
-    if isinstance(container, Tensor) and mentions_index(key):
+    if is_a(container, Tensor) and mentions_index(key):
         store_at(container, key, item)
         return
     _changes(container, "assigns an item")
@@ -514,14 +522,14 @@ def set_item(container: Any, key: Any, item: Any) -> None:
 def _key(container: Any, key: Any) -> Any:
     """A key as a dict finds it: a tensor by which one it is."""
     recorder = _recorder()
-    if recorder is None or not isinstance(container, dict) or not isinstance(key, Tensor):
+    if recorder is None or not is_a(container, dict) or not is_a(key, Tensor):
         return key
     return known_as(recorder, key)
 
 
 def update_item(container: Any, key: Any, symbol: str, other: Callable[[], Any]) -> None:
     """`container[key] += name` and the like; through a mask without selecting, where that does."""
-    if isinstance(container, Tensor) and _recorder() is not None:
+    if is_a(container, Tensor) and _recorder() is not None:
         if update_through_mask(container, key, _INPLACE[symbol], other()):
             return
     set_item(container, key, inplace(symbol, get_item(container, key), other()))
@@ -534,19 +542,19 @@ def inplace(symbol: str, target: Any, other: Any) -> Any:
         for element in other:
             append(element)
         return target
-    if not isinstance(target, (Tensor, int, float, complex, str, bytes, tuple)):
+    if not is_a(target, (Tensor, int, float, complex, str, bytes, tuple)):
         _changes(target, f"changes an object in place ({symbol})")
     return _INPLACE[symbol](target, other)
 
 
 def _lists(*values: Any) -> bool:
-    return all(type(value) in (list, FollowedList) for value in values)
+    return all(is_exactly(value, (list, FollowedList)) for value in values)
 
 
 def _is_effect(container: Any) -> bool:
     """Whether a change of a container would be seen after a trial."""
     recorder: Any = active.recorder
-    if recorder is None or not recorder.root.trials or isinstance(container, Tensor):
+    if recorder is None or not recorder.root.trials or is_a(container, Tensor):
         return False
     return not recorder.made(container)
 

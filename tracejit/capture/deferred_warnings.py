@@ -15,6 +15,7 @@ from typing import Any
 
 from tracejit.capture.host_effects import NotDeferrable, Output, deferring, frozen, instead
 from tracejit.capture.location import is_own
+from tracejit.capture.looking import is_a
 
 
 def deferred_warn(
@@ -46,7 +47,7 @@ def may_be_error(category: type) -> bool:
 def _warner(frame: FrameType | None, category: Any, level: int) -> Callable[[Any], None] | None:
     """What warns as the user's frame `level` frames up would; None where that may be an error,
     which is raised at once, or where there is no such frame."""
-    if not isinstance(category, type) or may_be_error(category):
+    if not is_a(category, type) or may_be_error(category):
         return None
     while frame is not None and (is_own(frame.f_code) or level > 1):
         level -= not is_own(frame.f_code)

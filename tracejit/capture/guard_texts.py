@@ -10,6 +10,13 @@ from typing import Any
 
 from tracejit.capture.computed_names import is_users
 from tracejit.capture.contents import kind_of_container
+from tracejit.capture.looking import (
+    class_attribute,
+    is_a,
+    is_exactly,
+    name_of_class,
+    qualname_of_class,
+)
 from tracejit.eager.tensor import Tensor
 
 _HOLDERS = (list, tuple, dict, set, frozenset)
@@ -24,7 +31,7 @@ def kind_text(tensor: Tensor) -> str:
 
 def describe(value: Any) -> str:
     """A value in a recompile record."""
-    if isinstance(value, Tensor):
+    if is_a(value, Tensor):
         return f"{kind_text(value)}, shape {list(value._shape)}"
     text = shown(value)
     return text if len(text) <= 80 else text[:77] + "..."
@@ -33,20 +40,24 @@ def describe(value: Any) -> str:
 def shown(value: Any) -> str:
     """The text of a value, without asking a `__repr__` of the user's."""
     cls = type(value)
-    if cls in _HOLDERS and not tells(value):
-        return f"{cls.__name__} of {len(value)}"
+    if is_exactly(value, _HOLDERS) and not tells(value):
+        return f"{name_of_class(cls)} of {len(value)}"
     kind = kind_of_container(cls)
-    if tells(value) or cls.__repr__ is kind.__repr__ and kind is not object:
+    if tells(value) or _repr_of(cls) is _repr_of(kind) and kind is not object:
         return repr(value)
-    if isinstance(value, enum.Enum):
-        return f"{cls.__qualname__}.{value._name_}"
-    return f"a {cls.__qualname__}" if kind is object else kind.__repr__(value)
+    if is_a(value, enum.Enum):
+        return f"{qualname_of_class(cls)}.{value._name_}"
+    return f"a {qualname_of_class(cls)}" if kind is object else kind.__repr__(value)
+
+
+def _repr_of(cls: type) -> Any:
+    return class_attribute(cls, "__repr__")
 
 
 def tells(value: Any) -> bool:
     """Whether a text of a value runs no code of the user's."""
     cls = type(value)
-    if cls in _HOLDERS:
+    if is_exactly(value, _HOLDERS):
         inside = [*value, *value.values()] if cls is dict else value
         return len(value) <= _SHOWN and all(map(tells, inside))
     return not is_users(cls)

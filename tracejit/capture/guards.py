@@ -14,27 +14,36 @@ from abc import get_cache_token
 from collections import defaultdict, deque
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from tracejit.capture.behaviour import behaviour, subclasses
 from tracejit.capture.computed_names import own_names
-from tracejit.capture.contents import elements, item, kind_of_container, length, reads_itself
+from tracejit.capture.contents import (
+    elements,
+    hashes_plainly,
+    item,
+    kind_of_container,
+    length,
+    reads_itself,
+)
 from tracejit.capture.guard_texts import describe, kind_text, shown, tells
+from tracejit.capture.looking import (
+    ABSENT,
+    attribute_of,
+    class_attribute,
+    is_a,
+    is_exactly,
+    name_of_class,
+    own_dict,
+    qualname_of_class,
+    reads_plainly,
+)
 from tracejit.capture.module_reads import METHODS, has_methods
 from tracejit.capture.number_text import Asked, NumberText, asked_text
-from tracejit.capture.place import (
-    ABSENT,
-    Place,
-    alike,
-    class_attribute,
-    default_of,
-    now_there,
-    referent,
-    slot_of,
-    weakly,
-)
+from tracejit.capture.place import Place, alike, default_of, now_there, referent, slot_of, weakly
 from tracejit.capture.runtime_numbers import Question
 from tracejit.capture.shortcut import Lines, Shortcut, check_text
 from tracejit.capture.sources import hooks_of
@@ -83,7 +92,7 @@ class Guards:
         self.offsets = offsets  # ids of tensors for which it matters where in a storage they start
         self.is_runtime = is_runtime
         self.entered = state.entered
-        self.lifted = {id(p.value) for p in inputs if isinstance(p, Place)}
+        self.lifted = {id(p.value) for p in inputs if is_a(p, Place)}
         self.guarded_numbers: list[tuple[Place, Any]] = []  # by value
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {
@@ -130,7 +139,7 @@ class Guards:
         for place in numbered:
             differs = f"id({self._place(place)}) != {id(place.value)}"
             self._fail(differs, place, "the same object, whose number is asked for")
-        names = [self._place(x) if isinstance(x, Place) else text.of(x) for x in inputs]
+        names = [self._place(x) if is_a(x, Place) else text.of(x) for x in inputs]
         keys = [self._size_key(x, name) for x, name in zip(inputs, names)]
         for one, other in aliases:
             self._alias(one, other)
@@ -143,7 +152,7 @@ class Guards:
         namespace = self.constants
         exec(compile(self.source, "<guards>", "exec"), namespace)  # our own text, made above
         self.check: Callable[[tuple], Any] = namespace["check"]
-        places = [x if isinstance(x, Place) else None for x in inputs]
+        places = [x if is_a(x, Place) else None for x in inputs]
         lines = Lines(self.lines, self.spans, self.aliases, apart, plain)
         names_of = [self.variables[id(place)] for place in self.places]
         self.shortcut = Shortcut(
@@ -236,10 +245,10 @@ class Guards:
 
     def _size_key(self, source: Any, name: str) -> str:
         """What of an input a binding depends on, as an expression; "": nothing."""
-        if isinstance(source, Place) and source.kind == "tensor":
+        if is_a(source, Place) and source.kind == "tensor":
             contiguous = source.value._strides is None
             return f"{name}._shape" if contiguous else f"({name}._shape, {name}._strides)"
-        number = source.value if isinstance(source, Place) else source.hint
+        number = source.value if is_a(source, Place) else source.hint
         return name if type(number) is int else ""
 
     def _read(self, place: Place) -> str:
@@ -257,24 +266,25 @@ class Guards:
         if place.how == "key":
             return f"{self._constant(referent)}({self._constant(place.key)})"
         if place.how == "attr":
-            return f"{parent}.__dict__.get({place.key!r}, ABSENT)"
+            return f"{self._own(place.parent)}.get({place.key!r}, ABSENT)"
         if place.how == "type":
-            owner = parent if isinstance(place.parent.value, type) else f"type({parent})"  # type: ignore[union-attr]
+            owner = parent if is_a(place.parent.value, type) else f"type({parent})"  # type: ignore[union-attr]
             return f"{self._constant(class_attribute)}({owner}, {place.key!r})"
         if place.how == "variable":
             return f"{parent}.__closure__[{place.key}]"
         if place.how == "closure":
             return f"{self._constant(_contents_of)}({parent}.__closure__[{place.key}])"
         if place.how == "slot":
-            if hasattr(type(place.parent.value), "__getattr__"):  # type: ignore[union-attr]
+            if not reads_plainly(place.parent.value):  # type: ignore[union-attr]
                 return f"{self._constant(slot_of)}({parent}, {place.key!r})"
             return f"getattr({parent}, {place.key!r}, ABSENT)"
         if place.how == "names":
             return f"{self._constant(own_names)}({parent})"
-        if place.how == "lacks" and isinstance(place.parent.value, type):  # type: ignore[union-attr]
+        if place.how == "lacks" and is_a(place.parent.value, type):  # type: ignore[union-attr]
             return f"{self._constant(now_there)}({parent}, {self._constant(tuple(place.key))})"
         if place.how == "lacks":
-            return f"not {self._constant(frozenset(place.key))}.isdisjoint({parent}.__dict__)"
+            own = self._own(place.parent)
+            return f"not {self._constant(frozenset(place.key))}.isdisjoint({own})"
         if place.how == "context":
             return f"{parent}.get(ABSENT)"
         if place.how == "default":
@@ -290,14 +300,23 @@ class Guards:
         cls = type(place.parent.value)  # type: ignore[union-attr]
         if cls is defaultdict:  # which would make what is missing
             return f"{parent}.get({self._key(place.key)}, ABSENT)"
-        if reads_itself(cls) or hasattr(cls, "__missing__"):
+        if reads_itself(cls) or class_attribute(cls, "__missing__") is not ABSENT:
+            return f"item({parent}, {self._key(place.key)})"
+        if type(place.key) is not weakref.ref and not hashes_plainly(place.key):
             return f"item({parent}, {self._key(place.key)})"
         return f"{parent}[{self._key(place.key)}]"
 
+    def _own(self, place: Place | None) -> str:
+        """The text of an object's `__dict__`."""
+        name = self._place(place)  # type: ignore[arg-type]
+        if reads_plainly(place.value):  # type: ignore[union-attr]
+            return f"{name}.__dict__"
+        return f"{self._constant(own_dict)}({name})"
+
     def _key(self, key: Any) -> str:
-        if isinstance(key, Tensor) and id(key) in self.tensor_places:
+        if is_a(key, Tensor) and id(key) in self.tensor_places:
             return self._place(self.tensor_places[id(key)])
-        if type(key) in (int, str, bool):
+        if is_exactly(key, (int, str, bool)):
             return repr(key)
         weak = weakly(key)
         constant = self._constant(weak)
@@ -321,7 +340,7 @@ class Guards:
             for (how, key), child in p.children.items())]  # fmt: skip
         if not found:
             return {}
-        asked = " or ".join(f"has_methods({self._place(p)}.__dict__)" for p in found)
+        asked = " or ".join(f"has_methods({self._own(p)})" for p in found)
         others = f", as {len(found) - 1} other modules" if found[1:] else ""
         self._fail(asked, found[0], f"no methods of its own{others}")
         return {len(self.lines) - 1: found}
@@ -361,9 +380,9 @@ class Guards:
             self._fail(
                 f"type({name}) is not {cls} or {size}({name}) != {place.length}",
                 place,
-                f"{type(value).__name__} of {place.length}",
+                f"{name_of_class(type(value))} of {place.length}",
             )
-            if isinstance(value, deque):
+            if is_a(value, deque):
                 most = value.maxlen
                 self._fail(f"{name}.maxlen != {most}", place, f"a deque of at most {most}")
             if kind == "mapping":
@@ -380,11 +399,14 @@ class Guards:
             self._fail(f"{name} != {self._constant(value)}", place, f"names {list(value)}")
         elif kind in ("object", "partial", "method"):
             self._fail(
-                f"type({name}) is not {self._constant(type(value))}", place, type(value).__name__
+                f"type({name}) is not {self._constant(type(value))}",
+                place,
+                name_of_class(type(value)),
             )
         elif kind == "function":
             self._fail(
-                f"getattr({name}, '__code__', None) is not {self._constant(value.__code__)}",
+                f"type({name}) is not {self._constant(FunctionType)} "
+                f"or {name}.__code__ is not {self._constant(value.__code__)}",
                 place,
                 f"function {value.__qualname__}",
             )
@@ -392,13 +414,13 @@ class Guards:
                 found = self._constant(value.__globals__)
                 self._fail(f"{name}.__globals__ is not {found}", place, "in the same module")
         elif kind == "class":
-            found, what = self._constant(place.keys), f"the methods of {value.__qualname__}"
+            found, what = self._constant(place.keys), f"the methods of {qualname_of_class(value)}"
             self._fail(f"{self._constant(behaviour)}({name}) != {found}", place, what)
         elif kind in ("identity", "module"):
             self._fail(
                 f"{name} is not {self._constant(value)}",
                 place,
-                f"{kind} {getattr(value, '__name__', type(value).__name__)}",
+                f"{kind} {attribute_of(value, '__name__') or name_of_class(type(value))}",
             )
 
     def _keys(self, place: Place, name: str) -> None:
@@ -414,7 +436,7 @@ class Guards:
 
     def _primitive(self, place: Place, name: str, value: Any) -> None:
         constant = self._constant(value)
-        if type(value) in (int, float):
+        if is_exactly(value, (int, float)):
             self.guarded_numbers.append((place, value))
         if value is None or value is True or value is False:
             self._fail(f"{name} is not {value}", place, f"== {value}")
@@ -425,9 +447,9 @@ class Guards:
             self._fail(f"{name} is not {constant} and {unequal}", place, f"== {shown(value)}")
             return
         differs = f"{name} is not {constant} and (type({name}) is not {cls} or {name} != {constant}"
-        if isinstance(value, (float, np.floating)) and value == 0.0:
+        if is_a(value, (float, np.floating)) and value == 0.0:
             differs += f" or copysign(1.0, {name}) != {math.copysign(1.0, value)}"
-        elif isinstance(value, (complex, range)):
+        elif is_a(value, (complex, range)):
             differs += f" or repr({name}) != {repr(value)!r}"
         self._fail(differs + ")", place, f"== {value!r}")
 
@@ -483,7 +505,7 @@ class Guards:
         place, what = self.described[number - 1]
         if place is None:
             return Miss("mode", what, "changed")
-        if isinstance(place, Asked):
+        if is_a(place, Asked):
             return Miss(place.text, what, "another answer")
         now = current(place, arguments)
         if place.kind == "lacks":

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
+from tracejit.capture.behaviour import function_of, module_name
 from tracejit.capture.host_effects import (
     LEVELS,
     PROGRESS,
@@ -40,6 +41,7 @@ from tracejit.capture.host_texts import (
     format_method,
     join_method,
 )
+from tracejit.capture.looking import attribute_of, class_attribute, is_a, is_exactly
 from tracejit.capture.outlets import changes_outlets
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.ir.sizes import Size
@@ -66,11 +68,11 @@ def replacement(function: Any) -> Callable[..., Any] | None:
     """
     kind = type(function)
     if kind is BuiltinFunctionType or kind is type:
-        owner = getattr(function, "__self__", None)
+        owner = attribute_of(function, "__self__")
         if type(owner) is str:
             made = _TEXTS.get(function.__name__)
             return None if made is None else made(owner)
-        if type(owner) in STREAMS and (owner is sys.stdout or owner is sys.stderr):
+        if is_exactly(owner, STREAMS) and (owner is sys.stdout or owner is sys.stderr):
             sink = function.__name__ in ("write", "flush")
             return stream_method(owner, function.__name__) if sink else None
         known = next((deferred for plain, deferred in _BUILTINS if plain is function), None)
@@ -87,11 +89,11 @@ def replacement(function: Any) -> Callable[..., Any] | None:
 
 def _constructor(cls: type) -> Callable[..., Any] | None:
     """Classes written in C look into what they are given: they get plain numbers."""
-    own = (getattr(cls, "__init__", None), getattr(cls, "__new__", None))
-    if cls.__module__ == "builtins" or any(type(f) is FunctionType for f in own):
+    own = [function_of(class_attribute(cls, name)) for name in ("__init__", "__new__")]
+    if module_name(cls) == "builtins" or any(type(f) is FunctionType for f in own):
         return None
 
-    sizes = cls.__module__ not in _KEEP_SIZES
+    sizes = module_name(cls) not in _KEEP_SIZES
 
     def make(*args: Any, **keywords: Any) -> Any:
         named = {k: _number(v, sizes) for k, v in keywords.items()}
@@ -101,15 +103,15 @@ def _constructor(cls: type) -> Callable[..., Any] | None:
 
 
 def _number(x: Any, sizes: bool) -> Any:
-    pending = type(x) in PENDING or isinstance(x, RuntimeNumber) or sizes and type(x) is Size
+    pending = is_exactly(x, PENDING) or is_a(x, RuntimeNumber) or sizes and type(x) is Size
     return x.concrete() if pending else x
 
 
 def _method(method: Any, owner: Any, name: str) -> Callable[..., Any] | None:
-    if isinstance(owner, logging.Logger) and (name in LEVELS or name == "log"):
+    if is_a(owner, logging.Logger) and (name in LEVELS or name == "log"):
         return log_method(owner, name)
     if changes_outlets(method):
         return outlet_changed(method)
-    if name in PROGRESS and type(owner).__module__.startswith("tqdm"):
+    if name in PROGRESS and module_name(type(owner)).startswith("tqdm"):
         return progress_method(owner, name)
     return None

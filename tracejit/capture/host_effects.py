@@ -25,6 +25,7 @@ from tracejit.capture.host_reads import (
     snapshot,
 )
 from tracejit.capture.location import user_frame
+from tracejit.capture.looking import is_a, is_exactly
 from tracejit.capture.outlets import logger_may_wait, stdout_may_wait
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.eager.nodes import Node
@@ -73,15 +74,15 @@ class Output:
 def _plain(x: Any) -> Any:
     if type(x) is Stdout:
         return x.stream
-    if type(x) in PENDING:
+    if is_exactly(x, PENDING):
         return x.concrete()
-    return x.hint if isinstance(x, RuntimeNumber) or type(x) is Size else x
+    return x.hint if is_a(x, RuntimeNumber) or type(x) is Size else x
 
 
 def _found(x: Any, recipes: Any) -> Callable[[Any], Any]:
     if type(x) is Stdout:
         return lambda replay: sys.stdout
-    if isinstance(x, logging.Logger):  # one object for each name, wherever it was found
+    if is_a(x, logging.Logger):  # one object for each name, wherever it was found
         place = recipes.state.place_of(x)
         return lambda replay: x if place is None else current(place, replay.arguments)
     return recipes.of(x)
@@ -103,11 +104,11 @@ class History(Node):
 def frozen(recorder: Any, x: Any) -> Any:
     """`x` as it is now: pending where it is made of what is not known yet. NotDeferrable where a
     replay could not make it."""
-    if type(x) in PENDING or isinstance(x, RuntimeNumber) or type(x) in (Size, *_PLAIN):
+    if is_exactly(x, PENDING) or is_a(x, RuntimeNumber) or is_exactly(x, (Size, *_PLAIN)):
         return x
     if type(x) is Tensor:
         return _shown(recorder, x)
-    if type(x) in (list, tuple):
+    if is_exactly(x, (list, tuple)):
         parts = tuple([frozen(recorder, y) for y in x])
         return PendingObject(recorder, _list if type(x) is list else _tuple, parts)
     if type(x) is dict:
@@ -198,9 +199,9 @@ def _printing(recorder: Any, args: tuple, keywords: dict[str, Any]) -> Output:
         keywords = {**keywords, "file": Stdout(recorder.stdout)}
     wrong = keywords.keys() - {"sep", "end", "file", "flush"}
     texts = [keywords.get("sep"), keywords.get("end")]
-    if wrong or not (file is None or isinstance(file, io.TextIOBase)):
+    if wrong or not (file is None or is_a(file, io.TextIOBase)):
         raise NotDeferrable
-    if any(type(x) not in (str, type(None), PendingText) for x in texts):
+    if any(not is_exactly(x, (str, type(None), PendingText)) for x in texts):
         raise NotDeferrable
     return Output(print, tuple([frozen(recorder, x) for x in args]), keywords)
 

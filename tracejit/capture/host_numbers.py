@@ -19,6 +19,7 @@ from tracejit.capture.host_reads import (
     longest,
     read,
 )
+from tracejit.capture.looking import is_exactly
 from tracejit.capture.structure import number_kind
 from tracejit.eager.tensor import Tensor
 
@@ -67,9 +68,9 @@ def deferred_max(*args: Any, **keywords: Any) -> Any:
 def _chosen(choose: Callable[..., Any], args: tuple, keywords: dict[str, Any]) -> Any:
     recorder = deferring()
     given = args[0] if len(args) == 1 else args
-    if recorder is None or keywords or type(given) not in (tuple, list):
+    if recorder is None or keywords or not is_exactly(given, (tuple, list)):
         return None
-    waiting = [x for x in given if type(x) in NUMBERS and x.open]
+    waiting = [x for x in given if is_exactly(x, NUMBERS) and x.open]
     kinds = {number_kind(x) for x in given}
     if not waiting or len(kinds) != 1 or any(x.call is not recorder for x in waiting):
         return None

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable
 from types import CellType, FrameType
 from typing import Any
 
-from tracejit.capture.behaviour import own_dict
+from tracejit.capture.contents import elements
 from tracejit.capture.host_reads import PENDING, UNKNOWN, Pending, computed, in_order, is_computed
+from tracejit.capture.looking import has_in_class, is_a, is_exactly, own_dict
 from tracejit.capture.plain import refill
 from tracejit.eager.recording import active
 from tracejit.memory.referrers import referrers
@@ -105,9 +106,9 @@ def give_up(recorder: Any) -> None:
 
 
 def _holds_pending(x: Any, depth: int = 3) -> bool:
-    if type(x) in PENDING or not depth:
-        return type(x) in PENDING
-    if type(x) in (list, tuple):
+    if is_exactly(x, PENDING) or not depth:
+        return is_exactly(x, PENDING)
+    if is_exactly(x, (list, tuple)):
         return any(_holds_pending(y, depth - 1) for y in x)
     return type(x) is dict and any(_holds_pending(y, depth - 1) for y in x.values())
 
@@ -127,17 +128,17 @@ def _replace(values: dict[int, Any], objects: list[Any]) -> None:
         _replace(made, fresh)
 
 
-def _rebuilt(old: tuple, values: dict[int, Any]) -> tuple:
-    parts = [values.get(id(x), x) for x in old]
-    return type(old)._make(parts) if hasattr(old, "_make") else tuple(parts)
+def _rebuilt(old: Any, values: dict[int, Any]) -> tuple:
+    parts = [values.get(id(x), x) for x in elements(old)]
+    return type(old)._make(parts) if has_in_class(old, "_make") else tuple(parts)
 
 
 def _replace_in(holder: Any, values: dict[int, Any]) -> None:
-    if type(holder) in (list, deque):
+    if is_exactly(holder, (list, deque)):
         for k, x in enumerate(holder):
             if id(x) in values:
                 holder[k] = values[id(x)]
-    elif isinstance(holder, dict):
+    elif is_a(holder, dict):
         for k, x in list(holder.items()):
             if id(x) in values:
                 dict.__setitem__(holder, k, values[id(x)])
@@ -149,5 +150,5 @@ def _replace_in(holder: Any, values: dict[int, Any]) -> None:
         holder.cell_contents = values[id(holder.cell_contents)]
     elif type(holder) is functools.partial:
         refill(holder, args=values.get(id(holder.args), holder.args))
-    elif type(holder) not in PENDING and type(own_dict(holder)) is dict:
-        _replace_in(holder.__dict__, values)
+    elif not is_exactly(holder, PENDING) and type(own_dict(holder)) is dict:
+        _replace_in(own_dict(holder), values)

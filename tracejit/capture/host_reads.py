@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
+from tracejit.capture.looking import is_a, is_exactly, stands_in
 from tracejit.capture.runtime_numbers import INFIX, evaluate
 from tracejit.capture.scalars import RuntimeFloat, RuntimeInt, RuntimeNumber
 from tracejit.eager.interchange import number_of
@@ -37,6 +38,7 @@ _DIVISIONS = ("truediv", "floordiv", "mod")
 _NEVER_RAISE = ("add", "sub", "mul", "neg", "abs", "and_", "or_", "xor", "invert", "float")
 
 
+@stands_in
 class Pending:
     """Something the host knows only when the program has run: `op(*operands)`, where `op` is a
     Python operator's name or a function; or, where `op` is None, what its one operand (a tensor, a
@@ -48,7 +50,7 @@ class Pending:
 
     def __init__(self, recorder: Any, op: Any, operands: tuple, bits: int = 64):
         self.call, self.op, self.bits = recorder, op, bits
-        self.operands = tuple([x.waiting() if isinstance(x, RuntimeNumber) else x
+        self.operands = tuple([x.waiting() if is_a(x, RuntimeNumber) else x
                                for x in operands])
         self.known: Any = UNKNOWN
         self.value: Any = None  # in the current graph
@@ -149,10 +151,10 @@ class PendingText(Pending):
     kind = str
 
     def __add__(self, other: Any) -> Any:
-        return joined(self, other) if isinstance(other, str) else NotImplemented
+        return joined(self, other) if is_a(other, str) else NotImplemented
 
     def __radd__(self, other: Any) -> Any:
-        return joined(other, self) if isinstance(other, str) else NotImplemented
+        return joined(other, self) if is_a(other, str) else NotImplemented
 
     def __mod__(self, arguments: Any) -> str:
         return self.concrete() % arguments
@@ -200,7 +202,7 @@ def is_computed(pending: Pending) -> bool:
 
 
 def _is_deferred(x: Any) -> bool:
-    return isinstance(x, Tensor) and x._traced is not None
+    return is_a(x, Tensor) and x._traced is not None
 
 
 def _are_constants(recorder: Any, pending: Pending) -> bool:
@@ -215,9 +217,9 @@ def _are_constants(recorder: Any, pending: Pending) -> bool:
 
 
 def _value(x: Any, why: str) -> Any:
-    if type(x) in PENDING:
+    if is_exactly(x, PENDING):
         return x.concrete(why)
-    return x.concrete() if isinstance(x, RuntimeNumber) else x
+    return x.concrete() if is_a(x, RuntimeNumber) else x
 
 
 def leaves(pending: Pending) -> Iterator[Any]:
@@ -233,7 +235,7 @@ def in_order(pending: Pending, done: set[int]) -> Iterator[Pending]:
     stack = [pending]
     while stack:
         x = stack[-1]
-        waiting = [y for y in x.operands if type(y) in PENDING and id(y) not in done]
+        waiting = [y for y in x.operands if is_exactly(y, PENDING) and id(y) not in done]
         if id(x) in done or x.known is not UNKNOWN:
             done.add(id(x))
             stack.pop()
@@ -253,9 +255,9 @@ def fill_in(pending: Pending, asks: bool) -> None:
 
 
 def _known(x: Any, asks: bool) -> Any:
-    if type(x) in PENDING:
+    if is_exactly(x, PENDING):
         return x.known
-    if isinstance(x, RuntimeNumber) or type(x) is Size:
+    if is_a(x, RuntimeNumber) or type(x) is Size:
         return x.concrete() if asks else x.hint
     return x
 
@@ -264,8 +266,8 @@ def computed(pending: Pending, values: list[Any]) -> Any:
     """What it is, given what it is made of."""
     if pending.op is None:
         (leaf,) = values
-        return number_of(leaf) if pending.reads_number and isinstance(leaf, Tensor) else leaf
-    if isinstance(pending.op, str):
+        return number_of(leaf) if pending.reads_number and is_a(leaf, Tensor) else leaf
+    if is_a(pending.op, str):
         return evaluate(pending.op, values)
     recorder: Any = active.recorder
     with nullcontext() if recorder is None else recorder.paused():
@@ -277,7 +279,7 @@ def remembered(op: str, operands: tuple) -> Any:
     """A Python operator on numbers, some of them pending."""
     recorder: Any = active.recorder
     parts = tuple([_part(recorder, x) for x in operands])
-    waiting = [x for x in parts if type(x) in NUMBERS and x.known is UNKNOWN]
+    waiting = [x for x in parts if is_exactly(x, NUMBERS) and x.known is UNKNOWN]
     bits = _bits(op, parts)
     if (
         not waiting
@@ -286,7 +288,7 @@ def remembered(op: str, operands: tuple) -> Any:
         or not recorder.defers()
     ):
         return evaluate(op, [_value(x, "computed with") for x in operands])
-    floats = op in ("truediv", "float") or any(isinstance(x, float) for x in parts)
+    floats = op in ("truediv", "float") or any(is_a(x, float) for x in parts)
     return (PendingFloat if floats else PendingInt)(recorder, op, parts, bits)
 
 
@@ -307,9 +309,9 @@ def _bits(op: str, parts: tuple) -> int:
 
 
 def _length(x: Any) -> int:
-    if type(x) in NUMBERS:
+    if is_exactly(x, NUMBERS):
         return x.bits
-    return x.bit_length() if type(x) in (int, bool) else 64
+    return x.bit_length() if is_exactly(x, (int, bool)) else 64
 
 
 def longest(numbers: Iterable[Any]) -> int:
@@ -318,11 +320,11 @@ def longest(numbers: Iterable[Any]) -> int:
 
 
 def _never_zero(x: Any) -> bool:
-    if type(x) in NUMBERS and x.known is not UNKNOWN:
+    if is_exactly(x, NUMBERS) and x.known is not UNKNOWN:
         return bool(x.known != 0)
     if type(x) is PendingInt and x.op is None and type(x.operands[0]) is Size:
         return bool(x.operands[0] != 0)  # the program is guarded by the answer
-    return type(x) in (int, float) and x != 0
+    return is_exactly(x, (int, float)) and x != 0
 
 
 def _infix(op: str, reflected: bool) -> Callable[[Any, Any], Any]:
@@ -398,7 +400,7 @@ def _in_graph(number: PendingNumber, recorder: Any) -> Any:
 
 
 def _is_known(x: Any) -> bool:
-    return x.known is not UNKNOWN if type(x) in PENDING else type(x) in (int, float, bool)
+    return x.known is not UNKNOWN if is_exactly(x, PENDING) else is_exactly(x, (int, float, bool))
 
 
 def of_array_of(number: PendingNumber) -> Tensor:
@@ -407,7 +409,7 @@ def of_array_of(number: PendingNumber) -> Tensor:
 
 
 def _node_of(x: Any, recorder: Any) -> Any:
-    if x.op is None and isinstance(x.operands[0], Tensor):
+    if x.op is None and is_a(x.operands[0], Tensor):
         value = recorder.traced(x.operands[0]).read()
         if len(value.type.shape):
             value = recorder.graph.append(REGISTRY["reshape"], (value,), {"shape": ()})
@@ -422,11 +424,11 @@ def _node_of(x: Any, recorder: Any) -> Any:
 
 
 def _float_operand(recorder: Any, x: Any) -> Any:
-    if type(x) in NUMBERS:
+    if is_exactly(x, NUMBERS):
         if x.known is not UNKNOWN:
             return float(x.known)
         return None if x.value is None else _weak(recorder, x.value, float64)
-    if isinstance(x, RuntimeNumber):
+    if is_a(x, RuntimeNumber):
         return x.graph_value(recorder) if type(x) is RuntimeFloat else None
     return float(x)
 

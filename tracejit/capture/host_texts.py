@@ -14,6 +14,7 @@ from typing import Any
 
 from tracejit.capture.host_effects import NotDeferrable, deferring, frozen
 from tracejit.capture.host_reads import PENDING, PendingText, joined, read
+from tracejit.capture.looking import is_a, is_exactly
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.watch import PASSED_ON
 from tracejit.eager.tensor import Tensor
@@ -44,9 +45,9 @@ def deferred_repr(x: Any) -> Any:
 
 def _pends(x: Any, depth: int = 3) -> bool:
     """Whether a text of it shows what is not known yet, or differs from call to call."""
-    if type(x) in PENDING or isinstance(x, (RuntimeNumber, Tensor)) or type(x) is Size:
+    if is_exactly(x, PENDING) or is_a(x, (RuntimeNumber, Tensor)) or type(x) is Size:
         return True
-    if depth and type(x) in (list, tuple):
+    if depth and is_exactly(x, (list, tuple)):
         return any(_pends(y, depth - 1) for y in x)
     return bool(depth) and type(x) is dict and any(_pends(y, depth - 1) for y in x.values())
 
@@ -59,7 +60,7 @@ def deferred_format_of(x: Any, spec: Any = "") -> Any:
         return format(x, spec)
     if type(x) is Tensor and not x.shape:
         x = read(recorder, x)
-    elif type(x) not in PENDING and not isinstance(x, RuntimeNumber) and type(x) is not Size:
+    elif not is_exactly(x, PENDING) and not is_a(x, RuntimeNumber) and type(x) is not Size:
         return format(x, spec) if spec else deferred_str(x)
     if not _formats(x, spec):
         return format(x, spec)
@@ -79,8 +80,8 @@ def _formats(x: Any, spec: str) -> bool:
 
 
 def _sample(x: Any) -> Any:
-    if isinstance(x, (float, int, str)):
-        return 0.0 if isinstance(x, float) else 0 if isinstance(x, int) else ""
+    if is_a(x, (float, int, str)):
+        return 0.0 if is_a(x, float) else 0 if is_a(x, int) else ""
     return None
 
 
@@ -91,7 +92,7 @@ def deferred_format(parts: Sequence[Any]) -> Any:
     >>> deferred_format(["loss ", (0.25, None, ".3f")])
     'loss 0.250'
     """
-    made = [x if isinstance(x, str) else _formatted(*x) for x in parts]
+    made = [x if is_a(x, str) else _formatted(*x) for x in parts]
     if any(type(x) is PendingText for x in made):
         return joined(*made)
     return "".join(made)
@@ -119,7 +120,7 @@ def format_method(template: str) -> Callable[..., Any]:
     return deferred
 
 
-PASSED_ON.update(c for c in format_method.__code__.co_consts if isinstance(c, CodeType))
+PASSED_ON.update(c for c in format_method.__code__.co_consts if is_a(c, CodeType))
 
 
 def join_method(separator: str) -> Callable[..., Any]:
@@ -131,7 +132,7 @@ def join_method(separator: str) -> Callable[..., Any]:
             return separator.join(*args)
         parts = list(args[0])
         waits = any(type(x) is PendingText for x in parts)
-        if recorder is None or not waits or not all(isinstance(x, str) for x in parts):
+        if recorder is None or not waits or not all(is_a(x, str) for x in parts):
             return separator.join([x.concrete() if type(x) is PendingText else x for x in parts])
 
         def make(*texts: str) -> str:
@@ -142,7 +143,7 @@ def join_method(separator: str) -> Callable[..., Any]:
     return deferred
 
 
-PASSED_ON.update(c for c in join_method.__code__.co_consts if isinstance(c, CodeType))
+PASSED_ON.update(c for c in join_method.__code__.co_consts if is_a(c, CodeType))
 
 
 def deferred_percent(template: str, arguments: Any) -> Any:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from types import CellType
 from typing import Any
 
+from tracejit.capture.contents import elements
+from tracejit.capture.looking import is_exactly
 from tracejit.capture.place import Place, weakly
 from tracejit.capture.state import State
 from tracejit.capture.watch import NUMBERING, Names
@@ -89,7 +91,7 @@ class Identities:
         types, ids = {type(x) for x in changed}, {id(x) for x in graded}
         found = [
             p for p in places
-            if type(p.value) in types or id(p.value) in ids
+            if is_exactly(p.value, types) or id(p.value) in ids
             or self.equated and p.kind in _EQUATED
         ]
         if self.of_modules:
@@ -106,7 +108,7 @@ def _identified(key: Place) -> Iterator[Place]:
     elif key.kind == "method":
         yield Place(key, "self", None, key.value.__self__, f"{key.text}.__self__")
     elif key.kind == "sequence":
-        for k, element in enumerate(key.value):
+        for k, element in enumerate(elements(key.value)):
             yield from _identified(Place(key, "item", k, element, f"{key.text}[{k}]"))
 
 

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any
 
-from tracejit.capture.place import ABSENT, CACHED, PRIMITIVE, alike
+from tracejit.capture.behaviour import function_of
+from tracejit.capture.looking import ABSENT, attribute_of, class_attribute, dict_offset, is_a, title
+from tracejit.capture.place import CACHED, PRIMITIVE, alike, told_by_identity
 from tracejit.capture.plain_arguments import plain_numbers
 from tracejit.capture.watch import PASSED_ON
 
@@ -25,18 +28,31 @@ class KeptCall:
 
     def __init__(self, function: Any, arguments: tuple, keywords: dict, answer: Any):
         self.function = weakref.ref(function)
-        self.arguments, self.keywords, self.answer = arguments, keywords, answer
-        self.name = getattr(function, "__qualname__", "a function with a cache")
-        typed = function.cache_parameters()["typed"]
-        probe = functools.lru_cache(maxsize=None, typed=typed)(lambda *_, **__: None)
+        self.arguments, self.answer = [_weakly(x) for x in arguments], answer
+        self.keywords = {k: _weakly(x) for k, x in keywords.items()}
+        self.name = title(function)
+        self.typed = function.cache_parameters()["typed"]
+        self.of_objects = any(type(x) is weakref.ref for x in (*self.arguments, *keywords.values()))
+        self.key = None if self.of_objects else self._key()
+        self.differing: Any = ABSENT  # what the cache had when it gave another answer
+
+    def _given(self) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments; guards have found each object again."""
+        keywords = {k: _strongly(x) for k, x in self.keywords.items()}
+        return [_strongly(x) for x in self.arguments], keywords
+
+    def _key(self) -> Any:
+        """What the cache has the result under. Not kept of objects, which it would keep alive."""
+        probe = functools.lru_cache(maxsize=None, typed=self.typed)(lambda *_, **__: None)
+        arguments, keywords = self._given()
         probe(*arguments, **keywords)
-        self.key = next(iter(_cache_of(probe)))
-        self.differing: Any = None  # what the cache had when it gave another answer
+        return next(iter(_cache_of(probe)))
 
     def may_hold(self) -> bool:
         """Whether the function, which is not called, still has a result, and perhaps the same."""
         function = self.function()
-        found = ABSENT if function is None else _cache_of(function).get(self.key, ABSENT)
+        found = ABSENT if function is None else _cache_of(function).get(
+            self._key() if self.of_objects else self.key, ABSENT)
         if found is ABSENT or found is self.differing:
             return False
         return type(found).__name__ == _IN_ORDER or alike(found, self.answer)
@@ -44,9 +60,10 @@ class KeptCall:
     def holds(self) -> bool:
         """Whether the function, which is called and has a result, gives the same."""
         function: Any = self.function()
-        if alike(function(*self.arguments, **self.keywords), self.answer):
+        arguments, keywords = self._given()
+        if alike(function(*arguments, **keywords), self.answer):
             return True
-        self.differing = _cache_of(function).get(self.key)
+        self.differing = _cache_of(function).get(self._key(), ABSENT)
         return False
 
 
@@ -62,30 +79,42 @@ def first_other(calls: Sequence[KeptCall]) -> KeptCall | None:
 class KeptCalls:
     """The functions with a cache that one recording found, and their calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, place_of: Callable[[Any], Any]) -> None:
+        self.place_of = place_of  # where guards find an object
         self.found: dict[int, tuple[Any, int]] = {}  # id -> function, calls before this one
         self.calls: list[KeptCall] = []
+        self.codes: set[Any] = set()  # what a cache that has no result runs
 
     def find(self, function: Any) -> None:
         """Code that runs may call this."""
         self.found[id(function)] = function, _calls_of(function)
+        code = attribute_of(attribute_of(function, "__wrapped__"), "__code__")
+        if code is not None:
+            self.codes.add(code)
 
-    def call(self, function: Any, arguments: tuple, keywords: dict) -> Any:
+    def call(self, function: Any, arguments: tuple, keywords: dict, asked: set[int]) -> Any:
+        """Call the function; `asked`: ids of what must be the same object at a replay."""
         missed = function.cache_info().misses
         answer = function(*arguments, **keywords)
         kept = function.cache_info().misses == missed
-        if id(function) in self.found and kept and _are_plain(
-            [*arguments, *keywords.values(), answer]
-        ):
+        given = [*arguments, *keywords.values()]
+        plain = _are_plain([answer]) and all(_are_plain([x]) or self._is_key(x) for x in given)
+        if id(function) in self.found and kept and plain:
+            asked.update(id(x) for x in given if not _are_plain([x]))
             self.calls.append(KeptCall(function, arguments, keywords, answer))
         return answer
+
+    def _is_key(self, x: Any) -> bool:
+        """Whether guards can find an object that equals itself alone, and an entry hold it."""
+        weak = dict_offset(type(x)) or class_attribute(type(x), "__weakref__") is not ABSENT
+        return self.place_of(x) is not None and told_by_identity(x) and bool(weak)
 
     def others(self) -> Iterable[str]:
         """Names of functions of which there were other calls."""
         for function, before in self.found.values():
             known = sum(call.function() is function for call in self.calls)
             if _calls_of(function) != before + known:
-                yield getattr(function, "__qualname__", repr(function))
+                yield title(function)
 
 
 _IN_ORDER = "_lru_list_elem"  # the type of what holds a result in a cache that drops some
@@ -98,16 +127,39 @@ def asking_again(recorder: Any, function: Any) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         arguments = tuple(plain_numbers(x, True) for x in args)
         keywords = {k: plain_numbers(x, True) for k, x in kwargs.items()}
-        if type(function) is not CACHED:  # a method
-            return function(*arguments, **keywords)
+        asked = function
+        if type(asked) is not CACHED:  # a method
+            asked, arguments = asked.__func__, (asked.__self__, *arguments)
         if recorder.trials:
-            recorder.note(f"{function.__qualname__}, which keeps results, is called in a trial")
-        return recorder.root.cached.call(function, arguments, keywords)
+            recorder.note(f"{title(asked)}, which keeps results, is called in a trial")
+        return recorder.root.cached.call(asked, arguments, keywords, recorder.root.identities.asked)
 
     return call
 
 
-PASSED_ON.update(c for c in asking_again.__code__.co_consts if isinstance(c, CodeType))
+PASSED_ON.update(c for c in asking_again.__code__.co_consts if is_a(c, CodeType))
+
+
+CALLING: Any = (map, filter, sorted, functools.reduce, itertools.starmap, itertools.accumulate,
+                itertools.takewhile, itertools.dropwhile)  # C code that calls what it is given
+
+
+def handing_on(recorder: Any, function: Any) -> Callable[..., Any]:
+    """For C code that calls a function with a cache: as `asking_again`."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        arguments = [_asked_again(recorder, x) for x in args]
+        return function(*arguments, **{k: _asked_again(recorder, x) for k, x in kwargs.items()})
+
+    return call
+
+
+def _asked_again(recorder: Any, x: Any) -> Any:
+    return asking_again(recorder, x) if type(function_of(x)) is CACHED else x
+
+
+PASSED_ON.update(c for c in handing_on.__code__.co_consts if is_a(c, CodeType))
 
 
 def _cache_of(function: Any) -> dict:
@@ -116,10 +168,19 @@ def _cache_of(function: Any) -> dict:
     return next(x for x in gc.get_referents(function) if type(x) is dict and x is not own)
 
 
+def _weakly(x: Any) -> Any:
+    """An argument as an entry holds it."""
+    return x if _are_plain([x]) else weakref.ref(x)
+
+
+def _strongly(x: Any) -> Any:
+    return x() if type(x) is weakref.ref else x
+
+
 def _calls_of(function: Any) -> int:
     info = function.cache_info()
     return int(info.hits + info.misses)
 
 
 def _are_plain(values: Iterable[Any]) -> bool:
-    return all(_are_plain(x) if type(x) is tuple else isinstance(x, PRIMITIVE) for x in values)
+    return all(_are_plain(x) if type(x) is tuple else is_a(x, PRIMITIVE) for x in values)

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+import numpy
+
 from tracejit.ir.graph import Location
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -30,6 +32,10 @@ _HOOKS = ("__subclasshook__", "_check_methods")  # what `isinstance(x, Iterator)
 _CAPTURING = tuple(os.path.join(PACKAGE, room) + os.sep for room in ("capture", "runtime"))
 _CALLS = os.path.join(PACKAGE, "capture", "signature.py")  # the captured function is called here
 _SIZES = os.path.join("tracejit", "ir", "sizes.py")
+INSTALLED = os.path.dirname(os.path.dirname(numpy.__file__)) + os.sep
+COMPILERS = ("cupy", "jax", "jaxlib", "llvmlite", "numba", "numba_cuda", "numexpr", "taichi",
+             "triton", "warp")  # fmt: skip
+_COMPILERS = tuple(INSTALLED + name + os.sep for name in COMPILERS)
 _own: dict[int, tuple[CodeType, bool]] = {}  # by id: hashing code takes longer than the answer
 _seen: dict[tuple[CodeType, int], Location] = {}
 _naming_modules: contextvars.ContextVar[bool] = contextvars.ContextVar("modules", default=False)
@@ -46,6 +52,11 @@ def is_own(code: CodeType) -> bool:
         hook = name == "<frozen _collections_abc>" and code.co_name in _HOOKS
         known = _own[id(code)] = code, own or hook or _is_einops(name)
     return known[1]
+
+
+def is_of_compiler(code: CodeType) -> bool:
+    """Return True for code of a compiler such as numba, which runs on the user's behalf."""
+    return code.co_filename.startswith(_COMPILERS)
 
 
 def _is_einops(filename: str) -> bool:
@@ -71,7 +82,7 @@ def is_published(function: FunctionType) -> bool:
 def user_frame(depth: int = 1) -> FrameType | None:
     """The innermost frame of the user's own code."""
     frame: FrameType | None = sys._getframe(depth)
-    while frame is not None and is_own(frame.f_code):
+    while frame is not None and (is_own(frame.f_code) or is_of_compiler(frame.f_code)):
         frame = frame.f_back
     return frame
 

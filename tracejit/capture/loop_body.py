@@ -16,6 +16,7 @@ from typing import Any
 
 from tracejit.capture.aliasing import UNKNOWN, Memory
 from tracejit.capture.breaks import Refused
+from tracejit.capture.looking import is_a
 from tracejit.capture.loop_attempts import Lift, Promote, Strewn, Whole
 from tracejit.capture.loop_items import part_at
 from tracejit.capture.loop_numbers import DTYPES, LoopIndex, LoopInt, as_tensor, number_in
@@ -78,7 +79,7 @@ class Slot:
 
     @property
     def is_tensor(self) -> bool:
-        return isinstance(self.outer, Tensor)
+        return is_a(self.outer, Tensor)
 
 
 @dataclass(eq=False)
@@ -198,7 +199,7 @@ class Body:
             if slots:
                 start = put_together(structure, iter([s.start for s in slots]))
                 self.variables.set({name: start})
-                if isinstance(start, (list, dict)):
+                if is_a(start, (list, dict)):
                     self.containers[name] = start
 
     def tensor_slot(self, name: str, outer: Tensor, requires_grad: bool, k: int = 0) -> Slot:
@@ -253,7 +254,7 @@ class Body:
 
     def _is_inner(self, tensor: Tensor) -> bool:
         recorder = None if tensor._traced is None else tensor._traced.recorder
-        while isinstance(recorder, RegionRecorder):
+        while is_a(recorder, RegionRecorder):
             if recorder is self.region:
                 return True
             recorder = recorder.parent
@@ -299,7 +300,7 @@ class Body:
         if low < -size or high >= size or low < 0 <= high or index.step == 0:
             raise Refused("a tensor is written out of range")
         shape = (*kind.shape[:dim], *kind.shape[dim + 1 :])
-        if not isinstance(item, Tensor):
+        if not is_a(item, Tensor):
             item = full_of(None, shape, asked_number(item), kind.dtype)
         if len(item.shape) > len(shape):
             raise Refused("a row of other rank is written")
@@ -309,14 +310,14 @@ class Body:
 
     def append(self, container: list, element: Any) -> None:
         """`container.append(element)`, in every iteration."""
-        if active.recorder is not self.region or not isinstance(element, Tensor):
+        if active.recorder is not self.region or not is_a(element, Tensor):
             raise Refused("what is appended is no tensor, or it is appended under a condition")
         if self.trip is None:
             raise Refused("a list is appended to in a loop whose end is decided by a value")
         for name, standing in self.containers.items():
             if container is standing:
                 raise Whole(name, 0)
-        if not isinstance(container, FollowedList) or isinstance(self.parent, RegionRecorder):
+        if not is_a(container, FollowedList) or is_a(self.parent, RegionRecorder):
             raise Refused("a list made outside the function, or outside a loop around, grows")
         known = self.appended.setdefault(id(container), (container, []))
         if known[1]:
@@ -347,7 +348,7 @@ class Body:
 
     def _new(self, name: str, value: Any) -> None:
         """A variable without a value before the loop."""
-        if isinstance(value, LoopIndex):
+        if is_a(value, LoopIndex):
             self.indices[name] = value
         elif value is not UNBOUND and name in self.variables.live & self.variables.loose:
             raise Peel(f"{name} has a value only after the first iteration")
@@ -512,7 +513,7 @@ class Body:
 
 def asked_number(value: Any) -> Any:
     """A plain number to fill with."""
-    if isinstance(value, RuntimeNumber) or not isinstance(value, (int, float, bool)):
+    if is_a(value, RuntimeNumber) or not is_a(value, (int, float, bool)):
         raise Refused("a row is filled with a number that changes")
     return value
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.capture.breaks import Refused
+from tracejit.capture.looking import is_a
 from tracejit.capture.loop_body import Body, Slot
 from tracejit.capture.loop_numbers import DTYPES, LoopNumber, made_in, number_in
 from tracejit.capture.region import trial
@@ -41,7 +42,7 @@ class Exit:
     def __init__(self, body: Body, before: Decided | None):
         self.body, self.before = body, Decided(False) if before is None else before
         signal = body.signal
-        self.signal = signal if isinstance(signal, Decided) else Decided(False)
+        self.signal = signal if is_a(signal, Decided) else Decided(False)
         self.names = [name for name in NAMES if self._may(name)]
         self.flags = [(self._init(name), self._input(name), self._end(name))
                       for name in self.names]
@@ -55,14 +56,14 @@ class Exit:
 
     def _init(self, name: str) -> Tensor:
         flag = getattr(self.before, name)
-        return flag if isinstance(flag, Tensor) else full_of(None, (), False, bool_)
+        return flag if is_a(flag, Tensor) else full_of(None, (), False, bool_)
 
     def _input(self, name: str) -> Value:
         return self.body.region.graph.input(TensorType(bool_, ()), source=name)
 
     def _end(self, name: str) -> Value:
         flag, region = getattr(self.signal, name), self.body.region
-        if not isinstance(flag, Tensor):
+        if not is_a(flag, Tensor):
             with trial(region):
                 flag = full_of(None, (), False, bool_)
         return region.traced(flag).read()
@@ -86,7 +87,7 @@ class Exit:
             raise Refused("an object is returned in one case only")
         self.structure = structure
         self._check_apart(leaves)
-        self.parts = [self._part(leaf, first) if isinstance(leaf, Tensor)
+        self.parts = [self._part(leaf, first) if is_a(leaf, Tensor)
                       else self._number(leaf, first) for leaf, first in zip(leaves, firsts)]
 
     def _kept(self) -> None:
@@ -103,7 +104,7 @@ class Exit:
 
     def _check_apart(self, leaves: list[Any]) -> None:
         memories = {id(x): self.body.region.traced(x).memory for x in leaves
-                    if isinstance(x, Tensor) and self._inside(x)}
+                    if is_a(x, Tensor) and self._inside(x)}
         if len(set(memories.values())) < len(memories):
             raise Refused("two parts of the returned value share memory")
 
@@ -158,7 +159,7 @@ class Exit:
 
     def _number(self, leaf: Any, first: Any) -> Slot:
         for slot in self.body.slots:
-            if isinstance(leaf, LoopNumber) and leaf is slot.end:
+            if is_a(leaf, LoopNumber) and leaf is slot.end:
                 return self._of_variable(slot, first)
         kind: Any = number_kind(leaf)
         value = self.body.region.graph.input(TensorType(DTYPES[kind], ()), source=RETURNED)
@@ -175,7 +176,7 @@ class Exit:
         found = dict(zip(self.names, flags))
         value, own = None, []  # type: ignore[var-annotated]
         if self.structure is not None:
-            parts = [values[id(p)] if isinstance(p, Slot) else p for p in self.parts]
+            parts = [values[id(p)] if is_a(p, Slot) else p for p in self.parts]
             value = put_together(self.structure, iter(parts), own)
             self.body.parent.owned(own)
         return Decided(found.get("broke", False), found.get("returned", False), value, own)
@@ -186,5 +187,5 @@ def _taken_before(value: Any, all_numbers: bool) -> tuple[Structure, list[Any]]:
     leaves: list[Any] = []
     structure = take_apart(
         value, leaves, lambda container: True,
-        lambda x: number_kind(x) is not None if all_numbers else isinstance(x, LoopNumber))
+        lambda x: number_kind(x) is not None if all_numbers else is_a(x, LoopNumber))
     return structure, leaves

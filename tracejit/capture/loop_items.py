@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tracejit.capture.breaks import Refused
+from tracejit.capture.looking import is_a, is_exactly
 from tracejit.capture.loop_numbers import LoopIndex, LoopInt, as_tensor, known_to_graph
 from tracejit.capture.scalars import RuntimeInt
 from tracejit.capture.settling import settled
@@ -45,7 +46,7 @@ def worth_rolling(iterable: Any) -> Rolled | None:
 
 
 def _rolled(iterable: Any) -> Rolled | None:
-    if isinstance(iterable, Tensor):
+    if is_a(iterable, Tensor):
         deferred = iterable._traced is not None or active.recorder is not None
         return over_tensor(iterable, 0) if deferred and len(iterable.shape) else None
     if type(iterable) is range:
@@ -66,7 +67,7 @@ def _over_range_call(arguments: tuple) -> Rolled | None:
     if not 1 <= len(arguments) <= 3:
         return None
     if not all(type(x) is int or type(x) is Size for x in arguments):
-        if not all(type(x) in (int, Size) or isinstance(x, RuntimeInt) for x in arguments):
+        if not all(is_exactly(x, (int, Size)) or is_a(x, RuntimeInt) for x in arguments):
             return None
         arguments = tuple(x if type(x) is Size else x.__index__() for x in arguments)
     start, stop, step = (0, arguments[0], 1) if len(arguments) == 1 else (*arguments, 1)[:3]
@@ -139,7 +140,7 @@ def _zipped(found: list[Rolled]) -> Rolled:
 def _gathered(container: Tensor, dim: int, index: Any) -> Tensor:
     """An element whose place only the program knows, counted from the end where negative."""
     size = container.shape[dim]
-    if not isinstance(index, LoopIndex) or index.body.most is None:
+    if not is_a(index, LoopIndex) or index.body.most is None:
         raise Refused("a tensor is indexed by a number of the loop that may be out of range")
     last = index.start + index.step * (index.body.most - 1)
     low, high = (index.start, last) if index.step > 0 else (last, index.start)
@@ -166,11 +167,11 @@ def mentions_index(key: Any) -> bool:
 def item_at(container: Tensor, key: Any) -> Any:
     """`container[key]` where `key` is or holds an index of a loop."""
     keys = key if type(key) is tuple else (key,)
-    if len(keys) > 1 and (type(keys[0]) is int or isinstance(keys[0], LoopInt)):
-        first = item_at(container, keys[0]) if isinstance(keys[0], LoopInt) else container[keys[0]]
+    if len(keys) > 1 and (type(keys[0]) is int or is_a(keys[0], LoopInt)):
+        first = item_at(container, keys[0]) if is_a(keys[0], LoopInt) else container[keys[0]]
         left = keys[1:] if len(keys) > 2 else keys[1]
         return item_at(first, left) if mentions_index(left) else first[left]
-    position = next(p for p, k in enumerate(keys) if isinstance(k, LoopInt))
+    position = next(p for p, k in enumerate(keys) if is_a(k, LoopInt))
     index = keys[position]
     others = (*keys[:position], *keys[position + 1:])
     if not all(type(k) is slice or k is Ellipsis or type(k) is int for k in others):
@@ -181,7 +182,7 @@ def item_at(container: Tensor, key: Any) -> Any:
     if Ellipsis in keys[:position]:
         dim = len(container.shape) - (len(keys) - position)
     item = None
-    if isinstance(index, LoopIndex):
+    if is_a(index, LoopIndex):
         item = index.body.scanned_item(container, dim, index)
     if item is None:
         item = _gathered(container, dim, index)
@@ -191,10 +192,10 @@ def item_at(container: Tensor, key: Any) -> Any:
 def store_at(container: Tensor, key: Any, item: Any) -> None:
     """`container[key] = item` where `key` is or holds an index of a loop: one row."""
     keys = key if type(key) is tuple else (key,)
-    position = next(p for p, k in enumerate(keys) if isinstance(k, LoopInt))
+    position = next(p for p, k in enumerate(keys) if is_a(k, LoopInt))
     others = (*keys[:position], *keys[position + 1:])
     index = keys[position]
-    if not isinstance(index, LoopIndex) or not all(
+    if not is_a(index, LoopIndex) or not all(
             type(k) is slice and k == slice(None) for k in others):
         raise Refused("a tensor is written at a place that only the program knows")
     index.body.store(container, position, index, item)

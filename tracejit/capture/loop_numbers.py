@@ -12,6 +12,7 @@ import weakref
 from typing import Any
 
 from tracejit.capture.breaks import Refused
+from tracejit.capture.looking import is_a, is_exactly
 from tracejit.capture.runtime_numbers import evaluate
 from tracejit.capture.scalars import RuntimeFloat, RuntimeInt, RuntimeNumber
 from tracejit.eager.modes import no_grad
@@ -139,18 +140,18 @@ def _compared(op: str, left: Any, right: Any) -> Value:
 
 def _as_float(x: Any) -> Any:
     """A number as a float, which rounds a large int."""
-    return x.as_float() if isinstance(x, RuntimeInt) else float(x) if type(x) is int else x
+    return x.as_float() if is_a(x, RuntimeInt) else float(x) if type(x) is int else x
 
 
 def _whole(x: Any) -> Any:
     """A float that is a whole number as an int; anything for others."""
-    if isinstance(x, RuntimeNumber):
+    if is_a(x, RuntimeNumber):
         return _applied("convert", (x,), {"dtype": int64})
     return int(x) if abs(x) < LARGE else 0
 
 
 def _float_arithmetic(op: str, operands: tuple) -> Any:
-    by_constant = op == "truediv" and type(operands[1]) in (int, float) and operands[1] != 0
+    by_constant = op == "truediv" and is_exactly(operands[1], (int, float)) and operands[1] != 0
     if op not in _FLOAT_OPS and not by_constant:
         raise Refused(f"{op} of a float that changes from iteration to iteration")
     given = tuple([_as_float(int(x) if type(x) is bool else x) for x in operands])
@@ -160,33 +161,33 @@ def _float_arithmetic(op: str, operands: tuple) -> Any:
 def is_bounded(x: Any) -> bool:
     """Whether an int stays small, so that adding it again and again does not overflow an int64. Of
     a number of the caller the program is guarded by the answer."""
-    if isinstance(x, LoopNumber):
+    if is_a(x, LoopNumber):
         return x.bounded
-    pending = isinstance(x, RuntimeInt) and not x.on_host
+    pending = is_a(x, RuntimeInt) and not x.on_host
     return not pending and _within(x, SMALL)
 
 
 def _within(x: Any, most: int) -> bool:
     """Whether an int, where it is known now, is less than that in magnitude; as above."""
-    known = type(x) is int or isinstance(x, RuntimeInt) and x.on_host
+    known = type(x) is int or is_a(x, RuntimeInt) and x.on_host
     return not known or bool(-most < x) and bool(x < most)
 
 
 def number_tensor(recorder: Any, number: Any, kind: type) -> Tensor:
     """A number as a tensor of the graph at work."""
-    if not isinstance(number, RuntimeNumber):
+    if not is_a(number, RuntimeNumber):
         if kind is int and abs(number) >= LARGE:
             raise Refused("a large int")
         return full_of(None, (), number, DTYPES[kind])
     value = recorder._operand(number)
-    if not isinstance(value, Value):
+    if not is_a(value, Value):
         raise Refused("a large int")
     return recorder.holding(value)
 
 
 def made_in(x: Any, graph: Graph) -> bool:
     """Whether `x` is a number whose value is one of this graph."""
-    return isinstance(x, LoopNumber) and x.value is not None and x.value.graph is graph
+    return is_a(x, LoopNumber) and x.value is not None and x.value.graph is graph
 
 
 def _applied(op: str, operands: tuple, attributes: dict | None = None) -> Value:
@@ -297,7 +298,7 @@ class ResultNumber:
         """Python's own, on the host, when the program has run; in a region, in the graph."""
         if _in_region():
             return super().arithmetic(op, operands)  # type: ignore[misc]
-        return evaluate(op, [x.pending if isinstance(x, ResultNumber) else x for x in operands])
+        return evaluate(op, [x.pending if is_a(x, ResultNumber) else x for x in operands])
 
     def comparison(self, op: str, left: Any, right: Any) -> Any:
         if _in_region():
@@ -319,7 +320,7 @@ class ResultInt(ResultNumber, LoopInt):  # type: ignore[override]
             growing = [x for x in operands if not is_bounded(x)]
             if len(growing) < (1 if op == "mul" else 2):  # it fits an int64
                 with no_grad():
-                    tensors = [x.tensor if isinstance(x, ResultInt) else x for x in operands]
+                    tensors = [x.tensor if is_a(x, ResultInt) else x for x in operands]
                     return ResultInt(evaluate(op, tensors))
         return ResultNumber.arithmetic(self, op, operands)
 
@@ -333,12 +334,12 @@ class ResultInt(ResultNumber, LoopInt):  # type: ignore[override]
 def _joins(x: Any) -> bool:
     """Whether an int may be a part of an int that the graph computes."""
     plain = type(x) is int or type(x) is RuntimeInt
-    return isinstance(x, ResultInt) or plain and _within(x, LARGE)
+    return is_a(x, ResultInt) or plain and _within(x, LARGE)
 
 
 def known_to_graph(x: Any) -> bool:
     """Whether `x` is an int whose value nobody can ask for here."""
-    return isinstance(x, LoopInt) and (_in_region() or not isinstance(x, ResultInt))
+    return is_a(x, LoopInt) and (_in_region() or not is_a(x, ResultInt))
 
 
 class ResultFloat(ResultNumber, LoopFloat):  # type: ignore[override]

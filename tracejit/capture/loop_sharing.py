@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracejit.capture.breaks import Refused
+from tracejit.capture.looking import is_a
 from tracejit.capture.loop_body import Body, Slot
 from tracejit.capture.region import trial
 from tracejit.capture.viewable import either_strides, same_strides, strides_kept
@@ -67,7 +68,7 @@ class LoopSharing:
         """Two that may be one may lie in different ways."""
         slot, other = held.slot, held.other
         one = self.region.traced(slot.end)
-        another = (self.region.traced(other.end) if isinstance(other, Slot)
+        another = (self.region.traced(other.end) if is_a(other, Slot)
                    else self.parent.traced(other))
         if not same_strides(one.shape, slot.strides, strides_kept(another)):
             slot.strides = either_strides(slot.name, one, another)
@@ -79,14 +80,14 @@ class LoopSharing:
     def outside(self, slot: Slot) -> list[Tensor]:
         """Tensors made before the loop that a slot may hold when it is over."""
         return [held.other for held in self.held.values()
-                if held.slot is slot and held.remains and not isinstance(held.other, Slot)]
+                if held.slot is slot and held.remains and not is_a(held.other, Slot)]
 
     def remember(self, values: dict[int, Any], flags: Sequence[Tensor]) -> None:
         """The node is made, `values` are what the slots are now (by their ids)."""
         parent = self.parent
         for held, flag in [(h, f) for h, f in zip(self.held.values(), flags) if h.remains]:
             result = values[id(held.slot)]
-            other = values[id(held.other)] if isinstance(held.other, Slot) else held.other
+            other = values[id(held.other)] if is_a(held.other, Slot) else held.other
             memory, known = parent.traced(result).memory, parent.traced(other).memory
             parent.may_share(memory, known, flag)
             parent.may_be(result, other, flag)
@@ -105,7 +106,7 @@ class LoopSharing:
         """Refused where its memory may be another's and flags of tensors do not tell (`told`:
         whether there are such)."""
         region = self.region
-        met = [e.other.start if isinstance(e.other, Slot) else e.other
+        met = [e.other.start if is_a(e.other, Slot) else e.other
                for e in self.edges[id(slot)]]
         if told and any(region.traced(t).memory.generation for t in met):
             raise Refused(f"{slot.name} may be a tensor that is written in the loop")
@@ -122,7 +123,7 @@ class LoopSharing:
         """Which slots may hold which tensors, or the same as which slots."""
         outside = {id(s.outer): s.outer for s in self.slots}
         outside |= {id(e.other): e.other for edges in self.edges.values() for e in edges
-                    if isinstance(e.other, Tensor) and self.region.is_outer(e.other)}
+                    if is_a(e.other, Tensor) and self.region.is_outer(e.other)}
         pairs = [(s, t) for s in self.changing for t in outside.values()]
         pairs += [(s, t) for k, s in enumerate(self.changing) for t in self.changing[:k]]
         found = {(id(s), id(t)): (s, t) for s, t in pairs if _at_first(s, t)}
@@ -154,13 +155,13 @@ class LoopSharing:
             for key, (slot, other) in possible.items():
                 init, value, _ = starts[key]
                 after = self._after(slot, other, now, lambda f: True if f is None else f)
-                end = after if isinstance(after, Tensor) else full_of(None, (), after, bool_)
+                end = after if is_a(after, Tensor) else full_of(None, (), after, bool_)
                 flag = (init, value, region.traced(end).read())
                 remains = after is not False or self.trip is None and _at_first(slot, other)
                 self.held[key] = Held(slot, other, flag, remains)
 
     def _is_view(self, other: Any) -> bool:
-        return isinstance(other, Tensor) and bool(self.parent.traced(other).views)
+        return is_a(other, Tensor) and bool(self.parent.traced(other).views)
 
     def _after(self, slot: Slot, other: Any, now: Callable[[Slot, Any], Any],
                flag: Callable[[Tensor | None], Any]) -> Any:
@@ -173,33 +174,33 @@ class LoopSharing:
 
     def _holds(self, slot: Any, flag: Callable[[Tensor | None], Any]) -> list[tuple[Any, Any]]:
         """What a slot may hold after an iteration, and when; a tensor made outside is itself."""
-        if not isinstance(slot, Slot):
+        if not is_a(slot, Slot):
             return [(slot, True)]
         return [(slot.end, True), *((e.other, flag(e.flag)) for e in self.edges[id(slot)])]
 
 
 def _at_first(slot: Slot, other: Any) -> bool:
     """Whether a slot holds before the loop what `other` is or holds."""
-    return slot.outer is (other.outer if isinstance(other, Slot) else other)
+    return slot.outer is (other.outer if is_a(other, Slot) else other)
 
 
 def _one(one: Any, other: Any, now: Callable[[Slot, Any], Any]) -> Any:
     """Whether two are one: tensors, or what slots hold before an iteration."""
-    one, other = (x.outer if isinstance(x, Slot) and x.end is x.start else x for x in (one, other))
+    one, other = (x.outer if is_a(x, Slot) and x.end is x.start else x for x in (one, other))
     if one is other:
         return True
-    if isinstance(one, Slot):
+    if is_a(one, Slot):
         return now(one, other)
-    return now(other, one) if isinstance(other, Slot) else False
+    return now(other, one) if is_a(other, Slot) else False
 
 
 def _both(one: Any, other: Any) -> Any:
-    if isinstance(one, bool) or isinstance(other, bool):
+    if is_a(one, bool) or is_a(other, bool):
         return one is not False and other is not False and (other if one is True else one)
     return one & other
 
 
 def _either(one: Any, other: Any) -> Any:
-    if isinstance(one, bool) or isinstance(other, bool):
+    if is_a(one, bool) or is_a(other, bool):
         return one is True or other is True or (other if one is False else one)
     return one | other

@@ -15,6 +15,7 @@ from typing import Any
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.branches import truth
 from tracejit.capture.breaks import Refused
+from tracejit.capture.looking import is_a
 from tracejit.capture.loop_attempts import Again, Lift, Promote, Strewn, Whole
 from tracejit.capture.loop_body import Body, Slot
 from tracejit.capture.loop_exit import Exit
@@ -54,7 +55,7 @@ def counted_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signal]
     name = f"{parent.name}_loop"
     recorded = _recorded(parent, name, variables, rolled.trip, lambda b: body(rolled.item(b)),
                          rolled.trip)
-    if isinstance(recorded.signal, Decided):
+    if is_a(recorded.signal, Decided):
         return _breaking_loop(parent, rolled, body, variables, None)
     if recorded.signal not in (None, CONTINUE):
         raise Refused("the body leaves the loop or the function")
@@ -76,7 +77,7 @@ def _breaking_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signa
         following = b.position + 1
         goes_on = as_tensor(b.region.graph.append(REGISTRY["lt"], (following.value, rolled.trip),
                                                   {}))
-        b.decision = goes_on & ~signal.ended if isinstance(signal, Decided) else goes_on
+        b.decision = goes_on & ~signal.ended if is_a(signal, Decided) else goes_on
         b.following = following
         return signal
 
@@ -85,7 +86,7 @@ def _breaking_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signa
         raise Refused("after one iteration a variable is what another one was before the loop")
     if before is not None and recorded.of_views():
         raise Refused(NO_ITERATION)
-    if not isinstance(recorded.signal, Decided) and recorded.signal not in (None, CONTINUE):
+    if not is_a(recorded.signal, Decided) and recorded.signal not in (None, CONTINUE):
         raise Refused("the body leaves the loop or the function")
     made = LoopNode(recorded, full_of(None, (), True, bool_) if before is None else ~before.ended)
     signal = made.add()
@@ -105,27 +106,27 @@ def open_loop(parent: Recorder, decision: Tensor, test: Callable[[], Any],
     def run(b: Body) -> Signal:
         nonlocal endless
         signal = body()
-        if signal not in (None, CONTINUE) and not isinstance(signal, Decided):
+        if signal not in (None, CONTINUE) and not is_a(signal, Decided):
             raise Refused("the body leaves the loop or the function")
         nodes = len(b.region.graph.nodes)
         again = tested(test())
-        if isinstance(signal, Decided) and any(n.may_fail for n in b.region.graph.nodes[nodes:]):
+        if is_a(signal, Decided) and any(n.may_fail for n in b.region.graph.nodes[nodes:]):
             raise Refused("the test may fail, and the body may leave the loop before")
-        endless = not isinstance(again, Tensor) and bool(again)
-        if endless and isinstance(signal, Decided):
+        endless = not is_a(again, Tensor) and bool(again)
+        if endless and is_a(signal, Decided):
             b.decision = ~signal.ended
             return signal
-        if not isinstance(again, Tensor):
+        if not is_a(again, Tensor):
             again = full_of(None, (), bool(again), bool_)
         again = truth(again)
-        b.decision = again & ~signal.ended if isinstance(signal, Decided) else again
+        b.decision = again & ~signal.ended if is_a(signal, Decided) else again
         return signal
 
     recorded = _recorded(parent, f"{parent.name}_while", variables, None, run, None, before)
     if recorded.shifted or recorded.of_views():
         raise Refused(NO_ITERATION)
     signal = LoopNode(recorded, truth(decision)).add()
-    if endless and isinstance(signal, Decided):  # nothing else ends it
+    if endless and is_a(signal, Decided):  # nothing else ends it
         if signal.broke is False:
             return Return(signal.value)
     return signal
@@ -185,7 +186,7 @@ class LoopNode:
                          for memory, inner in self.memories}
         self.happened |= {memory: self._happened(memory, 0) for memory in map(self._memory, [
             s.start for s in body.slots if s.end is s.start and s.is_tensor and self._written(s)])}
-        self.carried += [h for h in self.happened.values() if isinstance(h, Carried)]
+        self.carried += [h for h in self.happened.values() if is_a(h, Carried)]
         drawing = [d for d in self.region.generators.values() if d.any()]
         self.sharing = LoopSharing(body)
         held = [x for slot in self.sharing.changing for x in self._may_hold(slot)]
@@ -224,7 +225,7 @@ class LoopNode:
         """Whether each iteration writes memory, or what carries whether one did."""
         parent, region = self.parent, self.region
         happened = happened_in(region, memory, before)
-        if not isinstance(happened, Tensor):
+        if not is_a(happened, Tensor):
             return happened
         init = parent.traced(full_of(None, (), False, bool_, happened.device)).read()
         known = region.graph.input(init.type, source="written")
@@ -235,7 +236,7 @@ class LoopNode:
     def _flag(self, memory: Memory) -> bool | Tensor:
         """Whether memory was written in the loop, or the flag that says so."""
         happened = self.happened[memory]
-        if isinstance(happened, Carried):
+        if is_a(happened, Carried):
             return happened.result
         if not happened or not self.region.may_not_run:
             return happened

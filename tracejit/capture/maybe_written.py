@@ -11,6 +11,7 @@ from functools import reduce
 from operator import or_
 
 from tracejit.capture.aliasing import Memory
+from tracejit.capture.looking import is_a
 from tracejit.capture.region import RegionRecorder, trial
 from tracejit.eager.modes import no_grad
 from tracejit.eager.tensor import Tensor
@@ -33,7 +34,7 @@ def happened_in(region: RegionRecorder, memory: Memory | None, before: int) -> H
 
 def as_flag(region: RegionRecorder, happened: Happened, like: Happened = True) -> Tensor:
     """The same as a flag of the region; `like`: another one, where that is."""
-    if isinstance(happened, Tensor):
+    if is_a(happened, Tensor):
         return happened
     with trial(region):
-        return full_of(None, (), happened, bool_, like.device if isinstance(like, Tensor) else None)
+        return full_of(None, (), happened, bool_, like.device if is_a(like, Tensor) else None)

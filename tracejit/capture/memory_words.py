@@ -23,6 +23,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from tracejit.capture.looking import own_dict
+
 TYPE = 8  # after the reference count: the class
 SIZE = 16  # elements of a list or a tuple, entries of a dict
 DICT_VERSION = 24
@@ -61,9 +63,9 @@ def function_offset(name: str) -> int:
 def dict_pointer(value: Any) -> int:
     """Address of the word that holds the address of an object's `__dict__`; 0: there is none."""
     find = ctypes.pythonapi._PyObject_GetDictPtr
-    find.restype, find.argtypes = ctypes.c_void_p, (ctypes.py_object,)
-    own = value.__dict__  # makes it, where attributes were kept without one
-    at = find(value) or 0
+    find.restype, find.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
+    own = own_dict(value)  # makes it, where attributes were kept without one
+    at = find(id(value)) or 0
     return at if at and word(at) == id(own) else 0
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.breaks import Refused
 from tracejit.capture.choices import Choices
+from tracejit.capture.looking import is_a
 from tracejit.capture.loop_numbers import (
     is_bounded,
     made_in,
@@ -138,7 +139,7 @@ class Merge:
         structure = take_apart(value, leaves, self.taking[side], lambda x: made_in(x, graph))
         if not plain_constants(structure):
             raise Refused(f"{what} is {text(structure)} in one case only")
-        return structure, [self._filled_up(side, x, what) if isinstance(x, Tensor)
+        return structure, [self._filled_up(side, x, what) if is_a(x, Tensor)
                            else self._number_alone(side, x) for x in leaves]
 
     def _filled_up(self, side: int, tensor: Tensor, what: str) -> int:
@@ -211,7 +212,7 @@ class Merge:
         for memory in written:
             one, other = [happened_in(region, region.memories.get(memory), memory.version)
                           for region in self.sides]
-            if isinstance(one, Tensor) or isinstance(other, Tensor):
+            if is_a(one, Tensor) or is_a(other, Tensor):
                 found.append(len(pairs))
                 flags = as_flag(self.sides[0], one, other), as_flag(self.sides[1], other, one)
                 pairs.append([*flags])
@@ -274,7 +275,7 @@ class Ending:
         self.same = one is other or {one, other} <= {None, CONTINUE}
         if not self.same and SKIP in self.signals:
             raise Refused("a `continue` leaves a `with` or `try` in one case only")
-        self.returns = isinstance(one, Return) and isinstance(other, Return)
+        self.returns = is_a(one, Return) and is_a(other, Return)
         if not self.same:
             self.broke = self._flag("broke")
             self.returned = self._flag("returned")
@@ -291,7 +292,7 @@ class Ending:
         return self.merge.pair(one, other, name)
 
     def _tensor(self, side: int, flag: Any) -> Tensor:
-        if isinstance(flag, Tensor):
+        if is_a(flag, Tensor):
             return flag
         with trial(self.merge.sides[side]):
             return full_of(None, (), flag, bool_)
@@ -325,6 +326,6 @@ class Ending:
 
 def _decided(signal: Signal, name: str) -> Any:
     """Whether a signal says "broke" or "returned": a bool, or a tensor."""
-    if isinstance(signal, Decided):
+    if is_a(signal, Decided):
         return getattr(signal, name)
-    return isinstance(signal, Return) if name == "returned" else signal is BREAK
+    return is_a(signal, Return) if name == "returned" else signal is BREAK

@@ -11,21 +11,33 @@ from __future__ import annotations
 
 import enum
 import functools
-import gc
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
-from types import CellType, FunctionType, ModuleType
+from types import CellType, FrameType, FunctionType, ModuleType
 from typing import Any
 
-from tracejit.capture.behaviour import function_of, may_change, own_dict
-from tracejit.capture.computed_names import is_shared
+from tracejit.capture.behaviour import function_of, may_change, module_name
+from tracejit.capture.computed_names import is_shared, is_users
 from tracejit.capture.contents import put
 from tracejit.capture.guards import current, found_at
 from tracejit.capture.location import is_own
-from tracejit.capture.place import ABSENT, CACHED, PRIMITIVE, Place
+from tracejit.capture.looking import (
+    ABSENT,
+    ByClass,
+    attribute_of,
+    bases_of,
+    class_attribute,
+    is_a,
+    is_exactly,
+    module_title,
+    names_in,
+    own_dict,
+)
+from tracejit.capture.place import CACHED, Place, key_of
 from tracejit.capture.plain import is_object, plain, plain_objects, refill, sweep
+from tracejit.capture.plain_arguments import plain_numbers
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.state import State
 from tracejit.capture.watch import CONVERSIONS, Names, names_of
@@ -36,7 +48,7 @@ _SUSPENDED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 _MAKES_OF_NUMBERS = ("decimal", "datetime", "array", "ctypes")
 TELL_INTS = {"type", "int"}  # `type(n) is int`
 _CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "__setstate__")
-_methods: weakref.WeakKeyDictionary[type, frozenset[Names]] = weakref.WeakKeyDictionary()
+_methods: ByClass[frozenset[Names]] = ByClass()
 
 Path = tuple[tuple[str, Any], ...]
 
@@ -52,7 +64,7 @@ class NumberPlaces:
         self.spread = spread  # arguments that the function is given in other containers
         self.roots: dict[int, RuntimeNumber] = {}  # by id of the place
         self.seen: dict[tuple, RuntimeNumber | None] = {}  # by what is stored there
-        self.classes: set[type] = set()
+        self.classes: dict[int, type] = {}
         self.stored: set[str] = set()
         self.rebound: set[str] = set()
         self.subscripts: set[Any] = set()
@@ -81,9 +93,9 @@ class NumberPlaces:
     def read_elsewhere(self, place: Place) -> bool:
         """Whether other code may have read a number in a tuple, where nothing can replace it."""
         owner = place.parent
-        if owner is None or place.how != "item" or not isinstance(owner.value, tuple):
+        if owner is None or place.how != "item" or not is_a(owner.value, tuple):
             return False
-        return isinstance(owner.key, str) and owner.key in self.keys or "" in self.keys
+        return is_a(owner.key, str) and owner.key in self.keys or "" in self.keys
 
     def look(self) -> None:
         """Replace numbers at the places found since the last time."""
@@ -96,14 +108,14 @@ class NumberPlaces:
                 self._mention_class(type(place.value))
         for place in places:
             self.cached |= type(place.value) is CACHED
-            if isinstance(place.value, RuntimeNumber):
+            if is_a(place.value, RuntimeNumber):
                 self._found_again(place)
-            elif place.kind == "primitive" and type(place.value) in _NUMBERS:
+            elif place.kind == "primitive" and is_exactly(place.value, _NUMBERS):
                 self._consider(place)
 
     def _mention_class(self, cls: type) -> None:
-        if cls not in self.classes:
-            self.classes.add(cls)
+        if id(cls) not in self.classes:
+            self.classes[id(cls)] = cls
             for names in methods_of(cls):
                 self.mention(names)
 
@@ -116,7 +128,7 @@ class NumberPlaces:
         if place.parent is not None and place.parent.how == "argument":
             if place.parent.key in self.spread:
                 return
-        if place.parent is not None and isinstance(place.parent.value, enum.Enum):
+        if place.parent is not None and is_a(place.parent.value, enum.Enum):
             return  # members are constants
         if place.parent is not None and _speaks_unseen(type(place.parent.value)):
             return
@@ -142,10 +154,10 @@ class NumberPlaces:
 
     def _stored(self, place: Place) -> bool:
         """Whether code that was found gives this place new values."""
-        if place.how in ("attr", "slot"):
+        if place.how in ("attr", "slot", "type"):
             return place.key in self.stored
         if place.how == "item":
-            return isinstance(place.key, PRIMITIVE) and place.key in self.subscripts
+            return key_of(place.key) is place.key and place.key in self.subscripts
         if place.how == "global":
             return place.key in self.rebound
         return place.text in self.rebound  # a closure's variable
@@ -154,6 +166,18 @@ class NumberPlaces:
     def is_root(self, place: Place, value: Any) -> bool:
         """Whether the number put at this place is still there."""
         return self.roots.get(id(place)) is value
+
+    def give_up(self, frame: FrameType, arguments: tuple) -> None:
+        """Code begins whose result a cache keeps, for others too: it meets plain numbers alone."""
+        if self.hidden:
+            self.hidden = False
+            for number in self.roots.values():
+                number.concrete()  # which is guarded by its value then
+            put_plain(self.state.places, arguments)
+        given = frame.f_locals
+        for name, value in list(given.items()):
+            if (fresh := plain_numbers(value, True)) is not value:
+                given[name] = fresh  # written back when the profiler's call is over
 
     def restore(self, arguments: tuple, swept: bool) -> None:
         """Plain numbers wherever the call left runtime scalars; `swept`: also where nobody
@@ -165,9 +189,6 @@ class NumberPlaces:
         self.seen.clear()
         if swept:
             sweep(numbers)
-            for place in self.state.places:
-                if type(place.value) is CACHED and _holds_numbers(place.value):
-                    place.value.cache_clear()  # nothing else can be done to a key
 
 
 def put_plain(places: Iterable[Place], arguments: tuple) -> None:
@@ -229,22 +250,9 @@ def plain_exception(error: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
-def _holds_numbers(cache: Any) -> bool:
-    """Whether a function's cache has runtime scalars as keys or results."""
-    todo, seen = gc.get_referents(cache), set()
-    while todo:
-        x = todo.pop()
-        if isinstance(x, RuntimeNumber):
-            return True
-        if id(x) not in seen and type(x).__name__ in ("dict", "tuple", "list", "_lru_list_elem"):
-            seen.add(id(x))
-            todo += gc.get_referents(x)
-    return False
-
-
 def suspends(function: Any) -> bool:
     """Whether a call only begins to run the function: the rest comes when the recording is over."""
-    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    code = attribute_of(attribute_of(function, "__func__", function), "__code__")
     return code is not None and bool(code.co_flags & _SUSPENDED)
 
 
@@ -273,7 +281,7 @@ def tells_ints(function: Any) -> bool:
 
 def _makes_of_numbers(found: Any) -> bool:
     module = issubclass(type(found), ModuleType)
-    home = found.__name__ if module else found.__module__ if type(found) is type else ""
+    home = module_title(found) if module else module_name(found) if type(found) is type else ""
     return home in _MAKES_OF_NUMBERS
 
 
@@ -290,7 +298,7 @@ def _reached(function: Any) -> Iterator[Any]:
         seen.add(key)
         yield found
         if issubclass(type(found), type):
-            todo += vars(found).values() if may_change(found) else ()
+            todo += names_in(found).values() if may_change(found) else ()
         elif is_code:
             todo += [found.__globals__.get(name) for name in names_of(key).globals]
             todo += [_contents(cell) for cell in found.__closure__ or ()]
@@ -308,10 +316,10 @@ def methods_of(cls: type) -> frozenset[Names]:
     found = _methods.get(cls)
     if found is None:
         names: set[Names] = set()
-        for base in cls.__mro__:
-            for name, member in vars(base).items():
-                function = member.fget if isinstance(member, property) else function_of(member)
-                if isinstance(function, FunctionType) and name not in _CONSTRUCTORS:
+        for base in bases_of(cls):
+            for name, member in names_in(base).items():
+                function = member.fget if is_a(member, property) else function_of(member)
+                if is_a(function, FunctionType) and name not in _CONSTRUCTORS:
                     names.add(names_of(function.__code__))
         found = _methods[cls] = frozenset(names)
     return found
@@ -322,8 +330,7 @@ def path_of(place: Place) -> Path:
     steps: list[tuple[str, Any]] = []
     at: Place | None = place
     while at is not None:
-        key = at.key if isinstance(at.key, PRIMITIVE) else id(at.key)
-        steps.append((at.how, key))
+        steps.append((at.how, key_of(at.key)))
         at = at.parent
     return tuple(reversed(steps))
 
@@ -333,7 +340,7 @@ def changed_numbers(guarded: Iterable[tuple[Place, Any]], arguments: tuple) -> f
     found = set()
     for place, old in guarded:
         now = found_at(place, arguments)
-        if type(now) in _NUMBERS and (type(now) is not type(old) or now != old):
+        if is_exactly(now, _NUMBERS) and (type(now) is not type(old) or now != old):
             found.add(path_of(place))
     return frozenset(found)
 
@@ -348,14 +355,22 @@ def _slot(place: Place) -> tuple | None:
         return None
     owner = place.parent.value
     if place.how == "attr" and type(own_dict(owner)) is dict:
-        return id(owner.__dict__), place.key
+        return id(own_dict(owner)), place.key
+    if place.how == "type" and (cls := _holder(owner, place.key)) is not None:
+        return id(cls), place.key
     if place.how in ("slot", "context"):
         return id(owner), place.key
     if place.how == "closure":
         return (id(owner.__closure__[place.key]),)
-    if place.how == "item" and isinstance(owner, (list, dict, deque)):
-        return id(owner), place.key if isinstance(place.key, PRIMITIVE) else id(place.key)
+    if place.how == "item" and is_a(owner, (list, dict, deque)):
+        return id(owner), key_of(place.key)
     return None
+
+
+def _holder(owner: Any, name: str) -> type | None:
+    """The class of the user's that has an attribute of its own, and not one of its bases."""
+    cls = owner if is_a(owner, type) else type(owner)
+    return cls if is_users(cls) and name in names_in(cls) else None
 
 
 def _put(place: Place, value: Any) -> bool:
@@ -365,13 +380,13 @@ def _put(place: Place, value: Any) -> bool:
 
 def _is_shared(owner: Any) -> bool:
     """Whether this is a module whose constants everybody in the process reads, as `math.inf`."""
-    return isinstance(owner, ModuleType) and is_shared(owner.__name__)
+    return is_a(owner, ModuleType) and is_shared(module_title(owner))
 
 
 def _speaks_unseen(cls: type) -> bool:
     """Whether C code asks instances for numbers by a method that the watcher does not know when it
     runs: a function of another name, which may read one from an attribute."""
-    methods = (getattr(cls, name, None) for name in CONVERSIONS)
+    methods = (class_attribute(cls, name) for name in CONVERSIONS)
     return any(type(m) is FunctionType and m.__code__.co_name not in CONVERSIONS for m in methods)
 
 
@@ -389,15 +404,15 @@ def _set(place: Place, owner: Any, value: Any) -> bool:
     elif how == "closure":
         owner.__closure__[key].cell_contents = value
     elif how == "attr":
-        owner.__dict__[key] = value
+        own_dict(owner)[key] = value
     elif how == "type":
-        cls = owner if isinstance(owner, type) else type(owner)
-        type.__setattr__(next(c for c in cls.__mro__ if key in vars(c)), key, value)
+        cls = owner if is_a(owner, type) else type(owner)
+        type.__setattr__(next(c for c in bases_of(cls) if key in names_in(c)), key, value)
     elif how == "context":
         owner.set(value)
     elif how == "slot":
         return _set_slot(owner, key, value)
-    elif how == "item" and isinstance(owner, (list, dict, deque)):
+    elif how == "item" and is_a(owner, (list, dict, deque)):
         entry: Any = key() if type(key) is weakref.ref else key
         put(owner, entry, value)
     else:
@@ -408,11 +423,11 @@ def _set(place: Place, owner: Any, value: Any) -> bool:
 def _set_slot(owner: Any, key: str, value: Any) -> bool:
     if value is ABSENT:
         return False
-    if isinstance(owner, functools.partial):
+    if is_a(owner, functools.partial):
         refill(owner, **{key: value})
         return True
-    for cls in type(owner).__mro__:
-        if key in vars(cls):
-            vars(cls)[key].__set__(owner, value)
+    for cls in bases_of(type(owner)):
+        if key in names_in(cls):
+            names_in(cls)[key].__set__(owner, value)
             return True
     return False

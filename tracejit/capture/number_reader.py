@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.capture.guards import current
+from tracejit.capture.looking import own_dict, reads_plainly
 from tracejit.capture.number_text import NumberText
 from tracejit.capture.place import Place
 
@@ -45,5 +46,8 @@ def _reading(place: Place, constant: str, constants: dict[str, Any]) -> str:
     if place.how == "attr" and owner is not None and owner.how in ("argument", "constant"):
         constants[f"{constant}_owner"] = owner.value
         whole = f"arguments[{owner.key}]" if owner.how == "argument" else f"{constant}_owner"
+        if not reads_plainly(owner.value):
+            constants["own_dict"] = own_dict
+            return f"own_dict({whole})[{place.key!r}]"
         return f"{whole}.__dict__[{place.key!r}]"
     return f"current({constant}, arguments)"

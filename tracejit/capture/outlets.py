@@ -11,14 +11,16 @@ import logging
 import sys
 import weakref
 from collections.abc import Iterator
+from types import FunctionType
 from typing import Any
 
+from tracejit.capture.looking import ByClass, attribute_of, bases_of, is_a, names_in
 from tracejit.capture.trial_watch import is_installed
 
 _READS = ("isEnabledFor", "getEffectiveLevel", "hasHandlers", "getChild", "format")
 _SETTINGS = ("disable", "basicConfig", "shutdown", "captureWarnings", "addLevelName",
              "setLogRecordFactory", "setLoggerClass")  # fmt: skip
-_classes: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+_classes: ByClass[bool] = ByClass()
 
 
 def stdout_may_wait(_: None = None) -> bool:
@@ -60,17 +62,17 @@ def _takes_part(logger: Any) -> Iterator[Any]:
 
 def _is_library(x: Any) -> bool:
     """Whether what x does is written in C, or belongs to an installed library."""
-    code = getattr(x, "__code__", None)
+    code = attribute_of(x, "__code__")
     if code is not None:
         return is_installed(code)
-    return _is_library_class(x if isinstance(x, type) else type(x))
+    return _is_library_class(x if is_a(x, type) else type(x))
 
 
 def _is_library_class(cls: type) -> bool:
     known = _classes.get(cls)
     if known is None:
-        held = [f for c in cls.__mro__ for f in vars(c).values()]
-        codes = [f.__code__ for f in held if hasattr(f, "__code__")]
+        held = [f for c in bases_of(cls) for f in names_in(c).values()]
+        codes = [f.__code__ for f in held if type(f) is FunctionType]
         known = _classes[cls] = all(map(is_installed, codes))
     return known
 
@@ -82,7 +84,7 @@ def changes_outlets(function: Any) -> bool:
     >>> changes_outlets(logging.getLogger().setLevel), changes_outlets(logging.getLogger)
     (True, False)
     """
-    owner = getattr(function, "__self__", None)
-    if isinstance(owner, (logging.Filterer, logging.Formatter)):
+    owner = attribute_of(function, "__self__")
+    if is_a(owner, (logging.Filterer, logging.Formatter)):
         return function.__name__ not in _READS
-    return getattr(function, "__module__", None) == "logging" and function.__name__ in _SETTINGS
+    return attribute_of(function, "__module__") == "logging" and function.__name__ in _SETTINGS

@@ -35,10 +35,21 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.capture.behaviour import may_change, own_dict
+from tracejit.capture.behaviour import may_change
 from tracejit.capture.computed_names import own_names
-from tracejit.capture.contents import item, kind_of_container
+from tracejit.capture.contents import hashes_plainly, item, kind_of_container
 from tracejit.capture.location import is_published
+from tracejit.capture.looking import (
+    ABSENT,
+    attribute_of,
+    class_attribute,
+    dict_offset,
+    has_in_class,
+    is_a,
+    is_exactly,
+    names_in,
+    own_dict,
+)
 from tracejit.capture.sources import hooks_of
 from tracejit.eager.tensor import Tensor
 from tracejit.memory.devices import device
@@ -70,7 +81,6 @@ _IDENTITY = (
     ContextVar, CACHED,
 )  # fmt: skip
 TOLD_BY_TEXT = (float, complex, range, np.inexact)  # some that differ are equal
-ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
 
 
 class Place:
@@ -111,7 +121,7 @@ class Place:
         found = self.read(owner)
         if found is ABSENT:
             return []
-        how, before = "type" if isinstance(owner, type) else "attr", set(self.value or ())
+        how, before = "type" if is_a(owner, type) else "attr", set(self.value or ())
         return [(how, name) for name in found if name not in before]
 
     def read(self, parent: Any) -> Any:
@@ -123,12 +133,10 @@ class Place:
                 return item(parent, referent(self.key))
             if self.how == "attr":
                 own = own_dict(parent)
-                return getattr(parent, self.key, ABSENT) if own is None else own.get(
-                    self.key, ABSENT
-                )
+                return ABSENT if own is None else own.get(self.key, ABSENT)
             if self.how == "type":
                 return class_attribute(
-                    type(parent) if not isinstance(parent, type) else parent, self.key
+                    type(parent) if not is_a(parent, type) else parent, self.key
                 )
             if self.how == "cell":
                 return self.key.cell_contents
@@ -159,33 +167,33 @@ def kind_of(value: Any) -> str:
     """How a value is guarded."""
     if value is ABSENT:
         return "absent"
-    if type(value) in weakref.ProxyTypes and is_dead(value):
+    if is_exactly(value, weakref.ProxyTypes) and is_dead(value):
         return "dead"
-    if isinstance(value, Tensor):
+    if is_a(value, Tensor):
         return "tensor"
-    if isinstance(value, PRIMITIVE):
+    if is_a(value, PRIMITIVE):
         return "primitive"
-    if isinstance(value, (list, tuple, deque)):
+    if is_a(value, (list, tuple, deque)):
         return "sequence"
-    if isinstance(value, dict):
+    if is_a(value, dict):
         return "mapping"
-    if isinstance(value, (set, frozenset)):
+    if is_a(value, (set, frozenset)):
         return "set"
-    if isinstance(value, ModuleType):
+    if is_a(value, ModuleType):
         return "module"
-    if isinstance(value, MethodType):
+    if is_a(value, MethodType):
         return "method"
-    if isinstance(value, FunctionType):
+    if is_a(value, FunctionType):
         return "identity" if is_published(value) else "function"
-    if isinstance(value, _IDENTITY) or type(value) is object or value is default_generator:
+    if is_a(value, _IDENTITY) or type(value) is object or value is default_generator:
         return "identity"  # what draws without a generator draws from the default one
     if value is sys.stdout or value is sys.stderr:  # only written to: other methods are foreign
-        return "identity" if type(value) in (io.TextIOWrapper, io.StringIO) else "opaque"
-    if isinstance(value, operator.methodcaller) and _passes_constants(value):
+        return "identity" if is_exactly(value, (io.TextIOWrapper, io.StringIO)) else "opaque"
+    if is_a(value, operator.methodcaller) and _passes_constants(value):
         return "identity"
-    if isinstance(value, functools.partial):
+    if is_a(value, functools.partial):
         return "partial"
-    plain = _is_plain_object(value) and not isinstance(value, weakref.ref)
+    plain = _is_plain_object(value) and not is_a(value, weakref.ref)
     return "object" if plain or type(value) is SimpleNamespace else "opaque"
 
 
@@ -195,27 +203,32 @@ def alike(one: Any, other: Any) -> bool:
     >>> alike((1, 0.0), (1, 0.0)), alike(0.0, -0.0), alike(1, True), alike(range(0), range(5, 5))
     (True, False, False, False)
     """
-    if one is other or type(one) is not type(other) or isinstance(one, Tensor):
+    if one is other or type(one) is not type(other) or is_a(one, Tensor):
         return one is other  # tensors, as keys of dicts, are told by identity
     if type(one) is tuple:
         return len(one) == len(other) and all(map(alike, one, other))
-    if isinstance(one, enum.Enum):
+    if is_a(one, enum.Enum):
         return False
     kind: Any = kind_of_container(type(one))  # past methods of the user's
-    if isinstance(one, TOLD_BY_TEXT):
+    if is_a(one, TOLD_BY_TEXT):
         return bool(kind.__repr__(one) == kind.__repr__(other))
     return kind.__eq__(one, other) is True if kind is not object else bool(one == other)
 
 
 def told_by_identity(x: Any) -> bool:
     """Whether an object is equal to itself alone, as classes and functions are."""
-    own, usual = type(x), vars(object)
+    own, usual = type(x), names_in(object)
     return all(class_attribute(own, name) is usual[name] for name in ("__eq__", "__hash__"))
+
+
+def key_of(key: Any) -> Any:
+    """What stands for a key: itself, or its id where it is an object or has a hash of its own."""
+    return key if is_a(key, PRIMITIVE) and hashes_plainly(key) else id(key)
 
 
 def weakly(key: Any) -> Any:
     """A key of a dict, by weak reference where it is an object that can have one."""
-    if isinstance(key, PRIMITIVE):
+    if is_a(key, PRIMITIVE):
         return key
     try:
         return weakref.ref(key)
@@ -244,7 +257,7 @@ def _passes_constants(caller: operator.methodcaller) -> bool:
     """Whether a method is called with nothing that may change."""
     parts: Any = caller.__reduce__()
     made, given = parts
-    return all(isinstance(x, PRIMITIVE) for x in (*given, *getattr(made, "keywords", {}).values()))
+    return all(is_a(x, PRIMITIVE) for x in (*given, *getattr(made, "keywords", {}).values()))
 
 
 def _is_plain_object(value: Any) -> bool:
@@ -252,17 +265,14 @@ def _is_plain_object(value: Any) -> bool:
     cls = type(value)
     return (
         may_change(cls)
-        and (bool(cls.__dictoffset__) or hasattr(cls, "__slots__"))
-        and (not hasattr(cls, "__next__"))
+        and (bool(dict_offset(cls)) or has_in_class(value, "__slots__"))
+        and not has_in_class(value, "__next__")
     )
 
 
 def slot_of(x: Any, name: str) -> Any:
     """What is in a slot, without asking a `__getattr__` of the user's where nothing is."""
-    try:
-        return object.__getattribute__(x, name)
-    except AttributeError:
-        return ABSENT
+    return attribute_of(x, name, ABSENT)
 
 
 def default_of(variable: ContextVar) -> Any:
@@ -279,17 +289,12 @@ def _value_of(variable: ContextVar) -> Any:
 
 def now_there(owner: Any, names: Iterable[str]) -> tuple[str, ...]:
     """Those of some names under which an object's own attributes are, or those of a class."""
-    if isinstance(owner, type):
+    if is_a(owner, type):
         return tuple(name for name in names if class_attribute(owner, name) is not ABSENT)
     own = own_dict(owner)
-    if not isinstance(own, (dict, MappingProxyType)):  # made up by a `__getattribute__`
+    if not is_a(own, (dict, MappingProxyType)):  # made up by a `__getattribute__`
         return ("__dict__",)
     return tuple(name for name in names if name in own)
 
 
-def class_attribute(cls: type, name: str) -> Any:
-    """What a class or the first of its bases that has the name has under it."""
-    for c in cls.__mro__:
-        if name in c.__dict__:
-            return c.__dict__[name]
-    return ABSENT
+

@@ -25,8 +25,9 @@ from types import (
 )
 from typing import Any
 
-from tracejit.capture.behaviour import USERS_STATE, module_name, own_dict
+from tracejit.capture.behaviour import USERS_STATE, module_name
 from tracejit.capture.host_reads import Pending
+from tracejit.capture.looking import flags_of, is_a, is_exactly, names_in, own_dict, slots_of
 from tracejit.capture.rolled import FollowedList, ordinary
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.eager.tensor import Tensor
@@ -98,11 +99,11 @@ _OF_CLASSES = (FunctionType, property, staticmethod, classmethod, MemberDescript
 def is_object(value: Any) -> bool:
     """Whether this is an instance of a class of the user's, or of ours that holds the user's."""
     kind = type(value)
-    if not kind.__flags__ & _HEAP or isinstance(value, type):
+    if not flags_of(kind) & _HEAP or is_a(value, type):
         return False
     home = module_name(kind)
     ours = home.startswith("tracejit.")
-    return not ours or home.startswith(USERS_STATE) and not isinstance(value, Tensor)
+    return not ours or home.startswith(USERS_STATE) and not is_a(value, Tensor)
 
 
 _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE
@@ -155,19 +156,19 @@ def replaced(value: Any, fresh: Leaf, seen: set[int]) -> Any:
 
 def _made_anew(value: Any, fresh: Leaf, seen: set[int]) -> Any:
     """Without the constructor, which may want something else."""
-    fixed: Any = tuple if isinstance(value, tuple) else frozenset
+    fixed: Any = tuple if is_a(value, tuple) else frozenset
     before = list(fixed.__iter__(value))
     parts = [replaced(v, fresh, seen) for v in before]
     if all(a is b for a, b in zip(parts, before)):
         return value
     made = fixed.__new__(type(value), parts)
-    if getattr(value, "__dict__", None):
-        made.__dict__.update(value.__dict__)
+    if own_dict(value):
+        own_dict(made).update(own_dict(value))
     return made
 
 
 def _fill_dict(value: dict, fresh: Leaf, seen: set[int]) -> None:
-    kind: Any = OrderedDict if isinstance(value, OrderedDict) else dict
+    kind: Any = OrderedDict if is_a(value, OrderedDict) else dict
     # A copy: looking at what a dict holds may run code that fills it, as imports fill sys.modules.
     held = list(kind.items(value))
     items = [(k, v, replaced(k, fresh, seen), replaced(v, fresh, seen)) for k, v in held]
@@ -192,7 +193,7 @@ def sweep(numbers: Iterable[weakref.ref]) -> None:
         done |= {id(x) for x in found}
         for holder in found:
             _tidy(holder)
-        held = [x for x in found if type(x) in (tuple, frozenset, slice)]
+        held = [x for x in found if is_exactly(x, (tuple, frozenset, slice))]
 
 
 def _tidy(holder: Any) -> None:
@@ -224,12 +225,12 @@ def _fill(holder: Any, fresh: Leaf) -> None:
             fresh(x)
         return
     if type(own_dict(holder)) is dict:
-        fresh(holder.__dict__)
+        fresh(own_dict(holder))
     if is_object(holder):
         _tidy_slots(holder, fresh)
-    if issubclass(kind, type) and holder.__flags__ & _HEAP:
-        for name, now in list(vars(holder).items()):
-            if type(now) not in _OF_CLASSES and (new := fresh(now)) is not now:
+    if issubclass(kind, type) and flags_of(holder) & _HEAP:
+        for name, now in list(names_in(holder).items()):
+            if not is_exactly(now, _OF_CLASSES) and (new := fresh(now)) is not now:
                 type.__setattr__(holder, name, new)
 
 
@@ -246,9 +247,8 @@ def refill(owner: functools.partial, **new: Any) -> None:
 
 
 def _tidy_slots(holder: Any, fresh: Leaf) -> None:
-    for slot in (d for c in type(holder).__mro__ for d in vars(c).values()):
-        if type(slot) is MemberDescriptorType and hasattr(holder, slot.__name__):
+    for slot in slots_of(holder):
+        with contextlib.suppress(AttributeError, TypeError):  # it is empty, or fixed
             now = slot.__get__(holder)
             if (new := fresh(now)) is not now:
-                with contextlib.suppress(AttributeError, TypeError):  # it is fixed
-                    slot.__set__(holder, new)
+                slot.__set__(holder, new)

@@ -14,7 +14,9 @@ from collections import Counter, OrderedDict, defaultdict
 from types import BuiltinFunctionType, CodeType, MethodDescriptorType, MethodType
 from typing import Any
 
+from tracejit.capture.foreign_compilers import is_compiled
 from tracejit.capture.host_reads import PendingText
+from tracejit.capture.looking import attribute_of, is_a, is_exactly, name_of_class
 from tracejit.capture.rolled import FollowedList, settle
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.watch import PASSED_ON
@@ -29,10 +31,9 @@ _DICTS = (dict, OrderedDict, defaultdict, Counter)
 
 def with_plain_numbers(function: Any) -> Any:
     """For code nobody can see into, which may look at types: plain ints and floats."""
-    home = str(getattr(function, "__module__", None) or "").partition(".")[0]
-    owner = getattr(function, "__objclass__", type(getattr(function, "__self__", None)))
-    sizes = home in WANT_INTS or owner in (int, float) or function is math.ldexp
-    sizes = sizes or is_cython(function)
+    owner = attribute_of(function, "__objclass__", type(attribute_of(function, "__self__")))
+    sizes = wants_ints(function) or owner in (int, float)
+    sizes = sizes or is_cython(function) or is_compiled(function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -42,7 +43,18 @@ def with_plain_numbers(function: Any) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in with_plain_numbers.__code__.co_consts if isinstance(c, CodeType))
+def wants_ints(function: Any) -> bool:
+    """Return True for C code that takes nothing for an int or a text but an int or a text.
+
+    >>> import struct
+    >>> wants_ints(struct.pack), wants_ints(math.sin)
+    (True, False)
+    """
+    home = str(attribute_of(function, "__module__") or "").lstrip("_").partition(".")[0]
+    return home in WANT_INTS or function is math.ldexp
+
+
+PASSED_ON.update(c for c in with_plain_numbers.__code__.co_consts if is_a(c, CodeType))
 
 
 def is_cython(function: Any) -> bool:
@@ -53,7 +65,7 @@ def is_cython(function: Any) -> bool:
     (True, False)
     """
     made = function.__func__ if type(function) is MethodType else function
-    return type(made).__name__ in ("cython_function_or_method", "fused_cython_function")
+    return name_of_class(type(made)) in ("cython_function_or_method", "fused_cython_function")
 
 
 def of_arrays(function: Any) -> Any:
@@ -61,7 +73,7 @@ def of_arrays(function: Any) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if any(isinstance(x, Tensor) for x in (*args, *kwargs.values())):
+        if any(is_a(x, Tensor) for x in (*args, *kwargs.values())):
             return function(*args, **kwargs)
         keywords = {k: plain_numbers(x) for k, x in kwargs.items()}
         return function(*[plain_numbers(x) for x in args], **keywords)
@@ -69,7 +81,7 @@ def of_arrays(function: Any) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in of_arrays.__code__.co_consts if isinstance(c, CodeType))
+PASSED_ON.update(c for c in of_arrays.__code__.co_consts if is_a(c, CodeType))
 
 
 def wants_texts(function: Any) -> bool:
@@ -95,7 +107,7 @@ def with_plain_texts(function: Any) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in with_plain_texts.__code__.co_consts if isinstance(c, CodeType))
+PASSED_ON.update(c for c in with_plain_texts.__code__.co_consts if is_a(c, CodeType))
 
 
 def asks_as_plain(function: Any) -> Any:
@@ -103,7 +115,7 @@ def asks_as_plain(function: Any) -> Any:
     @functools.wraps(function, updated=())
     def call(*args: Any) -> Any:
         args = tuple(map(plain_text, args))
-        if args and (isinstance(args[0], RuntimeNumber) or type(args[0]) is Size):
+        if args and (is_a(args[0], RuntimeNumber) or type(args[0]) is Size):
             kind: Any = args[0].__class__
             if len(args) > 1 and args[1] not in dir(kind):
                 args = kind(), *args[1:]
@@ -112,7 +124,7 @@ def asks_as_plain(function: Any) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in asks_as_plain.__code__.co_consts if isinstance(c, CodeType))
+PASSED_ON.update(c for c in asks_as_plain.__code__.co_consts if is_a(c, CodeType))
 
 
 def power(base: Any, exp: Any, mod: Any = None) -> Any:
@@ -131,7 +143,7 @@ PASSED_ON.add(power.__code__)
 
 def plain_text(x: Any) -> Any:
     """`x`, or the text that it stands for."""
-    if type(x) in (list, tuple):
+    if is_exactly(x, (list, tuple)):
         parts = [plain_text(y) for y in x]
         return type(x)(parts) if any(a is not b for a, b in zip(parts, x)) else x
     return x.concrete() if type(x) is PendingText else x
@@ -152,17 +164,17 @@ WANT_INTS = frozenset({"array", "ctypes", "decimal", "fractions", "json", "marsh
 def plain_numbers(x: Any, sizes: bool = False) -> Any:
     """`x` with the values of runtime numbers; `sizes`: these count as well. Lists and dicts stay
     themselves and hold other numbers, since what they are given to may change them."""
-    if isinstance(x, RuntimeNumber) or type(x) is PendingText or sizes and type(x) is Size:
+    if is_a(x, RuntimeNumber) or type(x) is PendingText or sizes and type(x) is Size:
         return x.concrete()
-    if isinstance(x, FollowedList):
+    if is_a(x, FollowedList):
         settle(x)
-    if type(x) in (list, tuple, Shape):
+    if is_exactly(x, (list, tuple, Shape)):
         parts = [plain_numbers(y, sizes) for y in x]
         if any(a is not b for a, b in zip(parts, x)):
             if type(x) is not list:
                 return type(x)(parts)
             x[:] = parts
-    elif type(x) in _DICTS:
+    elif is_exactly(x, _DICTS):
         held = [(plain_numbers(k, sizes), plain_numbers(v, sizes)) for k, v in x.items()]
         if any(k is not known for (k, _), known in zip(held, x)):
             x.clear()

@@ -18,6 +18,7 @@ from typing import Any
 import numpy
 
 from tracejit.capture.contents import kind_of_container
+from tracejit.capture.looking import attribute_of, bases_of, is_a, names_in
 
 _PURE_TYPES: tuple[Any, ...] = (
     list,
@@ -71,6 +72,7 @@ _PURE_MODULES = {
     "_typing",
     "_json",
     "_sre",
+    "_bisect",
     "numpy.lib.array_utils",
 }
 # Functions of NumPy's that make arrays of what they are given: arrays made outside are seen where
@@ -91,7 +93,7 @@ _OF_NUMBERS = {"astype", "item", "round", "tolist"}
 
 def is_of_arrays(function: Any) -> bool:
     """Whether this is NumPy's, and makes arrays or numbers of its arguments."""
-    if isinstance(getattr(function, "__self__", None), _ARRAYS):
+    if is_a(attribute_of(function, "__self__"), _ARRAYS):
         return function.__name__ not in _LEAVES_ARRAYS
     return function in _OF_ARRAYS
 
@@ -100,24 +102,26 @@ def is_pure(function: Any) -> bool:
     """Whether a C function only depends on its arguments and only changes them."""
     if is_of_arrays(function) or function in _PURE_BUILTINS:
         return True
-    owner = getattr(function, "__self__", None)
-    if isinstance(owner, type):
+    owner = attribute_of(function, "__self__")
+    if is_a(owner, type):
         home = _home(owner, function.__name__)
         pure = home is object or home in _PURE_TYPES or issubclass(home, BaseException)
         return pure and function.__name__ != "__subclasses__" or home.__module__ in _PURE_MODULES
-    if owner is not None and not isinstance(owner, ModuleType):
-        if isinstance(owner, numpy.generic):  # a number of NumPy's, which nothing changes
+    if owner is not None and not is_a(owner, ModuleType):
+        if is_a(owner, numpy.generic):  # a number of NumPy's, which nothing changes
             return function.__name__ in _OF_NUMBERS
         kind = kind_of_container(type(owner))  # a method of C's may be called by `super()`
-        return kind in _PURE_TYPES or isinstance(owner, BaseException)
-    if isinstance(function, MethodDescriptorType):
+        return kind in _PURE_TYPES or is_a(owner, BaseException)
+    if is_a(function, MethodDescriptorType):
         known = function.__objclass__ in _PURE_TYPES or function.__objclass__ is object
         return known and function.__name__ != "__subclasses__"
-    module = getattr(function, "__module__", None) or getattr(owner, "__name__", None)
+    if function is builtins.__build_class__:  # the class's body is code that is entered
+        return True
+    module = attribute_of(function, "__module__") or attribute_of(owner, "__name__")
     return module in _PURE_MODULES
 
 
 def _home(cls: type, name: str) -> type:
     """The class that has a method found in a class, or its metaclass's."""
     metaclass: type = type(cls)
-    return next((c for c in (*cls.__mro__, *metaclass.__mro__) if name in vars(c)), cls)
+    return next((c for c in (*bases_of(cls), *bases_of(metaclass)) if name in names_in(c)), cls)

@@ -11,7 +11,9 @@ import gc
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tracejit.capture.behaviour import module_name
 from tracejit.capture.host_reads import Pending
+from tracejit.capture.looking import ABSENT, class_attribute, is_a, is_exactly
 from tracejit.eager.tensor import Tensor
 
 _CONTAINERS = (tuple, list, dict, set)
@@ -28,12 +30,12 @@ def explained(results: Iterable[Tensor]) -> set[int]:
         if id(x) in seen:
             continue
         seen.add(id(x))
-        if isinstance(x, Tensor):
+        if is_a(x, Tensor):
             if x._traced is None:
                 continue
             found.add(id(x))
             stack.extend((x._node, x._view, x._hooks))
-        elif type(x) in _CONTAINERS or _is_tape(x):
+        elif is_exactly(x, _CONTAINERS) or _is_tape(x):
             stack.extend(gc.get_referents(x))
     return found
 
@@ -53,8 +55,8 @@ def _is_tape(x: Any) -> bool:
     cls = type(x)
     return (
         not issubclass(cls, type)
-        and cls.__module__.startswith("tracejit.eager")
+        and module_name(cls).startswith("tracejit.eager")
         or issubclass(cls, Pending)
-        or hasattr(cls, "next_functions")
-        or hasattr(cls, "holds_tensors")
+        or class_attribute(cls, "next_functions") is not ABSENT
+        or class_attribute(cls, "holds_tensors") is not ABSENT
     )

@@ -31,6 +31,7 @@ from tracejit.capture.constant_values import constant_value, run_on_constants
 from tracejit.capture.identities import Identities
 from tracejit.capture.lifting import lift
 from tracejit.capture.location import in_capture, is_asked_by_user, user_location
+from tracejit.capture.looking import attribute_of, is_a, is_exactly, is_stand_in
 from tracejit.capture.random_state import draws_of
 from tracejit.capture.reachable import remains
 from tracejit.capture.recursion import Blocks
@@ -39,6 +40,7 @@ from tracejit.capture.scalars import RuntimeNumber, asked, runtime_number
 from tracejit.capture.settling import settled
 from tracejit.capture.sharing import Sharing, known_as, matters
 from tracejit.capture.sources import Draws, Lifted, NumberSource
+from tracejit.capture.unread_source import with_unread
 from tracejit.capture.unwatched import unwatched
 from tracejit.capture.viewable import is_contiguous, may_overlap, offset, stays_view, strides
 from tracejit.config import flags
@@ -59,6 +61,8 @@ from tracejit.ops.indexing import DYNAMIC_OPS
 from tracejit.ops.record import REGISTRY, Op
 from tracejit.ops.select_at import select_at
 from tracejit.ops.types import TensorType
+
+_LONGER = "set TRACEJIT_MAX_SEGMENT_NODES higher, or capture one step of the loop"
 
 
 class Recorder:
@@ -84,6 +88,7 @@ class Recorder:
         self.loop_numbers: list[weakref.ref] = []  # numbers that loops computed
         self.lists_read: list[Any] = []  # of those, in a trial
         self.followed: list[weakref.ref] = []  # lists whose elements may not be taken apart yet
+        self.reads_source = False  # functions are rewritten
         self.adapt: Callable[[Any], Any] = lambda function: function  # what a call runs instead
         self.kept: list[weakref.ref] = []  # what the call's tape keeps for a backward
         self.exposed: dict[int, Any] = {}  # memory that arrays show: by id of the Storage
@@ -151,7 +156,7 @@ class Recorder:
         if full and not self.differentiating and not in_capture(4):
             draws = [d.tensor for d in self.generators.values()]  # states are those of a segment
             if not any(x is state for x in operands for state in draws):
-                self.need(None, f"{flags.max_segment_nodes} nodes were recorded")
+                self.need(None, f"{flags.max_segment_nodes} nodes were recorded", _LONGER)
         attributes = asked(op.name, attributes)  # may end the segment, and operands are read then
         if op.name == "reshape":
             self.laid_out(operands[0])
@@ -168,7 +173,7 @@ class Recorder:
         made = graph.append(op, values, attributes)
         if not op.views and self.root is self and value_checks.too_large(made):
             return value_checks.run_eagerly(self, op, operands, attributes)
-        if not isinstance(made, tuple):
+        if not is_a(made, tuple):
             return self._result(op, operands, values, attributes, made)
         return tuple(self._wrap(Traced(self, Memory(v))) for v in made)
 
@@ -178,7 +183,7 @@ class Recorder:
         """Record an op with regions over values of this graph; its outputs, in fresh memory."""
         self.graph.location, self.graph.detached = user_location(), False
         made = self.graph.append(op, values, attributes, regions=tuple(regions))
-        made = made if isinstance(made, tuple) else (made,)
+        made = made if is_a(made, tuple) else (made,)
         node = self.graph.nodes[-1]
         if self.root is self and node.may_fail and not self.differentiating:
             if not value_checks.node_succeeds(self, node.outputs):
@@ -346,7 +351,7 @@ class Recorder:
     def _is_exposed(self, x: Any) -> bool:
         if type(x) is tuple:
             return any(map(self._is_exposed, x))
-        if not isinstance(x, Tensor):
+        if not is_a(x, Tensor):
             return False
         owner = x if x._traced is None else x._traced.memory.owner
         return owner is not None and id(owner._storage) in self.root.exposed
@@ -408,7 +413,7 @@ class Recorder:
 
     def need(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
         """A value is needed now: run what was recorded."""
-        self.note(reason, hint)
+        self.note(*with_unread(reason, hint) if self.root.reads_source else (reason, hint))
         self.flush()
         if self.lifted:  # nothing to run, but what is known of the caller's tensors may be over
             self.start()
@@ -493,12 +498,13 @@ class Recorder:
                 return values
 
     def _operand(self, x: Any) -> Any:
-        if isinstance(x, Tensor):
+        if is_a(x, Tensor):
             return self.traced(x).read()
-        graph_value = getattr(x, "graph_value", None)  # a number of the running program
+        # a number of the running program
+        graph_value = getattr(x, "graph_value", None) if is_stand_in(x) else None
         if graph_value is not None:
             return graph_value(self)
-        if isinstance(x, np.ndarray):
+        if is_a(x, np.ndarray):
             return self.traced(self.constant(of_array(x.copy()))).read()
         return float(x) if issubclass(type(x), float) else x  # also one of a class of the user's
 
@@ -506,7 +512,7 @@ class Recorder:
     def _result(
         self, op: Op, operands: tuple, values: tuple, attributes: dict, made: Value
     ) -> Tensor:
-        if op.views and isinstance(operands[0], Tensor):
+        if op.views and is_a(operands[0], Tensor):
             parent = self.traced(operands[0])
             if self._stays_view(op, parent, attributes):
                 return self._wrap(parent.viewed(op, values[1:], attributes, made))
@@ -554,7 +560,7 @@ class Recorder:
     # -- numbers and gradients that are read ---------------------------------------------------
     def adapted(self, function: Any) -> Any:
         """The form of a user's function, or method, that is recorded."""
-        target = getattr(function, "__func__", None)
+        target = attribute_of(function, "__func__")
         if target is None:
             return self.root.adapt(function)
         found = self.root.adapt(target)
@@ -616,9 +622,9 @@ class Recorder:
     def plain(self, data: Any) -> Any:
         """Python data with runtime numbers and sizes made plain: the tensor made of it depends on
         them."""
-        if type(data) in (list, tuple):
+        if is_exactly(data, (list, tuple)):
             return type(data)(self.plain(x) for x in data)
-        if isinstance(data, RuntimeNumber) or type(data) is Size:
+        if is_a(data, RuntimeNumber) or type(data) is Size:
             return data.concrete()
         return data
 

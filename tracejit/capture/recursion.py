@@ -16,12 +16,20 @@ from types import CodeType
 
 from tracejit.capture.breaks import Refused
 from tracejit.capture.location import user_frame
+from tracejit.memory import forks
 
 MOST = 32  # trials of one block within its own trial
 FRAMES = 6  # of ours for each of the user's, at most
-_lock = threading.Lock()
+_lock = forks.rlock()
 _limits: list[int] = []  # the limit that was set, once for each recording that runs
 _get = sys.getrecursionlimit
+
+
+class _Mine(threading.local):
+    recordings = 0  # that run in this thread
+
+
+_mine = _Mine()
 
 
 @contextmanager
@@ -38,6 +46,7 @@ def deeper() -> Iterator[None]:
     """
     with _lock:
         _limits.append(user_limit())
+        _mine.recordings += 1
         sys.setrecursionlimit(_limits[-1] * FRAMES)
     try:
         yield
@@ -45,6 +54,7 @@ def deeper() -> Iterator[None]:
         with _lock:
             limit = user_limit()
             _limits.pop()
+            _mine.recordings -= 1
             sys.setrecursionlimit(limit * FRAMES if _limits else limit)
 
 
@@ -67,6 +77,16 @@ def forgotten() -> None:
     user_limit()
     if _limits:
         sys.setrecursionlimit(_limits[-1] * FRAMES)
+
+
+@forks.in_child
+def _forget_other_threads() -> None:
+    """Their recordings never end in a forked child: the limit counts this thread's alone."""
+    limit = user_limit()
+    recording = bool(_limits)
+    _limits[:] = [limit] * _mine.recordings
+    if recording:
+        sys.setrecursionlimit(limit * FRAMES if _limits else limit)
 
 
 class Blocks:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from tracejit.capture.aliasing import Memory, Traced, Writes
 from tracejit.capture.breaks import CaptureError, Defect, Refused, leaked
+from tracejit.capture.looking import is_a, is_stand_in
 from tracejit.capture.recorder import Recorder
 from tracejit.capture.sources import Lifted
 from tracejit.capture.trial_watch import TrialWatch
@@ -78,7 +79,7 @@ class RegionRecorder(Recorder):
         value = memory.value
         views = []
         for op, operands, attributes in outer.views:
-            inner = tuple([self.capture(x) if isinstance(x, Value) else x for x in operands])
+            inner = tuple([self.capture(x) if is_a(x, Value) else x for x in operands])
             value = self.graph.append(op, (value, *inner), attributes)
             views.append((op, inner, attributes))
         if _is_stopped(outer.read()):
@@ -92,7 +93,7 @@ class RegionRecorder(Recorder):
 
     def _surrounds(self, recorder: Any) -> bool:
         outer: Any = self.parent
-        while isinstance(outer, RegionRecorder) and outer is not recorder:
+        while is_a(outer, RegionRecorder) and outer is not recorder:
             outer = outer.parent
         return outer is recorder
 
@@ -149,12 +150,12 @@ class RegionRecorder(Recorder):
         return made
 
     def _operand(self, x: Any) -> Any:
-        if getattr(x, "graph_value", None) is None:
+        if not is_stand_in(x) or not hasattr(x, "graph_value"):
             return super()._operand(x)
         if x.value is not None and x.value.graph is self.graph:
             return x.value
         value = self.parent._operand(x)
-        return self.capture(value) if isinstance(value, Value) else value  # else a large int
+        return self.capture(value) if is_a(value, Value) else value  # else a large int
 
     # -- views whose place only the program knows --------------------------------------------------
     def part(self, container: Tensor, dim: int, item: Tensor) -> Tensor:
@@ -185,7 +186,7 @@ class RegionRecorder(Recorder):
         """What a tensor looks at, here and in the regions around."""
         region: Any = self
         memory: Any = self.traced(tensor).memory
-        while memory is not None and isinstance(region, RegionRecorder):
+        while memory is not None and is_a(region, RegionRecorder):
             yield region, memory
             memory, region = region.copies.get(memory), region.parent
 

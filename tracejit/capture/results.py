@@ -14,12 +14,33 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracejit.capture.aliasing import Memory
-from tracejit.capture.behaviour import behaviour, module_name, own_dict
-from tracejit.capture.contents import elements, item, length, refill_dict, refill_sequence
+from tracejit.capture.behaviour import behaviour, module_name
+from tracejit.capture.contents import (
+    elements,
+    item,
+    items,
+    length,
+    put,
+    refill_dict,
+    refill_sequence,
+)
 from tracejit.capture.guards import current
 from tracejit.capture.host_program import HostProgram
 from tracejit.capture.host_reads import PENDING
-from tracejit.capture.place import ABSENT, PRIMITIVE, Place, alike
+from tracejit.capture.looking import (
+    ABSENT,
+    attribute_of,
+    bases_of,
+    class_attribute,
+    has_in_class,
+    is_a,
+    is_exactly,
+    name_of_class,
+    names_in,
+    own_dict,
+)
+from tracejit.capture.made_objects import blank, can_be_made, slots_of
+from tracejit.capture.place import PRIMITIVE, Place, alike, key_of, told_by_identity
 from tracejit.capture.plain import plain
 from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
@@ -95,7 +116,7 @@ class Made:
 
 def plainest(recipe: Recipe) -> Recipe:
     """What does the same in fewer steps, when all recipes are there."""
-    return recipe.build if isinstance(recipe, Made) and not recipe.shared else recipe
+    return recipe.build if is_a(recipe, Made) and not recipe.shared else recipe
 
 
 class Recipes:
@@ -110,6 +131,7 @@ class Recipes:
         self.places: list[Place] = []  # where it looks before it changes anything
         self.looked: dict[int, int] = {}  # their numbers, by id
         self.containers: dict[int, tuple[Any, Made]] = {}  # by id
+        self.objects = False  # the call made objects of the user's classes
         self.changed: list[Any] = []  # objects of the caller's that effects change
 
     def of(self, value: Any) -> Recipe:
@@ -117,11 +139,11 @@ class Recipes:
             if value.scope is not self.scope:  # left by a recording that is over
                 return lambda replay: value.hint
             return lambda replay: evaluate(value, replay.sizes)
-        if isinstance(value, RuntimeNumber) or type(value) in PENDING:
+        if is_a(value, RuntimeNumber) or is_exactly(value, PENDING):
             return value.recipe(self)
-        if isinstance(value, Tensor):
+        if is_a(value, Tensor):
             return self._tensor(value)
-        if isinstance(value, PRIMITIVE):
+        if is_a(value, PRIMITIVE):
             return lambda replay: value
         place = self.state.place_of(value)
         if place is not None:
@@ -141,9 +163,9 @@ class Recipes:
         """The recipe of a key: plain, or an object of the caller's that is itself and no other's
         equal. Unmodelled, with the text, for the rest."""
         value = plain(value)
-        if isinstance(value, PRIMITIVE):
+        if is_a(value, PRIMITIVE):
             return lambda replay: value
-        itself = isinstance(value, Tensor) or vars(object)["__hash__"] is type(value).__hash__
+        itself = is_a(value, Tensor) or told_by_identity(value)
         place = self.state.place_of(value) if itself else None
         if place is None:
             raise Unmodelled(text)
@@ -180,33 +202,56 @@ class Recipes:
 
     def _container(self, value: Any) -> Recipe:
         cls = type(value)
-        if isinstance(value, dict) and module_name(cls) in ("builtins", "collections"):
+        if is_a(value, dict) and module_name(cls) in ("builtins", "collections"):
             text = "a dict with keys that the call made is returned or stored"
             items = [(self.key(k, text), self.of(v)) for k, v in value.items()]
             if cls is not dict:
                 return self._filled(value, items)
             return lambda replay: {k(replay): r(replay) for k, r in items}
-        if isinstance(value, (list, tuple)):
+        if is_a(value, (list, tuple)):
             parts = [self.of(v) for v in elements(value)]
-            if cls not in (list, tuple, FollowedList) and not _is_plain_record(cls):
+            if not is_exactly(value, (list, tuple, FollowedList)) and not _is_plain_record(cls):
                 return self._like(value, parts)
-            make = cls._make if hasattr(cls, "_make") else list if cls is FollowedList else cls
+            make = list if cls is FollowedList else cls
+            make = cls._make if has_in_class(value, "_make") else make
             numbers = [r.number for r in parts if type(r) is ResultNumber]
             if len(numbers) == len(parts):
                 return ResultNumbers(make, numbers)
             return lambda replay: make([r(replay) for r in parts])
-        if hasattr(cls, "sparse_product"):
+        if has_in_class(value, "sparse_product"):
             parts = [self.of(v) for v in value.parts()]
             return lambda replay: cls(*[r(replay) for r in parts])
         if cls is deque:
             parts, most = [self.of(v) for v in value], value.maxlen
             return lambda replay: deque([r(replay) for r in parts], most)
-        raise Unmodelled(f"a {module_name(cls)}.{cls.__name__} is returned or stored")
+        if can_be_made(value, self.state.places, self.state.entered):
+            return self._object(value)
+        raise Unmodelled(f"a {module_name(cls)}.{name_of_class(cls)} is returned or stored")
+
+    def _object(self, value: Any) -> Recipe:
+        """An object of a class of the user's, whose constructor has run already."""
+        cls, attributes, entries = type(value), self._attributes(value), []
+        filled = [(name, self.of(x)) for name, x in slots_of(value)]
+        if is_a(value, dict):
+            text = "a dict with keys that the call made is returned or stored"
+            entries = [(self.key(k, text), self.of(v)) for k, v in items(value)]
+        self.objects = True
+
+        def make(replay: Replay) -> Any:
+            made = blank(cls)
+            for name, recipe in filled:
+                object.__setattr__(made, name, recipe(replay))
+            for key, recipe in entries:
+                put(made, key(replay), recipe(replay))
+            attributes(made, replay)
+            return made
+
+        return make
 
     def _filled(self, value: Any, items: list[tuple[Recipe, Recipe]]) -> Recipe:
         """A dict of one of the classes of `collections`."""
         cls, attributes = type(value), self._attributes(value)
-        factory = getattr(value, "default_factory", None)
+        factory = attribute_of(value, "default_factory")
         if factory is not None and module_name(factory) != "builtins":
             raise Unmodelled("a defaultdict with a factory of the user's is returned or stored")
 
@@ -223,12 +268,12 @@ class Recipes:
         """A list or tuple of a class of its own, whose constructor has run already."""
         cls, attributes = type(value), self._attributes(value)
         if not _is_all_contents(cls):
-            raise Unmodelled(f"a {module_name(cls)}.{cls.__name__} is returned or stored")
+            raise Unmodelled(f"a {module_name(cls)}.{name_of_class(cls)} is returned or stored")
 
         def make(replay: Replay) -> Any:
             found = [r(replay) for r in parts]
             made = tuple.__new__(cls, found) if issubclass(cls, tuple) else list.__new__(cls)
-            if isinstance(made, list):
+            if is_a(made, list):
                 list.extend(made, found)
             attributes(made, replay)
             return made
@@ -245,13 +290,13 @@ class Recipes:
 
 def _is_plain_record(cls: type) -> bool:
     """Whether a class is a namedtuple's own, whose objects are their elements."""
-    return hasattr(cls, "_make") and cls.__bases__ == (tuple,)
+    return class_attribute(cls, "_make") is not ABSENT and cls.__bases__ == (tuple,)
 
 
 def _is_all_contents(cls: type) -> bool:
     """Whether a list or tuple of this class is its elements and its `__dict__`."""
-    mine = [c for c in cls.__mro__ if c not in (list, tuple, object)]
-    return not any(c.__dict__.get("__slots__", ()) for c in mine)
+    mine = [c for c in bases_of(cls) if c is not list and c is not tuple and c is not object]
+    return not any(names_in(c).get("__slots__", ()) for c in mine)
 
 
 Effect = Callable[[Replay], None]
@@ -342,7 +387,7 @@ def _made_attributes(place: Place) -> Iterator[Place]:
     for how, name in place.made(parent.value):
         if (how, name) in parent.children:
             continue
-        if how == "type" and name not in vars(parent.value):
+        if how == "type" and name not in names_in(parent.value):
             raise Unmodelled(f"{place.text} gets {name!r}, a name that is computed")
         text = f"{place.text}.{name}"
         found = parent.children[how, name] = Place(parent, how, name, ABSENT, text)
@@ -350,20 +395,20 @@ def _made_attributes(place: Place) -> Iterator[Place]:
 
 
 def _contents_changed(place: Place, now: Any, held: dict[int, RuntimeNumber]) -> bool:
-    if isinstance(now, tuple):
+    if is_a(now, tuple):
         return False
     keys = range(length(now)) if place.kind == "sequence" else elements(now)
     if place.kind == "mapping" and not all(map(alike, keys, place.keys)):
         return True
     before = {
-        child.key if isinstance(child.key, PRIMITIVE) else id(child.key): child
+        key_of(child.key): child
         for (how, _), child in place.children.items()
         if how == "item"
     }
     if length(now) != place.length:
         return True
     for key in keys:
-        child = before.get(key if isinstance(key, PRIMITIVE) else id(key))
+        child = before.get(key_of(key))
         new = item(now, key)
         if child is None:
             continue
@@ -372,7 +417,7 @@ def _contents_changed(place: Place, now: Any, held: dict[int, RuntimeNumber]) ->
             if new is not number and new is not number.original:
                 return True
         elif new is not child.value and not (
-            isinstance(new, PRIMITIVE) and alike(new, child.value)
+            is_a(new, PRIMITIVE) and alike(new, child.value)
         ):
             return True
     return False
@@ -388,7 +433,9 @@ def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
     if now is ABSENT:
         raise Unmodelled(f"{place.text} was deleted")
     recipe = recipes.of(now)
-    if place.how in ("attr", "slot") or place.how == "type" and isinstance(parent.value, type):
+    if place.how == "type" and not is_a(parent.value, type):
+        return _class_assignment(place, recipes, recipe)
+    if place.how in ("attr", "slot", "type"):
         owner = recipes.before(parent)
         recipes.changed.append(parent.value)
         if place.how == "attr":  # past `__setattr__` of the user's, whose effects are others
@@ -414,13 +461,24 @@ def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
     raise Unmodelled(f"{place.text} was changed")
 
 
+def _class_assignment(place: Place, recipes: Recipes, recipe: Recipe) -> Effect:
+    """`type(x).name = value`, of a class that is found by its objects."""
+    parent, key = place.parent, place.key
+    cls = type(parent.value)  # type: ignore[union-attr]
+    if key not in names_in(cls):  # a base's was changed, or this one's deleted
+        raise Unmodelled(f"{place.text}, an attribute of a base class, was changed")
+    recipes.changed.append(cls)
+    owner = recipes.before(parent)  # type: ignore[arg-type]
+    return lambda replay: type.__setattr__(type(owner(replay)), key, recipe(replay))
+
+
 def _own_attributes(value: Any) -> dict[str, Any]:
-    return object.__getattribute__(value, "__dict__")
+    return own_dict(value)
 
 
 def _refill(place: Place, now: Any, recipes: Recipes) -> Effect:
     target = recipes.before(place)
-    if isinstance(now, (list, deque)):
+    if is_a(now, (list, deque)):
         parts = [recipes.of(v) for v in elements(now)]
         return lambda replay: refill_sequence(target(replay), [r(replay) for r in parts])
     text = f"{place.text}, a dict, got keys that the call made"

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.capture.breaks import Refused
+from tracejit.capture.looking import is_a, stands_in
 from tracejit.eager.recording import active
 from tracejit.eager.tensor import Tensor
 from tracejit.ops.joining import cat, stack
@@ -52,6 +53,7 @@ def _as_met(recorder: Any, value: Any) -> Any:
     return recorder.captured.get(_as_met(recorder.parent, value))
 
 
+@stands_in
 class FollowedList(list):
     """A list whose tail may be slices of stacked tensors not taken yet. What works on the tail are
     functions: a list has no such attributes."""
@@ -103,7 +105,7 @@ def settle(followed: FollowedList) -> None:
         raise Refused("a list that a loop filled is looked at")
     tail, followed._tail = followed._tail, []
     for part in tail:
-        if isinstance(part, Slices):
+        if is_a(part, Slices):
             list.extend(followed, part.taken())
         else:
             list.append(followed, part)
@@ -113,19 +115,19 @@ def length(followed: FollowedList) -> Any:
     """How many elements there are, an int or a size."""
     _read(followed)
     return list.__len__(followed) + sum(
-        part.count if isinstance(part, Slices) else 1 for part in followed._tail)
+        part.count if is_a(part, Slices) else 1 for part in followed._tail)
 
 
 def joined(followed: FollowedList, together: Callable[..., Tensor], dim: int) -> Tensor | None:
     """`stack(followed, dim)` or `cat(followed, dim)`; None where that needs the elements."""
     _read(followed)
-    parts = [part for part in followed._tail if isinstance(part, Slices)]
+    parts = [part for part in followed._tail if is_a(part, Slices)]
     if not parts or not all(part.are_rows() for part in parts):
         return None
     first = list(list.__iter__(followed))
     found = [together(first, dim)] if first else []
     for part in followed._tail:
-        if isinstance(part, Slices):
+        if is_a(part, Slices):
             found.append(_laid(part.whole, together, dim))
         else:
             found.append(together([part], dim))
@@ -185,7 +187,7 @@ def _extended(self: FollowedList, other: Any) -> Any:
 
 
 def _repeated(self: FollowedList, other: Any) -> Any:
-    return list.__imul__(_looked_at(self), other) if isinstance(other, int) else list(self) * other
+    return list.__imul__(_looked_at(self), other) if is_a(other, int) else list(self) * other
 
 
 for _name, _operate in (("add", operator.add), ("mul", operator.mul)):

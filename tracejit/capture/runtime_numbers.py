@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tracejit.capture.looking import is_exactly, is_stand_in
+
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
     "and_": "&", "or_": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
@@ -79,7 +81,7 @@ class Numbers:
         hint: Any = None
         with contextlib.suppress(ArithmeticError, TypeError, ValueError):  # raised again below
             hint = evaluate(op, hints)
-        if type(hint) not in (int, float):
+        if not is_exactly(hint, (int, float)):
             return evaluate(op, self.asked(operands))
         key = (op, *map(_identity, operands))
         known = self.shared.get(key)
@@ -141,7 +143,7 @@ class Numbers:
 
 def is_runtime(x: Any) -> bool:
     """Whether this is a number of a recording that is evaluated on the host."""
-    return getattr(type(x), "on_host", False)
+    return is_stand_in(x) and getattr(type(x), "on_host", False)
 
 
 def evaluate(op: str, operands: Any) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.capture.looking import class_of, is_a
 from tracejit.capture.plain import asked
 
 _CONSTANTS: Any = (int, float, complex, str, bytes)
@@ -19,8 +20,8 @@ _REASON = "it is asked whether two equal constants are one object"
 
 def same_constant(recorder: Any, one: Any, other: Any) -> bool:
     """`one is other`."""
-    kind = one.__class__
-    if kind not in _CONSTANTS or other.__class__ is not kind:
+    kind = class_of(one)
+    if kind not in _CONSTANTS or class_of(other) is not kind:
         return one is other
     left, right = asked(one), asked(other)
     if not _equal(left, right):
@@ -35,7 +36,7 @@ def contains_nan(recorder: Any, item: Any, container: Any) -> bool:
     """`item in container`, where the item equals nothing, not even itself."""
     recorder.seen(_REASON, "use `math.isnan`")
     plain_item = asked(item)
-    if isinstance(container, (list, tuple)):
+    if is_a(container, (list, tuple)):
         return any(asked(x) is plain_item or x == plain_item for x in container)
     return plain_item in container
 

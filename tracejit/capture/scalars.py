@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.capture.looking import is_a, is_exactly, is_stand_in, stands_in
 from tracejit.capture.number_sizes import size_of
 from tracejit.capture.runtime_numbers import COMPARISONS, FUNCTIONS, INFIX, Numbers, evaluate
 from tracejit.eager.recording import active
@@ -43,6 +44,7 @@ _SIZES = {
 _BITS = ("and_", "or_", "xor", "lshift", "rshift")  # of ints alone
 
 
+@stands_in
 class RuntimeNumber:
     """A Python number known only when the program runs; `hint` is the example's value."""
 
@@ -135,7 +137,7 @@ class RuntimeNumber:
     def dispatch(op: Any, operands: tuple, attributes: dict) -> Any:
         """Ops take it for a rank-0 tensor; made floating it is rounded as Python would round."""
         first = operands[0]
-        if op.name == "convert" and isinstance(first, RuntimeInt):
+        if op.name == "convert" and is_a(first, RuntimeInt):
             target = attributes["dtype"]
             if first.on_host and not first.numbers.fits(first):
                 return coerce(first.concrete(), target)
@@ -177,7 +179,7 @@ class RuntimeNumber:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """NumPy's functions compute with the plain number, whose type gives way to others'."""
-        plain = [x.concrete() if isinstance(x, RuntimeNumber) else x for x in inputs]
+        plain = [x.concrete() if is_a(x, RuntimeNumber) else x for x in inputs]
         return getattr(ufunc, method)(*plain, **options)
 
     def __reduce__(self):
@@ -199,10 +201,10 @@ class RuntimeNumber:
         return self
 
     def __divmod__(self: Any, other: Any) -> Any:
-        return _quotient_and_rest(self, other) if isinstance(other, _NUMBERS) else NotImplemented
+        return _quotient_and_rest(self, other) if is_a(other, _NUMBERS) else NotImplemented
 
     def __rdivmod__(self: Any, other: Any) -> Any:
-        return _quotient_and_rest(other, self) if isinstance(other, _NUMBERS) else NotImplemented
+        return _quotient_and_rest(other, self) if is_a(other, _NUMBERS) else NotImplemented
 
     def __round__(self, digits: Any = None) -> Any:
         return self.arithmetic("round", (self,) if digits is None else (self, index(digits)))
@@ -251,8 +253,8 @@ class RuntimeInt(RuntimeNumber):
 def _binary(op: str, left: Any, right: Any, me: RuntimeNumber) -> Any:
     other = right if me is left else left
     kind = type(other)
-    if kind not in _PLAIN and not isinstance(other, RuntimeNumber):
-        if hasattr(kind, "graph_value") or isinstance(other, Tensor):
+    if not is_exactly(other, _PLAIN) and not is_a(other, RuntimeNumber):
+        if is_stand_in(other) and hasattr(kind, "graph_value") or is_a(other, Tensor):
             return NotImplemented
         if kind is Size and me.kind is float:
             other = other.concrete()
@@ -270,7 +272,7 @@ def _binary(op: str, left: Any, right: Any, me: RuntimeNumber) -> Any:
 
 def _arbiter(me: RuntimeNumber, other: Any) -> RuntimeNumber:
     """Who decides: a number that is not on the host, else one of this thread's recording."""
-    if not me.on_host or not isinstance(other, RuntimeNumber):
+    if not me.on_host or not is_a(other, RuntimeNumber):
         return me
     return me if other.on_host and me.numbers.open else other
 
@@ -284,13 +286,13 @@ def _operator(op: str, reflected: bool) -> Callable[[Any, Any], Any]:
 
 def _comparison(op: str) -> Callable[[Any, Any], Any]:
     def call(self: Any, other: Any) -> Any:
-        if type(other) in _PLAIN or isinstance(other, RuntimeNumber):
+        if is_exactly(other, _PLAIN) or is_a(other, RuntimeNumber):
             return _arbiter(self, other).comparison(op, self, other)
-        if hasattr(type(other), "graph_value") or isinstance(other, Tensor):
+        if is_stand_in(other) and hasattr(other, "graph_value") or is_a(other, Tensor):
             return NotImplemented
         if type(other) is Size and self.kind is int:
             return evaluate(op, (self.as_size(), other))
-        if not (isinstance(other, Number) if op in ("eq", "ne") else has_order(other)):
+        if not (is_a(other, Number) if op in ("eq", "ne") else has_order(other)):
             return NotImplemented  # no value is asked
         return evaluate(op, (self.concrete(), other))
 
@@ -342,9 +344,9 @@ def asked(op: str, attributes: dict) -> dict:
 
 
 def _asked(value: Any, sizes: bool) -> Any:
-    if isinstance(value, RuntimeNumber):
-        return value.as_size() if sizes and isinstance(value, RuntimeInt) else value.concrete()
-    if type(value) in (tuple, list) and value:
+    if is_a(value, RuntimeNumber):
+        return value.as_size() if sizes and is_a(value, RuntimeInt) else value.concrete()
+    if is_exactly(value, (tuple, list)) and value:
         parts = [_asked(v, sizes) for v in value]
         if any(a is not b for a, b in zip(parts, value)):
             return type(value)(parts)
@@ -353,7 +355,7 @@ def _asked(value: Any, sizes: bool) -> Any:
 
 def applied(function: str, number: Any) -> Any:
     """`math.<function>(number)` without asking a runtime number for its value."""
-    if isinstance(number, RuntimeNumber):
+    if is_a(number, RuntimeNumber):
         return number.arithmetic(function, (number,))
     return FUNCTIONS[function](number)
 
@@ -367,4 +369,4 @@ def read_number(container: Any, key: Any) -> Any:
         return number
     if type(number) is tuple:
         return tuple(read_number(number, k) for k in range(len(number)))
-    return recorder.number(container, key, number) if type(number) in (int, float) else number
+    return recorder.number(container, key, number) if is_exactly(number, (int, float)) else number

@@ -14,6 +14,7 @@ from typing import Any
 
 from tracejit.capture.aliasing import Memory
 from tracejit.capture.breaks import Refused
+from tracejit.capture.looking import is_a
 from tracejit.eager.modes import no_grad
 from tracejit.eager.nodes import edge_of, grad_fn_of, reaches
 from tracejit.eager.tensor import Tensor
@@ -214,12 +215,12 @@ def matters(recorder: Any, tensor: Tensor, outputs: Sequence[Any]) -> bool:
 
 def known_ones(recorder: Any, values: Iterable[Any]) -> list[Any]:
     """The values, and of tensors those they turned out to be."""
-    return [known_as(recorder, x) if isinstance(x, Tensor) else x for x in values]
+    return [known_as(recorder, x) if is_a(x, Tensor) else x for x in values]
 
 
 def may_be_another(recorder: Any, x: Any) -> bool:
     """Whether a value decides, or decided, which tensor `x` is."""
-    if not isinstance(x, Tensor):
+    if not is_a(x, Tensor):
         return False
     return actual(x) is not x or recorder.carries(x) or bool(recorder.sharing.twins(x))
 

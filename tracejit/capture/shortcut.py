@@ -16,7 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.capture.place import ABSENT, Place
+from tracejit.capture.looking import ABSENT
+from tracejit.capture.place import Place
 from tracejit.capture.snapshot import Coverage, Owner, Snapshot, available
 
 _PATIENCE = 16  # snapshots that lasted a few calls only, before none is made any more

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
 
+from tracejit.capture.looking import is_a
+
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -65,10 +67,10 @@ class Signature:
 
 def _made_of(function: Any) -> list[Any]:
     """The objects that a function's signature is read from."""
-    if isinstance(function, functools.partial):
+    if is_a(function, functools.partial):
         given = function.keywords.items()
         return [*_made_of(function.func), *function.args, *(x for item in given for x in item)]
-    if not isinstance(function, (FunctionType, MethodType)):
+    if not is_a(function, (FunctionType, MethodType)):
         function = type(function).__call__
     code = getattr(function, "__code__", None)
     keywords = getattr(function, "__kwdefaults__", None) or {}

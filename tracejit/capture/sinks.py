@@ -18,7 +18,8 @@ from typing import Any
 
 from tracejit.capture.attributes import MODULE_TABLES
 from tracejit.capture.instructions import Step, steps
-from tracejit.capture.place import PRIMITIVE, Place
+from tracejit.capture.looking import is_a, is_exactly
+from tracejit.capture.place import Place, key_of
 from tracejit.capture.state import State
 from tracejit.memory.reliances import holds
 
@@ -54,7 +55,7 @@ def _scan(code: CodeType) -> Iterator[tuple[Name, Use]]:
         elif instruction.opname in _VARIABLES:
             yield ("variable", instruction.argval), _use(instructions, k + 1)
     for constant in code.co_consts:
-        if isinstance(constant, CodeType):
+        if is_a(constant, CodeType):
             for name, uses in uses_of(constant).items():
                 yield from ((name, use) for use in uses)
 
@@ -96,7 +97,7 @@ class Sinks:
         found = {
             id(place): kept
             for place in state.places
-            if type(place.value) in (list, deque)
+            if is_exactly(place.value, (list, deque))
             and place.kind == "sequence"
             and id(place) not in leading
             and (kept := _kept(place, held)) is not None
@@ -111,7 +112,7 @@ class Sinks:
         """Whether all code that can reach the list by name appends to it."""
         keys: list[Any] = []
         while place.how == "item" and place.parent is not None:
-            if not isinstance(place.key, PRIMITIVE):
+            if key_of(place.key) is not place.key:
                 return False
             keys.insert(0, place.key)
             place = place.parent
@@ -140,7 +141,7 @@ def _kept(place: Place, held: dict[int, Any]) -> int | None:
 
 
 def _leads_nowhere(place: Place) -> bool:
-    if place.kind == "sequence" and isinstance(place.value, tuple):
+    if place.kind == "sequence" and is_a(place.value, tuple):
         return all(map(_leads_nowhere, place.children.values()))
     return place.kind in ("primitive", "tensor")
 
@@ -166,7 +167,7 @@ def _harmless(use: Use, keys: tuple) -> bool:
 
 def _way_to(place: Any) -> Iterator[Place]:
     """The place and those above it."""
-    while isinstance(place, Place):
+    while is_a(place, Place):
         yield place
         place = place.parent
 
@@ -199,4 +200,4 @@ def forget(state: State, lists: dict[int, int]) -> None:
 
 def _above(place: Any) -> Iterator[Place]:
     """Those above the place."""
-    return _way_to(place.parent) if isinstance(place, Place) else iter(())
+    return _way_to(place.parent) if is_a(place, Place) else iter(())

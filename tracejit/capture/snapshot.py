@@ -24,7 +24,8 @@ from types import FunctionType
 from typing import Any
 
 from tracejit.capture import memory_words as words
-from tracejit.capture.behaviour import own_dict
+from tracejit.capture.contents import length
+from tracejit.capture.looking import class_attribute, is_a, is_exactly, own_dict
 from tracejit.capture.place import Place
 from tracejit.eager.nodes import LeafSink
 from tracejit.eager.state import TensorState
@@ -121,18 +122,18 @@ class Coverage:
         k = self._fixed(place.parent)
         parent = self.values[k]
         told = how in ("names", "lacks")
-        if how == "attr" or told and not isinstance(parent, type):
+        if how == "attr" or told and not is_a(parent, type):
             return self._steady((k, "attributes"), lambda: _attribute_rows(parent))
         if how == "item":
             return self._item(k, place, parent, value)
         if how == "type" or told:
-            cls = parent if isinstance(parent, type) else type(parent)
+            cls = parent if is_a(parent, type) else type(parent)
             return self._steady((k, "class"), lambda: _class_rows(cls))
         own = (self.number[id(place)], how)
         if how == "closure":
             self._held(place, value)
             return {own: _closure_rows(parent, key, value)}
-        if how == "slot" and key in _OF_FUNCTIONS and isinstance(parent, FunctionType):
+        if how == "slot" and key in _OF_FUNCTIONS and is_a(parent, FunctionType):
             self._held(place, value)
             at = id(parent) + words.function_offset(key)
             return {own: [(at, id(value) if value is not None else 0)]}  # no defaults: no pointer
@@ -146,13 +147,13 @@ class Coverage:
         raise Uncovered
 
     def _item(self, k: int, place: Place, parent: Any, value: Any) -> dict[Owner, Rows]:
-        if isinstance(parent, dict):  # its version fixes what is in it
+        if is_a(parent, dict):  # its version fixes what is in it
             return {}
-        if not isinstance(parent, (list, tuple)):
+        if not is_a(parent, (list, tuple)):
             raise Uncovered
         self._held(place, value)
         start = words.TUPLE_ITEMS + id(parent)
-        if isinstance(parent, list):
+        if is_a(parent, list):
             start = words.word(id(parent) + words.LIST_ITEMS)
         own = (self.number[id(place)], "item")
         return self._steady(own, lambda: [(start + 8 * place.key, id(value))])
@@ -206,7 +207,7 @@ class Coverage:
         raise Uncovered
 
     def _tensor(self, x: Tensor) -> Rows:
-        if type(x._node) not in (type(None), LeafSink) or x._hooks is not None:
+        if not is_exactly(x._node, (type(None), LeafSink)) or x._hooks is not None:
             raise Uncovered
         if type(x._view) is View:  # a write to what it is a view of gives it a history
             raise Uncovered
@@ -236,10 +237,15 @@ def _offsets() -> tuple[list[int], int, int]:
 
 
 def _dict_rows(table: Any) -> Rows:
-    if type(table).__getitem__ is not dict.__getitem__ or type(table).__iter__ is not dict.__iter__:
+    if any(not _reads_as(table, dict, name) for name in ("__getitem__", "__iter__")):
         raise Uncovered  # an OrderedDict keeps its order elsewhere
     at = id(table)
-    return [(at + words.SIZE, len(table)), (at + words.DICT_VERSION, _version(table))]
+    return [(at + words.SIZE, dict.__len__(table)), (at + words.DICT_VERSION, _version(table))]
+
+
+def _reads_as(value: Any, kind: type, name: str) -> bool:
+    """Return True if the class of a container has this method of Python's own."""
+    return class_attribute(type(value), name) is class_attribute(kind, name)
 
 
 def _version(table: dict) -> int:
@@ -271,10 +277,10 @@ def _closure_rows(function: Any, key: int, value: Any) -> Rows:
 
 
 def _sequence_rows(value: Any) -> Rows:
-    size = (id(value) + words.SIZE, len(value))
-    if isinstance(value, tuple) and type(value).__getitem__ is tuple.__getitem__:
+    size = (id(value) + words.SIZE, length(value))
+    if is_a(value, tuple) and _reads_as(value, tuple, "__getitem__"):
         return [size]
-    if isinstance(value, list) and type(value).__getitem__ is list.__getitem__:
+    if is_a(value, list) and _reads_as(value, list, "__getitem__"):
         return [size, (id(value) + words.LIST_ITEMS, words.word(id(value) + words.LIST_ITEMS))]
     raise Uncovered
 
@@ -326,6 +332,6 @@ class Snapshot:
 
 def _address(x: Any) -> int | None:
     """Where a covered tensor's elements lie."""
-    if not isinstance(x, Tensor):
+    if not is_a(x, Tensor):
         return None
     return x._storage.ptr + x._offset * x._dtype.itemsize  # type: ignore[union-attr]

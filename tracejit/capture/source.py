@@ -16,7 +16,6 @@ import contextlib
 import linecache
 import os
 import sysconfig
-import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -25,11 +24,13 @@ from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from tracejit.capture.location import REWRITTEN, is_own
+from tracejit.capture.looking import is_a
 from tracejit.capture.rewrite import rewrite_function
 from tracejit.capture.rewrite_expressions import BOUND, RUNTIME
 from tracejit.capture.rewrite_names import Function
 from tracejit.capture.source_match import FUNCTION, Origin, relabelled, same_but_asserts, same_code
 from tracejit.capture.unwatched import unwatched
+from tracejit.memory import forks
 
 FACTORY = "@factory"
 MAX_CODES, MAX_FILES = 2048, 16
@@ -51,7 +52,7 @@ class Definition:
 
 
 Index = dict[tuple[int, str], list[Definition]]
-_lock = threading.Lock()
+_lock = forks.rlock()
 _codes: OrderedDict[int, tuple[CodeType, CodeType | None]] = OrderedDict()
 _files: OrderedDict[str, tuple[list[str], Index]] = OrderedDict()
 
@@ -67,10 +68,10 @@ def convert(function: Any, runtime: object) -> Any:
     >>> convert(len, None) is len
     True
     """
-    if isinstance(function, MethodType):
+    if is_a(function, MethodType):
         found = convert(function.__func__, runtime)
         return function if found is function.__func__ else MethodType(found, function.__self__)
-    if not isinstance(function, FunctionType):
+    if not is_a(function, FunctionType):
         return function
     code = _converted_code(function)
     if code is None or code is function.__code__:
@@ -185,11 +186,22 @@ def _definition(function: FunctionType) -> Definition | None:
     """The definition in the file that compiles to the function's code."""
     code = function.__code__
     for fresh in (False, True):
-        index = _index(function, fresh)
+        index = _index(code, function.__globals__, fresh)
         for candidate in index.get((code.co_firstlineno, code.co_name), ()):
             if _is_source_of(candidate, code):
                 return candidate
     return None
+
+
+def is_left_unread(code: CodeType) -> bool:
+    """Return True if a function with this code was to be rewritten, and its source was not had."""
+    known = _codes.get(id(code))
+    return known is not None and known[1] is None and not _left_alone(code)
+
+
+def candidates(code: CodeType, names: dict[str, Any]) -> int:
+    """Return how many functions begin where a code object says that it does."""
+    return len(_index(code, names, False).get((code.co_firstlineno, code.co_name), ()))
 
 
 def _is_source_of(candidate: Definition, code: CodeType) -> bool:
@@ -198,12 +210,12 @@ def _is_source_of(candidate: Definition, code: CodeType) -> bool:
     return same_code(made, code) or same_but_asserts(made, code, candidate.node)
 
 
-def _index(function: FunctionType, fresh: bool) -> Index:
-    """The functions in the file of a function, by first line and name."""
-    name = function.__code__.co_filename
+def _index(code: CodeType, names: dict[str, Any], fresh: bool) -> Index:
+    """The functions in the file that code is from, by first line and name."""
+    name = code.co_filename
     if fresh:
         linecache.checkcache(name)
-    lines = linecache.getlines(name, function.__globals__)
+    lines = linecache.getlines(name, names)
     known = _files.get(name)
     if known is not None and known[0] is lines:
         return known[1]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tracejit.capture.aliasing import Traced
+from tracejit.capture.looking import is_a
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.eager.hooks import retains_grad
 from tracejit.eager.recording import active
@@ -86,6 +87,6 @@ class NumberSource(NamedTuple):
 def values_of(sources: Sequence[Any]) -> list[Any]:
     """Graph inputs as a segment takes them: tensors, numbers, generator states."""
     return [
-        x.hint if isinstance(x, RuntimeNumber) else x.words if type(x) is Draws else x
+        x.hint if is_a(x, RuntimeNumber) else x.words if type(x) is Draws else x
         for x in sources
     ]

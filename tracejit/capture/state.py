@@ -38,13 +38,23 @@ from tracejit.capture.computed_names import (
 from tracejit.capture.contents import elements, items, length
 from tracejit.capture.kept_calls import KeptCalls
 from tracejit.capture.location import is_own
+from tracejit.capture.looking import (
+    ABSENT,
+    attribute_of,
+    dict_offset,
+    is_a,
+    name_of_class,
+    names_in,
+    own_dict,
+    qualname_of_class,
+)
 from tracejit.capture.module_reads import Reads
 from tracejit.capture.place import (
-    ABSENT,
     CACHED,
     PRIMITIVE,
     Place,
     default_of,
+    key_of,
     kind_of,
     told_by_identity,
     weakly,
@@ -71,7 +81,7 @@ class State(Attributes):
     def __init__(self, unmodelled: Callable[[str, str], None]):
         super().__init__()
         self.unmodelled = unmodelled
-        self.kept = KeptCalls()
+        self.kept = KeptCalls(self.place_of)
         self.exposes: Callable[[Any], None] = lambda buffer: None  # told what may write memory
         self.asked: set[tuple[Callable, Any]] = set()  # of the process: it must answer the same
         self.registered: set[tuple[type, type]] = set()  # asked: is a class one of an abstract one
@@ -83,7 +93,7 @@ class State(Attributes):
 
     # -- growing -----------------------------------------------------------------------------
     def add_root(self, how: str, container: Any, key: Any, value: Any, text: str) -> None:
-        identity = (how, id(container), key if not isinstance(key, CellType) else id(key))
+        identity = (how, id(container), key if not is_a(key, CellType) else id(key))
         if identity not in self.roots:
             place = Place(None, how, key, value, text)
             place.container = container if how == "global" else None
@@ -179,7 +189,7 @@ class State(Attributes):
             self.unmodelled(place.text, "the object of a weak proxy is gone")
             return
         named = place.how in ("global", "attr") and place.key
-        if kind == "identity" and asks(value) and named != value.__name__:
+        if kind == "identity" and asks(value) and named != attribute_of(value, "__name__"):
             self.ask_any()  # of another name code tells nothing
         known = self.by_id.get(id(value))
         if known is not None and kind == "tensor":
@@ -194,7 +204,7 @@ class State(Attributes):
         if known is None:
             self.by_id[id(value)] = place
             self.held.append(value)
-            self.behaves(value if isinstance(value, type) else type(value))
+            self.behaves(value if is_a(value, type) else type(value))
             self._contents(place, value, kind)
 
     def _contents(self, place: Place, value: Any, kind: str) -> None:
@@ -213,13 +223,13 @@ class State(Attributes):
                 if kind_of(key) == "object":  # guarded to be the same, so its attributes are left
                     text = f"a key of {place.text}"
                     self._child(place, "key", weakly(key), key, text)
-            if isinstance(value, defaultdict):
+            if is_a(value, defaultdict):
                 self._child(place, "slot", "default_factory", value.default_factory,
                             f"{place.text}.default_factory")
         elif kind == "set":
             place.keys = frozenset(elements(value))
             for element in elements(value):
-                if isinstance(element, PRIMITIVE):
+                if is_a(element, PRIMITIVE):
                     continue
                 if told_by_identity(element):
                     self._child(place, "key", weakly(element), element, f"one of {place.text}")
@@ -234,26 +244,26 @@ class State(Attributes):
             for name in ("func", "args", "keywords"):
                 self._child(place, "slot", name, getattr(value, name), f"{place.text}.{name}")
             self._attributes(place, value, None)
-        elif isinstance(value, (operator.attrgetter, operator.methodcaller)):
+        elif is_a(value, (operator.attrgetter, operator.methodcaller)):
             self.mention_names(names_of_getter(value))
-        elif isinstance(value, BuiltinFunctionType):
+        elif is_a(value, BuiltinFunctionType):
             self.mention_names(names_for(value))
-        elif isinstance(value, CACHED):
+        elif is_a(value, CACHED):
             self.kept.find(value)
-            self._child(place, "attr", "__wrapped__", value.__dict__.get("__wrapped__", ABSENT),
+            self._child(place, "attr", "__wrapped__", own_dict(value).get("__wrapped__", ABSENT),
                         f"{place.text}.__wrapped__")
             self._attributes(place, value, None)
-        elif isinstance(value, ContextVar):
+        elif is_a(value, ContextVar):
             self._child(place, "context", None, value.get(ABSENT), f"{place.text}.get()")
             default = default_of(value)
-            if not isinstance(default, PRIMITIVE):  # which nothing changes
+            if not is_a(default, PRIMITIVE):  # which nothing changes
                 self._child(place, "default", None, default, f"the default of {place.text}")
-        elif kind == "identity" and isinstance(value, (staticmethod, classmethod)):
+        elif kind == "identity" and is_a(value, (staticmethod, classmethod)):
             self._child(place, "slot", "__func__", value.__func__, place.text)
-        elif kind == "identity" and isinstance(value, property):
+        elif kind == "identity" and is_a(value, property):
             self._child(place, "slot", "fget", value.fget, place.text)
             self._attributes(place, value, None)
-        elif kind == "identity" and isinstance(value, (type, FunctionType)):
+        elif kind == "identity" and is_a(value, (type, FunctionType)):
             self._attributes(place, value, None)
         elif kind in ("object", "module", "tensor"):
             if kind == "tensor":
@@ -264,7 +274,7 @@ class State(Attributes):
         elif kind == "opaque":
             self.unmodelled(
                 place.text,
-                f"a {module_name(type(value))}.{type(value).__name__} is read, whose "
+                f"a {module_name(type(value))}.{name_of_class(type(value))} is read, whose "
                 "changes cannot be seen",
             )
             self.exposes(value)
@@ -281,7 +291,7 @@ class State(Attributes):
         """Operators and methods of a class count as read."""
         if id(cls) in self.classes or not may_change(cls) or _is_internal(cls):
             return
-        place = Place(None, "constant", cls, cls, f"class {cls.__qualname__}")
+        place = Place(None, "constant", cls, cls, f"class {qualname_of_class(cls)}")
         self.classes[id(cls)] = place
         place.kind, place.keys = "class", behaviour(cls)
         self.places.append(place)
@@ -296,16 +306,17 @@ class State(Attributes):
     def enter_method(self, owner: Any, code: Any) -> bool:
         """As `enter`, for a method of `owner`, or of the class that it is, which nobody named."""
         cls = type(owner)
-        if _is_internal(owner if isinstance(owner, type) else cls):
+        if _is_internal(owner if is_a(owner, type) else cls):
             return False
-        found = code_in_class(owner, code) if isinstance(owner, type) else None
+        found = code_in_class(owner, code) if is_a(owner, type) else None
         found = found or code_in_class(cls, code)
         if found is None:
             return False
-        self.behaves(owner if isinstance(owner, type) else cls)
+        self.behaves(owner if is_a(owner, type) else cls)
         base, name = found
         known = self._base(base)
-        self._child(known, "type", name, vars(base)[name], f"{base.__qualname__}.{name}")
+        self._child(known, "type", name, names_in(base)[name],
+                    f"{qualname_of_class(base)}.{name}")
         return self.enter(code)
 
     def enter(self, code: Any) -> bool:
@@ -366,9 +377,9 @@ def _has_attributes(place: Place) -> bool:
         return place.kind in _WITH_ATTRIBUTES
     cls = type(place.value)
     if module_name(cls).startswith("tracejit"):
-        return module_name(cls).startswith(USERS_STATE) and bool(cls.__dictoffset__)
-    return may_change(cls) or bool(cls.__dictoffset__)  # as an OrderedDict has them
+        return module_name(cls).startswith(USERS_STATE) and bool(dict_offset(cls))
+    return may_change(cls) or bool(dict_offset(cls))  # as an OrderedDict has them
 
 
 def _key_text(key: Any) -> str:
-    return repr(key) if isinstance(key, PRIMITIVE) else f"<{type(key).__name__}>"
+    return repr(key) if key_of(key) is key else f"<{name_of_class(type(key))}>"

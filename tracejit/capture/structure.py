@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.capture.place import PRIMITIVE, TOLD_BY_TEXT
+from tracejit.capture.looking import ABSENT, class_attribute, has_in_class, is_a, is_exactly
+from tracejit.capture.place import PRIMITIVE, TOLD_BY_TEXT, key_of
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.variables import UNBOUND
 from tracejit.eager.tensor import Tensor
@@ -42,14 +43,14 @@ def take_apart(
     made    whether a list or dict is new, so that another one may stand for it: else it is itself
     number  whether a value is a number to be appended to `leaves` as well
     """
-    if isinstance(value, Tensor):
+    if is_a(value, Tensor):
         leaves.append(value)
         return Structure("tensor")
-    named = isinstance(value, tuple) and hasattr(value, "_make")
+    named = is_a(value, tuple) and has_in_class(value, "_make")
     if type(value) is tuple or named or type(value) is list and made(value):
         parts = tuple([take_apart(v, leaves, made, number) for v in value])
         return Structure("sequence", type(value), parts)
-    if type(value) is dict and made(value) and all(isinstance(k, PRIMITIVE) for k in value):
+    if type(value) is dict and made(value) and all(key_of(k) is k for k in value):
         parts = tuple([take_apart(v, leaves, made, number) for v in value.values()])
         return Structure("mapping", (dict, tuple(value)), parts)
     if number(value):
@@ -61,9 +62,9 @@ def take_apart(
 def number_kind(value: Any) -> type | None:
     """int or float for what is such a number, plain or known only to the program; else None. bool
     for one that only the program knows."""
-    if type(value) in (int, float):
+    if is_exactly(value, (int, float)):
         return type(value)
-    return value.kind if isinstance(value, RuntimeNumber) else None
+    return value.kind if is_a(value, RuntimeNumber) else None
 
 
 def common_kind(one: Any, other: Any) -> type | None:
@@ -86,7 +87,7 @@ def put_together(structure: Structure, leaves: Iterator[Any], own: list | None =
     if structure.kind == "mapping":
         made: Any = dict(zip(structure.value[1], parts))
     else:
-        made = cls._make(parts) if hasattr(cls, "_make") else cls(parts)
+        made = cls._make(parts) if class_attribute(cls, "_make") is not ABSENT else cls(parts)
     if own is not None:
         own.append(made)
     return made
@@ -119,18 +120,18 @@ def _same_constant(one: Any, other: Any) -> bool:
         return False
     if type(one) is Size:
         return bool(one == other)
-    if isinstance(one, RuntimeNumber):
+    if is_a(one, RuntimeNumber):
         return False
-    if not isinstance(one, np.generic) and type(one) not in PRIMITIVE:
+    if not is_a(one, np.generic) and not is_exactly(one, PRIMITIVE):
         return False  # of a subclass: equal ones may have other attributes
-    return repr(one) == repr(other) if isinstance(one, TOLD_BY_TEXT) else bool(one == other)
+    return repr(one) == repr(other) if is_a(one, TOLD_BY_TEXT) else bool(one == other)
 
 
 def plain_constants(structure: Structure) -> bool:
     """Whether constants are numbers, texts and the like: nothing that holds tensors."""
     value = structure.value
     if structure.kind == "constant":
-        return isinstance(value, (*PRIMITIVE, RuntimeNumber, Size)) or value is UNBOUND
+        return is_a(value, (*PRIMITIVE, RuntimeNumber, Size)) or value is UNBOUND
     return all(map(plain_constants, structure.parts))
 
 
@@ -142,9 +143,9 @@ def text(structure: Structure) -> str:
         return f"a {structure.value.__name__} that only the program knows"
     if structure.kind == "constant":
         value = structure.value
-        if isinstance(value, RuntimeNumber):
+        if is_a(value, RuntimeNumber):
             return f"a {value.kind.__name__} that only the program knows"
-        known = isinstance(value, PRIMITIVE) or value is UNBOUND
+        known = is_a(value, PRIMITIVE) or value is UNBOUND
         return repr(value) if known else f"a {type(value).__name__}"
     if structure.kind == "mapping":
         return f"a dict with keys {list(structure.value[1])}"

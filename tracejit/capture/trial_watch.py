@@ -12,6 +12,7 @@ import gc
 import inspect
 import os
 import sys
+import threading
 from types import CodeType, FrameType
 from typing import Any
 
@@ -22,7 +23,8 @@ from tracejit.capture.instructions import steps
 from tracejit.capture.location import is_own
 from tracejit.capture.own_effects import changes_objects
 from tracejit.capture.source import is_converted
-from tracejit.capture.unwatched import WATCHING, give_back
+from tracejit.capture.unwatched import WATCHING, PutAside
+from tracejit.memory import forks
 from tracejit.memory.reliances import holds
 
 _EFFECTS = (
@@ -36,6 +38,15 @@ _INSTALLED = tuple({os.path.dirname(os.path.dirname(str(np.__file__))) + os.sep,
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _harmless: dict[CodeType, bool] = {}
 _MOST = 4096
+_collector_waits: set[int] = set()  # for the trials of these threads
+
+
+@forks.in_child
+def _collect_again() -> None:
+    """The trial for which the garbage collector waits is another thread's: it never ends here."""
+    if _collector_waits and threading.get_ident() not in _collector_waits:
+        _collector_waits.clear()
+        gc.enable()
 
 
 class TrialWatch:
@@ -46,21 +57,29 @@ class TrialWatch:
 
     def __init__(self) -> None:
         self.refused: Refused | None = None
+        self.aside: PutAside | None = None
         self.made: list[Any] = []  # objects of our classes, which nobody else has yet
         self.collects = gc.isenabled()
-        self.before: Any = sys.getprofile()
-        outer = getattr(self.before, "__self__", None)  # a trial around sees the same
-        self.watching: Any = outer.watching if type(outer) is TrialWatch else self.before
+        before: Any = sys.getprofile()
+        outer = getattr(before, "__self__", None)  # a trial around sees the same
+        self.watching: Any = outer.watching if type(outer) is TrialWatch else before
 
     def __enter__(self) -> None:
+        if self.collects:
+            _collector_waits.add(threading.get_ident())
         gc.disable()
+        self.aside = PutAside()
+        if not self.aside.ours:
+            self.watching = None
         sys.setprofile(self._event)
 
     def end(self) -> None:
         """Nothing is watched any more; once more where Ctrl-C may have come before that."""
-        give_back(self.before)
+        if self.aside is not None:
+            self.aside.back()
         if self.collects:
             gc.enable()
+            _collector_waits.discard(threading.get_ident())
 
     def __exit__(self, kind: Any, *exc: object) -> None:
         self.end()
@@ -73,7 +92,7 @@ class TrialWatch:
             # Python takes the profile function away then; __exit__ puts one back.
             self.refused = Refused(why)
             raise self.refused
-        if callable(self.watching):
+        if self.watching is not None:
             self.watching(frame, event, argument)
 
     def objection(self, frame: FrameType, event: str, argument: Any) -> str | None:

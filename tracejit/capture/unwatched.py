@@ -7,6 +7,7 @@ Watchers give back here to who listened before them.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +30,67 @@ def unwatched(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
     finally:
         sys.setprofile(watching)
+
+
+class PutAside:
+    """A profile function that listens no more, until `back()`: the user's, or a watcher around.
+
+    A profiler may keep a stack of its own, as `profile` does. It saw the call of the function that
+    put it aside begin, and of `sys.setprofile`, so it is told how these end.
+    """
+
+    def __init__(self) -> None:
+        self.before: Any = sys.getprofile()
+        self.ours = getattr(self.before, "__func__", None) in WATCHING
+        told = callable(self.before) and not self.ours
+        self.frame = sys._getframe(1) if told else None
+
+    def back(self) -> None:
+        """It listens again; called by the function that ends what watched meanwhile."""
+        frame, self.frame = self.frame, None
+        if frame is None:
+            give_back(self.before)
+            return
+        sys.setprofile(None)
+        here = sys._getframe()
+        self.before(frame, "c_return", sys.setprofile)
+        self.before(frame, "return", None)
+        self.before(here.f_back, "call", None)
+        self.before(here, "call", None)
+        if _sees_its_beginning():
+            self.before(here, "c_call", sys.setprofile)
+        sys.setprofile(self.before)
+
+
+class Unprofiled:
+    """Context of a whole recording: a profile function of the user's listens before and after it.
+
+    Python closes generators without telling that they run, which ends `profile` with an error.
+    """
+
+    def __enter__(self) -> None:
+        self.aside = PutAside()
+        self.told = self.aside.frame is not None
+        if self.told:
+            sys.setprofile(None)
+
+    def __exit__(self, *exc: object) -> None:
+        if self.told:
+            self.aside.back()
+
+
+@functools.cache
+def _sees_its_beginning() -> bool:
+    """Return True if a profile function is told that the `sys.setprofile` that sets it returns.
+
+    Versions of Python differ. Nobody may listen meanwhile.
+    """
+    events: list[str] = []
+    for _ in range(2):  # the second time the code is prepared for profiling
+        events.clear()
+        sys.setprofile(lambda frame, event, argument: events.append(event))
+        sys.setprofile(None)
+    return events[0] == "c_return"
 
 
 def give_back(before: Any) -> None:

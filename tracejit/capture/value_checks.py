@@ -15,6 +15,7 @@ import numpy as np
 
 from tracejit.capture.breaks import Break
 from tracejit.capture.location import user_location
+from tracejit.capture.looking import is_a
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.sources import values_of
 from tracejit.eager.state import of_array
@@ -77,7 +78,7 @@ def run_now(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any:
     operands = _with_states(recorder, operands)
     recorder.flush()
     attributes = at_size(attributes)  # some may be of segments before
-    operands = tuple([x.concrete() if isinstance(x, RuntimeNumber) else x for x in operands])
+    operands = tuple([x.concrete() if is_a(x, RuntimeNumber) else x for x in operands])
     with recorder.paused():
         return Tensor.dispatch(op, operands, attributes)
 
@@ -85,7 +86,7 @@ def run_now(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any:
 def too_large(made: Any) -> bool:
     """Whether no memory could hold a result, or its size is negative: then eager mode says so, at
     once."""
-    for value in made if isinstance(made, tuple) else (made,):
+    for value in made if is_a(made, tuple) else (made,):
         shape, itemsize = [hint(s) for s in value.type.shape], value.type.dtype.itemsize
         if math.prod(shape) * itemsize > _LARGE or overflows(shape, itemsize):
             return True
@@ -97,7 +98,7 @@ def too_large(made: Any) -> bool:
 def _is_decisive(op: Op, value: Any) -> bool:
     """Whether what a value holds decides if the op fails: positions and predicates do, and weights
     of host ops."""
-    return isinstance(value, Value) and (
+    return is_a(value, Value) and (
         op.kind == "extern" or value.type.dtype.category <= INTEGER
     )
 
@@ -120,14 +121,14 @@ def _content(recorder: Any, value: Value) -> np.ndarray:
 
 
 def _array(x: Any) -> Any:
-    return x.array if isinstance(x, Tensor) else np.asarray(x)
+    return x.array if is_a(x, Tensor) else np.asarray(x)
 
 
 def _succeeds(op: Op, values: tuple, attributes: dict, known: dict) -> bool:
     """Whether the op runs on what is known as it is and ones for everything else."""
     graph, operands, arrays = Graph(op.name), [], []
     for value in values:
-        if isinstance(value, Value):
+        if is_a(value, Value):
             kind = value.type._replace(shape=tuple(hint(s) for s in value.type.shape))
             operand = graph.input(kind)
             operand.is_weak = value.is_weak
@@ -137,7 +138,7 @@ def _succeeds(op: Op, values: tuple, attributes: dict, known: dict) -> bool:
         else:
             operands.append(at_size(value))
     made = graph.append(op, tuple(operands), at_size(attributes))
-    graph.outputs = list(made) if isinstance(made, tuple) else [made]
+    graph.outputs = list(made) if is_a(made, tuple) else [made]
     try:
         interpret(graph, arrays, symbols={})
     except GraphError:

@@ -14,6 +14,7 @@ import functools
 import gc
 import os
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import (
@@ -40,11 +41,12 @@ from tracejit.capture.computed_names import (
 from tracejit.capture.instructions import constants as literals
 from tracejit.capture.instructions import steps
 from tracejit.capture.known_reads import READS
-from tracejit.capture.location import PACKAGE, is_own
+from tracejit.capture.location import PACKAGE, is_of_compiler, is_own
+from tracejit.capture.looking import attribute_of, is_a
 from tracejit.capture.module_reads import Reads, reads_of_modules
 from tracejit.capture.pure import is_pure
 from tracejit.capture.source import original_code
-from tracejit.capture.unwatched import WATCHING, give_back
+from tracejit.capture.unwatched import WATCHING, PutAside
 from tracejit.memory.reliances import holds
 
 _INSTALLED = (
@@ -92,7 +94,25 @@ CONVERSIONS = frozenset(  # C takes a number itself
     "__float__ __int__ __index__ __hash__ __len__ __bool__ __complex__".split())
 _CONVERTERS = {"float", "int", "hash", "id", "len"}  # these give numbers themselves
 _NAMED = {"__name__", "__qualname__", "__module__", "__doc__"}
+_LOCK = type(threading.RLock())
+# Code of the standard library that holds a lock only while it looks.
+_LOCKING = {functools.cached_property.__get__.__code__}
 _REGISTERS = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__}
+
+
+def thread_ident(_: None) -> int:
+    """The number of the running thread."""
+    return threading.get_ident()
+
+
+def native_thread(_: None) -> int:
+    """The number that the system gave the running thread."""
+    return threading.get_native_id()
+
+
+_THREADS: dict[Any, Callable[[None], int]] = {
+    threading.get_ident: thread_ident, threading.get_native_id: native_thread,
+}
 
 
 @dataclass(frozen=True)
@@ -203,7 +223,7 @@ def _scan(code: CodeType) -> Names:
     dynamic = by_position or bool((attributes | global_names) & _DYNAMIC)
     if not is_own(code) and passes_format(code):
         dynamic = True
-        templates = [c for c in code.co_consts if isinstance(c, str)]
+        templates = [c for c in code.co_consts if is_a(c, str)]
         uncertain |= {name for text in templates for name in names_in_format(text)}
     doubtful = _handles_missing(code, attributes | global_names)
     sets = not (attributes | global_names).isdisjoint(SETTERS) and not is_own(code)
@@ -212,12 +232,12 @@ def _scan(code: CodeType) -> Names:
         computed, subjects = computes(code)
     dynamic |= computed
     if dynamic:  # names given as literals count as mentioned
-        paths = [c.split(".") for c in code.co_consts if isinstance(c, str)]
+        paths = [c.split(".") for c in code.co_consts if is_a(c, str)]
         uncertain |= {name for path in paths if all(map(str.isidentifier, path)) for name in path}
         attributes |= uncertain
         stored |= uncertain
     if sets:
-        named = {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
+        named = {c for c in code.co_consts if is_a(c, str) and c.isidentifier()}
         attributes |= named
         stored |= named
     if is_own(code):  # errors name classes
@@ -226,11 +246,11 @@ def _scan(code: CodeType) -> Names:
         found -= _KEPT
     keys: set[str] = set()
     if not is_own(code):
-        keys |= {c for c in code.co_consts if isinstance(c, str)}
+        keys |= {c for c in code.co_consts if is_a(c, str)}
         keys |= {""} if attributes & _ENTRIES else set()
     nested: set[CodeType] = set()
     for constant in code.co_consts:
-        if isinstance(constant, CodeType):
+        if is_a(constant, CodeType):
             nested.add(constant)
             inner = names_of(constant)
             attributes |= inner.attributes
@@ -308,7 +328,7 @@ def _is_made_for_us(frame: FrameType) -> bool:
 
 def _copies(function: Any) -> bool:
     """Whether this is how Python takes an object of the user's apart for a copy."""
-    owner: Any = type(getattr(function, "__self__", None))
+    owner: Any = type(attribute_of(function, "__self__"))
     reduces = function.__name__ == "__reduce_ex__" and may_change(owner)
     return reduces and owner.__reduce_ex__ is object.__reduce_ex__
 
@@ -338,7 +358,8 @@ class Watcher:
     `registered((cls, abstract))` where it is asked whether a class is one of an abstract one;
     `gave(module)` where a function returns a module; `asked((ask, what))` for what of the process
     is asked; `modules(reads)` where code of ours reads what modules hold; `converts(frame)` where a
-    method begins that C code asks for a number, None: ends."""
+    method begins that C code asks for a number, None: ends; `keeps(frame)` where code of `kept`
+    begins, whose results a cache keeps."""
 
     def __init__(
         self,
@@ -352,11 +373,14 @@ class Watcher:
         asked: Callable[[tuple[Callable, Any]], None],
         modules: Callable[[Reads], None],
         converts: Callable[[FrameType | None], None],
+        kept: set[CodeType],
+        keeps: Callable[[FrameType], None],
     ):
         self.entered, self.foreign, self.library = entered, foreign, library
         self.named, self.asking, self.registered = named, asking, registered
         self.gave, self.asked = gave, asked
         self.modules, self.converts = modules, converts
+        self.kept, self.keeps = kept, keeps
         self.seen: set[tuple[CodeType, int]] = set()
         self.judged: dict[Any, bool] = {}
         self.inside: FrameType | None = None
@@ -365,14 +389,14 @@ class Watcher:
     def __enter__(self) -> Watcher:
         # the garbage collector may call these at any moment: no doing of the recorded call
         self.collecting = {getattr(f, "__code__", None) for f in gc.callbacks}
-        self.previous: Any = sys.getprofile()
+        self.aside = PutAside()
         sys.setprofile(self._event)
         return self
 
     def __exit__(self, kind: Any, *exc: object) -> None:
         if kind is None and sys.getprofile() != self._event:  # nobody knows what ran since
             self.foreign(sys.setprofile)
-        give_back(self.previous)
+        self.aside.back()
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:
         if (
@@ -419,10 +443,18 @@ class Watcher:
         ):
             self.inside = frame
             return
+        if caller is None or is_of_compiler(code):
+            # A compiled function announces itself by a frame that nobody called and has no
+            # variables; what compiles one is a long run of code that reads nothing of the user's.
+            self.inside = frame
+            self.foreign(code)
+            return
         key = code, id(frame.f_globals)
         if key not in self.seen:
             self.seen.add(key)
             self.entered(names_of(code), frame)
+        if code in self.kept:
+            self.keeps(frame)
         if self.converting is None and _converts(code):
             self.converting = frame
             self.converts(frame)
@@ -442,17 +474,24 @@ class Watcher:
         if any(function is f for f in _BY_NAME):
             above = frame.f_back if frame.f_code in PASSED_ON else None
             self.asking(above or frame)
+        if original_code(frame.f_code) in _LOCKING and isinstance(
+            getattr(function, "__self__", None), _LOCK
+        ):
+            return
+        if function in _THREADS:  # asked again by the replay
+            self.asked((_THREADS[function], None))
+            return
         if function is sys.getrecursionlimit:
             recursion.told()
             self.asked((recursion.user_limit, None))
             return
-        if type(getattr(function, "__self__", None)) is str:
+        if type(attribute_of(function, "__self__")) is str:
             self.named(names_for(function))
         if _copies(function):  # whatever attributes it has
             self.named(None)
             return
         try:
-            key = function if getattr(function, "__self__", None) is None else None
+            key = function if attribute_of(function, "__self__") is None else None
             pure = self.judged.get(key) if key is not None else None
         except TypeError:
             key, pure = None, None

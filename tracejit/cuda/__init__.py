@@ -32,7 +32,8 @@ _LATER = {
         "random",
     ),
     **dict.fromkeys(
-        ("CUDAGraph", "Event", "ExternalStream", "Stream", "StreamContext", "graph",
+        ("CUDAGraph", "Event", "ExternalStream", "Stream", "StreamContext", "current_stream",
+         "default_stream", "graph",
          "is_current_stream_capturing", "stream"),
         "streams",
     ),

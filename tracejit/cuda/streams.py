@@ -59,6 +59,46 @@ def stream(stream: Stream | None) -> StreamContext:
     return StreamContext(stream)
 
 
+class _OnlyStream:
+    """The one stream of a device, in which all work runs."""
+
+    cuda_stream = 0
+
+    def __init__(self, where: Any) -> None:
+        self.device = where
+
+    def synchronize(self) -> None:
+        """Wait until all work given so far is done."""
+        from tracejit.cuda import synchronize
+
+        synchronize(self.device)
+
+    def query(self) -> bool:
+        """Return True, once all work is done."""
+        self.synchronize()
+        return True
+
+    def wait_stream(self, stream: Any) -> None:
+        """Nothing: work runs in order."""
+
+    wait_event = wait_stream
+
+
+def current_stream(device: Any = None) -> _OnlyStream:
+    """The stream of a device: the one in which all its work runs.
+
+    AssertionError where there is no such device.
+    """
+    from tracejit.cuda import device_count
+
+    if not device_count():
+        raise AssertionError("Torch not compiled with CUDA enabled")
+    return _OnlyStream(device)
+
+
+default_stream = current_stream
+
+
 def is_current_stream_capturing() -> bool:
     """Whether calls are recorded instead of run: no."""
     return False

@@ -104,13 +104,13 @@ def _blas() -> Finding:
 
 def _cache() -> Finding:
     from tracejit.config import flags
-    from tracejit.runtime import cache
+    from tracejit.runtime import cache_folder, cache_upkeep
 
-    root = cache.root_directory()
+    root = cache_folder.root_directory()
     if root is None:
         text = f"{flags.cache_dir} cannot be used; every process compiles again"
         return Finding("cache", "broken", text, "set TRACEJIT_CACHE_DIR to a directory of your own")
-    packs = cache.entries()
+    packs = cache_upkeep.entries()
     damaged = sum(not pack.kernels for pack in packs)
     text = (f"{root}: {sum(pack.kernels for pack in packs)} kernels, "
             f"{sum(pack.nbytes for pack in packs) / 1e6:.1f} MB")

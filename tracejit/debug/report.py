@@ -6,6 +6,7 @@ by users through `fn.report()`.
 
 from __future__ import annotations
 
+import ast
 import itertools
 import os
 import re
@@ -47,9 +48,28 @@ def _hint(cause: Any) -> str:
         return "call it under the same grad mode and default dtype"
     if cause.path.startswith("size "):
         return "the line asks about this size; where the answer differs, so does the program"
-    if "==" in cause.old and "*" not in cause.old:
-        return "the program depends on this value; pass it as a float argument or a tensor"
-    return "keep it the same between calls, or make it an argument"
+    if cause.new == "another answer":
+        return "the function asks this; where the answer differs, so does the program"
+    if cause.old.startswith("== "):
+        return _HINTS[_kind_of_text(cause.old.removeprefix("== "))]
+    return "what it was belongs to the program; keep it the same between calls"
+
+
+_HINTS = {
+    int: "each value of this int has a program; give few values (a range over a tensor's size has "
+         "one program for all)",
+    float: "each value of this float has a program; use it in arithmetic with tensors only, or "
+           "give few values",
+    object: "each value has a program of its own; give few values",
+}
+
+
+def _kind_of_text(text: str) -> type:
+    """The type of number that a text is of; object for others."""
+    try:
+        return type(ast.literal_eval(text)) if text[:1] in "-0123456789" else object
+    except (SyntaxError, ValueError):
+        return object
 
 
 @dataclass
@@ -71,9 +91,9 @@ class Statistics:
         while len(self.segments) > flags.max_entries:
             del self.segments[next(iter(self.segments))]
 
-    def add_compile(self, segment: Any) -> None:
-        """Count the time a new segment took."""
-        for stage, seconds in segment.seconds.items():
+    def add_seconds(self, taken: dict[str, float]) -> None:
+        """Count the time that a new program or segment took, by stage."""
+        for stage, seconds in taken.items():
             self.compile_seconds[stage] = self.compile_seconds.get(stage, 0.0) + seconds
 
 
@@ -134,7 +154,8 @@ class Report:
 
     compiles, variants     programs made, programs kept
     cache_hits, _misses    calls that were replayed, calls that were recorded
-    plain                  calls that ran as they are, since others broke and tensors are small
+    plain                  calls that ran as they are, since no program serves them and it is faster
+    runs_plainly           why calls do so now, with what was measured; [] where they do not
     compile_seconds        by stage
     recompiles, breaks     why a call was not replayed
     graphs                 what was captured, of all programs
@@ -149,12 +170,13 @@ class Report:
     [('mul', 'tanh')]
     """
 
-    def __init__(self, name: str, statistics: Statistics, entries: list[Any]):
+    def __init__(self, name: str, statistics: Statistics, entries: list[Any],
+                 runs_plainly: Sequence[str] = ()):
         self.name = name
         self.compiles = statistics.compiles
         self.variants = len(entries)
         self.cache_hits, self.cache_misses = statistics.cache_hits, statistics.cache_misses
-        self.plain = statistics.plain
+        self.plain, self.runs_plainly = statistics.plain, list(runs_plainly)
         self.compile_seconds = dict(statistics.compile_seconds)
         self.recompiles = list(statistics.recompiles)
         self.breaks = list(statistics.breaks)
@@ -165,7 +187,8 @@ class Report:
         self.guards = [line for entry in entries for line in guard_lines(entry)]
 
     def __str__(self) -> str:
-        stages = ", ".join(f"{k} {v * 1000:.0f}" for k, v in self.compile_seconds.items())
+        longest = sorted(self.compile_seconds.items(), key=lambda stage: -stage[1])[:3]
+        stages = ", ".join(f"{k} {v * 1000:.0f}" for k, v in longest)
         total = sum(self.compile_seconds.values())
         lines = [
             f"{self.name}: calls recorded {self.cache_misses}, replayed {self.cache_hits}; "
@@ -177,6 +200,7 @@ class Report:
         if self.kernels:
             lines.append(f"  {'launched, in order':<24} {'loops':>5} {'KiB moved':>10}  ops")
         lines += [f"  {kernel}" for kernel in self.kernels]
+        lines += [f"  runs plainly: {reason}" for reason in self.runs_plainly]
         lines += [f"  recompiled: {r}" for r in self.recompiles]
         lines += [f"  break: {b}" for b in self.breaks]
         return "\n".join(lines)

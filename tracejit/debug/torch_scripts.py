@@ -166,16 +166,19 @@ def run_script(path: str, arguments: Sequence[str]) -> dict[str, Any]:
 
     Raises ImportError where PyTorch itself is imported already, else whatever the script raises.
     """
-    if getattr(sys.modules.get("torch"), "__name__", "tracejit") != "tracejit":
+    own = importlib.import_module("tracejit")
+    if sys.modules.get("torch", own) is not own:
         raise ImportError("PyTorch is imported already in this process")
     finder = _TorchFinder()
     argv, paths = sys.argv, sys.path[:]
     sys.meta_path.insert(0, finder)
     sys.argv = [path, *arguments]
     sys.path.insert(0, str(Path(path).resolve().parent))
+    own.__name__ = "torch"  # packages compare it with the first part of their imports
     try:
         return runpy.run_path(path, run_name="__main__")
     finally:
+        own.__name__ = "tracejit"
         sys.argv, sys.path[:] = argv, paths
         sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if name.split(".")[0] == "torch"]:

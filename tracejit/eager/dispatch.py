@@ -14,19 +14,21 @@ import numpy as np
 from tracejit.eager import meta
 from tracejit.eager.quiet import quietly
 from tracejit.eager.recording import active
+from tracejit.eager.result_sizes import check_counts, check_memory, out_of_memory
 from tracejit.eager.state import TensorState, laid_out, make, of_array, of_result, strides_of
 from tracejit.eager.tape import attach, attach_view, refresh
 from tracejit.eager.transfer import TO_DEVICE
 from tracejit.eager.views import Family, family_of
 from tracejit.memory import CPU, address, array_module
 from tracejit.ops.record import Elsewhere, Op, install_default
-from tracejit.ops.shapes import check_numel, check_storage
 from tracejit.ops.types import TensorType
 
 INFERENCE = Family(inference=True)
 _types: dict[tuple, TensorType] = {}
 _TYPES_KEPT = 4096
 _library: list[Callable[[Op, tuple, dict], Any]] = []
+# Kinds whose results may be far larger than their operands.
+_MAY_GROW = frozenset({"creation", "movement", "extern", "random"})
 _QUIET = frozenset({"movement", "creation"})  # kinds whose arithmetic cannot overflow
 
 
@@ -106,6 +108,8 @@ def _run(op: Op, operands: tuple, attributes: dict) -> Any:
             arrays.append(x)
     if device is None:
         device = (types if type(types) is TensorType else types[0]).device or CPU
+    if op.kind in _MAY_GROW and not op.views and device is CPU:
+        check_memory(types)
     try:
         if device is CPU or device.type == "cpu":
             found = _compute(np, op, arrays, attributes)
@@ -114,8 +118,10 @@ def _run(op: Op, operands: tuple, attributes: dict) -> Any:
         else:
             arrays = [_on_device(a, device) for a in arrays]
             found = _compute(array_module(device), op, arrays, attributes)
-    except (ValueError, MemoryError):  # the array library's own words for too many elements
-        _check_sizes(op, types)
+    except (ValueError, MemoryError) as error:  # the array library's words for too many elements
+        check_counts(op, types)
+        if isinstance(error, MemoryError) and not isinstance(error, RuntimeError):
+            raise out_of_memory(types, error) from None
         raise
     if op is TO_DEVICE:
         device = attributes["device"]
@@ -140,15 +146,6 @@ def _compute(xp: Any, op: Op, arrays: list, attributes: dict) -> Any:
     if op.kind in _QUIET:
         return op.eager(xp, *arrays, **attributes)  # type: ignore[misc]
     return quietly(op.eager, xp, arrays, attributes)  # type: ignore[arg-type]
-
-
-def _check_sizes(op: Op, types: Any) -> None:
-    """RuntimeError for results with more elements than can be counted."""
-    for kind in (types,) if type(types) is TensorType else types:
-        if op.views:
-            check_numel(kind.shape)
-        else:
-            check_storage(kind.shape, kind.dtype.itemsize)
 
 
 def _run_body(op: Op, operands: tuple, attributes: dict) -> Any:

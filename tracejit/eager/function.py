@@ -113,7 +113,7 @@ class FunctionNode(Node, FunctionCtx):
             grads = [g if g is not None or type(t) is not Unsaved
                      else creation.zeros_of(like, TensorType(t.dtype, t.shape, t.device))
                      for g, t in zip(grads, self._outputs)]
-        found = self.function._backward()(self, *grads)
+        found = _backward_of(type(self).function)(self, *grads)
         return self._checked(found if isinstance(found, tuple) else (found,))
 
     def _checked(self, found: Sequence[Any]) -> list:
@@ -161,7 +161,7 @@ class FunctionMeta(type):
 
     def __init__(cls, name: str, bases: tuple, namespace: dict):
         super().__init__(name, bases, namespace)
-        cls._node_class = type(f"{name}Backward", (FunctionNode,), {"function": cls})
+        cls._tracejit_node_class = type(f"{name}Backward", (FunctionNode,), {"function": cls})
 
 
 class Function(metaclass=FunctionMeta):
@@ -181,7 +181,7 @@ class Function(metaclass=FunctionMeta):
     tensor(2.)
     """
 
-    _node_class: type
+    _tracejit_node_class: type
 
     def __init__(self, *args: Any, **kwargs: Any):
         warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are "
@@ -225,7 +225,7 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward off the tape and put its node there."""
-        if cls._sets_up():
+        if _sets_up(cls):
             given = inspect.signature(cls.forward).bind(*args, **kwargs)
             given.apply_defaults()
             args, kwargs = given.args, given.kwargs
@@ -241,9 +241,9 @@ class Function(metaclass=FunctionMeta):
             push = active.recorder.pushes(args)
         edges: list[Edge] = [edge_of(x) if tracked and need and x._requires_grad else None
                              for x, need in zip(args, needs)]
-        node = cls._node_class(tuple(edges))
+        node = cls._tracejit_node_class(tuple(edges))
         node.needs_input_grad = needs
-        run = cls._run_forward if push is None else push.forward(cls)
+        run = functools.partial(run_forward, cls) if push is None else push.forward(cls)
         with no_grad():
             found = run(node, args, kwargs)
         outputs = found if isinstance(found, tuple) else (found,)
@@ -253,28 +253,30 @@ class Function(metaclass=FunctionMeta):
         node.saved_for_backward, node.saved_for_forward = (), None
         return finished if isinstance(found, tuple) else finished[0]
 
-    @classmethod
-    def _sets_up(cls) -> bool:
-        """Whether `setup_context` is defined."""
-        return cls.setup_context is not Function.setup_context
 
-    @classmethod
-    def _backward(cls) -> Callable[..., Any]:
-        """What the user defined: `backward` or `vjp`."""
-        if cls.vjp is Function.vjp:
-            return cls.backward
-        if cls.backward is not Function.backward:
-            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is "
-                               "not allowed. You should only implement one of them.")
-        return cls.vjp
+# Functions, not methods: a subclass may have any name of the user's.
+def _sets_up(function: type[Function]) -> bool:
+    """Return True if `setup_context` is defined."""
+    return function.setup_context is not Function.setup_context
 
-    @classmethod
-    def _run_forward(cls, node: Any, args: tuple, kwargs: dict) -> Any:
-        if not cls._sets_up():
-            return cls.forward(node, *args, **kwargs)
-        found = cls.forward(*args, **kwargs)
-        cls.setup_context(node, args, found)
-        return found
+
+def _backward_of(function: type[Function]) -> Callable[..., Any]:
+    """Return what the user defined: `backward` or `vjp`."""
+    if function.vjp is Function.vjp:
+        return function.backward
+    if function.backward is not Function.backward:
+        raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is "
+                           "not allowed. You should only implement one of them.")
+    return function.vjp
+
+
+def run_forward(function: type[Function], node: Any, args: tuple, kwargs: dict) -> Any:
+    """Run a Function's forward with the node as its context."""
+    if not _sets_up(function):
+        return function.forward(node, *args, **kwargs)
+    found = function.forward(*args, **kwargs)
+    function.setup_context(node, args, found)
+    return found
 
 
 class InplaceFunction(Function):

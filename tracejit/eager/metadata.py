@@ -21,7 +21,7 @@ from tracejit.eager.state import (
     shape_of,
     strides_of,
 )
-from tracejit.eager.views import chain_of, family_of
+from tracejit.eager.views import View, chain_of, family_of
 from tracejit.ops.shapes import normalize_dim, numel
 
 
@@ -129,6 +129,12 @@ class Metadata(TensorState):
         self = itself(self)
         base, steps = chain_of(self)
         return base if steps else None
+
+    def _forget_view(self) -> Any:
+        """The tensor itself, which is no view from now on: only it looks at its memory."""
+        if active.recorder is None and type(self._view) is View:
+            self._view = None
+        return self
 
     def _is_view(self) -> bool:
         self._told("_is_view()")

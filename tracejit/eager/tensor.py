@@ -11,12 +11,13 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tracejit.eager import element_calls, origins, writing
+from tracejit.eager import element_calls, origins, subclasses, writing
 from tracejit.eager.array_protocol import array_function, array_ufunc
 from tracejit.eager.construction import from_array, legacy, new_tensor
 from tracejit.eager.conversion import Conversion
 from tracejit.eager.differentiable import Differentiable
 from tracejit.eager.dispatch import dispatch
+from tracejit.eager.foreign_layouts import ForeignLayouts
 from tracejit.eager.interchange import Interchange
 from tracejit.eager.metadata import Metadata
 from tracejit.eager.nodes import next_number
@@ -26,10 +27,11 @@ from tracejit.eager.saved import alias
 from tracejit.eager.shared_memory import SharedMemory
 from tracejit.eager.state import install_class, make, of_array
 from tracejit.memory import CPU
+from tracejit.ops import overriding
 from tracejit.ops.operators import Operators
 
 
-class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
+class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, ForeignLayouts):
     """A multi-dimensional array with autograd; PyTorch's names and semantics.
 
     >>> import tracejit
@@ -46,6 +48,11 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
         made = legacy(cls, *args, **kwargs) if cls is Tensor else legacy(cls, *args)
         return made if cls is Tensor else cls._make_subclass(cls, made)
 
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        subclasses.watch(cls)
+
+    __torch_function__ = subclasses.torch_function
     dispatch = staticmethod(dispatch)
     _assign = writing.assign
     _shared_dims = writing.shared_dims
@@ -57,6 +64,8 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
     apply_, map_, map2_ = element_calls.apply_, element_calls.map_, element_calls.map2_
     # Of a sum and a product the tensor is the first operand, as its node's edges tell.
     __radd__, __rmul__ = Operators.__add__, Operators.__mul__  # type: ignore[operator]
+
+    __rdiv__ = Operators.__rtruediv__  # type: ignore[attr-defined]
 
     def _is_output_of(self, name: str, number: int) -> None:
         origins.piece(self, name, number)
@@ -87,7 +96,8 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
 
     def as_subclass(self, cls: type) -> Any:
         """The same memory as an instance of a subclass, with the tensor's history."""
-        made = self.view_as(self)
+        with overriding.asked(classes=False):
+            made = self.view_as(self)
         made.__class__ = cls
         return made
 
@@ -137,3 +147,4 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory):
 
 
 install_class(Tensor)
+overriding.install_tensor(Tensor)

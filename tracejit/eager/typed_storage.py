@@ -54,6 +54,18 @@ class TypedStorage:
     TypeError for other arguments.
     """
 
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """The first `size` elements of a file; a class of one dtype has it, e.g. FloatStorage.
+
+        With `shared` writes reach the file. RuntimeError where it cannot be read, or is too short.
+        """
+        if not isinstance(cls, StorageType):
+            raise RuntimeError("from_file can only be called on derived classes")
+        kind: dtype = vars(cls)["dtype"]
+        memory = UntypedStorage.from_file(filename, shared, size * kind.itemsize)
+        return typed(memory._storage, kind)
+
     def __init__(self, *args: Any, wrap_storage: Any = None, dtype: Any = None,
                  device: Any = None) -> None:
         _warn()

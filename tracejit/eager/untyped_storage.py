@@ -60,6 +60,26 @@ class UntypedStorage:
         made.block[: len(items)] = array_module(where).asarray(items)
         return storage_object(made)
 
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """The first bytes of a file, which are read as they are asked for.
+
+        With `shared` writes reach the file, which is made, or made longer, as needed; else they
+        stay here. RuntimeError where the file cannot be read, or is too short.
+
+        >>> import os, tempfile
+        >>> name = os.path.join(tempfile.mkdtemp(), "bytes")
+        >>> UntypedStorage.from_file(name, shared=True, nbytes=2).fill_(7).tolist()
+        [7, 7]
+        >>> open(name, "rb").read()
+        b'\\x07\\x07'
+        """
+        from tracejit.eager.existing_memory import from_file
+        from tracejit.ops.types import uint8
+
+        made = from_file(filename, shared, nbytes, dtype=uint8)
+        return storage_object(made._storage)
+
     # -- what it is ----------------------------------------------------------------------------
     def nbytes(self) -> int:
         """How many bytes there are; 0 where the memory was given back."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from tracejit.eager import backward
 from tracejit.eager.dispatch import is_view
+from tracejit.eager.function import run_forward
 from tracejit.eager.modes import enable_grad
 from tracejit.eager.recording import active
 from tracejit.eager.saved import over_same_memory
@@ -151,7 +152,7 @@ class UsersPush:
 
     def forward(self, function: Any) -> Callable[..., Any]:
         """Its forward, in which tensors have no tangents."""
-        return lambda *call: self.level.outside(function._run_forward, *call)
+        return lambda *call: self.level.outside(run_forward, function, *call)
 
     def results(self, jvp: Callable[..., Any], node: Any, args: tuple,
                 outputs: Sequence[Any]) -> None:

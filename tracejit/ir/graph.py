@@ -41,7 +41,8 @@ class Location(NamedTuple):
 class Value(Operators):
     """One tensor of a graph: the output of a node, or an input (`node` is None)."""
 
-    __slots__ = ("graph", "node", "index", "type", "name", "is_weak", "contiguous", "source")
+    __slots__ = ("graph", "node", "index", "type", "name", "is_weak", "contiguous", "source",
+                 "extents")
 
     def __init__(self, graph: Graph, type: TensorType, node: Node | None = None, index: int = 0):
         self.graph, self.type, self.node, self.index = graph, type, node, index
@@ -50,6 +51,7 @@ class Value(Operators):
         # Inputs only: False means strides are runtime sizes, see Graph.strides ...
         self.contiguous = True
         self.source = ""  # ... and where the caller's value comes from: "x" or "self.weight"
+        self.extents: Any = None  # what lowering has worked out about the shape
 
     @property
     def dtype(self) -> dtype:

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from threading import Lock
 from typing import Any
 from weakref import WeakValueDictionary
 
 from tracejit.ir.size_text import size_text
+from tracejit.memory import forks
 
 Key = tuple  # ((monomial, coefficient), ...), in one order; a monomial is a tuple of atoms
 
 _known: WeakValueDictionary[tuple, SizeFunction] = WeakValueDictionary()
 _recent: deque[SizeFunction] = deque(maxlen=4096)  # which are not made again and again
-_making = Lock()
+_making = forks.rlock()
 
 
 class SizeFunction:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from numbers import Complex, Number, Real
 from typing import Any
 
 import numpy as np
 
+from tracejit.ir.bound_sizes import complete
 from tracejit.ir.size_facts import factors_of_one, known_sign, quotient, solvable
 from tracejit.ir.size_functions import SizeFunction, atoms_in, size_function
 from tracejit.ir.size_text import size_text
@@ -42,9 +42,13 @@ class SizeGuard:
     right: SizeLike
     where: str
 
-    @cached_property
+    @property
     def text(self) -> str:
-        return f"{_text(self.left)} {self.relation} {_text(self.right)}"
+        # In Python 3.11 `cached_property` has a lock, which a forked child may find taken.
+        kept = vars(self).get("_text")
+        if kept is None:
+            kept = vars(self)["_text"] = f"{_text(self.left)} {self.relation} {_text(self.right)}"
+        return str(kept)
 
     def __str__(self) -> str:
         return self.text
@@ -136,19 +140,8 @@ class Scope:
 
     def complete(self, values: dict[str, int]) -> dict[str, int]:
         """`values` with the symbols that are known to equal bound ones bound too, in place."""
-        found = -1
-        while found != len(values):
-            found = len(values)
-            for symbol, size in self.equal.items():
-                if isinstance(symbol, SizeFunction):
-                    continue
-                unbound = symbols_of(size) - values.keys()
-                if symbol not in values and not unbound:
-                    values[symbol] = evaluate(size, values)
-                elif symbol in values and type(size) is Size and len(unbound) == 1:
-                    other = unbound.pop()
-                    if size.terms == {(other,): 1}:
-                        values[other] = values[symbol]
+        equal = [(x, size) for x, size in self.equal.items() if isinstance(x, str)]
+        complete(equal, values, symbols_of, evaluate)
         return values
 
     def snapshot(self) -> tuple[list[SizeGuard], dict[Atom, SizeLike]]:

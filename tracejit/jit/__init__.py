@@ -20,6 +20,7 @@ from typing import Any
 
 from tracejit import config, logs
 from tracejit.capture.breaks import Break, CaptureError
+from tracejit.capture.changing_constants import ChangingConstants
 from tracejit.capture.number_places import Path, changed_numbers
 from tracejit.capture.place import Place
 from tracejit.capture.script import rewritten
@@ -38,15 +39,19 @@ from tracejit.capture.torchscript import (  # noqa: F401
     script_method,
     unused,
 )
+from tracejit.capture.unwatched import Unprofiled
 from tracejit.config import flags
 from tracejit.debug.report import Recompile, Report, Statistics
 from tracejit.eager.recording import active, ever
 from tracejit.eager.saved import packing
 from tracejit.ir.digest import digest
 from tracejit.ir.graph import Graph
+from tracejit.memory import forks
 from tracejit.ops.generators import get_rng_state, set_rng_state
+from tracejit.runtime import pace as pace_of
 from tracejit.runtime.capture_call import CapturedCall
 from tracejit.runtime.entry import Entry, ReplayFailed
+from tracejit.runtime.pace import CAPTURE, PLAINLY, Pace
 from tracejit.runtime.scripted_module import scripted_module
 from tracejit.runtime.segment import Segment
 from tracejit.runtime.torchscript_objects import (  # noqa: F401
@@ -66,16 +71,12 @@ from tracejit.runtime.torchscript_objects import (  # noqa: F401
 )
 
 importlib.import_module("tracejit.jit.annotations")  # the module is not the future feature
-# After so many captures without an entry only co-execution is tried, but for each 64th call; not
-# even that where tensors have fewer elements on average: recording an op takes as long as computing
-# it.
-_PATIENCE, _PERIOD, _SMALL = 3, 64, 1 << 18
 _flags = vars(flags)  # reading the attributes takes three times as long
 _MODES = ("eager", "graph", "python", "compiled")
 _segments: OrderedDict[tuple, Segment] = (
     OrderedDict()
 )  # by structure: equal functions share programs
-_segments_lock = threading.Lock()
+_segments_lock = forks.rlock()
 _forbidden = threading.local()
 
 
@@ -101,8 +102,8 @@ class CompiledFunction:
 
     # Its attributes; all others are the user's.
     OWN = frozenset({
-        "dynamic", "entries", "full", "fullgraph", "function", "lock", "misfires", "mode",
-        "numerics", "places", "read_source", "signature", "small", "static", "statistics",
+        "constants", "dynamic", "entries", "full", "fullgraph", "function", "lock", "mode",
+        "numerics", "paces", "places", "read_source", "signature", "static", "statistics",
         "varying",
     })  # fmt: skip
 
@@ -131,12 +132,12 @@ class CompiledFunction:
         self.signature = Signature(self.function)
         self.entries: list[tuple[Way, Entry]] = []
         self.statistics = Statistics()
-        self.lock = threading.RLock()
+        self.lock = forks.rlock()
         self.static = self.dynamic is False  # one program per exact shape
         self.varying: frozenset[Path] = frozenset()  # places whose number was seen to change
+        self.constants = ChangingConstants()
         self.places: Sequence[Place] = ()  # what the last capture found that the code can reach
-        self.misfires: dict[Way, int] = {}  # calls that made no program
-        self.small: set[Way] = set()  # these did too little for their recording to pay
+        self.paces: dict[Way, Pace] = {}  # how calls run that no program serves
         self.full: set[Way] = set()  # where no more programs are made
 
     # -- a call -----------------------------------------------------------------------------------
@@ -165,8 +166,16 @@ class CompiledFunction:
                     if signature.outdated():  # the function has other code
                         self.signature = Signature(self.function)
                         return self(*args, **kwargs)
-                    return self._capture(way, arguments)
-                entry, found = again
+                    pace = self._pace(way)
+                    if (turn := pace.turn()) != PLAINLY:
+                        return self._capture(way, arguments, pace, turn)
+            if again is None:  # plainly: no other thread has to wait
+                self.statistics.plain += 1
+                started = pace_of.clock()
+                result = self._plain(arguments)
+                pace.took(turn, pace_of.clock() - started)
+                return result
+            entry, found = again
         self.statistics.cache_hits += 1
         inputs, bound, snapshot = found
         try:
@@ -201,16 +210,14 @@ class CompiledFunction:
         function = rewritten(self.function) if self.read_source else self.function
         return self.signature.call(function, arguments)
 
-    def _capture(self, way: Way, arguments: tuple) -> Any:
-        misfires = self.misfires.get(way, 0)
-        again = misfires % _PERIOD == 0
-        if way in self.small and not again:
-            self.misfires[way] += 1
-            self.statistics.plain += 1
-            return self._plain(arguments)
+    def _pace(self, way: Way) -> Pace:
+        measured = way.startswith("compiled") and not self.fullgraph
+        return self.paces.setdefault(way, Pace(measured))
+
+    def _capture(self, way: Way, arguments: tuple, pace: Pace, turn: str = CAPTURE) -> Any:
         self.statistics.cache_misses += 1
         known = [e for kind, e in self.entries if kind == way]
-        watch = (again or misfires < _PATIENCE) and way not in self.full
+        watch = turn == CAPTURE and way not in self.full
         if known and watch:
             self._record_miss(known, arguments)
             if len(known) >= flags.max_entries:
@@ -221,7 +228,7 @@ class CompiledFunction:
                             f"{len(known)} programs were compiled already; last cause: "
                             f"{self.statistics.recompiles[-1]}",
                             None,
-                            "make what changes a tensor, or a float used in arithmetic only",
+                            self.statistics.recompiles[-1].hint,
                         )
                     ]
                 )
@@ -240,19 +247,19 @@ class CompiledFunction:
             self.places,
             rewritten if self.read_source else None,
             way.endswith(" eager"),
+            self.constants,
         )
-        with packing(None):  # what is kept of a replay cannot be packed either
+        started = pace_of.clock()
+        with Unprofiled(), packing(None):  # what is kept of a replay cannot be packed either
             result = call.run()
         self.places = call.places
         self.static |= call.recorder.static
         if call.entry is not None:
             self.entries.insert(0, (way, call.entry))
             self.statistics.compiles += 1
+            self.statistics.add_seconds(call.seconds)
         else:
-            self.misfires[way] = misfires + 1
-            if misfires >= _PATIENCE and way.startswith("compiled") and not self.fullgraph:
-                small = call.elements < _SMALL * max(call.nodes, 1)
-                (self.small.add if small else self.small.discard)(way)
+            pace.took(turn, pace_of.clock() - started)
         self._note_breaks(call.breaks)
         return result
 
@@ -282,7 +289,7 @@ class CompiledFunction:
                 _segments.move_to_end(key)
         if segment is None:
             segment = Segment(graph, mode, numerics)
-            self.statistics.add_compile(segment)
+            self.statistics.add_seconds(segment.seconds)
             with _segments_lock:
                 _segments[key] = segment
                 while len(_segments) > flags.max_segments:
@@ -294,7 +301,8 @@ class CompiledFunction:
     # -----------------------------------------------------------------------------
     def report(self) -> Report:
         """What was compiled, why, and what it costs; prints well."""
-        return Report(self.__name__, self.statistics, [entry for _, entry in self.entries])
+        plainly = [pace.text for pace in self.paces.values() if pace.text]
+        return Report(self.__name__, self.statistics, [e for _, e in self.entries], plainly)
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph these arguments are served by, captured on copies of them if there is none yet.
@@ -320,7 +328,7 @@ class CompiledFunction:
             arguments = copy.deepcopy(arguments)
             state = get_rng_state()
             try:
-                self._capture(way, arguments)
+                self._capture(way, arguments, self._pace(way))
             finally:
                 set_rng_state(state)  # a question draws none of the program's numbers
             found = self._find(way, arguments)

@@ -1,5 +1,5 @@
 """How a kernel adds up floats: sums whose order the compiler may choose, so that it can use
-vectors.
+vectors, and the exact remainders of additions.
 
 In and out: scalars. Called by generated texts. The order is a property of the compiled loop: the
 same for every call, whatever the number of threads. Only these operations may be reordered, the
@@ -10,6 +10,10 @@ arithmetic around them may not.
 
 from __future__ import annotations
 
+import numpy as np
+
+ZERO = np.float64(0.0)
+
 
 def add_float32(total, x):
     """total + x."""
@@ -19,6 +23,18 @@ def add_float32(total, x):
 def add_float64(total, x):
     """total + x."""
     return total + x
+
+
+def lost_float64(a, b):
+    """What a + b lost when it was rounded, exactly."""
+    total = a + b
+    part = total - a
+    return (a - (total - part)) + (b - part)
+
+
+def settled_float64(high, low):
+    """high + low; high alone where it is infinite or NaN, of which `low` tells nothing."""
+    return high + low if low - low == ZERO else high
 
 
 def largest_float32(a, b):

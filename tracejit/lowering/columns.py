@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tracejit.lowering.index import Variable
+from tracejit.lowering.index import Variable, product
+from tracejit.lowering.long_sums import ROWS, Wide, is_short, rounds
 from tracejit.lowering.loops import TILE, Nest, Store, same_loops
 from tracejit.lowering.names import Names
 from tracejit.lowering.scalars import Scalar
@@ -60,7 +61,8 @@ class ColumnPrinting:
         ]
         self.stack.append(block)
         folds = list({s.number: s for s in nest.scalars if s.kind == "fold"}.values())
-        totals = [self._scratch_row(f) for f in folds]
+        totals = [self._scratch_row(f.dtype) for f in folds]
+        sums = {f.number: self._wide_row(f) for f in folds if _is_long(f)}
         self.variables[column.name] = "c"
         finals: dict[int, str] = {}
         if folds:
@@ -68,11 +70,13 @@ class ColumnPrinting:
         for fold, total in zip(folds, totals):
             first = self.names.number(fold.data.identity, fold.dtype)
             block.lines.append(f"{INDENT}{total}[c - first] = {first}")
+            if fold.number in sums:
+                block.lines += [INDENT + line for line in sums[fold.number].begin()]
         while folds:
             loops = folds[0].data.loops
             together = [(f, t) for f, t in zip(folds, totals) if same_loops(f.data.loops, loops)]
             left = [(f, t) for f, t in zip(folds, totals) if not same_loops(f.data.loops, loops)]
-            self._loop(loops, lambda together=together: self._column_steps(together))
+            self._rows_of(together, sums)
             for fold, total in together:
                 finals[fold.number] = f"{total}[c - first]"
             folds, totals = [f for f, _ in left], [t for _, t in left]
@@ -80,9 +84,40 @@ class ColumnPrinting:
         self.stack.pop()
         return block.lines
 
-    def _scratch_row(self, fold: Scalar) -> str:
+    def _rows_of(self, folds: Sequence[tuple[Scalar, str]], sums: dict[int, Wide]) -> None:
+        """All rows of reductions with equal loops; each ROWS of them are added to wider totals."""
+        block, loops = self.stack[-1], folds[0][0].data.loops
+        long = [(sums[f.number], f, f"{t}[c - first]") for f, t in folds if f.number in sums]
+        if not long:
+            self._loop(loops, lambda: self._column_steps(folds))
+            return
+        moved = [line for wide, _, total in long for line in wide.add(total)]
+        block.lines.append("since = 0")
+
+        def steps() -> None:
+            lines = self.stack[-1].lines
+            lines += [f"if since == {ROWS}:", f"{INDENT}since = 0",
+                      f"{INDENT}for c in range(first, last):"]  # fmt: skip
+            lines += [2 * INDENT + line for line in moved]
+            for _, fold, total in long:
+                zero = self.names.number(fold.data.identity, fold.dtype)
+                lines.append(f"{2 * INDENT}{total} = {zero}")
+            lines.append("since = since + 1")
+            self._column_steps(folds)
+
+        self._loop(loops, steps)
+        rows = self.names.size(product([v.extent for v in loops]))
+        block.lines += [f"if {rows} > {ROWS}:", f"{INDENT}for c in range(first, last):"]
+        block.lines += [2 * INDENT + line for line in moved]
+        block.lines += [f"{2 * INDENT}{total} = {wide.end()}" for wide, _, total in long]
+
+    def _wide_row(self, fold: Scalar) -> Wide:
+        high = f"{self._scratch_row('float64')}[c - first]"
+        low = f"{self._scratch_row('float64')}[c - first]" if fold.dtype == "float64" else ""
+        return Wide(self.names, fold.dtype, high, low)
+
+    def _scratch_row(self, kind: str) -> str:
         name = f"total{self.scratch // (8 * TILE)}"
-        kind = "bool" if fold.dtype == "bool" else fold.dtype
         self.stack[0].lines.append(f"{name} = {self.names.scratch(kind)}(scratch, {self.scratch})")
         self.scratch += 8 * TILE
         return name
@@ -116,3 +151,8 @@ class ColumnPrinting:
             if text is not None:
                 block.known[scalar.number] = f"({text} != 0)" if scalar.dtype == "bool" else text
         self._store_all(self.nest.filled())
+
+
+def _is_long(fold: Scalar) -> bool:
+    """Whether a sum may have more rows than one accumulator takes."""
+    return rounds(fold) and not is_short(fold.data.loops, ROWS)

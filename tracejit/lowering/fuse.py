@@ -9,11 +9,14 @@ stores is emitted from loads alone.
 
 from __future__ import annotations
 
+import heapq
 import re
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from tracejit.ir.graph import Node, Value
+from tracejit.ir.sizes import SizeLike, evaluate
 from tracejit.lowering.groups import (
     MEMBERS_CAP,
     Group,
@@ -24,19 +27,20 @@ from tracejit.lowering.groups import (
     dense_shape,
     fits,
     index_alike,
+    is_full,
     key_of_columns,
     merge,
     prefix_length,
-    reaches,
     take_rows,
 )
-from tracejit.lowering.index import is_one, is_zero, product, resolved, same_size
+from tracejit.lowering.index import is_one, is_zero, product, resolved, same_size, size_key
 from tracejit.lowering.library import library_of
-from tracejit.ops.shapes import hint
+from tracejit.lowering.precedence import in_order, link, reaches
 
 CHEAP = 4  # operations worth repeating rather than storing a value
 SCATTERED = ("float32", "float64", "int32", "int64")
 WORTH_REPEATING = 32  # the same where only one tensor is read anyway
+NEAR = 16  # groups that are tried, of many that might take a value or merge
 REPEATED = 32  # times that a kernel's text may hold one value, in branches of branches
 _FUNCTION = re.compile(r"[a-z]\w*(?=\()")
 _LIGHT = {"abs", "min", "max", "sqrt", "floor", "ceil", "trunc", "rint", "bool", "int"}
@@ -103,8 +107,13 @@ class Fuser:
         self.nodes, self.numerics, self.results = nodes, numerics, set(results | apart)
         self.apart = set(apart)
         self.operands = operands  # of products, views folded in
-        self.groups: list[Group] = []
-        self.readers: dict[Value, list[Group]] = {}
+        self.groups: dict[Group, None] = {}
+        self.readers: dict[Value, dict[Group, None]] = {}
+        self.reads: dict[Group, dict[Value, None]] = {}  # the other way round
+        self.scalars: list[Group] = []  # the last ones whose loops are over one element
+        self.unsorted: list[Group] = []  # new groups, whose loops were not looked at
+        self.made = 0
+        self.open: dict[Hashable, list[Group]] = {}  # that take more reductions, by their loops
         self.kinds = {node: kind_of(node, numerics) for node in nodes}
         self.cost: dict[Value, int] = {}
         self.leaves: dict[Value, frozenset[Value]] = {}
@@ -119,7 +128,7 @@ class Fuser:
                 getattr(self, "_place_" + self.kinds[node])(node, position)
         self._merge_scalars()
         self._merge_readers()
-        return in_order(self.groups)
+        return in_order(list(self.groups), lambda group: group.position)
 
     # -- estimates -----------------------------------------------------------------------------
     def _estimate(self, node: Node) -> None:
@@ -154,24 +163,27 @@ class Fuser:
     def _worth_repeating(self, v: Value) -> bool:
         if is_one(count(v)) or self.cost[v] <= CHEAP:
             return True
-        size = hint(count(v))
-        large = [x for x in self.leaves[v] if 4 * hint(count(x)) > size]
+        size = typical(count(v))
+        large = [x for x in self.leaves[v] if 4 * typical(count(x)) > size]
         return self.cost[v] <= WORTH_REPEATING and len(large) <= 1
 
     # -- placing -------------------------------------------------------------------------------
     def _new(self, kind: str, position: int, node: Node | None = None) -> Group:
-        group = Group(kind, position, node)
-        self.groups.append(group)
+        group = Group(kind, position, node, rank=-self.made)
+        self.made += 1
+        self.groups[group] = None
+        self.unsorted.append(group)
         return group
 
     def _read(self, values: Iterable[Value], group: Group) -> None:
+        known = self.reads.setdefault(group, {})
         for v in values:
-            known = self.readers.setdefault(v, [])
-            if group not in known:
-                known.append(group)
+            self.readers.setdefault(v, {})[group] = None
+            known[v] = None
 
     def _link(self, v: Value, group: Group) -> None:
-        group.after |= {r for r in self.readers.get(v, []) if r is not group}
+        for reader in self.readers.get(v, ()):
+            link(group, reader)
 
     def _store(self, v: Value, group: Group) -> None:
         group.members.add(v)
@@ -205,7 +217,7 @@ class Fuser:
                     group.members.add(v)
                     self._read(node.operand_values(), group)
                 return
-            readers = self.readers[v]  # some may have been merged
+            readers = list(self.readers[v])  # some may have been merged
         home = self._home(v, node, readers, lambda g: fits(v, g))
         if home is None:
             home = self._new("loop", position)
@@ -238,22 +250,35 @@ class Fuser:
 
     def _home(self, v: Value, node: Node, readers: list[Group], accepts: Any) -> Group | None:
         """A group that can store `v` without waiting for someone who needs it."""
-        candidates = [r for r in readers if r.kind == "loop"]
+        candidates = dict.fromkeys(r for r in readers if r.kind == "loop")
         for x in self._inlined_operands(node):
             if not is_one(count(x)):
-                candidates += [r for r in self.readers.get(x, []) if r not in candidates]
+                candidates.update(dict.fromkeys(list(self.readers.get(x, ()))[-NEAR:]))
         if is_one(count(v)):
-            candidates += [g for g in self.groups if g not in candidates and _is_scalar(g)]
+            candidates.update(dict.fromkeys(self._scalar_groups()))
         if v in self.apart:
-            candidates = [g for g in candidates if g not in readers]
-        for group in candidates:
+            candidates = {g: None for g in candidates if g not in readers}
+        for group in _earliest(candidates):
             others = [r for r in readers if r is not group]
-            delays = _is_scalar(group) and any(
-                not _is_scalar(r) and not reaches(group.after, r) for r in others
-            )
-            if not delays and not reaches(others, group) and accepts(group):
-                return group
+            if not self._delays(group, others) and not reaches(others, [group]):
+                if accepts(group):
+                    return group
         return None
+
+    def _scalar_groups(self) -> list[Group]:
+        """Groups with loops over one element, as far as they are near in the program."""
+        known = [g for g in (*self.scalars, *self.unsorted) if g in self.groups and _is_scalar(g)]
+        self.scalars = known[-NEAR:]
+        self.unsorted.clear()
+        return self.scalars
+
+    @staticmethod
+    def _delays(group: Group, others: list[Group]) -> bool:
+        """Return True if loops over one element would wait for what large ones need."""
+        if not _is_scalar(group):
+            return False
+        left = [r for r in others if r not in group.after and not _is_scalar(r)]
+        return len(left) > NEAR or any(not reaches([group], [r]) for r in left)
 
     def _inlined_operands(self, node: Node) -> list[Value]:
         """Values that feed the node, through a few elementwise ops."""
@@ -302,21 +327,20 @@ class Fuser:
 
     def _place_column(self, node: Node, position: int) -> None:
         v, key = node.outputs[0], key_of_columns(node)
-        readers = self.readers.get(v, [])
-        home = next(
-            (
-                g
-                for g in self.groups
-                if g.kind == "column" and g.column_key == key and not reaches(readers, g)
-            ),
-            None,
-        )
+        home = self._open(key, list(self.readers.get(v, ())))
         if home is None:
             home = self._new("column", position, node)
             home.column_key = key
+            self.open.setdefault(key, []).append(home)
             home.domains.append(product(column_extents(node)))
         self._store(v, home)
         self._read(node.operand_values(), home)
+
+    def _open(self, key: Hashable, readers: list[Group]) -> Group | None:
+        """A group with these loops that takes one more reduction, and waits for no reader."""
+        known = self.open.get(key, [])
+        known[:] = [g for g in known if not is_full(g)][-NEAR:]
+        return next((g for g in known if not reaches(readers, [g])), None)
 
     def _place_scatter(self, node: Node, position: int) -> None:
         group = self._new("scatter", position, node)
@@ -334,23 +358,15 @@ class Fuser:
             self._place_rows(node, position, 1, count(operand), True, v)
             return
         final = self._final(node, position)
-        part = next(
-            (
-                g
-                for g in self.groups
-                if g.kind == "part"
-                and g is not final
-                and same_size(g.domains[0], count(operand))
-                and not reaches([final], g)
-            ),
-            None,
-        )
+        key = ("part", size_key(count(operand)))
+        part = self._open(key, [final])
         if part is None:
             part = self._new("part", position, node)
             part.domains.append(count(operand))
+            self.open.setdefault(key, []).append(part)
         part.members.add(v)
         part.stores.append(v)
-        part.after.add(final)
+        link(part, final)
         self._read(node.operand_values(), part)
 
     def _final(self, node: Node, position: int) -> Group:
@@ -374,8 +390,10 @@ class Fuser:
         return group
 
     def _of_rows(self, operand: Value) -> bool:
-        """Whether one phase is enough: few elements, or one for each row of something larger."""
-        if hint(count(operand)) <= 1 << 14:
+        """Whether one phase is enough: known to be few elements, or one for each row of something
+        larger. What the first call's size was is no reason: the kernel serves every size."""
+        numel = count(operand)
+        if type(numel) is int and numel <= 1 << 14:
             return True
         return len(dense_shape(operand)) == 1 and self._follows_reduction(operand)
 
@@ -399,38 +417,39 @@ class Fuser:
     # -- merging -------------------------------------------------------------------------------
     def _merged(self, readers: list[Group], alike: bool = False) -> list[Group]:
         """The same readers after merging those that can be; `alike`: only if they index alike."""
-        left = list(readers)
+        left = dict.fromkeys(readers)
         apart: set[tuple[Group, Group]] = set()  # since the last two were merged
-        for a in readers:
-            for b in readers:
+        for k, a in enumerate(readers):
+            for b in readers if len(readers) <= NEAR else readers[k + 1 : k + NEAR]:
                 if a not in left or b not in left or a is b or alike and not index_alike(a, b):
                     continue
                 if (b, a) not in apart and can_merge(a, b) and not self._stay_apart(a, b):
                     self._merge(a, b)
-                    left.remove(b)
+                    del left[b]
                     apart.clear()
                 else:
                     apart.add((a, b))
-        return left
+        return list(left)
 
     def _stay_apart(self, a: Group, b: Group) -> bool:
         """Whether one reads of the other what its own loops would compute again and again."""
         return any(
-            v in self.apart and reader in self.readers.get(v, [])
+            v in self.apart and reader in self.readers.get(v, ())
             for group, reader in ((a, b), (b, a))
             for v in group.stores
         )
 
     def _merge(self, a: Group, b: Group) -> None:
         merge(a, b)
-        self.groups.remove(b)
-        for group in self.groups:
-            if b in group.after:
-                group.after = (group.after - {b}) | ({a} - {group})
-        for known in self.readers.values():
-            if b in known:
-                known[known.index(b)] = a
-                known[:] = dict.fromkeys(known)
+        del self.groups[b]
+        for v in self.reads.pop(b, ()):
+            known = self.readers[v]
+            if a in known or len(known) > NEAR:
+                del known[b]
+                known[a] = None
+            else:
+                self.readers[v] = {a if g is b else g: None for g in known}
+            self.reads.setdefault(a, {})[v] = None
 
     def _merge_scalars(self) -> None:
         scalars = [g for g in self.groups if _is_scalar(g)]
@@ -442,6 +461,12 @@ class Fuser:
                 self._merged([r for r in self.readers[v] if r.kind == "loop"], alike=True)
 
 
+def _earliest(candidates: dict[Group, None]) -> list[Group]:
+    """The candidates; of many, those that others are likely to depend on."""
+    found = list(candidates)
+    return found if len(found) <= NEAR else heapq.nsmallest(NEAR, found, key=lambda g: g.rank)
+
+
 def _is_scalar(group: Group) -> bool:
     """Whether the group's loops are over one element."""
     if group.kind != "loop":
@@ -449,6 +474,14 @@ def _is_scalar(group: Group) -> bool:
     return (group.numel is None or is_one(group.numel)) and (
         group.rows is None or is_one(group.rows)
     )
+
+
+def typical(size: SizeLike) -> int:
+    """A size with 1000 for each symbol: kernels must not depend on the sizes of the first call."""
+    try:
+        return evaluate(size, defaultdict(lambda: 1000))
+    except ZeroDivisionError:
+        return 1000
 
 
 def operations(node: Node) -> int:
@@ -460,26 +493,3 @@ def operations(node: Node) -> int:
         return 0
     functions = _FUNCTION.findall(op.scalar.replace("{dtype}", ""))
     return 1 + sum(12 for f in functions if f not in _LIGHT) + 3 * op.scalar.count("/")
-
-
-def in_order(groups: Sequence[Group]) -> list[Group]:
-    """Groups so that each comes before those that read it; otherwise as in the graph."""
-    import heapq
-
-    waits = dict.fromkeys(groups, 0)
-    for group in groups:
-        for later in group.after:
-            waits[later] += 1
-    number = {group: k for k, group in enumerate(groups)}
-    ready = [(g.position, number[g]) for g in groups if not waits[g]]
-    heapq.heapify(ready)
-    order: list[Group] = []
-    while ready:
-        group = groups[heapq.heappop(ready)[1]]
-        order.append(group)
-        for later in group.after:
-            waits[later] -= 1
-            if not waits[later]:
-                heapq.heappush(ready, (later.position, number[later]))
-    assert len(order) == len(groups), "groups depend on each other in a circle"
-    return order

@@ -23,6 +23,7 @@ import numpy as np
 
 from tracejit.lowering import abi
 from tracejit.lowering.kernel_emitter import function_definition
+from tracejit.lowering.long_sums import BLOCK_NAME
 from tracejit.lowering.program import Kernel
 
 PLACES = ("shared", "worker", "workers", "lane", "lanes")
@@ -241,7 +242,15 @@ class _Row:
         combined: list[Any] = []
         for step, total in zip(steps, totals):
             combined += self._combined(step.value, total)
-        return [*_strided(loop, "lane", "lanes"), *combined]
+        return [*self._dealt(loop), *combined]
+
+    def _dealt(self, loop: ast.For) -> list[Any]:
+        """The loop with its elements dealt out; of blocks, each block's elements."""
+        if ast.unparse(loop.target) != BLOCK_NAME:
+            return _strided(loop, "lane", "lanes")
+        (k,) = (k for k, inner in enumerate(loop.body) if isinstance(inner, ast.For))
+        loop.body[k : k + 1] = _strided(loop.body[k], "lane", "lanes")
+        return [loop]
 
     def _combined(self, step: ast.expr, total: str) -> list[ast.stmt]:
         """Statements that make the lanes' totals one, the same in every lane."""

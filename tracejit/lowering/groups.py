@@ -13,20 +13,23 @@ answers about who depends on whom. A group of kind
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 from tracejit.ir.graph import Node, Value
 from tracejit.ir.sizes import SizeLike
 from tracejit.lowering.index import is_one, product, resolved, same_size, size_key
+from tracejit.lowering.precedence import Ordered, contract, is_between
 
 MEMBERS_CAP = 160  # longer chains are cut: texts stay readable, compile time linear
+REDUCTIONS_CAP = 16  # independent reductions that share loops: layers far apart need not
 
 
-class Group:
+class Group(Ordered):
     """One kernel to be, or one call."""
 
-    def __init__(self, kind: str, position: int, node: Node | None = None):
+    def __init__(self, kind: str, position: int, node: Node | None = None, rank: int = 0):
+        super().__init__(rank)
         self.kind, self.position, self.node = kind, position, node
         self.members: set[Value] = set()  # computed here
         self.stores: list[Value] = []  # those of them that others read; for a part: reductions
@@ -36,34 +39,10 @@ class Group:
         self.domains: list[SizeLike] = []  # numbers of elements its loops run over
         self.column_key: Hashable = None
         self.operands: list[Value] = []  # of a call
-        self.after: set[Group] = set()  # groups that read what this one stores
         self.into: Group | None = None  # where this group went when it was merged
 
     def __repr__(self) -> str:
         return f"<{self.kind} group {self.position}: {len(self.members)} members>"
-
-
-def reaches(start: Iterable[Group], *goals: Group) -> bool:
-    """Whether one of `goals` depends on one of `start`, or is one."""
-    seen = set(start)
-    stack, found = list(seen), not seen.isdisjoint(goals)
-    while stack and not found:
-        new = stack.pop().after - seen
-        found = not new.isdisjoint(goals)
-        seen |= new
-        stack += new
-    return found
-
-
-def dependents(group: Group) -> set[Group]:
-    """All that depends on a group, with the group itself."""
-    found = {group}
-    stack = [group]
-    while stack:
-        new = stack.pop().after - found
-        found |= new
-        stack += new
-    return found
 
 
 class Extents(NamedTuple):
@@ -73,25 +52,18 @@ class Extents(NamedTuple):
     leading: tuple[SizeLike, ...]  # 1, dense[0], dense[0] * dense[1] ...
 
 
-_EXTENTS: dict[
-    int, tuple[Any, int, Extents]
-] = {}  # id of a value -> (it, equalities known, answer)
-
-
 def extents(value: Any) -> Extents:
     """Of a value (or a partial)."""
     learnt = value.graph.scope.learnt if hasattr(value, "graph") else 0
-    known = _EXTENTS.get(id(value))
-    if known is not None and known[0] is value and known[1] == learnt:
-        return known[2]
-    if len(_EXTENTS) > 5000:
-        _EXTENTS.clear()
+    known = getattr(value, "extents", None)
+    if known is not None and known[0] == learnt:
+        return known[1]
     dense = tuple(s for s in map(resolved, value.shape) if not is_one(s))
     leading: list[SizeLike] = [1]
     for size in dense:
         leading.append(leading[-1] * size)
     found = Extents(dense, tuple(leading))
-    _EXTENTS[id(value)] = (value, learnt, found)
+    value.extents = learnt, found
     return found
 
 
@@ -149,6 +121,11 @@ def admit(value: Any, group: Group) -> None:
     group.domains.append(numel)
 
 
+def is_full(group: Group) -> bool:
+    """Return True if the group's loops take no more reductions."""
+    return len(group.stores) >= REDUCTIONS_CAP or len(group.members) >= MEMBERS_CAP
+
+
 def take_rows(group: Group, rows: SizeLike, inner: SizeLike, prefix: bool) -> bool:
     """Make the group loop over `rows`, for a reduction of `inner` elements each; whether it can."""
     if group.kind != "loop" or len(group.members) >= MEMBERS_CAP:
@@ -171,12 +148,7 @@ def can_merge(a: Group, b: Group) -> bool:
     """Whether two groups may become one: same loops, and nothing else between them."""
     if a.kind != "loop" or b.kind != "loop" or len(a.members) + len(b.members) > MEMBERS_CAP:
         return False
-    if not _same_loops(a, b):
-        return False
-    return not any(
-        reaches((g for g in first.after if g is not second), second)
-        for first, second in ((a, b), (b, a))
-    )
+    return _same_loops(a, b) and not is_between(a, b)
 
 
 def _same_loops(a: Group, b: Group) -> bool:
@@ -210,7 +182,7 @@ def index_alike(a: Group, b: Group) -> bool:
 
 
 def merge(a: Group, b: Group) -> None:
-    """Make `b` part of `a`; the caller fixes who points at `b`."""
+    """Make `b` part of `a`, which takes its place in the order."""
     if a.rows is None and b.rows is not None:
         a.numel = None if same_size(b.rows, a.numel) else a.numel
         a.rows = b.rows
@@ -220,7 +192,7 @@ def merge(a: Group, b: Group) -> None:
     a.finals |= b.finals
     a.domains += b.domains
     a.stores = list(dict.fromkeys([*a.stores, *b.stores]))
-    a.after = (a.after | b.after) - {a, b}
+    contract(a, b)
     a.position = max(a.position, b.position)
     b.into = a
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from tracejit.ir.graph import Graph, Value
@@ -29,9 +28,9 @@ from tracejit.lowering.index import (
     size_key,
     unravelled,
 )
+from tracejit.lowering.long_sums import BLOCK
 from tracejit.lowering.scalars import Scalar, walk
 
-PART = 4096  # elements each part of a full reduction adds up
 WORK = 16384  # elements that one chunk of a range handles, about
 TILE = 256  # columns a column reduction keeps in scratch memory
 ROUNDS = 8
@@ -73,10 +72,14 @@ class Nest:
     def roots(self) -> list[Scalar]:
         return [s.scalar for s in self.filled()]
 
-    @cached_property
+    @property
     def scalars(self) -> list[Scalar]:
         """All that is computed, each after what it needs."""
-        return walk(self.roots())
+        # In Python 3.11 `cached_property` has a lock, which a forked child may find taken.
+        kept: list[Scalar] | None = vars(self).get("_scalars")
+        if kept is None:
+            kept = vars(self)["_scalars"] = walk(self.roots())
+        return kept
 
 
 def lay_out(group: Group, graph: Graph, partials: dict[Value, Partial]) -> Nest:
@@ -226,18 +229,18 @@ def _scatter(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest
 
 
 def _parts(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest:
-    """Full reductions: one element for each PART elements, or for each row where the input is not
+    """Full reductions: one element for each BLOCK elements, or for each row where the input is not
     flat."""
     numel = resolved(group.domains[0])
     flat = Variable("r", numel)
     if "r" not in splits.parts:
-        extent = (numel + PART - 1) // PART
+        extent = (numel + BLOCK - 1) // BLOCK
         part = Variable("part", extent)
-        start = as_index(part) * PART
+        start = as_index(part) * BLOCK
         flat.start, flat.stop = start, numel
         outer = [part] if not is_one(extent) else []
         emission = Emission(graph, group.members, splits, chunks=dict.fromkeys(group.stores, flat))
-        nest = _part_nest(group, emission, outer, extent, max(1, WORK // PART))
+        nest = _part_nest(group, emission, outer, extent, max(1, WORK // BLOCK))
         if not splits.refine(nest.roots(), partial=True):
             return nest
         flat = Variable("r", numel)

@@ -8,15 +8,16 @@ may fail, can run before; otherwise the value gets memory of its own and a copy 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tracejit.ir.graph import Graph, Value
-from tracejit.lowering.fuse import in_order
-from tracejit.lowering.groups import Group, count, dependents
+from tracejit.lowering.groups import Group, count
 from tracejit.lowering.index import product, resolved, same_size
 from tracejit.lowering.loops import Nest, lay_out
+from tracejit.lowering.precedence import in_order, link, reaches
 from tracejit.lowering.program import Buffer
 
 # (buffer number, value whose strides say where an element lies; None: contiguous)
@@ -56,7 +57,19 @@ class _Assignment:
         for group in groups:
             for v in dict.fromkeys(self._reads(group)):
                 self.readers.setdefault(v, []).append(group)
-        self.failing = [g for g in groups if self._may_fail(g)]
+        self.failing = {g for g in groups if self._may_fail(g)}
+        self.ranks = itertools.count(1 + max((g.rank for g in groups), default=0))
+        self.settled = self._barrier()
+
+    def _barrier(self) -> Group | None:
+        """A group that does nothing, after all that may fail; None if nothing may."""
+        if not self.failing:
+            return None
+        barrier = Group("barrier", len(self.graph.nodes) + 1, rank=next(self.ranks))
+        self.groups.append(barrier)
+        for group in self.failing:
+            link(group, barrier)
+        return barrier
 
     def _reads(self, group: Group) -> list[Any]:
         nest = self.nests.get(group)
@@ -75,7 +88,7 @@ class _Assignment:
         for target, v in self.writes:
             if not self._in_place(target, v):
                 self._copy(v, (memory.place[target], target), target)
-        memory.order = in_order(self.groups)
+        memory.order = in_order(self.groups, lambda group: group.position)
         for group in memory.order:
             for leaf in self._leaves(group):
                 self._targets(group, leaf)
@@ -109,11 +122,11 @@ class _Assignment:
         if v.ndim != target.ndim or not self._same_elements(nest, target, v):
             return False
         before = [r for r in self.readers.get(target, []) if r is not group]
-        before += [g for g in self.failing if g is not group]
-        if group in self.failing or not dependents(group).isdisjoint(before):
+        before += [self.settled] if self.settled is not None else []
+        if group in self.failing or reaches([group], before):
             return False
         for g in before:
-            g.after.add(group)
+            link(g, group)
         self.extra.setdefault(v, []).append((self.memory.place[target], target))
         return True
 
@@ -133,17 +146,18 @@ class _Assignment:
     def _copy(self, v: Value, target: Target, written: Value | None) -> None:
         """A group of its own that copies `v`, after all that may fail and all who read the
         target."""
-        group = Group("loop", len(self.graph.nodes) + 1)
+        group = Group("loop", len(self.graph.nodes) + 1, rank=next(self.ranks))
         group.stores, group.numel = [v], count(v)
         self.nests[group] = lay_out(group, self.graph, {})
         self.groups.append(group)
         self.memory.targets[group, v] = [target]
         if v in self.home:
-            self.home[v].after.add(group)
+            link(self.home[v], group)
         if written is not None:
-            for g in (*self.readers.get(written, []), *self.failing):
-                if g is not group:
-                    g.after.add(group)
+            for g in self.readers.get(written, []):
+                link(g, group)
+            if self.settled is not None:
+                link(self.settled, group)
         self.readers.setdefault(v, []).append(group)
 
     # -- targets -------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import linecache
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,9 +17,10 @@ import llvmlite.binding as llvm
 
 from tracejit import logs
 from tracejit.lowering.program import Kernel
+from tracejit.memory import forks
 
 _PER_THREAD = 2  # fewer kernels than this are not worth a thread
-_parsing = threading.Lock()  # CPython 3.11's `ast.parse` counts its depth for all threads together
+_parsing = forks.rlock()  # CPython 3.11's `ast.parse` counts its depth for all threads together
 
 
 class KernelError(RuntimeError):

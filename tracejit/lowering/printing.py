@@ -15,7 +15,6 @@ from typing import Any
 
 from tracejit.ir.graph import Location
 from tracejit.ir.sizes import SizeLike
-from tracejit.lowering.accumulate import ACCUMULATORS
 from tracejit.lowering.columns import INDENT, Block, ColumnPrinting
 from tracejit.lowering.index import (
     Condition,
@@ -26,6 +25,7 @@ from tracejit.lowering.index import (
     product,
     same_size,
 )
+from tracejit.lowering.long_sums import BLOCK, BLOCK_NAME, Wide, in_blocks, rounds
 from tracejit.lowering.loops import Nest, Store, same_loops
 from tracejit.lowering.names import Names
 from tracejit.lowering.scalars import Scalar, variables_of, walk
@@ -193,7 +193,7 @@ class Printer(ColumnPrinting):
         depth = len(self.stack)
         heads = []
         for v in variables:
-            self.variables[v.name] = self._fresh()
+            self.variables[v.name] = self._fresh(v)
             known = self.stack[-1].variables | {v.name}
             heads.append(self._head(v))
             self.stack.append(Block(known))
@@ -205,8 +205,10 @@ class Printer(ColumnPrinting):
         assert len(self.stack) == depth
         self.loops += counted
 
-    def _fresh(self) -> str:
+    def _fresh(self, variable: Variable) -> str:
         used = set(self.variables.values())
+        if variable.name.endswith("_blocks") and BLOCK_NAME not in used:
+            return BLOCK_NAME
         return next(n for n in ("j", "k", "l", "m", *(f"j{k}" for k in range(99))) if n not in used)
 
     def _head(self, v: Variable) -> str:
@@ -215,9 +217,7 @@ class Printer(ColumnPrinting):
             return f"{name} in range({self.names.size(v.extent)})"
         assert v.start is not None
         start = self.index(v.start)
-        from tracejit.lowering.loops import PART
-
-        return f"{name} in range({start}, min({start} + {PART}, {self.names.size(v.stop)}))"
+        return f"{name} in range({start}, min({start} + {BLOCK}, {self.names.size(v.stop)}))"
 
     # -- reductions ----------------------------------------------------------------------------
     def prepare(self, roots: Sequence[Scalar]) -> None:
@@ -244,36 +244,41 @@ class Printer(ColumnPrinting):
     def folds(self, folds: Sequence[Scalar]) -> None:
         """One loop nest for reductions over the same variables."""
         block = self.stack[-1]
-        accumulators = [self._accumulator(fold) for fold in folds]
-        self._accumulate(folds, accumulators, folds[0].data.loops)
-        for fold, (total, place) in zip(folds, accumulators):
-            block.known[fold.number] = place or total
+        loops = in_blocks(folds[0].data.loops) if any(map(rounds, folds)) else folds[0].data.loops
+        sums = {f.number: self._wide(f) for f in folds if rounds(f) and len(loops) > 1}
+        known = {f.number: self._accumulator(f) for f in folds if f.number not in sums}
+        if sums:
+            self._loop(loops[:-1], lambda: self._one_block(folds, known, sums, loops[-1:]), False)
+        else:
+            self._loop(loops, lambda: self._steps(folds, known))
+        for fold in folds:
+            wide = sums.get(fold.number)
+            total, place = known[fold.number] if wide is None else (wide.end(), "")
+            block.known[fold.number] = self._assign(total, None) if wide else place or total
 
-    def _accumulate(
-        self, folds: Sequence[Scalar], so_far: Sequence[tuple[str, str]], loops: Sequence[Variable]
+    def _wide(self, fold: Scalar) -> Wide:
+        wide = Wide(self.names, fold.args[0].dtype, self._temporary(), self._temporary())
+        self.stack[-1].lines += wide.begin()
+        return wide
+
+    def _one_block(
+        self,
+        folds: Sequence[Scalar],
+        known: dict[int, tuple[str, str]],
+        sums: dict[int, Wide],
+        loops: Sequence[Variable],
     ) -> None:
-        """Loops that add to `so_far`. Sums of floats get an accumulator at each depth, as one
-        would round a long sum too often."""
-        deeper = loops[1:]
-        if not any(_rounds(fold) for fold in folds):
-            loops, deeper = [*loops], []
+        """The innermost loop, with accumulators of its own for sums of floats."""
+        own = {f.number: self._accumulator(f) for f in folds if f.number in sums}
+        self._loop(loops, lambda: self._steps(folds, {**known, **own}))
+        for number, wide in sums.items():
+            self.stack[-1].lines += wide.add(own[number][0])
 
-        def body() -> None:
-            if not deeper:
-                for fold, (total, place) in zip(folds, so_far):
-                    self._step(fold, total, place, self.place(fold.args[0]))
-                self._keep()
-                return
-            inner = [
-                (self._accumulator(fold)[0], "") if _rounds(fold) else known
-                for fold, known in zip(folds, so_far)
-            ]
-            self._accumulate(folds, inner, deeper)
-            for fold, (total, _), (partial, _) in zip(folds, so_far, inner):
-                if _rounds(fold):
-                    self._step(fold, total, "", partial)
-
-        self._loop(loops[:1] if deeper else loops, body, counted=not deeper)
+    def _steps(self, folds: Sequence[Scalar], known: dict[int, tuple[str, str]]) -> None:
+        for fold in folds:
+            total, place = known[fold.number]
+            self._step(fold, total, place, self.place(fold.args[0]))
+        self._keep()
 
     def _accumulator(self, fold: Scalar) -> tuple[str, str]:
         """What a reduction has found so far and where, before it began."""
@@ -462,7 +467,3 @@ class Printer(ColumnPrinting):
         assert isinstance(atom, Quotient)
         return f"(({self.index(atom.whole)}) {atom.sign} {self.names.size(atom.divisor)})"
 
-
-def _rounds(fold: Scalar) -> bool:
-    """Whether this reduction is a sum of floats."""
-    return ACCUMULATORS.get(fold.data.combine) == "add" and "float" in fold.args[0].dtype

@@ -7,31 +7,37 @@ written that a caller can see comes after everything that may fail.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tracejit.ir.graph import Graph, Location, Node, Value
 from tracejit.lowering.emit import Partial
 from tracejit.lowering.extern import matmul_kernel
-from tracejit.lowering.fuse import in_order, operations
-from tracejit.lowering.groups import Group, count, reaches
+from tracejit.lowering.fuse import NEAR, operations
+from tracejit.lowering.groups import Group, count
 from tracejit.lowering.index import product, resolved
 from tracejit.lowering.kernels import segment_key, segmented, single
 from tracejit.lowering.library import library_of
 from tracejit.lowering.loops import WORK, Nest
 from tracejit.lowering.memory import Memory
+from tracejit.lowering.precedence import Ordered, contract, in_order, link, reaches
 from tracejit.lowering.printing import Printer, Text
 from tracejit.lowering.products import Folded, library_sizes
 from tracejit.lowering.program import Instruction, Program
 
 
-@dataclass
-class Unit:
+class Unit(Ordered):
     """One instruction to be: a group, or several that are segments of one kernel."""
 
-    groups: list[Group]
-    texts: list[Text]
+    def __init__(self, group: Group, rank: int):
+        super().__init__(rank)
+        self.groups = [group]
+        self.texts: list[Text] = []
+
+    @property
+    def position(self) -> tuple[int, int]:
+        return min((group.position, group.rank) for group in self.groups)
 
 
 class Scheduler:
@@ -62,63 +68,48 @@ class Scheduler:
 
     # -- horizontal fusion ---------------------------------------------------------------------
     def _units(self) -> list[Unit]:
-        units: list[Unit] = []
+        units = _unit_each(self.memory.order)
         known: dict[tuple, list[Unit]] = {}
-        for group in self.memory.order:
+        left: list[Unit] = []
+        for unit in units:
+            group = unit.groups[0]
             nest = self.nests.get(group)
-            text = self._text(group, nest) if nest is not None else None
-            key = segment_key(text) if text is not None else None
+            key = None
+            if nest is not None:
+                unit.texts.append(self._text(group, nest))
+                key = segment_key(unit.texts[0])
             if key is not None:
-                found = next((u for u in known.get(key, []) if self._joins(group, u)), None)
-                if found is not None and text is not None:
-                    found.groups.append(group)
-                    found.texts.append(text)
-                    self._fuse_order(found)
+                alike = known.setdefault(key, [])
+                found = next((u for u in alike[-NEAR:] if _are_independent(u, unit)), None)
+                if found is not None:
+                    found.groups += unit.groups
+                    found.texts += unit.texts
+                    contract(found, unit)
                     continue
-            unit = Unit([group], [] if text is None else [text])
-            units.append(unit)
-            if key is not None:
-                known.setdefault(key, []).append(unit)
-        return self._ordered(units)
+                alike.append(unit)
+            left.append(unit)
+        return self._topological(in_order(left, lambda unit: unit.position))
 
-    def _joins(self, group: Group, unit: Unit) -> bool:
-        """Whether no group of the unit needs this one or the other way round."""
-        return not reaches(unit.groups, group) and not reaches([group], *unit.groups)
-
-    def _fuse_order(self, unit: Unit) -> None:
-        """From now on who depends on one of them depends on all of them."""
-        members = set(unit.groups)
-        after = set().union(*(g.after for g in members))
-        for g in self.memory.order:
-            if not g.after.isdisjoint(members):
-                g.after |= members
-        for g in members:
-            g.after = set(after)
-
-    def _ordered(self, units: Sequence[Unit]) -> list[Unit]:
-        unit_of = {g: unit for unit in units for g in unit.groups}
-        found = {id(unit_of[g]): unit_of[g] for g in in_order(self.memory.order)}
-        return self._topological(list(found.values()), unit_of)
-
-    def _topological(self, units: list[Unit], unit_of: dict[Group, Unit]) -> list[Unit]:
+    def _topological(self, units: list[Unit]) -> list[Unit]:
         """The units so that each comes after those it needs, visible writes as late as possible."""
-        waits = {id(u): 0 for u in units}
-        later = {
-            id(u): {id(unit_of[h]) for g in u.groups for h in g.after} - {id(u)} for u in units
-        }
-        for targets in later.values():
-            for target in targets:
-                waits[target] += 1
-        by_id = {id(u): u for u in units}
+        number = {unit: k for k, unit in enumerate(units)}
+        waits = {unit: len(unit.before) for unit in units}
+        quiet: list[int] = []
+        visible: list[int] = []
+
+        def ready(unit: Unit) -> None:
+            heapq.heappush(visible if self._visible(unit) else quiet, number[unit])
+
+        for unit in units:
+            if not waits[unit]:
+                ready(unit)
         order: list[Unit] = []
-        left = list(units)
-        while left:
-            ready = [u for u in left if not waits[id(u)]]
-            chosen = next((u for u in ready if not self._visible(u)), ready[0])
-            left.remove(chosen)
-            order.append(chosen)
-            for target in later[id(chosen)]:
-                waits[id(by_id[target])] -= 1
+        while quiet or visible:
+            order.append(units[heapq.heappop(quiet or visible)])
+            for later in order[-1].after:
+                waits[later] -= 1
+                if not waits[later]:
+                    ready(later)
         return order
 
     def _visible(self, unit: Unit) -> bool:
@@ -142,6 +133,8 @@ class Scheduler:
 
     def _instruction(self, unit: Unit) -> None:
         group = unit.groups[0]
+        if group.kind == "barrier":
+            return
         if group.kind == "host":
             self._host(group)
         elif group.kind == "product":
@@ -259,6 +252,21 @@ class Scheduler:
                 for b in instruction.operands[len(inputs) :]
             )
         self.program.instructions.append(instruction)
+
+
+def _unit_each(groups: Sequence[Group]) -> list[Unit]:
+    """A unit for each group, in this order, linked like the groups."""
+    of = {group: Unit(group, k) for k, group in enumerate(groups)}
+    for group, unit in of.items():
+        for later in group.after:
+            link(unit, of[later])
+    return list(of.values())
+
+
+def _are_independent(one: Unit, other: Unit) -> bool:
+    """Return True if neither needs the other."""
+    first, second = sorted((one, other), key=lambda unit: unit.rank)
+    return not reaches([first], [second])
 
 
 def _widest(node: Node) -> Any:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit.memory.devices import CPU, array_module, device
+from tracejit.memory.limits import refusal
 from tracejit.memory.storage import Storage, address
 
 ALIGNMENT = 64
@@ -141,7 +142,7 @@ def size_class(nbytes: int) -> int:
 def allocate(nbytes: int, where: device = CPU) -> Storage:
     """A Storage of at least `nbytes` bytes of unspecified content on a 64-byte boundary.
 
-    Raises MemoryError, saying how much was asked for, when there is not so much.
+    Raises OutOfMemory, saying how much was asked for, when there is not so much.
 
     >>> allocate(100).ptr % 64
     0
@@ -178,7 +179,7 @@ def _fresh(size: int) -> tuple[np.ndarray, int]:
     try:
         return _made(size)
     except (MemoryError, OSError, OverflowError) as error:
-        raise MemoryError(f"cannot allocate {size} bytes: {error}") from error
+        raise refusal(size) from error
 
 
 def _made(size: int) -> tuple[np.ndarray, int]:

@@ -8,7 +8,6 @@ the plain function keeps.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -87,15 +86,21 @@ def shown_in(buffer: Any) -> list[Storage]:
     """The memory of tensors that an array of NumPy's, or what else has a buffer, can write; for an
     iterator, which may give any array, all that is shown."""
     found = [storage for at in list(shown.places) if (storage := at()) is not None]
-    if not found or isinstance(buffer, Iterator):
+    if not found or _is_iterator(type(buffer)):
         return found
     try:
-        array = buffer if isinstance(buffer, np.ndarray) else np.asarray(memoryview(buffer))
+        array = buffer if issubclass(type(buffer), np.ndarray) else np.asarray(memoryview(buffer))
     except (TypeError, ValueError):  # it has none
         return []
     start, end = byte_bounds(array) if array.size else (0, 0)
     return [storage for storage in found if storage.device.type == "cpu"
             and storage.ptr < end and start < storage.ptr + storage.nbytes]
+
+
+def _is_iterator(cls: type) -> bool:
+    """Return True if instances have `__next__`; neither they nor a metaclass are asked."""
+    mro, names = vars(type)["__mro__"], vars(type)["__dict__"]
+    return any("__next__" in names.__get__(base) for base in mro.__get__(cls))
 
 
 def copied(storage: Storage) -> Storage:

@@ -11,6 +11,7 @@ from typing import Any
 import tracejit
 from tracejit.eager.tensor import Tensor
 from tracejit.nn.parameter import Parameter
+from tracejit.ops.overriding import disabled
 
 _NO_SHAPE = (
     "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
@@ -79,6 +80,7 @@ class UninitializedBuffer(_Uninitialized, Tensor):
     """A buffer without a shape."""
 
     __slots__ = ()
+    __torch_function__ = disabled
     becomes = Tensor
 
     def __new__(

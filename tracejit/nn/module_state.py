@@ -276,7 +276,7 @@ class StateDict:
         self, hook: Callable[..., None], with_module: bool = False
     ) -> RemovableHandle:
         """As `register_load_state_dict_pre_hook`; without the module unless `with_module`."""
-        called = hook if with_module else lambda module, *rest: hook(*rest)
+        called = hook if with_module else _WithoutModule(hook)
         return self._hooked("_load_state_dict_pre_hooks", called)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
@@ -289,6 +289,16 @@ class StateDict:
 
     def _hooks_of(self, kind: str) -> list[Any]:
         return list(self.__dict__.get(kind, {}).values())
+
+
+class _WithoutModule:
+    """Calls a hook without the module it is called for; it is pickled as the hook is."""
+
+    def __init__(self, hook: Callable[..., None]) -> None:
+        self.hook = hook
+
+    def __call__(self, module: Any, *rest: Any) -> None:
+        self.hook(*rest)
 
 
 def _as_parameter(given: Any, requires_grad: bool) -> Parameter:

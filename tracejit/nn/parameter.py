@@ -10,6 +10,7 @@ from typing import Any
 
 import tracejit
 from tracejit.eager.tensor import Tensor
+from tracejit.ops.overriding import PLAIN, disabled
 
 
 class Parameter(Tensor):
@@ -25,6 +26,7 @@ class Parameter(Tensor):
     """
 
     __slots__ = ()
+    __torch_function__ = disabled  # functions ask no parameter
     _keeps_windows = True
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
@@ -50,6 +52,9 @@ class Parameter(Tensor):
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return "Parameter containing:\n" + super().__repr__()
+
+
+PLAIN.add(Parameter)
 
 
 class _OfBuffers(type):

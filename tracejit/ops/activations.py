@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tracejit.ops import overriding
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import must_float
 from tracejit.ops.fitting import fitting, promote_fitting
@@ -42,8 +43,8 @@ def _inexact(op: Op, operands: tuple) -> None:
 
 # -- rectifiers ------------------------------------------------------------------------------------
 _relu = pointwise(
-    "relu", lambda xp, input: xp.maximum(input, 0),
-    "({input} if ({input} > {dtype}(0)) | ({input} != {input}) else {dtype}(0))", methods=(),
+    "relu", lambda xp, input: xp.maximum(0, input),  # of equals the second: -0.0 stays
+    "({input} if ({input} >= {dtype}(0)) | ({input} != {input}) else {dtype}(0))", methods=(),
     check=real_only(_UNBOUNDED, first=_no_bool),
     input=lambda grad, out: where(out <= 0, 0, grad))
 
@@ -59,7 +60,10 @@ def relu(input: Any, inplace: bool = False) -> Any:
     >>> tracejit.relu(tracejit.tensor([-1., 2.]))
     tensor([0., 2.])
     """
-    return placed(_relu(input), input, inplace)
+    try:
+        return placed(_relu(input), input, inplace)
+    except Exception:
+        return overriding.instead(relu, (input, inplace), {})
 
 
 def relu_(input: Any) -> Any:

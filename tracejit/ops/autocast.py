@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tracejit.memory.devices import device
+from tracejit.ops import overriding
 from tracejit.ops.types import FLOATING, bfloat16, dtype, float16, float32, float64
 
 
@@ -73,10 +74,13 @@ def not_cast(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        if not switches.on:
-            return function(*arguments, **named)
-        with switched_off():
-            return function(*arguments, **named)
+        try:
+            if not switches.on:
+                return function(*arguments, **named)
+            with switched_off():
+                return function(*arguments, **named)
+        except Exception:
+            return overriding.instead(call, arguments, named)
 
     return call
 
@@ -88,9 +92,12 @@ def autocasts(cpu: str | None = None, cuda: str | None = None) -> Callable[[Any]
     def decorate(function: Any) -> Any:
         @functools.wraps(function)
         def call(*arguments: Any, **named: Any) -> Any:
-            if used.ever and switches.on:
-                return cast_call(function, policy, arguments, named)
-            return function(*arguments, **named)
+            try:
+                if used.ever and switches.on:
+                    return cast_call(function, policy, arguments, named)
+                return function(*arguments, **named)
+            except Exception:
+                return overriding.instead(call, arguments, named)
 
         return call
 

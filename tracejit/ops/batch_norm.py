@@ -23,17 +23,24 @@ def _affine(x: Any, weight: Any, bias: Any) -> Any:
     return out if bias is None else out + widened(bias)
 
 
-def _of_batch(input: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, ...]:
-    """(input - mean) / deviation, 1 / deviation, mean, variance."""
-    center = input.mean(dims, True)
-    deviation = input - center
+def _of_batch(input: Any, weight: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, ...]:
+    """(input - mean) / deviation, 1 / deviation, mean, variance.
+
+    Beside a weight in halves, PyTorch keeps the mean and the deviation of halves in halves.
+    """
+    x = widened(input)
+    center = x.mean(dims, True)
+    deviation = x - center
     variance = (deviation * deviation).mean(dims, True)
     scale = rsqrt(variance + eps)
+    if x is not input and (weight is None or weight.dtype is input.dtype):
+        scale = widened(convert(scale, input.dtype))
+        deviation = x - widened(convert(center, input.dtype))
     return deviation * scale, scale, center, variance
 
 
 def _training_body(input: Any, weight: Any, bias: Any, dims: tuple, eps: float) -> tuple[Any, ...]:
-    x, _, center, variance = _of_batch(widened(input), dims, eps)
+    x, _, center, variance = _of_batch(input, weight, dims, eps)
     return convert(_affine(x, weight, bias), input.dtype), center, variance
 
 
@@ -45,7 +52,7 @@ def _training_types(input: Any, weight: Any, bias: Any, dims: tuple, eps: float)
 
 
 def _training_input(grad: Any, input: Any, weight: Any, dims: tuple, eps: float) -> Any:
-    x, scale, _, _ = _of_batch(widened(input), dims, eps)
+    x, scale, _, _ = _of_batch(input, weight, dims, eps)
     g = _affine(widened(grad), weight, None)
     return scale * (g - g.mean(dims, True) - x * (g * x).mean(dims, True))
 
@@ -55,8 +62,8 @@ batch_norm_record = composite(
     "batch_norm", ("input", "weight", "bias"), _training_body, infer=_training_types,
     outputs=("out", "center", "variance"), node_name="NativeBatchNormBackward0",
     input=_training_input,
-    weight=lambda grad, input, dims, eps: (
-        widened(grad) * _of_batch(widened(input), dims, eps)[0]
+    weight=lambda grad, input, weight, dims, eps: (
+        widened(grad) * _of_batch(input, weight, dims, eps)[0]
     ),
     bias=lambda grad: widened(grad),
 )  # fmt: skip

@@ -76,20 +76,39 @@ def _parsed(equation: str, operands: Sequence[Any]) -> tuple[list[list[str]], li
     left, arrow, right = equation.replace(" ", "").partition("->")
     texts = left.split(",")
     if len(texts) != len(operands):
-        raise RuntimeError("einsum(): the number of operands must be that of the equation's "
-                           f"terms: {len(operands)} and {len(texts)}")
-    inputs = [_labels(text, len(x.shape)) for text, x in zip(texts, operands)]
+        which = "fewer" if len(operands) < len(texts) else "more"
+        raise RuntimeError(f"einsum(): {which} operands were provided than specified in the "
+                           "equation")
+    inputs = [_labels(text, len(x.shape), k) for k, (text, x) in enumerate(zip(texts, operands))]
     wide = max((labels for labels in (_between(row) for row in inputs)), key=len)
     if arrow:
-        return inputs, _spelled(right, wide)
+        return inputs, _output(right, wide, inputs)
     every = [label for row in inputs for label in row if label not in wide]
     return inputs, [*wide, *sorted(label for label in every if every.count(label) == 1)]
 
 
-def _labels(text: str, ndim: int) -> list[str]:
-    named = len(text.replace("...", ""))
-    if named > ndim or named < ndim and "..." not in text:
-        raise RuntimeError(f"einsum(): {text!r} does not fit an operand of {ndim} dimensions")
+def _output(text: str, wide: Sequence[str], inputs: list[list[str]]) -> list[str]:
+    """The labels of the output, each of which some operand must have, and the output once."""
+    found = _spelled(text, wide)
+    for k, label in enumerate(found):
+        if label not in _ELLIPSIS and all(label not in row for row in inputs):
+            raise RuntimeError(f"einsum(): output subscript {label} does not appear in the "
+                               "equation for any input operand")
+        if label in found[:k]:
+            raise RuntimeError(f"einsum(): output subscript {label} appears more than once in the "
+                               "output")
+    return found
+
+
+def _labels(text: str, ndim: int, k: int) -> list[str]:
+    named, dots = len(text.replace("...", "")), "..." in text
+    if named > ndim or named < ndim and not dots:
+        fits = "is more than" if dots else "does not match"
+        ending = "" if dots else " and no ellipsis was given"
+        raise RuntimeError(
+            f"einsum(): the number of subscripts in the equation ({named}) {fits} the number of "
+            f"dimensions ({ndim}) for operand {k}{ending}"
+        )
     return _spelled(text, _ELLIPSIS[len(_ELLIPSIS) - (ndim - named):] if ndim > named else [])
 
 

@@ -11,22 +11,28 @@ from typing import Any
 
 from tracejit.ops import shapes
 from tracejit.ops.autocast import autocasts
-from tracejit.ops.composite import composite
+from tracejit.ops.composite import composite, widened
 from tracejit.ops.convolution_record import (
     conv_input_record,
     conv_record,
 )
 from tracejit.ops.padding import pad
-from tracejit.ops.record import apply
+from tracejit.ops.pointwise_record import convert
+from tracejit.ops.record import Op, apply
 from tracejit.ops.shapes import as_size
 from tracejit.ops.types import SCALAR_NAMES
 
 
 # -- one node with its bias ------------------------------------------------------------------------
-def _with_bias(result: Any, bias: Any) -> Any:
+def _with_bias(record: Op, input: Any, weight: Any, bias: Any, attributes: Any) -> Any:
     if bias is None:
-        return result
-    return result + bias.reshape((-1, *(1,) * (len(result.shape) - 2)))
+        return record(input, weight, **attributes)
+    result = record(widened(input), widened(weight), **attributes)
+    return convert(result + _per_channel(widened(bias), result), input.dtype)
+
+
+def _per_channel(bias: Any, result: Any) -> Any:
+    return bias.reshape((-1, *(1,) * (len(result.shape) - 2)))
 
 
 def _bias_rule(grad: Any) -> Any:
@@ -34,11 +40,13 @@ def _bias_rule(grad: Any) -> Any:
 
 
 def _body(input: Any, weight: Any, bias: Any, **attributes: Any) -> Any:
-    return _with_bias(conv_record(input, weight, **attributes), bias)
+    return _with_bias(conv_record, input, weight, bias, attributes)
 
 
 def _transposed_body(input: Any, weight: Any, bias: Any, **attributes: Any) -> Any:
-    return _with_bias(conv_input_record(input, weight, **attributes), bias)
+    result = conv_input_record(input, weight, **attributes)
+    # PyTorch rounds halves before it adds the bias here.
+    return result if bias is None else result + _per_channel(bias, result)
 
 
 convolution_record = composite(

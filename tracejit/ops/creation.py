@@ -22,7 +22,7 @@ from tracejit.ops import pointwise
 from tracejit.ops.fitting import as_written, fitting
 from tracejit.ops.operators import method
 from tracejit.ops.record import Op, apply
-from tracejit.ops.shapes import hint, symbolic
+from tracejit.ops.shapes import check_memory, hint, symbolic
 from tracejit.ops.types import (
     COMPLEX,
     FLOATING,
@@ -456,5 +456,6 @@ def eye(n: int, m: int | None = None, *, dtype: dtype | None = None, device: Any
 
 def eye_of(like: Any, n: Any, m: Any, d: dtype, device: Any = None) -> Any:
     """`eye` in the company of `like`."""
+    check_memory((n, m), d.itemsize)
     rows, columns = iota(n, like, device), iota(m, like, device)
     return pointwise.convert(rows.unsqueeze(-1) == columns, d)

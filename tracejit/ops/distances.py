@@ -41,6 +41,11 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     return (unit[0] * unit[1]).sum(dim)
 
 
+def _differing(away: Any) -> Any:
+    """How many elements of rows are not 0; unlike that of a norm, the gradient is zeros."""
+    return away.sign().abs().sum(-1)
+
+
 def _at_least(norm: Any, eps: float) -> Any:
     """`norm`, at least `eps`; gradients go back as if it had not been limited, as in PyTorch."""
     return norm + (norm.clamp(min=eps) - norm).detach()
@@ -120,7 +125,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0,
     away = x1.unsqueeze(-2) - x2.unsqueeze(-3)
     if equal(x1.shape[-1], 0):
         return away.sum(-1)
-    return away.norm(float(p), -1)
+    return _differing(away) if p == 0 else away.norm(float(p), -1)
 
 
 def pdist(input: Any, p: float = 2.0) -> Any:
@@ -140,4 +145,5 @@ def pdist(input: Any, p: float = 2.0) -> Any:
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
     one, other = triu_indices(input.shape[0], input.shape[0], 1, device=input.device).unbind()
-    return (input[one] - input[other]).norm(float(p), -1)
+    away = input[one] - input[other]
+    return _differing(away) if p == 0 else away.norm(float(p), -1)

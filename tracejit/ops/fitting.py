@@ -33,7 +33,7 @@ from tracejit.ops.types import (
     uint8,
 )
 
-_HALVES = (float16, bfloat16)
+HALVES = (float16, bfloat16)
 _BEYOND_HALVES = 1e308  # half of no float is as large
 _WIDEST = float(np.finfo(np.float32).max)
 _LARGEST = {"float16": 65504.0, "bfloat16": 2.0 ** 128 - 2.0 ** 120, "float32": _WIDEST,
@@ -64,7 +64,7 @@ def fitting(value: Any, dtype: dtype, kind: str = "", *, as_computed: bool = Fal
         in_64_bits(value)
         value = bool(value) if dtype is bool_ else value
     if dtype.category != INTEGER:
-        name = "float32" if as_computed and dtype in _HALVES else dtype.name
+        name = "float32" if as_computed and dtype in HALVES else dtype.name
         if _is_beyond(value, name):
             _refuse(kind or _C_NAMES[name])
         return value
@@ -82,7 +82,7 @@ def fitting(value: Any, dtype: dtype, kind: str = "", *, as_computed: bool = Fal
 def as_written(value: Any, dtype: dtype) -> Any:
     """As `fitting`, but where halves have no element so large they become infinite: what writing
     an element does."""
-    if dtype not in _HALVES:
+    if dtype not in HALVES:
         return fitting(value, dtype)
     if type(value) is int:
         value = float(in_64_bits(value))

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.ops import creation, index_checks
+from tracejit.ops.array_sums import add_at
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.fitting import fitting, fitting_tensor
 from tracejit.ops.movement import typed
@@ -138,7 +139,7 @@ def _add_eager(xp: Any, x: Any, src: Any, *indices: Any, dims: tuple[int, ...],
                wrap: bool) -> Any:
     whole = xp.array(x, order="C")
     if not _reads_nothing(x, indices, dims, wrap):
-        xp.add.at(whole, _key(x, indices, dims, wrap), src)
+        whole = add_at(xp, whole, _key(x, indices, dims, wrap), src)
     return whole
 
 
@@ -340,8 +341,7 @@ def _scatter_eager(xp: Any, x: Any, index: Any, src: Any, dim: int, naming: str 
 
 def _scatter_add_eager(xp: Any, x: Any, index: Any, src: Any, dim: int) -> Any:
     whole = xp.array(x, order="C")
-    xp.add.at(whole, along(xp, x, index, dim), src)
-    return whole
+    return add_at(xp, whole, along(xp, x, index, dim), src)
 
 
 gather_record: Op = Op(

@@ -9,12 +9,12 @@ makes the draws it has put off.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from tracejit.memory import forks
 from tracejit.memory.devices import as_device
 from tracejit.ops.record import Op, apply
 from tracejit.ops.types import TensorType, uint8
@@ -53,7 +53,7 @@ class Generator:
         _observe("a generator is made")
         self.device = as_device(device)
         self.array = np.array([_SEED, 0], np.int64)  # programs read and advance this memory
-        self._lock = threading.Lock()
+        self._lock = forks.rlock()
 
     @property
     def offset(self) -> int:

@@ -252,7 +252,7 @@ def rrelu(
     slope = (lower + upper) / 2
     if training:
         slope = rand_like(input) * (upper - lower) + lower
-    return placed(where(input >= 0, input, input * slope), input, inplace)
+    return placed(where(input > 0, input, input * slope), input, inplace)
 
 
 for _function in (hardshrink, prelu):

@@ -22,6 +22,7 @@ from tracejit.ops import (
     linalg,
     logarithms,
     moments,
+    overriding,
     pointwise,
     rearranging,
     scan,
@@ -128,7 +129,7 @@ def _assignment(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, other: Any) -> Any:
         known = isinstance(other, Operators) or is_number(other)
         if not known or not hasattr(self, "_assign"):
-            return NotImplemented
+            return overriding.by_operand(call, self, other)
         since = self._next_number()
         self._assign(function(self, other), since=since)
         return self

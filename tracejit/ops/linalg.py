@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ops import shapes
+from tracejit.ops import overriding, shapes
 from tracejit.ops.autocast import autocasts
-from tracejit.ops.composite import composite
+from tracejit.ops.composite import composite, widened
 from tracejit.ops.fitting import fitting
 from tracejit.ops.older_orders import older_order
 from tracejit.ops.operators import Operators, method
@@ -157,12 +157,19 @@ def matmul(input: Any, other: Any) -> Any:
     if a == 1 and b == 1:
         return dot(input, other)
     if a == 1:
-        return matmul(input.unsqueeze(0), other).squeeze(-2)
+        return _alone(matmul(input.unsqueeze(0), other).squeeze(-2))
     if b == 1:
-        return mv(input, other) if a == 2 else matmul(input, other.unsqueeze(-1)).squeeze(-1)
+        return mv(input, other) if a == 2 else _alone(
+            matmul(input, other.unsqueeze(-1)).squeeze(-1))
     if b == 2:
         return _rows_product(input, other)
     return _stacked(input, other)
+
+
+def _alone(result: Any) -> Any:
+    """A product in its final shape, which is no view: nobody else has what it looks at."""
+    forget = getattr(type(result), "_forget_view", None)
+    return result if forget is None else forget(result)
 
 
 def _rows_product(input: Any, other: Any) -> Any:
@@ -170,14 +177,15 @@ def _rows_product(input: Any, other: Any) -> Any:
     *lead, k = input.shape
     shapes.same(k, other.shape[0], _mismatch((shapes.numel(lead), k), tuple(other.shape)))
     rows = input.reshape((shapes.numel(lead), k))
-    return product(rows, other).reshape((*lead, other.shape[1]))
+    return _alone(product(rows, other).reshape((*lead, other.shape[1])))
 
 
 def _stacked(input: Any, other: Any) -> Any:
     batch = shapes.broadcast(tuple(input.shape[:-2]), tuple(other.shape[:-2]))
     left, right = (_stack(x, batch) for x in (input, other))
     result = product(left, right)
-    return result if len(batch) == 1 else result.reshape((*batch, *result.shape[-2:]))
+    return result if len(batch) == 1 else _alone(
+        result.reshape((*batch, *result.shape[-2:])))
 
 
 def _stack(x: Any, batch: tuple) -> Any:
@@ -343,13 +351,15 @@ def _is(number: Any, value: int) -> bool:
 
 
 def _sum_body(input: Any, left: Any, right: Any, beta: Any, alpha: Any) -> Any:
-    result = product(left, right)
+    kind = left.dtype
+    result = product(widened(left), widened(right))
     shapes.check_expands(input.shape, result.shape)
     if not _is(alpha, 1):
         result = result * alpha
-    if _is(beta, 0):
-        return result
-    return result + (input if _is(beta, 1) else input * beta)
+    if not _is(beta, 0):
+        input = widened(input)
+        result = result + (input if _is(beta, 1) else input * beta)
+    return convert(result, kind)
 
 
 def _sum_type(input: Any, left: Any, right: Any, beta: Any, alpha: Any) -> TensorType:
@@ -384,16 +394,21 @@ def _linear_type(input: Any, weight: Any, bias: Any) -> TensorType:
 
 
 def _linear_body(input: Any, weight: Any, bias: Any) -> Any:
-    result = matmul(input, weight.transpose(0, 1))
-    return result if bias is None else result + bias
+    if bias is None:
+        return matmul(input, weight.transpose(0, 1))
+    result = matmul(widened(input), widened(weight).transpose(0, 1)) + widened(bias)
+    return convert(result, input.dtype)
 
 
 def _linear_array(xp: Any, input: Any, weight: Any, bias: Any) -> Any:
+    kind = input.dtype
+    if kind.itemsize == 2 and bias is not None:
+        input, weight, bias = (x.astype(np.float32) for x in (input, weight, bias))
     rows = input.reshape(math.prod(input.shape[:-1]), input.shape[-1])
     result = _product_array(xp, rows, weight.T).reshape(*input.shape[:-1], weight.shape[0])
     if bias is None:
         return result
-    return result + bias if result.dtype.itemsize == 2 else xp.add(result, bias, out=result)
+    return xp.add(result, bias, out=result).astype(kind, copy=False)
 
 
 def _linear_weight(grad: Any, input: Any) -> Any:
@@ -446,11 +461,15 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 
 
 def _matmul_operator(self: Any, other: Any) -> Any:
-    return matmul(self, other) if isinstance(other, Operators) else NotImplemented
+    if isinstance(other, Operators):
+        return matmul(self, other)
+    return overriding.by_operand(_matmul_operator, self, other)
 
 
 def _reflected_matmul_operator(self: Any, other: Any) -> Any:
-    return matmul(other, self) if isinstance(other, Operators) else NotImplemented
+    if isinstance(other, Operators):
+        return matmul(other, self)
+    return overriding.by_operand(_reflected_matmul_operator, self, other)
 
 
 method("__matmul__")(_matmul_operator)

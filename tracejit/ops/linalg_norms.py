@@ -13,11 +13,11 @@ from typing import Any
 from tracejit.ops.linalg_checks import must_be_float, must_be_matrix, must_be_square, title
 from tracejit.ops.linalg_solvers import inv_record
 from tracejit.ops.linalg_spectra import svdvals
-from tracejit.ops.moments import norm_record
+from tracejit.ops.moments import must_have_identity, norm_record
 from tracejit.ops.movement import movedim
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_record import convert
-from tracejit.ops.shapes import equal, normalize_dim, normalize_dims, numel
+from tracejit.ops.shapes import equal, normalize_dim, normalize_dims
 from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, asked_dtype, dtype, promote_types
 
 _ORDERS = (2, -2, 1, -1, math.inf, -math.inf)
@@ -50,25 +50,6 @@ def _in_dtype(name: str, x: Any, wanted: dtype | None) -> Any:
     return convert(x, wanted)
 
 
-def _must_have_identity(x: Any, ord: float, dims: tuple[int, ...], whole: bool) -> None:
-    """Extremes of nothing are not defined."""
-    if ord >= 0 and not math.isinf(ord):
-        return
-    text = f"linalg.vector_norm cannot compute the {ord:g} norm on "
-    if whole:
-        if equal(numel(x.shape), 0):
-            raise RuntimeError(
-                f"{text}an empty tensor because the operation does not have an identity"
-            )
-        return
-    for d in dims:
-        if x.shape and equal(x.shape[d], 0):
-            raise RuntimeError(
-                f"{text}the dimension {d}because this dimension is empty and the operation does "
-                "not have an identity"
-            )
-
-
 def _magnitudes(x: Any) -> Any:
     """Real numbers as large as complex ones."""
     return abs(x) if x.dtype.category == COMPLEX else x
@@ -92,7 +73,7 @@ def vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, 
     name = "linalg.vector_norm"
     x = _in_dtype(name, x, dtype)
     dims = normalize_dims(dim, len(x.shape))
-    _must_have_identity(x, float(ord), dims, dim is None or dim == ())
+    must_have_identity(x, float(ord), dims, dim is None or dim == ())
     x = _magnitudes(x)
     return norm_record(x, p=float(ord), dims=dims, keepdim=bool(keepdim))
 

@@ -79,7 +79,8 @@ _logit = pointwise(
     "logit", lambda xp, x: xp.log(x / (1 - x)), "log({input} / ({dtype}(1) - {input}))", "float",
     methods=(),
     input=lambda grad, input: where(
-        (input >= 0) & (input <= 1), grad / (input * (1 - input)), math.nan))
+        (input == 0) | (input == 1), grad * math.inf,
+        where((input > 0) & (input < 1), grad / (input * (1 - input)), math.nan)))
 
 
 @method()

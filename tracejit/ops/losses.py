@@ -16,8 +16,9 @@ from tracejit.ops.activations import logsigmoid
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite, widened
 from tracejit.ops.control import ErrorOf, raise_if_record
+from tracejit.ops.logarithms import xlogy
 from tracejit.ops.pointwise_arithmetic import no_bools
-from tracejit.ops.pointwise_logic import clamp, clamp_min, where
+from tracejit.ops.pointwise_logic import clamp, clamp_min
 from tracejit.ops.pointwise_math import exp, log, log1p, sigmoid, sign
 from tracejit.ops.pointwise_record import (
     constant,
@@ -277,8 +278,7 @@ _bce = pointwise(
     f"{{target}} * ({{dtype}}(-100) if {_LOG} < {{dtype}}(-100) else {_LOG}))",
     methods=(), operands=("input", "target"),
     input=_bce_input,
-    target=lambda grad, input: grad * (clamp_min(log1p(-input), -100.0)
-                                       - clamp_min(log(input), -100.0)))
+    target=lambda grad, input: grad * (log1p(-input) - log(input)))
 
 _bce_logits = pointwise(
     "logits_cross_entropy_error",
@@ -347,9 +347,7 @@ def divergence(input: Any, target: Any, reduction: str, log_target: bool) -> Any
     if log_target:
         loss = exp(target) * (target - input)
     else:
-        zero = target == 0
-        entropy = where(zero, 0, target * log(where(zero, 1, target)))
-        loss = entropy - target * input
+        loss = xlogy(target, target) - target * input
     if reduction == "batchmean":
         return loss.sum() / input.shape[0] if input.shape else loss.sum()
     return reduced(loss, reduction)

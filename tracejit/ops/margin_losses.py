@@ -167,8 +167,8 @@ def multilabel_margin_loss(input: Any, target: Any, size_average: bool | None = 
     given = (labels == -1).to(int64).cumsum(1) == 0
     labels = where(given, labels, 0)
     wanted = (labels * 0).scatter_add(1, labels, given.to(int64)) > 0
-    short = clamp_min(1 - rows.gather(1, labels).unsqueeze(2) + rows.unsqueeze(1), 0)
-    counted = given.unsqueeze(2) & ~wanted.unsqueeze(1)
+    short = 1 - rows.gather(1, labels).unsqueeze(2) + rows.unsqueeze(1)
+    counted = given.unsqueeze(2) & ~wanted.unsqueeze(1) & (short > 0)  # NaN counts nothing
     each = where(counted, short, 0).sum((1, 2)) / count
     each = each if len(shape) == 2 else each.squeeze(0)
     return reduced(each, reduction)

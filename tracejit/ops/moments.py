@@ -16,7 +16,6 @@ from typing import Any
 from tracejit.ops import pointwise
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite, widened
-from tracejit.ops.creation import zeros_like
 from tracejit.ops.movement import squeeze_record
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, where
@@ -29,7 +28,7 @@ from tracejit.ops.reduction_record import (
     restored,
     sum_record,
 )
-from tracejit.ops.shapes import hint, normalize_dim, normalize_dims, numel
+from tracejit.ops.shapes import equal, hint, normalize_dim, normalize_dims, numel
 from tracejit.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, TensorType, dtype
 
 
@@ -242,9 +241,9 @@ def _norm(x: Any, p: float, dims: tuple[int, ...], keepdim: bool) -> Any:
 
 def _norm_rule(grad: Any, input: Any, out: Any, p: float, dims: tuple[int, ...],
                keepdim: bool) -> Any:
-    """Where the norm is 0 the gradient is 0."""
+    """Where the norm is 0 the gradient is 0; a count of elements has none."""
     if p == 0:
-        return zeros_like(input)
+        return None
     x, norm = widened(input), restored(widened(out), dims, keepdim)
     g = restored(widened(grad), dims, keepdim)
     if p == 2:
@@ -292,7 +291,27 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
         raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as "
                            f"input. Got {SCALAR_NAMES[input.dtype.name]}")
     dims = normalize_dims(dim, len(input.shape))
+    must_have_identity(input, power, dims, dim is None or dim == ())
     return norm_record(input, p=power, dims=dims, keepdim=bool(keepdim))
+
+
+def must_have_identity(x: Any, ord: float, dims: tuple[int, ...], whole: bool) -> None:
+    """RuntimeError for extremes of nothing, which are not defined."""
+    if ord >= 0 and not math.isinf(ord):
+        return
+    text = f"linalg.vector_norm cannot compute the {ord:g} norm on "
+    if whole:
+        if equal(numel(x.shape), 0):
+            raise RuntimeError(
+                f"{text}an empty tensor because the operation does not have an identity"
+            )
+        return
+    for d in dims:
+        if x.shape and equal(x.shape[d], 0):
+            raise RuntimeError(
+                f"{text}the dimension {d}because this dimension is empty and the operation does "
+                "not have an identity"
+            )
 
 
 @method()

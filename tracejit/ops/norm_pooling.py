@@ -68,6 +68,12 @@ def _unpooled(
         for size, k, s, p in zip(input.shape[-n:], kernel, steps, _tuple(n, padding))
     ]
     if output_size is None:
+        for d, size in enumerate(usual):
+            if size < 0:
+                raise ValueError(
+                    "max_unpooling: output_size must contain non-negative spatial dimensions, but "
+                    f"got output_size[{d}]={shapes.hint(size)}"
+                )
         return tuple(usual)
     asked = tuple(map(as_size, output_size))
     if len(asked) == n + 2:
@@ -97,6 +103,16 @@ def _max_unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any,
     if ndim not in (n + 1, n + 2):
         raise RuntimeError(f"Input to max_unpooling{max(n, 2)}d should be a {n + 1}d or {n + 2}d "
                            f"Tensor, but got a tensor with {ndim} dimensions.")
+    for d, size in enumerate(input.shape[ndim - n:], ndim - n):
+        if shapes.equal(size, 0):
+            raise RuntimeError(
+                f"max_unpooling{max(n, 2)}d_forward_out_cpu(): Expected input to have non-zero "
+                f"size for non-batch dimensions, but got {shapes.shape_text(input.shape)} with "
+                f"dimension {d} being empty."
+            )
+    steps = () if n != 3 or stride is None else _tuple(n, stride)
+    if any(step <= 0 for step in steps):
+        raise RuntimeError(f"strides should be greater than zero, but got stride: {list(steps)}")
     lead = tuple(input.shape[:ndim - n])
     whole = creation.full_of(input, (*lead, shapes.numel(sizes)), 0, input.dtype)
     rows = (*lead, shapes.numel(input.shape[ndim - n:]))

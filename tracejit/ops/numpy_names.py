@@ -12,6 +12,8 @@ import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
+from tracejit.ops import overriding
+
 NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input",
          "x2": "other"}  # fmt: skip
 # What PyTorch writes in Python.
@@ -48,9 +50,12 @@ def taking(function: Callable[..., Any], names: Mapping[str, str]) -> Callable[.
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        if named:
-            named = renamed(named, names)
-        return function(*arguments, **named)
+        try:
+            if named:
+                named = renamed(named, names)
+            return function(*arguments, **named)
+        except Exception:
+            return overriding.instead(call, arguments, named)
 
     return call
 

@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from tracejit.ops import overriding
 from tracejit.ops.numpy_names import PYTHON_METHODS, names_of, taking
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,16 +40,27 @@ def method(*names: str) -> Callable[[F], F]:
 def _as_method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     if not callable(getattr(function, "__get__", None)):
         return _bound(function)
+    if name in _WITH_TENSORS:
+        function = overriding.answering(function)
     if name.startswith("__") or name in PYTHON_METHODS or not inspect.isfunction(function):
         return function
     return taking(function, names_of(function, skip=1))
+
+
+# Methods of an argument beside the tensor that may be a tensor, which no decorator wraps.
+_WITH_TENSORS = frozenset("""__setitem__ masked_select masked_fill outer
+float_power diagonal_scatter as_strided_scatter ger take view_as expand_as type_as put
+masked_scatter bincount sparse_mask lu_solve orgqr resize_as_ repeat_interleave""".split())
 
 
 def _bound(record: Callable[..., Any]) -> Callable[..., Any]:
     """A record is callable but not a descriptor: wrap it so that it binds as a method."""
 
     def call(self: Any, *operands: Any, **attributes: Any) -> Any:
-        return record(self, *operands, **attributes)
+        try:
+            return record(self, *operands, **attributes)
+        except Exception:
+            return overriding.instead(call, (self, *operands), attributes)
 
     call.__name__ = getattr(record, "name", "call")
     return call

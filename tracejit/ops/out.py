@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tracejit.ops import autocast, shapes
+from tracejit.ops import autocast, overriding, shapes
 from tracejit.ops.numpy_names import PYTHON_FUNCTIONS, names_of, renamed
 from tracejit.ops.types import CPP_NAMES, SCALAR_NAMES, asked_dtype, bool_, must_cast, uint8
 
@@ -72,11 +72,14 @@ def _taking_out(function: Callable[..., Any], name: str, module: str) -> Callabl
     names = {} if f"{module}.{name}" in PYTHON_FUNCTIONS else names_of(function)
 
     def call(*arguments: Any, **named: Any) -> Any:
-        if named:
-            named = renamed(named, names)
-            if "out" in named:
-                return written(function, name, arguments, named)
-        return function(*arguments, **named)
+        try:
+            if named:
+                named = renamed(named, names)
+                if "out" in named:
+                    return written(function, name, arguments, named)
+            return function(*arguments, **named)
+        except Exception:
+            return overriding.instead(call, arguments, named)
 
     call.__name__ = call.__qualname__ = name
     call.__module__, call.__doc__ = module, function.__doc__

@@ -5,9 +5,10 @@ refer to them as `pointwise.<name>`, and for the package's front.
 """
 
 # ruff: noqa: F401, I001
+from tracejit.ops.additions import add, rsub, sub, subtract
 from tracejit.ops.pointwise_arithmetic import (
-    add, addcdiv, addcmul, div, divide, floor_divide, fmod, lerp, mul, multiply, neg, negative, pow,
-    reciprocal, remainder, rsub, square, sub, subtract, true_divide,
+    addcdiv, addcmul, div, divide, floor_divide, fmod, lerp, mul, multiply, neg, negative, pow,
+    reciprocal, remainder, square, true_divide,
 )  # fmt: skip
 from tracejit.ops.pointwise_complex import (
     adjoint, angle, complex, conj, conj_physical, imag, is_complex, is_conj, isreal, polar, real,

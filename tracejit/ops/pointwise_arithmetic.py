@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tracejit.ops import overriding
 from tracejit.ops.autocast import FLOAT32_ON_CUDA, autocasts
 from tracejit.ops.fitting import fitting, promote_computed
 from tracejit.ops.older_orders import older_order
@@ -33,6 +34,8 @@ from tracejit.ops.pointwise_record import (
     must_be_tensors,
     pointwise,
     promote,
+    promote_factors,
+    promote_rounded,
     representable,
 )
 from tracejit.ops.record import Op, apply
@@ -42,7 +45,6 @@ from tracejit.ops.types import (
     FLOATING,
     SCALAR_NAMES,
     bool_,
-    dtype_of_number,
     int64,
     result_type,
     uint8,
@@ -69,18 +71,18 @@ def not_bool(op: Op | None, operands: tuple) -> None:
                            "instead.")
 
 
-_add = pointwise(
-    "add", "add", "({input} + {other})", methods=(),
+add_record = pointwise(
+    "add", "add", "({input} + {other})", promote_rounded, methods=(),
     input=lambda grad: grad,
     other=lambda grad: grad)
 
-_sub = pointwise(
-    "sub", "subtract", "({input} - {other})", methods=(), check=no_bools,
+sub_record = pointwise(
+    "sub", "subtract", "({input} - {other})", promote_rounded, methods=(), check=no_bools,
     input=lambda grad: grad,
     other=lambda grad: -grad)
 
 mul = pointwise(
-    "mul", "multiply", "({input} * {other})", methods=("mul", "multiply"),
+    "mul", "multiply", "({input} * {other})", promote_factors, methods=("mul", "multiply"),
     input=lambda grad, other: grad * other,
     other=lambda grad, input: grad * input)
 multiply = mul
@@ -169,59 +171,6 @@ def _zeros(grad: Any) -> Any:
     return zeros_like(grad)
 
 
-# -- addition with a factor ------------------------------------------------------------------------
-def _scaled(input: Any, other: Any, alpha: Any, name: str) -> Any:
-    if type(alpha) is int and alpha == 1:
-        return other
-    if name != "add":
-        no_bools(None, (input, other))
-    if type(alpha) is not int:
-        both = [x.dtype if is_tensor(x) else dtype_of_number(x) for x in (input, other)]
-        if type(alpha) is bool and any(d is not bool_ for d in both):
-            raise RuntimeError("Boolean alpha only supported for Boolean results.")
-        if type(alpha) is bool:
-            return other & alpha
-        if isinstance(alpha, (float, complex)) and all(d.category < FLOATING for d in both):
-            raise RuntimeError("For integral input tensors, argument alpha must not be a floating "
-                               "point number.")
-    if isinstance(alpha, (bool, complex)):
-        common = result_type(input, other)
-        if isinstance(alpha, complex) and not common.is_complex:
-            raise RuntimeError("For non-complex input tensors, argument alpha must not be a "
-                               "complex number.")
-        if isinstance(alpha, bool) and common is not bool_:
-            raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    elif is_tensor(other) and other.dtype is bool_ and result_type(input, other) is bool_:
-        alpha = bool(alpha)
-    return other * fitting(alpha, result_type(input, other))
-
-
-@older_order("alpha")
-def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """input + alpha * other.
-
-    >>> import tracejit
-    >>> tracejit.add(tracejit.tensor([1., 2.]), 3, alpha=2)
-    tensor([7., 8.])
-    """
-    return _add(input, _scaled(input, other, alpha, "add"))
-
-
-@older_order("alpha")
-def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """input - alpha * other. RuntimeError for bool tensors."""
-    return _sub(input, _scaled(input, other, alpha, "sub"))
-
-
-subtract = sub
-
-
-def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """other - alpha * input."""
-    must_be_tensors("rsub", ("input",), (input,))
-    return _sub(other, _scaled(other, input, alpha, "rsub"))
-
-
 # -- division --------------------------------------------------------------------------------------
 _REST = "fmod({input}, {other})"
 _SIGNS_DIFFER = (f"({_REST} != {{dtype}}(0)) & "
@@ -253,7 +202,8 @@ def _remainder_array(xp: Any, input: Any, other: Any) -> Any:
 
 
 remainder_float = pointwise(
-    "remainder", _remainder_array, _REMAINDER, methods=(), operands=("input", "other"),
+    "remainder", _remainder_array, _REMAINDER, promote_rounded, methods=(),
+    operands=("input", "other"),
     input=lambda grad: grad,
     other=lambda grad, input, other: -grad * div(input, other, rounding_mode="floor"))
 
@@ -514,10 +464,9 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     return _addcdiv(input, tensor1, tensor2, value)
 
 
-for _function in (add, sub, subtract, div, divide, true_divide, floor_divide, remainder, fmod, pow,
+for _function in (div, divide, true_divide, floor_divide, remainder, fmod, pow,
                   square, addcmul, addcdiv):
     method()(_function)
-method("subtract")(sub)
 
 
 # -- Python's operators ----------------------------------------------------------------------------
@@ -526,13 +475,13 @@ def operator(function: Any, reflect: bool = False) -> Any:
     def call(self: Any, other: Any) -> Any:
         if isinstance(other, Operators) or is_number(other):
             return function(other, self) if reflect else function(self, other)
-        return NotImplemented
+        return overriding.by_operand(call, self, other)
 
     return call
 
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
-    "add": _add, "sub": _sub, "mul": mul, "truediv": _div, "floordiv": floor_divide,
+    "add": add_record, "sub": sub_record, "mul": mul, "truediv": _div, "floordiv": floor_divide,
     "mod": remainder, "pow": pow,
 }  # fmt: skip
 for _spelling, _binary in _OPERATORS.items():

@@ -16,6 +16,7 @@ from tracejit.ops.autocast import WIDEST_ON_CUDA
 from tracejit.ops.numpy_names import names_among, renamed
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_arithmetic import pow
+from tracejit.ops.pointwise_logic import where
 from tracejit.ops.pointwise_math import rsqrt
 from tracejit.ops.pointwise_record import (
     convert,
@@ -111,10 +112,16 @@ def undifferentiable(what: str) -> Callable[..., Any]:
 
 BOTH = ("input", "other")
 
+def _over_square(x: Any, input: Any, other: Any) -> Any:
+    """x / (input ** 2 + other ** 2); 0 where both are 0."""
+    square = input * input + other * other
+    return x * where(square == 0, 0, 1 / where(square == 0, 1, square))
+
+
 atan2 = library(
     "atan2", "arctan2", promote_float, BOTH, methods=("atan2", "arctan2"), tensors=BOTH,
-    input=lambda grad, input, other: grad * (other / (input * input + other * other)),
-    other=lambda grad, input, other: grad * -(input / (input * input + other * other)))
+    input=lambda grad, input, other: grad * _over_square(other, input, other),
+    other=lambda grad, input, other: grad * -_over_square(input, input, other))
 atan2.casts = WIDEST_ON_CUDA
 
 hypot = library(

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ops import shapes
+from tracejit.ops import overriding, shapes
 from tracejit.ops.fitting import as_written, promote_fitting
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.pointwise_record import (
@@ -76,7 +76,7 @@ def _comparison(op: Op) -> Any:
     def call(self: Any, other: Any) -> Any:
         if isinstance(other, Operators) or is_number(other):
             return op(self, other)
-        return NotImplemented
+        return overriding.by_operand(call, self, other)
 
     return call
 
@@ -429,7 +429,7 @@ def _bit_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, other: Any) -> Any:
         if isinstance(other, Operators) or is_number(other):
             return function(self, other)
-        return NotImplemented
+        return overriding.by_operand(call, self, other)
 
     return call
 
@@ -438,7 +438,7 @@ def _reflected_bit_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, other: Any) -> Any:
         if isinstance(other, Operators) or is_number(other):
             return function(other, self)
-        return NotImplemented
+        return overriding.by_operand(call, self, other)
 
     return call
 

@@ -9,13 +9,14 @@ numbers stay numbers, typed by that dtype wherever the op runs.
 
 from __future__ import annotations
 
+import functools
 import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tracejit.ops import shapes
+from tracejit.ops import overriding, shapes
 from tracejit.ops.numpy_names import names_among, renamed
 from tracejit.ops.operators import Operators, method
 from tracejit.ops.record import Elsewhere, Op, apply
@@ -84,8 +85,11 @@ def in_a_word(x: Any) -> Any:
 
 
 # -- promotion -------------------------------------------------------------------------------------
-def promote(operands: Sequence[Any]) -> tuple:
-    """Operands in one dtype: tensors converted, numbers coerced to its kind (integers wrap)."""
+def promote(operands: Sequence[Any], mixed: Callable[..., tuple] | None = None) -> tuple:
+    """Operands in one dtype: tensors converted, numbers coerced to its kind (integers wrap).
+
+    mixed  converts tensors of different dtypes to the common one; None: `_promote_mixed`
+    """
     common = None
     highest = -1  # category of the numbers
     for x in operands:
@@ -96,7 +100,7 @@ def promote(operands: Sequence[Any]) -> tuple:
                 if common is None:
                     common = d
                 elif d is not common:
-                    return _promote_mixed(operands, common_dtype(operands))
+                    return (mixed or _promote_mixed)(operands, common_dtype(operands))
                 continue
             if x is None:
                 continue
@@ -126,6 +130,40 @@ def _promote_mixed(operands: Sequence[Any], common: dtype) -> tuple:
     operands = [decisive(x) for x in operands]  # gradient rules compute with it, too
     return tuple(convert(x, float32) if getattr(x, "is_weak", False) else y
                  for x, y in zip(operands, promote_to(operands, common), strict=True))
+
+
+def promote_rounded(operands: Sequence[Any]) -> tuple:
+    """As `promote`, but numbers beside halves are rounded to halves: those that are added."""
+    found = promote(operands)
+    for x in found:
+        if type(x) is float:
+            return _rounded_beside_halves(operands, found)
+    if len(found) == 2 and getattr(found[0], "dtype", None) is getattr(found[1], "dtype", None):
+        return found
+    return _rounded_beside_halves(operands, found)
+
+
+def _rounded_beside_halves(operands: Sequence[Any], found: tuple) -> tuple:
+    common = common_dtype(operands)
+    if common.numpy not in _HALVES:
+        return found
+    if any(getattr(x, "is_weak", False) for x in operands):
+        operands = promote_to(operands, common)
+        found = operands
+    return tuple(float(element(x, common.numpy)) if type(x) is float else x for x in found)
+
+
+def _wide_factors(operands: Sequence[Any], common: dtype) -> tuple:
+    """As `_promote_mixed`, but a float without dimensions keeps what float32 holds of it."""
+    found = _promote_mixed(operands, common)
+    if common.numpy not in _HALVES:
+        return found
+    return tuple(convert(x, float32) if is_tensor(x) and not x.shape
+                 and x.dtype.category == FLOATING and x.dtype.itemsize > 2 else y
+                 for x, y in zip(operands, found, strict=True))
+
+
+promote_factors = functools.partial(promote, mixed=_wide_factors)
 
 
 def common_dtype(operands: Sequence[Any]) -> dtype:
@@ -429,7 +467,10 @@ def convert(input: Any, dtype: dtype) -> Any:
 
 def clone(input: Any, *, memory_format: Any = None) -> Any:
     """A copy of `input` with memory of its own; gradients flow through."""
-    return copy(input)
+    try:
+        return copy(input)
+    except Exception:
+        return overriding.instead(clone, (input,), {})
 
 
 def type_as(self: Any, other: Any) -> Any:

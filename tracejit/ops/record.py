@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from tracejit.ops import autocast
+from tracejit.ops import autocast, overriding
 
 REGISTRY: dict[str, Op] = {}
 
@@ -138,15 +138,19 @@ class Op:
             self.body = autocast.not_cast(self.body)
 
     def __call__(self, *operands: Any, **attributes: Any) -> Any:
-        if self.casts is not None and autocast.switches.on:
-            return autocast.cast_call(self, self.casts, operands, attributes)
-        if attributes and self.front is not None and "out" in attributes:
-            from tracejit.ops.out import written
+        try:
+            if self.casts is not None and autocast.switches.on:
+                return autocast.cast_call(self, self.casts, operands, attributes)
+            if attributes and self.front is not None and "out" in attributes:
+                from tracejit.ops.out import written
 
-            return written(self, self.name, operands, attributes)
-        if self.front is not None:
-            operands, attributes = self.front(operands, attributes)
-        return apply(self, operands, attributes)
+                return written(self, self.name, operands, attributes)
+            if self.front is not None:
+                prepared, static = self.front(operands, attributes)
+                return apply(self, prepared, static)
+            return apply(self, operands, attributes)
+        except Exception:
+            return overriding.instead(self, operands, attributes)
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ops.array_sums import summed
 from tracejit.ops.creation import eye_of
 from tracejit.ops.movement import unsqueeze_record
 from tracejit.ops.pointwise import convert, where
@@ -26,6 +27,7 @@ from tracejit.ops.types import (
     dtype,
     dtype_of_numpy,
     float16,
+    float32,
     int64,
 )
 
@@ -59,6 +61,9 @@ def _eager(name: str) -> Callable[..., Any]:
     def run(xp: Any, x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
         if name in ("sum", "prod") and x.dtype.kind not in "iub":
             x = _in_order(xp, x)
+        if name == "sum" and x.dtype.kind not in "iub":
+            wide = x.astype(np.float32) if x.dtype in _HALVES else x
+            return summed(xp, wide, dims, keepdim).astype(x.dtype, copy=False)
         if x.dtype in _HALVES:
             wide = x.astype(np.float32)
             return getattr(xp, name)(wide, axis=dims, keepdims=keepdim).astype(x.dtype)
@@ -134,8 +139,15 @@ def extreme_or_nan_rule(grad: Any, input: Any, out: Any, dims: tuple[int, ...],
 
 
 def _shared(grad: Any, alike: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    mask = convert(alike, grad.dtype)
-    return restored(grad, dims, keepdim) * mask / sum_record(mask, dims=dims, keepdim=True)
+    """The gradient of each extreme, over how many elements of its row are `alike`.
+
+    They are counted in an integer: a half counts no further than 65504.
+    """
+    share = restored(grad, dims, keepdim) * convert(alike, grad.dtype)
+    ties = sum_record(convert(alike, int64), dims=dims, keepdim=True)
+    if grad.dtype.itemsize > 2:
+        return share / convert(ties, grad.dtype)
+    return convert(convert(share, float32) / convert(ties, float32), grad.dtype)
 
 
 def _prod_rule(grad: Any, input: Any, dims: tuple[int, ...], keepdim: bool) -> Any:

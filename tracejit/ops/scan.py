@@ -37,7 +37,7 @@ from tracejit.ops.types import (
 )  # fmt: skip
 
 # Partial results are kept wider than the elements, so that errors do not pile up along the way.
-_WIDER = {float32.numpy: np.float64, float16.numpy: np.float32, bfloat16.numpy: np.float32,
+_WIDER = {float32.numpy: np.float64, float16.numpy: np.float64, bfloat16.numpy: np.float64,
           complex64.numpy: np.complex128}
 
 

@@ -51,7 +51,9 @@ def reduced_array(xp: Any, x: Any, index: Any, src: Any, dim: int, reduce: str,
                   include_self: bool) -> Any:
     """`scatter_reduce` of arrays, by the array library."""
     kind = x.dtype
-    wide = np.dtype(np.float32) if kind.itemsize == 2 and kind.kind not in "iu" else kind
+    wide = kind
+    if kind.kind not in "iubc" and kind.itemsize < 8:  # sums may take any number of elements
+        wide = np.dtype(np.float64 if _REDUCTIONS[reduce] == "add" else np.float32)
     place = along(xp, x, index, dim)
     whole = xp.array(x, wide, order="C")
     if not include_self:

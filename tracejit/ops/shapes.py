@@ -8,8 +8,11 @@ depends on the answer.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from tracejit.memory.limits import must_fit
 
 Shape = tuple
 
@@ -141,6 +144,18 @@ def check_storage(shape: Sequence[int], itemsize: int) -> None:
     """
     if overflows(shape, itemsize):
         raise RuntimeError(f"Storage size calculation overflowed with sizes={shape_text(shape)}")
+
+
+def check_memory(shape: Sequence[Any], itemsize: int) -> None:
+    """RuntimeError if no memory holds so many elements; unknown and symbolic sizes are not asked.
+
+    >>> check_memory((2, 3), 4)
+    """
+    if all(type(size) is int for size in shape):
+        nbytes = math.prod(shape) * itemsize
+        if nbytes >> 30:
+            check_storage(shape, itemsize)
+            must_fit(nbytes)
 
 
 def check_numel(shape: Sequence[int]) -> None:

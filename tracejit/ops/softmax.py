@@ -106,9 +106,7 @@ def _logsumexp_type(input: Any, dims: tuple[int, ...], keepdim: bool) -> TensorT
 
 
 def _logsumexp_rule(grad: Any, input: Any, out: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    # Where everything is -inf the gradient is 0, not NaN.
-    total = restored(where(out == -float("inf"), 0, out), dims, keepdim)
-    return restored(grad, dims, keepdim) * exp(input - total)
+    return restored(grad, dims, keepdim) * exp(input - restored(out, dims, keepdim))
 
 
 logsumexp_record = composite("logsumexp", ("input",), _logsumexp_body, infer=_logsumexp_type,

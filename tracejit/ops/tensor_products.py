@@ -10,9 +10,10 @@ from typing import Any
 
 from tracejit.ops import shapes
 from tracejit.ops.autocast import autocasts
-from tracejit.ops.composite import widened
+from tracejit.ops.fitting import HALVES, as_written
 from tracejit.ops.joining import cat
 from tracejit.ops.linalg import (
+    addmm,
     addmm_record,
     dot,
     outer,
@@ -183,10 +184,11 @@ def _contracted(a: Any, b: Any, dims: Any) -> tuple[list[int], list[int]]:
 
 
 @autocasts(cpu="lower", cuda="widest")
-def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
+def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
     """Sums of products over dimensions of both; the other dimensions of `a`, then those of `b`.
 
     dims  how many: the last of `a` and the first of `b`; or two lists of dimensions
+    axes  the same by NumPy's name, which libraries for any kind of array call it
 
     >>> import tracejit
     >>> tracejit.tensordot(tracejit.ones(2, 3), tracejit.ones(3, 4), 1).shape
@@ -194,6 +196,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
 
     RuntimeError where sizes, lists or dtypes do not fit.
     """
+    dims = dims if axes is None else axes
     given = _contracted(a, b, dims)
     if a.dtype is not b.dtype:
         raise RuntimeError("both inputs should have same dtype")
@@ -294,6 +297,12 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
         sizes = [shapes.hint(s) for s in (input.shape[0] if input.shape else 1, n, k, *vec.shape)]
         raise RuntimeError("size mismatch, got input ({}), mat ({}x{}), vec ({})".format(*sizes))
     column = input.unsqueeze(-1) if input.shape else input
+    if mat.dtype in HALVES:
+        # PyTorch rounds the numbers and the first term, and then the sum.
+        beta, alpha = decisive(beta, 0, 1), decisive(alpha, 1)
+        beta, alpha = as_written(beta, mat.dtype), as_written(alpha, mat.dtype)
+        if not (is_number(beta) and beta == 0):
+            column, beta = column * beta, 1
     return sum_with_product(
         addmm_record, column, mat, vec.unsqueeze(1), beta, alpha
     ).squeeze(1)
@@ -320,6 +329,12 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
         if x.dtype is not batch2.dtype:
             raise RuntimeError("self and mat2 must have the same dtype, but got "
                                f"{title(x)} and {title(batch2)}")
+    if batch1.dtype in HALVES:
+        # PyTorch rounds after each product.
+        for k in range(int(b)):
+            input = addmm(input, batch1[k], batch2[k], beta=1 if k else beta, alpha=alpha)
+        if int(b):
+            return input
     left = batch1.transpose(0, 1).reshape((n, b * k))
     return sum_with_product(addmm_record, input, left, batch2.reshape((b * k, m)), beta, alpha)
 
@@ -338,9 +353,15 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
             raise RuntimeError(
                 f"For integral input tensors, argument {name} must not be a floating point number."
             )
-    whole = outer(*(widened(convert(x, common)) for x in (vec1, vec2)))
-    shapes.check_expands(input.shape, whole.shape)
     beta, alpha = decisive(beta, 0, 1), decisive(alpha, 1)
+    if common in HALVES:
+        beta, alpha = as_written(beta, common), as_written(alpha, common)
+        first = convert(vec1, common)
+        whole = outer(first * alpha, convert(vec2, common))
+        alpha = 1
+    else:
+        whole = outer(*(convert(x, common) for x in (vec1, vec2)))
+    shapes.check_expands(input.shape, whole.shape)
     if common.category == BOOL:
         whole = whole if alpha else whole & False
         return convert(input, common) | whole if beta else whole

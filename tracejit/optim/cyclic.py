@@ -110,8 +110,8 @@ class CyclicLR(LRScheduler):
         part = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
         scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
-            pairs = zip(self._groups, self.base_momentums, self.max_momentums)
-            for group, least, most in pairs:
+            momenta = zip(self.base_momentums, self.max_momentums)
+            for group, (least, most) in zip(self._groups, momenta, strict=True):
                 set_momentum(group, most - (most - least) * part * scale, self.use_beta1)
         rates = zip(self.base_lrs, self.max_lrs)
         return [base + (most - base) * part * scale for base, most in rates]

@@ -13,9 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 import tracejit
 from tracejit.eager.modes import enable_grad, no_grad
 from tracejit.optim.optimizer import Optimizer, of_reals, require_rate
+
+# Length along the direction; loss, gradient and slope there.
+_Point = tuple[Any, float, Any, Any]
 
 _CURVATURE = 1e-10  # differences with less are not remembered
 _DECREASE, _SLOPE = 1e-4, 0.9  # the constants of the Wolfe conditions
@@ -78,8 +83,8 @@ class LBFGS(Optimizer):
              for p in self._params]
         )  # fmt: skip
 
-    def _move(self, length: float, direction: Any) -> None:
-        start = 0
+    def _move(self, length: Any, direction: Any) -> None:
+        start, length = 0, float(length)
         for p in map(of_reals, self._params):
             count = p.numel()
             p.add_(direction[start : start + count].reshape(p.shape), alpha=length)
@@ -110,26 +115,31 @@ class LBFGS(Optimizer):
         state["func_evals"] += 1
         used = 1
         gradient = self._gradient()
-        if float(gradient.abs().max()) <= group["tolerance_grad"]:
+        if _value(gradient.abs().max()) <= group["tolerance_grad"]:
             return first
         memory = _Memory(state, group["history_size"])
+        rate = float(group["lr"])
         for number in range(1, group["max_iter"] + 1):
             state["n_iter"] += 1
             direction = memory.direction(gradient, state["n_iter"] == 1)
             state["prev_flat_grad"], state["prev_loss"] = gradient.clone(), loss
-            length = group["lr"]
+            length: Any = rate
             if state["n_iter"] == 1:
-                reach = float(gradient.abs().sum())
-                length = (1.0 / reach if reach > 1.0 else 1.0) * group["lr"]
-            slope = float(gradient.dot(direction))
-            state["d"], state["t"] = direction, length
+                with np.errstate(all="ignore"):
+                    length = min(1.0, 1.0 / _value(gradient.abs().sum())) * rate
+            slope = _value(gradient.dot(direction))
+            state["d"], state["t"] = direction, float(length)
             if slope > -group["tolerance_change"]:
                 break
             if group["line_search_fn"] is not None:
                 if group["line_search_fn"] != "strong_wolfe":
                     raise RuntimeError("only 'strong_wolfe' is supported")
                 search = _Search(self, closure, direction, loss, gradient, slope)
-                length, loss, gradient, calls = search.run(length, group["tolerance_change"])
+                with np.errstate(all="ignore"):
+                    point = search.run(
+                        length, group["tolerance_change"], group["max_eval"] - used
+                    )
+                length, loss, gradient, calls = *point[:3], search.calls
                 self._move(length, direction)
             else:
                 self._move(length, direction)
@@ -137,14 +147,14 @@ class LBFGS(Optimizer):
                 if number != group["max_iter"]:
                     loss, calls = float(closure()), 1
                     gradient = self._gradient()
-            state["t"] = length
+            state["t"] = float(length)
             used += calls
             state["func_evals"] += calls
-            change = float((direction * length).abs().max())
+            if number == group["max_iter"] or used >= group["max_eval"]:
+                break
             if (
-                used >= group["max_eval"]
-                or float(gradient.abs().max()) <= group["tolerance_grad"]
-                or change <= group["tolerance_change"]
+                _value(gradient.abs().max()) <= group["tolerance_grad"]
+                or _value((direction * state["t"]).abs().max()) <= group["tolerance_change"]
                 or abs(loss - state["prev_loss"]) < group["tolerance_change"]
             ):
                 break
@@ -165,15 +175,15 @@ class _Memory:
             return gradient.neg()
         turned = gradient - state["prev_flat_grad"]
         moved = state["d"] * state["t"]
-        curvature = float(turned.dot(moved))
+        curvature = _value(turned.dot(moved))
         if curvature > _CURVATURE:
             kept = (state["old_dirs"], state["old_stps"], state["ro"])
             if len(state["old_dirs"]) == self.size:
                 for known in kept:
                     known.pop(0)
-            for known, new in zip(kept, (turned, moved, 1.0 / curvature)):
+            for known, new in zip(kept, (turned, moved, float(1.0 / curvature))):
                 known.append(new)
-            state["H_diag"] = curvature / float(turned.dot(turned))
+            state["H_diag"] = float(curvature / _value(turned.dot(turned)))
         rows = list(zip(state["old_dirs"], state["old_stps"], state["ro"]))
         q, weights = gradient.neg(), []
         for turned, moved, inverse in reversed(rows):
@@ -195,81 +205,106 @@ class _Search:
     ) -> None:  # fmt: skip
         self.optimizer, self.closure, self.direction = optimizer, closure, direction
         self.start = [p.clone() for p in optimizer._params]
-        self.origin: Any = (0.0, loss, gradient, slope)
+        self.origin: _Point = (0, loss, gradient, slope)
         self.calls = 0
 
-    def at(self, length: float) -> tuple[float, float, Any, float]:
+    def at(self, length: Any) -> _Point:
         """(length, loss, gradient, slope) there; the parameters stay where they started."""
         self.optimizer._move(length, self.direction)
         loss = float(self.closure())
         gradient = self.optimizer._gradient()
         self.optimizer._place(self.start)
         self.calls += 1
-        return length, loss, gradient, float(gradient.dot(self.direction))
+        return length, loss, gradient, _value(gradient.dot(self.direction))
 
-    def run(
-        self, length: float, tolerance: float, most: int = 25
-    ) -> tuple[float, float, Any, int]:
-        """(length, loss, gradient, calls of the closure)"""
-        _, loss, _, slope = self.origin
-        before, bracket = self.origin, None
-        point: Any = self.at(length)
-        for count in range(most):
-            rises = point[1] > loss + _DECREASE * point[0] * slope
-            if rises or count > 0 and point[1] >= before[1]:
-                bracket = [before, point]
-                break
-            if abs(point[3]) <= -_SLOPE * slope:
-                return point[0], point[1], point[2], self.calls
-            if point[3] >= 0:
-                bracket = [before, point]
-                break
-            low = point[0] + 0.01 * (point[0] - before[0])
-            following = _cubic(before, point, low, point[0] * 10)
-            before, point = point, self.at(following)
-        if bracket is None:
-            bracket = [self.origin, point]
-        low, high = sorted(bracket, key=lambda p: p[1])
-        size = float(self.direction.abs().max())
+    def run(self, length: Any, tolerance: float, most: int) -> _Point:
+        """The point found, after at most `most` steps, and one call of the closure more."""
+        bracket, steps = self._bracket(length, most)
+        if len(bracket) == 1:
+            return bracket[0]
+        low, high = _lower_first(bracket)
+        size = _value(self.direction.abs().max())
         stuck = False
-        for _ in range(most):
-            if abs(high[0] - low[0]) * size < tolerance:
+        while steps < most:
+            first, second = bracket[0][0], bracket[1][0]
+            if abs(second - first) * size < tolerance:
                 break
-            ends = sorted((low[0], high[0]))
-            wanted = _cubic(low, high, *ends)
-            margin = 0.1 * (ends[1] - ends[0])
-            if min(ends[1] - wanted, wanted - ends[0]) < margin:
-                # close to an end for the second time, or beyond it: move away from it
-                if stuck or wanted >= ends[1] or wanted <= ends[0]:
-                    near_top = abs(wanted - ends[1]) < abs(wanted - ends[0])
-                    wanted = ends[1] - margin if near_top else ends[0] + margin
-                    stuck = False
-                else:
-                    stuck = True
-            else:
-                stuck = False
+            wanted, stuck = _within(bracket, stuck)
             point = self.at(wanted)
-            if point[1] > loss + _DECREASE * point[0] * slope or point[1] >= low[1]:
-                high = point
-                low, high = (low, high) if low[1] <= high[1] else (high, low)
+            steps += 1
+            if not self._falls(point) or point[1] >= bracket[low][1]:
+                bracket[high] = point
+                low, high = _lower_first(bracket)
                 continue
-            if abs(point[3]) <= -_SLOPE * slope:
-                return point[0], point[1], point[2], self.calls
-            if point[3] * (high[0] - low[0]) >= 0:
-                high = low
-            low = point
-        return low[0], low[1], low[2], self.calls
+            found = self._is_flat(point)
+            if not found and point[3] * (bracket[high][0] - bracket[low][0]) >= 0:
+                bracket[high] = bracket[low]
+            bracket[low] = point
+            if found:
+                break
+        return bracket[low]
+
+    def _bracket(self, length: Any, most: int) -> tuple[list[_Point], int]:
+        """Two points with a good one between, or a good one alone, and how many steps it took."""
+        before, point = self.origin, self.at(length)
+        for steps in range(most):
+            # The first two points are not compared: PyTorch begins with the third.
+            if not self._falls(point) or steps > 1 and point[1] >= before[1]:
+                return [before, point], steps
+            if self._is_flat(point):
+                return [point], steps
+            if point[3] >= 0:
+                return [before, point], steps
+            least = point[0] + 0.01 * (point[0] - before[0])
+            wanted = _cubic(before, point, least, point[0] * 10)
+            before, point = point, self.at(wanted)
+        return [self.origin, point], most
+
+    def _falls(self, point: _Point) -> bool:
+        """Return False if the loss is above the line that the first Wolfe condition draws."""
+        return not point[1] > self.origin[1] + _DECREASE * point[0] * self.origin[3]
+
+    def _is_flat(self, point: _Point) -> bool:
+        return bool(abs(point[3]) <= -_SLOPE * self.origin[3])
 
 
-def _cubic(one: tuple, other: tuple, least: float, most: float) -> float:
+def _value(tensor: Any) -> Any:
+    """The element, as a NumPy number of the tensor's dtype.
+
+    Arithmetic with Python's numbers keeps that dtype, and division by zero gives inf or NaN, as
+    with tensors without dimensions.
+    """
+    return tensor.dtype.numpy.type(float(tensor))
+
+
+def _lower_first(bracket: list[_Point]) -> tuple[int, int]:
+    return (0, 1) if bracket[0][1] <= bracket[-1][1] else (1, 0)
+
+
+def _within(bracket: list[_Point], stuck: bool) -> tuple[Any, bool]:
+    """Where to look within a bracket, and True if that is close to an end for the first time."""
+    ends = [point[0] for point in bracket]
+    least, most = min(ends), max(ends)
+    wanted = _cubic(bracket[0], bracket[1], least, most)
+    margin = 0.1 * (most - least)
+    if not min(most - wanted, wanted - least) < margin:
+        return wanted, False
+    if not (stuck or wanted >= most or wanted <= least):
+        return wanted, True
+    near_top = abs(wanted - most) < abs(wanted - least)
+    return (most - margin if near_top else least + margin), False
+
+
+def _cubic(one: _Point, other: _Point, least: Any, most: Any) -> Any:
     """Where the cubic through two values and slopes is smallest, within bounds."""
-    if one[0] > other[0]:
-        one, other = other, one
     (x1, f1, _, g1), (x2, f2, _, g2) = one, other
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
-    square = d1 * d1 - g1 * g2
-    if square < 0:
-        return (least + most) / 2
-    d2 = square**0.5
-    found = x2 - (x2 - x1) * ((g2 + d2 - d1) / (g2 - g1 + 2 * d2))
+    square = d1**2 - g1 * g2
+    if not square >= 0:
+        return (least + most) / 2.0
+    d2 = np.sqrt(square)
+    if x1 <= x2:
+        found = x2 - (x2 - x1) * ((g2 + d2 - d1) / (g2 - g1 + 2 * d2))
+    else:
+        found = x1 - (x1 - x2) * ((g1 + d2 - d1) / (g1 - g2 + 2 * d2))
     return min(max(found, least), most)

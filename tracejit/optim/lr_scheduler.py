@@ -67,7 +67,8 @@ class LambdaLR(FunctionLR):
 
     def get_lr(self) -> list[Any]:
         _warn_get_lr_called_within_step(self)
-        return [base * f(self.last_epoch) for f, base in zip(self.lr_lambdas, self.base_lrs)]
+        pairs = zip(self.lr_lambdas, self.base_lrs, strict=True)
+        return [base * f(self.last_epoch) for f, base in pairs]
 
 
 class MultiplicativeLR(FunctionLR):
@@ -82,7 +83,8 @@ class MultiplicativeLR(FunctionLR):
     >>> schedule.get_last_lr()
     [0.125]
 
-    Raises ValueError for another number of functions than groups.
+    Raises ValueError for another number of functions than groups, TypeError for what is no
+    function.
     """
 
     def __init__(
@@ -91,13 +93,16 @@ class MultiplicativeLR(FunctionLR):
         lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
         last_epoch: int = -1,
     ) -> None:
+        for given in lr_lambda if isinstance(lr_lambda, (list, tuple)) else (lr_lambda,):
+            if not callable(given):
+                raise TypeError(f"lr_lambda should be a function, but got {type(given).__name__}")
         super().__init__(optimizer, lr_lambda, last_epoch)
 
     def get_lr(self) -> list[Any]:
         _warn_get_lr_called_within_step(self)
         if self._is_initial:
             return self._unchanged()
-        pairs = zip(self.lr_lambdas, self._groups)
+        pairs = zip(self.lr_lambdas, self._groups, strict=True)
         return [group["lr"] * f(self.last_epoch) for f, group in pairs]
 
 
@@ -228,7 +233,7 @@ class PolynomialLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         _warn_get_lr_called_within_step(self)
-        if self._is_initial or self.last_epoch == 0 or self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._unchanged()
         now = 1.0 - self.last_epoch / self.total_iters
         before = 1.0 - (self.last_epoch - 1) / self.total_iters
@@ -248,7 +253,7 @@ class ExponentialLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         _warn_get_lr_called_within_step(self)
-        if self._is_initial or self.last_epoch == 0:
+        if self._is_initial:
             return self._unchanged()
         return self._times(self.gamma)
 
@@ -267,12 +272,14 @@ class CosineAnnealingLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         _warn_get_lr_called_within_step(self)
-        if self._is_initial or self.last_epoch == 0:
+        if self._is_initial:
             return self._unchanged()
+        if self._step_count == 1 and self.last_epoch > 0:
+            return self._get_closed_form_lr()
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
             return [
                 group["lr"] + (base - self.eta_min) * (1 - applied("cos", math.pi / self.T_max)) / 2
-                for base, group in zip(self.base_lrs, self._groups)
+                for base, group in zip(self.base_lrs, self._groups, strict=True)
             ]
         ratio = self._height(self.last_epoch) / self._height(self.last_epoch - 1)
         return [ratio * (group["lr"] - self.eta_min) + self.eta_min for group in self._groups]

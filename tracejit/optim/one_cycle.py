@@ -7,7 +7,6 @@ Users reach it through `optim.lr_scheduler`. PyTorch's formulas.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
@@ -90,7 +89,8 @@ class OneCycleLR(LRScheduler):
                 f"is {self.total_steps}"
             )
         ends = [phase["end_step"] for phase in self._schedule_phases]
-        k = min(bisect_left(ends, self.last_epoch), len(ends) - 1)
+        # With three phases and pct_start above 0.5 the ends do not rise.
+        k = next((k for k, end in enumerate(ends) if self.last_epoch <= end), len(ends) - 1)
         begin = ends[k - 1] if k else 0.0
         part = (self.last_epoch - begin) / (ends[k] - begin)
         phase = self._schedule_phases[k]

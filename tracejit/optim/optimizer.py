@@ -160,6 +160,9 @@ class Optimizer(Hooks):
             for p in group["params"]:
                 clear_gradient(p, set_to_none)
 
+    def _patch_step_function(self) -> None:
+        """Nothing: hooks are called by `step` itself, also after it was replaced in a subclass."""
+
     @with_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; returns what `closure`, called first,

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit import logs
+from tracejit.memory import forks
 
 _ROUTINES = ("sgemm", "dgemm")
 
@@ -111,6 +112,15 @@ def guard() -> np.ndarray:
     return np.array([0, 0, 0, found.get_threads, found.set_threads, 0, 0, 0], np.int64)
 
 
+def _no_calls() -> bool:
+    """Return True if no thread is inside BLAS, whose locks a forked child could never release."""
+    return not guard.cache_info().currsize or not guard()[1]
+
+
+forks.wait_until(_no_calls)
+
+
+@forks.in_child
 def _forget_calls() -> None:
     """In a forked child no call is in progress, whatever the parent's other threads were doing."""
     if guard.cache_info().currsize:
@@ -119,6 +129,3 @@ def _forget_calls() -> None:
             ctypes.CFUNCTYPE(None, ctypes.c_int64)(int(words[4]))(int(words[2]))
         words[:3] = 0
 
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_calls)

@@ -8,55 +8,36 @@ In: Kernels. Out: addresses of their functions. Called by `executable` and by th
 
 The key covers all that decides what a text compiles to: the ABI, the sources of `lowering/`, the
 versions of numba, llvmlite and NumPy, and the processor. Files are written beside their place and
-renamed into it, never rewritten, so readers need no lock and writers may race. The directory must
-be the user's own (0700): what is in it is run. A damaged pack is reported and compiled again; where
-the disk cannot be used, a warning says so once and everything still works, in memory.
+renamed into it, never rewritten, so readers need no lock and writers may race. A damaged pack is
+reported and compiled again. Where the disk cannot be used, one warning says so, and everything
+works in memory (`cache_folder`).
 """
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import importlib.util
-import json
 import os
-import stat
-import threading
-import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from tracejit import logs
-from tracejit.config import flags
 from tracejit.lowering.program import Kernel
+from tracejit.memory import forks
 from tracejit.memory.threads import get_num_threads
-from tracejit.runtime import loader
+from tracejit.runtime import cache_folder, loader
+from tracejit.runtime.cache_folder import CacheWarning, root_directory, subfolder
+from tracejit.runtime.packs import MAGIC, pack_of, read_pack, write_pack
 
-_MAGIC = b"tracejit pack 1\n"
-_lock = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    # A fork waits until no thread is inside LLVM, whose locks the child could never release.
-    os.register_at_fork(
-        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
-    )
+__all__ = [
+    "CacheWarning", "counts", "damaged", "environment_key", "functions_of", "keep", "missing",
+    "native_directory", "root_directory", "source_file",
+]
+_lock = forks.rlock_awaited()  # LLVM runs while it is held
 _addresses: dict[str, int] = {}
-_warned: set[str] = set()
-_unusable: set[Path] = set()
 counts = {"compiled": 0, "loaded": 0, "reused": 0}
-
-
-class CacheWarning(UserWarning):
-    """The kernel cache on disk is damaged or cannot be used; results are not affected."""
-
-
-class Entry(NamedTuple):
-    """One pack on disk."""
-
-    path: Path
-    nbytes: int
-    used: float  # seconds since the epoch
-    kernels: int
 
 
 def functions_of(kernels: Iterable[Kernel], spared: int = 0) -> dict[str, int]:
@@ -90,15 +71,16 @@ def missing(kernels: Iterable[Kernel]) -> list[Kernel]:
 
 def _load_from(directory: Path, kernels: Sequence[Kernel]) -> list[Kernel]:
     """Load what the directory has; returns the kernels it does not have."""
-    packs: dict[str, list[Kernel]] = {}
+    packs: dict[Path, list[Kernel]] = {}
     missing = []
     for kernel in kernels:
-        try:
-            packs.setdefault(os.readlink(directory / kernel.digest), []).append(kernel)
-        except OSError:
+        path = pack_of(directory, kernel.digest)
+        if path is None:
             missing.append(kernel)
-    for name, held in packs.items():
-        missing += _load_pack(directory / name, held)
+        else:
+            packs.setdefault(path, []).append(kernel)
+    for path, held in packs.items():
+        missing += _load_pack(path, held)
     return missing
 
 
@@ -113,12 +95,17 @@ def _load_pack(path: Path, wanted: list[Kernel]) -> list[Kernel]:
     except FileNotFoundError:
         return wanted  # pruned meanwhile
     except (OSError, ValueError, RuntimeError) as error:
-        _warn("damaged", f"kernel cache: {path} is damaged ({error}); compiling again")
-        path.unlink(missing_ok=True)
+        damaged(path, error)
         return wanted
     _addresses.update((d, a) for d, a in zip(digests, new) if d not in _addresses)
     counts["loaded"] += len(digests)
     return [kernel for kernel in wanted if kernel.digest not in _addresses]
+
+
+def damaged(path: Path, error: Exception) -> None:
+    """Say that a pack is damaged, and remove it if that can be done."""
+    cache_folder.warn("damaged", f"{path} is damaged ({error}); compiling again")
+    cache_folder.remove_file(path)
 
 
 def _compile(directory: Path | None, kernels: Sequence[Kernel], threads: int) -> None:
@@ -126,134 +113,67 @@ def _compile(directory: Path | None, kernels: Sequence[Kernel], threads: int) ->
 
     objects = native.compile_kernels(kernels, threads)
     symbols = [native.symbol_of(kernel.digest) for kernel in kernels]
-    digests = [kernel.digest for kernel in kernels]
-    _addresses.update(zip(digests, loader.load(objects, symbols)))
+    _addresses.update(zip((k.digest for k in kernels), loader.load(objects, symbols)))
     counts["compiled"] += len(kernels)
     logs.emit("kernels", f"compiled {', '.join(k.name for k in kernels)}")
     if directory is not None:
+        keep(directory, kernels, objects)
+
+
+def keep(directory: Path, kernels: Sequence[Kernel], objects: Sequence[bytes]) -> None:
+    """Write kernels to disk where that can be done."""
+    if cache_folder.writable(directory):
         try:
-            _write(directory, digests, objects)
-            for kernel in kernels:
-                source_file(kernel)
+            write_pack(directory, [kernel.digest for kernel in kernels], objects)
         except OSError as error:
-            _give_up(directory, error)
+            _not_written(directory, error)
+        for kernel in kernels:
+            source_file(kernel)
 
 
-def _write(directory: Path, digests: Sequence[str], objects: Sequence[bytes]) -> None:
-    header = json.dumps({"digests": list(digests), "sizes": [len(o) for o in objects]})
-    payload = header.encode() + b"\n" + b"".join(objects)
-    check = hashlib.sha256(payload).hexdigest()
-    name = f"{check[:32]}.pack"
-    _replace(directory / name, _MAGIC + check.encode() + b"\n" + payload)
-    for digest in digests:
-        beside = directory / f".{digest}.{os.getpid()}.{threading.get_ident()}"
-        os.symlink(name, beside)
-        os.replace(beside, directory / digest)
+# What is in the place of one file says nothing of others; the folder may have been removed.
+_LOCAL = {errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.ENAMETOOLONG}
+_LOCAL |= {errno.ENOENT}
 
 
-def read_pack(path: Path) -> tuple[list[str], list[bytes]]:
-    """Digests and objects of a pack; ValueError where its content is not what was written."""
-    data = path.read_bytes()
-    start = len(_MAGIC) + 65
-    check, payload = data[len(_MAGIC) : start - 1], data[start:]
-    if data[: len(_MAGIC)] != _MAGIC or hashlib.sha256(payload).hexdigest().encode() != check:
-        raise ValueError("its checksum differs")
-    line, _, body = payload.partition(b"\n")
-    header = json.loads(line)
-    objects = []
-    for size in header["sizes"]:
-        objects.append(body[:size])
-        body = body[size:]
-    return header["digests"], objects
+def _not_written(directory: Path, error: OSError) -> None:
+    if error.errno in _LOCAL:
+        where = error.filename2 or error.filename
+        cache_folder.warn("damaged", f"{where} cannot be written ({error.strerror})")
+    else:
+        cache_folder.stop_writing(directory, error)
 
 
 def source_file(kernel: Kernel) -> str:
     """Path of the file with the kernel's text, written once; a name in <> without a disk."""
-    root = root_directory()
-    if root is None:
-        return f"<kernel {kernel.name}>"
+    nowhere, text = f"<kernel {kernel.name}>", kernel.source.encode()
+    folder = subfolder("kernels")
+    if folder is None:
+        return nowhere
     # Not the digest: comments, which name the user's lines, are no part of that.
-    check = hashlib.sha256(kernel.source.encode()).hexdigest()
-    path = root / "kernels" / f"{kernel.name}_{check[:16]}.py"
-    text = kernel.source.encode()
+    path = folder / f"{kernel.name}_{hashlib.sha256(text).hexdigest()[:16]}.py"
     try:
-        found = path.read_bytes() if path.exists() else None
-        if found != text:
-            if found is not None:
-                _warn("damaged", f"kernel cache: {path} is damaged; it is written again")
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            _replace(path, text)
+        try:
+            if cache_folder.read_file(path) == text:
+                return str(path)
+            raise ValueError("its checksum differs")
+        except ValueError as error:
+            again = "it is written again"
+            cache_folder.warn("damaged", f"{path} is damaged ({error}); {again}")
+        except FileNotFoundError:
+            pass
+        if not cache_folder.writable(folder):
+            return nowhere
+        cache_folder.write_file(path, text)
     except OSError as error:
-        _give_up(root, error)
-        return f"<kernel {kernel.name}>"
+        _not_written(folder, error)
+        return nowhere
     return str(path)
-
-
-def _replace(path: Path, data: bytes) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    try:
-        with open(beside, "wb") as file:
-            file.write(data)
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-# -- the directory -------------------------------------------------------------------------------
-
-
-def root_directory() -> Path | None:
-    """The cache directory, made private; None, with one warning, where it cannot be used."""
-    root = flags.cache_dir
-    return root if _usable(root) else None
 
 
 def native_directory() -> Path | None:
     """Where this machine's and these versions' objects lie."""
-    root = root_directory()
-    if root is None:
-        return None
-    directory = root / f"native-{environment_key()}"
-    return directory if _usable(directory) else None
-
-
-_checked: set[Path] = set()
-
-
-def _usable(directory: Path) -> bool:
-    if directory in _checked and directory.exists():
-        return True
-    if directory in _unusable:
-        return False
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = directory.stat()
-        if not stat.S_ISDIR(found.st_mode):
-            raise OSError("it is no directory")
-        if hasattr(os, "getuid") and found.st_uid != os.getuid():
-            raise OSError("it belongs to another user")
-        if stat.S_IMODE(found.st_mode) & 0o077:
-            directory.chmod(0o700)
-    except OSError as error:
-        _give_up(directory, error)
-        return False
-    _checked.add(directory)
-    return True
-
-
-def _give_up(directory: Path, error: OSError) -> None:
-    _unusable.add(directory)
-    _checked.discard(directory)
-    where = f"kernel cache: {directory} cannot be used ({error.strerror or error})"
-    _warn("unusable", f"{where}; kernels are compiled in each process. Set TRACEJIT_CACHE_DIR")
-
-
-def _warn(kind: str, message: str) -> None:
-    if kind not in _warned:
-        _warned.add(kind)
-        warnings.warn(message, CacheWarning, stacklevel=2)
-    else:
-        logs.emit("kernels", message)
+    return subfolder(f"native-{environment_key()}")
 
 
 @functools.cache
@@ -265,7 +185,8 @@ def environment_key() -> str:
     from tracejit.lowering import abi, native
 
     total = hashlib.sha256()
-    for part in (abi.VERSION, llvmlite.__version__, numpy.__version__, *native.host_cpu()):
+    versions = (MAGIC.decode(), abi.VERSION, llvmlite.__version__, numpy.__version__)
+    for part in (*versions, *native.host_cpu()):
         total.update(f"{part}\n".encode())
     spec = importlib.util.find_spec("numba")
     origin = Path(spec.origin).parent / "_version.py" if spec and spec.origin else Path("absent")
@@ -274,42 +195,3 @@ def environment_key() -> str:
     for path in sorted(Path(abi.__file__).parent.glob("*.py")):
         total.update(path.read_bytes())
     return total.hexdigest()[:16]
-
-
-# -- looking after it ----------------------------------------------------------------------------
-
-
-def entries() -> list[Entry]:
-    """Every pack in the cache directory, of all versions and machines."""
-    root = root_directory()
-    found = []
-    for path in sorted(root.glob("native-*/*.pack")) if root else []:
-        try:
-            status = path.stat()
-            kernels = len(read_pack(path)[0])
-        except (OSError, ValueError):
-            kernels = 0
-        found.append(Entry(path, status.st_size, max(status.st_atime, status.st_mtime), kernels))
-    return found
-
-
-def prune(max_bytes: int = 0) -> int:
-    """Remove packs, longest unused first, until `max_bytes` are left; returns bytes removed."""
-    packs = sorted(entries(), key=lambda entry: entry.used)
-    excess = sum(entry.nbytes for entry in packs) - max_bytes
-    removed = 0
-    for entry in packs:
-        if removed >= excess:
-            break
-        entry.path.unlink(missing_ok=True)
-        removed += entry.nbytes
-        for link in entry.path.parent.iterdir():
-            if link.is_symlink() and os.readlink(link) == entry.path.name:
-                link.unlink(missing_ok=True)
-    return removed
-
-
-def statistics() -> dict[str, Any]:
-    """Kernels compiled, loaded from disk and found in memory by this process; packs on disk."""
-    packs = entries()
-    return {**counts, "packs": len(packs), "disk_bytes": sum(e.nbytes for e in packs)}

@@ -10,19 +10,23 @@ from __future__ import annotations
 
 import builtins
 import dis
-import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import resolve_name
+from time import perf_counter
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
+from tracejit.capture.behaviour import first_argument
+from tracejit.capture.changing_constants import ChangingConstants
 from tracejit.capture.computed_names import RETURNED
+from tracejit.capture.foreign_compilers import unseen_call
 from tracejit.capture.guards import found_at
 from tracejit.capture.host_program import give_up, settle, settle_numbers, surrender
 from tracejit.capture.location import is_own
+from tracejit.capture.looking import ABSENT, attribute_of, is_a, module_title
 from tracejit.capture.module_reads import Reads
 from tracejit.capture.number_places import (
     TELL_INTS,
@@ -37,7 +41,7 @@ from tracejit.capture.number_places import (
     tells_ints,
     write,
 )
-from tracejit.capture.place import ABSENT, Place
+from tracejit.capture.place import Place
 from tracejit.capture.plain import asked, is_object, plain, plain_objects, replaced
 from tracejit.capture.plain_arguments import WANT_INTS, plain_numbers
 from tracejit.capture.recorder import Recorder
@@ -49,9 +53,11 @@ from tracejit.capture.sinks import Sinks
 from tracejit.capture.source import original_code
 from tracejit.capture.state import State
 from tracejit.capture.unwatched import give_back, is_watched_now
+from tracejit.capture.wants_numbers import wants_numbers
 from tracejit.capture.watch import Names, Watcher, names_of
 from tracejit.config import flags
 from tracejit.eager import global_hooks
+from tracejit.eager.function import FunctionNode
 from tracejit.eager.global_hooks import everywhere
 from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.modes import is_grad_enabled
@@ -67,11 +73,10 @@ from tracejit.ops.types import get_default_dtype
 from tracejit.runtime.entry import Entry
 from tracejit.runtime.entry_maker import EntryMaker
 from tracejit.runtime.executable import ProgramError
+from tracejit.runtime.op_by_op import op_by_op
 from tracejit.runtime.segment import Segment
 
 Compile = Callable[[Graph], Segment]
-
-
 _CATCHING = dis.opmap.get("CHECK_EXC_MATCH", 0)  # 0 is in all code: it may catch
 
 
@@ -94,14 +99,12 @@ class CapturedCall:
         places: Sequence[Place] = (),
         adapt: Callable[[Any], Any] | None = None,
         exact: bool = False,
+        constants: ChangingConstants | None = None,
     ):
-        self.function, self.invoke, self.arguments, self.compile = (
-            function,
-            invoke,
-            arguments,
-            compile,
-        )
+        self.function, self.invoke = function, invoke
+        self.arguments, self.compile = arguments, compile
         self.watch = watch
+        self.constants = None if exact else constants
         static = static or adapt is None and tells_ints(function)
         self.recorder = Recorder(name, self._run_segment, fullgraph, static)
         self.recorder.exact = exact
@@ -113,7 +116,7 @@ class CapturedCall:
         self.recorder.cached = self.state.kept
         self.reads_source = adapt is not None  # what is called gets plain numbers where it must
         if adapt is not None:
-            self.recorder.adapt = adapt
+            self.recorder.adapt, self.recorder.reads_source = adapt, True
         self.numbers = NumberPlaces(
             self.recorder.numbers, self.state, varying, signature.spread
         )
@@ -124,9 +127,11 @@ class CapturedCall:
         self.names = signature.names
         self.spread = signature.spread
         self.entry: Entry | None = None
+        self.made_objects = False  # which the entry's recording gives away
         self.catches = False  # code of the user's may catch what a program raises
         self.segments: list[Segment] = []
-        self.nodes, self.elements = 0, 0  # that its segments compute
+        self.seconds = {"recording": 0.0, "guards": 0.0}  # what the recording took, by stage
+        self.compiling = 0.0  # seconds that its segments took, which count apart
         self.ended = False  # by Ctrl-C, or an exit
         self.closed = False
         self.listened: Any = sys.getprofile()  # before there was a watcher
@@ -139,18 +144,15 @@ class CapturedCall:
     # -- running ---------------------------------------------------------------------------------
     def run(self) -> Any:
         recorder = self.recorder
-        owner = getattr(
-            self.function,
-            "__self__",
-            None if isinstance(self.function, FunctionType) else self.function,
-        )
+        other = None if type(self.function) is FunctionType else self.function
+        owner = attribute_of(self.function, "__self__", other)
         if self.watch and owner is not None:  # a bound method, a callable object
             self.state.add_root("constant", owner, None, owner, "self")
         if self.watch and everywhere:
             self.state.add_root("global", vars(global_hooks), "everywhere", everywhere,
                                 "the hooks of all modules")
-        target = getattr(self.function, "__func__", self.function)
-        if self.watch and isinstance(target, FunctionType):
+        target = attribute_of(self.function, "__func__", self.function)
+        if self.watch and is_a(target, FunctionType):
             self.state.runs(target)
         # Nobody here holds on to the numbers: where none is left, none has to be looked for.
         values = [tuple(self._argument(k, v) for k, v in enumerate(self.arguments))]
@@ -163,7 +165,9 @@ class CapturedCall:
         error: BaseException | None = None
         active.recorder = recorder
         try:
+            started, others = perf_counter(), self.compiling
             value = self._user_code(values.pop())
+            self.seconds["recording"] = perf_counter() - started - self.compiling + others
             settle_lists(recorder.followed)
             now = (is_grad_enabled(), get_default_dtype(), autocast.switches.state, default.place)
             if self.watch and modes != now:
@@ -203,16 +207,17 @@ class CapturedCall:
                 give_back(self.listened)  # Ctrl-C came as a watcher began or ended
             try:
                 if error is not None:  # what ran before it has happened, so make it so
-                    self.ended = not isinstance(error, Exception)
+                    self.ended = not is_a(error, Exception)
                     recorder.abandon()
                     plain_exception(error)
             finally:
                 active.recorder = None
+                swept = self.entry is None or self.made_objects  # else it returns none of its own
                 if self.watch:
-                    self.numbers.restore(self.arguments, swept=self.entry is None)
+                    self.numbers.restore(self.arguments, swept=swept)
                 else:
                     put_plain(self.places, self.arguments)
-                if self.entry is None:  # what is replayed returns no objects of its own
+                if swept:
                     if self.watch:
                         found = (place.value for place in self.places)
                         known = {id(x) for x in found if is_object(x)}
@@ -228,7 +233,7 @@ class CapturedCall:
         found, seen = self.recorder.found_same, set[int]()
 
         def own(x: Any) -> Any:
-            if not isinstance(x, Tensor):
+            if not is_a(x, Tensor):
                 return x
             x = actual(x)
             other = next((other for one, other in found if one is x), None)
@@ -246,9 +251,9 @@ class CapturedCall:
                 return self.invoke(values)
             state = self.state
             with Watcher(
-                self._entered, self._foreign, self._library,
-                self._named, self._asking, state.registered.add, self._gave,
-                state.asked.add, self._modules, self._converts,
+                self._entered, self._foreign, self._library, self._named, self._asking,
+                state.registered.add, self._gave, state.asked.add, self._modules, self._converts,
+                state.kept.codes, lambda frame: self.numbers.give_up(frame, self.arguments),
             ):  # fmt: skip
                 return self.invoke(values)
 
@@ -267,7 +272,7 @@ class CapturedCall:
         inside = {key: child for (_, key), child in place.children.items()}
         if len(inside) < len(value):  # too many to look at
             return value
-        if isinstance(value, tuple):
+        if is_a(value, tuple):
             return tuple(self._number(inside[key]) for key in range(len(value)))
         return {key: self._number(inside[key]) for key in value}
 
@@ -283,16 +288,18 @@ class CapturedCall:
     def _run_segment(self, graph: Graph, inputs: list[Any]) -> Callable[[], list[Tensor]]:
         """Compile; what is returned runs it."""
         active.recorder = None
+        started = perf_counter()
         try:
             if self.ended:  # nobody wants to wait for a compiler now
                 return lambda: self._unrecorded(lambda: op_by_op(graph, inputs))
+            if self.constants is not None and (self.recorder.breaks or not self.watch):
+                graph, inputs = self.constants.as_inputs(graph, inputs)
             segment = self._compiled(graph)
             self.segments.append(segment)
-            self.nodes += len(graph.nodes)
-            self.elements += _elements(graph)
             bound = segment.bound(inputs)
         finally:
             active.recorder = self.recorder
+            self.compiling += perf_counter() - started
 
         def run() -> list[Tensor]:
             try:
@@ -332,6 +339,8 @@ class CapturedCall:
             self.sinks.entered(code)
             self.inner.update(names.nested)
             if not is_own(code):
+                if not self.reads_source and wants_numbers(names, frame):
+                    state.kept.codes.add(code)
                 self.catches |= _CATCHING in code.co_code[::2]
                 self.recorder.identities.mention(names, self.reads_source)
                 self.recorder.static |= not self.reads_source and names.globals >= TELL_INTS
@@ -376,8 +385,8 @@ class CapturedCall:
             return
         if self.state.enter(code):
             return
-        function = getattr(self.function, "__func__", self.function)
-        if getattr(function, "__code__", None) is code:
+        function = attribute_of(self.function, "__func__", self.function)
+        if attribute_of(function, "__code__") is code:
             for name, cell in zip(code.co_freevars, function.__closure__ or ()):
                 try:
                     self.state.add_root("cell", cell, cell, cell.cell_contents, name)
@@ -389,23 +398,18 @@ class CapturedCall:
             self.recorder.seen(f"{code.co_qualname} closes over variables and was found nowhere")
 
     def _method(self, code: CodeType, frame: FrameType) -> bool:
-        """Whether the function that runs is an attribute of its first argument's class."""
-        if not code.co_argcount:
-            return False
-        return self.state.enter_method(frame.f_locals[code.co_varnames[0]], code)
+        """Return True if the function that runs is one of its first argument's class."""
+        first = first_argument(code, frame)
+        if issubclass(type(first), FunctionNode):  # methods of a Function are static
+            first = type(first).function
+        return first is not None and self.state.enter_method(first, code)
 
     def _foreign(self, function: Any) -> None:
         if active.recorder is None:  # a segment is compiled or runs: not the user's doing
             return
         if self.recorder.output or self.recorder.pending:
             give_up(self.recorder)
-        name = getattr(function, "__qualname__", repr(function))
-        module = getattr(function, "__module__", None)
-        known = f"{module}.{name}" if module and module != "builtins" else name
-        self.recorder.seen(
-            f"calls {known}, whose effects and sources cannot be seen",
-            "move it out of the captured function",
-        )
+        self.recorder.seen(*unseen_call(function))
 
     def _named(self, names: set[str] | None) -> None:
         if names is None:
@@ -418,7 +422,7 @@ class CapturedCall:
         """Modules in variables whose attributes are asked for by computed names."""
         for name in self.state.subjects:
             module = frame.f_locals.get(name)
-            if isinstance(module, ModuleType):
+            if is_a(module, ModuleType):
                 self._any_of(module)
                 self.numbers.look()
 
@@ -430,7 +434,7 @@ class CapturedCall:
 
     def _any_of(self, module: ModuleType) -> None:
         """Attributes of a module are asked for by computed names."""
-        name = module.__name__
+        name = module_title(module)
         if self.state.place_of(module) is None:
             if sys.modules.get(name) is module:
                 self._module(name)
@@ -477,24 +481,10 @@ class CapturedCall:
 
     # -- making an entry --------------------------------------------------------------------------
     def _make_entry(self, value: Any) -> None:
+        started, others = perf_counter(), self.compiling
         try:
             self.entry = EntryMaker(self, value).make()
             self.entry.catches = self.catches
+            self.seconds["guards"] = perf_counter() - started - self.compiling + others
         except Unmodelled as reason:
             self.recorder.note(str(reason))
-
-
-def _elements(graph: Graph) -> int:
-    """Elements of all tensors that are computed, at the sizes that were recorded."""
-    values = (value for node in graph.nodes for value in node.outputs)
-    sizes = ([getattr(size, "hint", size) for size in value.type.shape] for value in values)
-    return sum(map(math.prod, sizes))
-
-
-def op_by_op(graph: Graph, inputs: list[Any]) -> list[Tensor]:
-    """Interpret a graph; what an op raises is raised as eager mode would."""
-    segment = Segment(graph, "graph", "fast")
-    try:
-        return segment.run(inputs, segment.bound(inputs))
-    except GraphError as error:
-        raise (error.__cause__ or error) from None

@@ -8,7 +8,6 @@ for each processor (`native-<key>-sm_<processor>`), in the same packs under the 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -17,15 +16,17 @@ import numpy as np
 
 from tracejit import logs
 from tracejit.lowering.program import Kernel
-from tracejit.memory import array_module, device
+from tracejit.memory import array_module, device, forks
 from tracejit.runtime import cache
 from tracejit.runtime.binding import Step
+from tracejit.runtime.cache_folder import subfolder
 from tracejit.runtime.host import bytes_at
+from tracejit.runtime.packs import pack_of, read_pack
 
 MOST_BLOCKS = 65535
 _SCRATCH_BLOCKS = 2048  # blocks with scratch memory of their own
 _THREADS = 256
-_lock = threading.RLock()
+_lock = forks.rlock_awaited()
 _loaded: dict[tuple[int, str], Any] = {}
 
 
@@ -112,7 +113,7 @@ def ptx_of(kernels: Sequence[Kernel], processor: int) -> dict[str, str]:
         if text is None:
             text = _compiled(kernel, processor)
             if directory is not None:
-                _write(directory, kernel, text)
+                cache.keep(directory, [kernel], [text.encode()])
         found[kernel.digest] = text
     return found
 
@@ -126,32 +127,21 @@ def _compiled(kernel: Kernel, processor: int) -> str:
 
 
 def _directory(processor: int) -> Path | None:
-    root = cache.root_directory()
-    if root is None:
-        return None
-    directory = root / f"native-{cache.environment_key()}-sm_{processor}"
-    return directory if cache._usable(directory) else None
+    return subfolder(f"native-{cache.environment_key()}-sm_{processor}")
 
 
 def _read(directory: Path, digest: str) -> str | None:
+    path = pack_of(directory, digest)
+    if path is None:
+        return None
     try:
-        path = directory / os.readlink(directory / digest)
-        digests, texts = cache.read_pack(path)
+        digests, texts = read_pack(path)
         return texts[digests.index(digest)].decode()
     except OSError:
         return None
     except ValueError as error:
-        cache._warn("damaged", f"kernel cache: {path} is damaged ({error}); compiling again")
-        path.unlink(missing_ok=True)
+        cache.damaged(path, error)
         return None
-
-
-def _write(directory: Path, kernel: Kernel, text: str) -> None:
-    try:
-        cache._write(directory, [kernel.digest], [text.encode()])
-        cache.source_file(kernel)
-    except OSError as error:
-        cache._give_up(directory, error)
 
 
 # -- launching -----------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from tracejit.autodiff.differentiate import Joint, differentiate
 from tracejit.autodiff.reach import extras_behind, is_freed, kept, leaves
 from tracejit.capture.aliasing import UNKNOWN, Memory
 from tracejit.capture.guards import Guards, current, made_in_inference
+from tracejit.capture.looking import is_a
 from tracejit.capture.number_reader import reader
 from tracejit.capture.number_text import number_text
 from tracejit.capture.place import Place
@@ -60,6 +61,7 @@ class EntryMaker:
         self.given: set[Memory] = set()  # memory whose root tensor some result is
         self.united: list[tuple[Memory, Memory | Recipe, Recipe]] = []  # what is one if a flag says
         self.families: dict[int, int] = {}  # of `.data`, by id: the first result
+        self.grads: dict[int, Place] | None = None  # by id of a gradient: whose it is
         self.maybe: list[tuple[Memory, Recipe]] = []  # memory that is written if a flag says so
 
     def make(self) -> Entry:
@@ -102,14 +104,16 @@ class EntryMaker:
         )
         self.numbers = reader(recipes.numbers, self._number_place)
         self.places = recipes.places
-        concrete = [recorder.input_sources()[v] for v in inputs]
+        self.call.made_objects = recipes.objects
+        sources = recorder.input_sources()
+        concrete = [sources[v] for v in inputs]
         return self._run(joint, inputs, concrete, results, guards, returned, changed)
 
     def _named(self) -> dict[Value, Any]:
         """Where each input is found, which is also its name in the graph."""
         found = {v: self._found(source) for v, source in self.recorder.input_sources().items()}
         for value, place in found.items():
-            value.source = place.text if isinstance(place, Place) else number_text(place)
+            value.source = place.text if is_a(place, Place) else number_text(place)
         return found
 
     def _gradients(self, recipes: Recipes) -> list[Effect]:
@@ -140,11 +144,11 @@ class EntryMaker:
 
     def _found(self, source: Any) -> Place | RuntimeNumber:
         """What a graph input is on replay: what is at a place, or an expression of numbers."""
-        return source if isinstance(source, RuntimeNumber) else self._place(source)
+        return source if is_a(source, RuntimeNumber) else self._place(source)
 
     def _place(self, source: Any) -> Place:
         """Where a graph input is found on replay."""
-        if isinstance(source, Tensor):
+        if is_a(source, Tensor):
             if id(source) in self.recorder.constants:
                 return Place(None, "constant", source, source, "a constant")
             found = self.state.place_of(source) or self._grad_place(source)
@@ -154,7 +158,7 @@ class EntryMaker:
                     "attribute"
                 )
             return found
-        if isinstance(source, Draws):
+        if is_a(source, Draws):
             generator = source.generator
             return self.state.place_of(generator) or Place(
                 None, "constant", generator, generator, "generator"
@@ -163,7 +167,7 @@ class EntryMaker:
 
     def _number_place(self, number: Any) -> Place:
         """Where a runtime number that is no expression is found."""
-        if isinstance(number.source, Place):
+        if is_a(number.source, Place):
             return number.source
         if number.source is None:
             raise Unmodelled("a number that an earlier call left somewhere is read")
@@ -184,14 +188,25 @@ class EntryMaker:
         return held
 
     def _grad_place(self, tensor: Tensor) -> Place | None:
-        for place in self.state.places:
-            if place.kind == "tensor" and place.value._grad is tensor:
-                return Place(place, "grad", None, tensor, f"{place.text}.grad")
-        for item in self.recorder.lifted_tensors():
+        owner = self._owners_of_grads().get(id(tensor))
+        for item in self.recorder.lifted_tensors() if owner is None else ():
             if item.before[0] is tensor:
                 owner = self.state.place_of(item.tensor)
-                return owner and Place(owner, "grad", None, tensor, f"{owner.text}.grad")
-        return None
+                break
+        return owner and Place(owner, "grad", None, tensor, f"{owner.text}.grad")
+
+    def _owners_of_grads(self) -> dict[int, Place]:
+        """Where tensors are found whose `.grad` is, or was, the one with this id."""
+        if self.grads is None:
+            self.grads = {}
+            for place in self.state.places:
+                if place.kind == "tensor" and place.value._grad is not None:
+                    self.grads.setdefault(id(place.value._grad), place)
+            for item in self.recorder.lifted_tensors():
+                owner = None if item.before[0] is None else self.state.place_of(item.tensor)
+                if owner is not None:
+                    self.grads.setdefault(id(item.before[0]), owner)
+        return self.grads
 
     def _checked(self) -> list[Place]:
         """Places guarded beside the state: gradients whose presence was read."""
@@ -211,7 +226,7 @@ class EntryMaker:
 
     def _distinct(self, changed: list[Any], effects: list[Effect]) -> list[Place]:
         """Where objects are found of which no two may be one on replay."""
-        graded = [e.place.value for e in effects if isinstance(e, SetGrad)]
+        graded = [e.place.value for e in effects if is_a(e, SetGrad)]
         if graded:
             graded += [tensor for tensor, _ in self.recorder.grads_read]
         objects = self._objects()
@@ -327,7 +342,7 @@ class EntryMaker:
         roots_of: dict[Memory, int] = {m: k for k, m in enumerate(fresh)}
         tracked = {} if joint is None else {id(t): k for k, t in enumerate(joint.outputs)}
         united = [
-            (roots_of[memory], roots_of[other] if isinstance(other, Memory) else other, flag)
+            (roots_of[memory], roots_of[other] if is_a(other, Memory) else other, flag)
             for memory, other, flag in self.united
         ]
         strewn = [

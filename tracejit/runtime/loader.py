@@ -11,13 +11,13 @@ import ctypes
 import functools
 import itertools
 import sys
-import threading
 from collections.abc import Sequence
 from typing import Any
 
+from tracejit.memory import forks
 from tracejit.runtime import mappings
 
-_lock = threading.Lock()
+_lock = forks.rlock_awaited()
 _numbers = itertools.count()
 _apart: list[int] = []  # kernels whose mappings are not joined yet
 KERNELS = 256  # after so many they are

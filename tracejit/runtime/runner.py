@@ -17,7 +17,6 @@ import atexit
 import ctypes
 import functools
 import hashlib
-import os
 import platform
 import sys
 import threading
@@ -27,6 +26,7 @@ import numpy as np
 
 from tracejit import logs
 from tracejit.lowering.program import Kernel
+from tracejit.memory import forks
 from tracejit.runtime import cache
 
 # Words of a job.
@@ -260,8 +260,7 @@ class Runner:
         self.words = self._memory[skip : skip + _POOL_WORDS]
         self.pool = int(self.words.ctypes.data)
         self._reset()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._reset)
+        forks.in_child(self._reset)
         atexit.register(self.shut_down)
 
     def _reset(self) -> None:
@@ -272,7 +271,7 @@ class Runner:
             self.words[SYSTEM] = _address(libc.syscall)
             self.words[YIELD] = _address(libc.sched_yield)
         self.workers: list[threading.Thread] = []
-        self._lock = threading.Lock()
+        self._lock = forks.rlock()
 
     def prepare(self, helpers: int) -> None:
         """Have at least `helpers` worker threads; they sleep until a job is opened."""

@@ -7,7 +7,6 @@ graph writes. Called by the jit for recorded segments, replayed entries and back
 
 from __future__ import annotations
 
-import threading
 import time
 from array import array
 from collections.abc import Mapping, Sequence
@@ -25,13 +24,13 @@ from tracejit.ir.graph import Graph
 from tracejit.ir.interpret import interpret
 from tracejit.ir.size_facts import known_sign
 from tracejit.ir.sizes import Size, SizeGuard, evaluate, symbols_of
-from tracejit.memory import CPU
+from tracejit.memory import CPU, forks
 from tracejit.ops.stacks import may_hold_handles, stack_run
 from tracejit.passes.pipeline import run as run_passes
 from tracejit.passes.pipeline import stages
 from tracejit.runtime.launch import plan_of
 
-_keeping = threading.Lock()
+_keeping = forks.rlock()
 
 
 class Segment:

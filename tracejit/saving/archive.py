@@ -20,6 +20,7 @@ import numpy as np
 
 from tracejit.memory import CPU, Storage, allocate, storage_of_array
 from tracejit.ops.types import dtype
+from tracejit.saving import foreign
 from tracejit.saving.options import assumed_byteorder, maps_shared, skipping
 
 _ALIGNMENT = 64
@@ -99,6 +100,9 @@ class Archive:
             raise damaged(error) from error
         if not entries:
             raise damaged("it is empty")
+        found = foreign.of_archive(entry.filename for entry in entries)
+        if found:
+            raise RuntimeError(found)
         if any(e.compress_type or e.compress_size != e.file_size for e in entries):
             raise damaged("its entries are compressed")
         file.seek(0, os.SEEK_END)
@@ -107,9 +111,6 @@ class Archive:
             raise damaged("its entries are larger than the file")
         self.root = entries[0].filename.split("/")[0]
         self.names = {entry.filename for entry in entries}
-        if f"{self.root}/constants.pkl" in self.names:
-            raise RuntimeError("the file is a TorchScript archive: it holds code, which is not "
-                               "loaded; save the module's state_dict() with torch.save instead")
         order = (self.read("byteorder").decode("latin1") if self.has("byteorder")
                  else assumed_byteorder())
         if order not in ("little", "big"):

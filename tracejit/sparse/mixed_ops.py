@@ -137,6 +137,23 @@ def to_sparse_coo(self: Any) -> SparseTensor:
 
 
 @method()
+def to_sparse_csr(self: Any, dense_dim: int | None = None) -> Any:
+    """The elements of a matrix that are not 0, row by row.
+
+    >>> import tracejit
+    >>> tracejit.eye(2).to_sparse_csr() @ tracejit.ones(2)
+    tensor([1., 1.])
+    """
+    return to_sparse(self).to_sparse_csr()
+
+
+@method()
+def to_sparse_csc(self: Any, dense_dim: int | None = None) -> Any:
+    """The elements of a matrix that are not 0, column by column."""
+    return to_sparse(self).to_sparse_csc()
+
+
+@method()
 def to_dense(self: Any, dtype: Any = None) -> Any:
     """The tensor itself, or in another dtype."""
     return self if dtype is None else convert(self, dtype)

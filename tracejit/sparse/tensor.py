@@ -201,6 +201,18 @@ class SparseTensor:
         """The tensor itself."""
         return self
 
+    def to_sparse_csr(self) -> Any:
+        """The same matrix by rows."""
+        from tracejit.sparse.compressed import compressed, sparse_csr
+
+        return compressed(self, sparse_csr)
+
+    def to_sparse_csc(self) -> Any:
+        """The same matrix by columns."""
+        from tracejit.sparse.compressed import compressed, sparse_csc
+
+        return compressed(self, sparse_csc)
+
     def sparse_mask(self, mask: SparseTensor) -> SparseTensor:
         """The elements at the positions of another sparse tensor."""
         return self.to_dense().sparse_mask(mask)
@@ -277,6 +289,14 @@ class SparseTensor:
         return SparseTensor(self.positions.flip(0), self.elements, self.extents[::-1], False)
 
     T = property(t)
+
+    @property
+    def mT(self) -> SparseTensor:
+        """Rows and columns exchanged, the last two of its dimensions."""
+        if self.ndim < 2:
+            raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. "
+                               f"Got {self.ndim}-D tensor.")
+        return self.transpose(-2, -1)
 
     def transpose(self, dim0: int, dim1: int) -> SparseTensor:
         """Two dimensions exchanged, of a matrix."""

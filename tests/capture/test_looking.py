@@ -1,0 +1,150 @@
+"""Capture looks at the user's objects, and runs none of the user's code for that."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import sys
+import unittest.mock
+from pathlib import Path
+
+import pytest
+
+import tracejit as tj
+from tests.capture.program_table import ROWS
+from tests.capture.spies import CLASSES, Log, Meta, spying
+from tests.shares import share
+
+ROOMS = ("capture", "runtime", "jit")
+# These take apart code and its syntax trees, or objects of tracejit's and Python's own.
+OF_CODE = ("rewrite", "source", "own_effects", "cuda_", "blas", "cache", "builtin")
+JITS = {"script": tj.script, "trace": tj.trace}
+
+
+@pytest.fixture(autouse=True)
+def log():
+    Log.calls.clear()
+    yield Log.calls
+    Log.calls.clear()
+
+
+def cases():
+    """Each program with one class of spies, in one way; all of them over the table."""
+    for k, row in enumerate(ROWS):
+        cls, way = CLASSES[k % len(CLASSES)], "trace" if k % 3 == 0 else "script"
+        name = f"{row.name}-{cls.__mro__[0].__name__}-{way}"
+        yield pytest.param(row, cls, way, id=name, marks=share(f"{row.name}-looks", 40))
+
+
+@pytest.mark.parametrize(("row", "cls", "way"), [*cases()])
+def test_nothing_of_a_spy_is_called_while_a_program_runs(row, cls, way, log):
+    tj.manual_seed(0)
+    row.run(spying(JITS[way], cls))
+    assert log == []
+
+
+@pytest.mark.parametrize("way", JITS)
+@pytest.mark.parametrize("cls", CLASSES, ids=[str(k) for k in range(len(CLASSES))])
+def test_a_replay_calls_nothing_of_a_spy(cls, way, log):
+    f = spying(JITS[way], cls)(lambda x: x * 2)
+    for _ in range(4):
+        assert f(tj.ones(2)).tolist() == [2.0, 2.0]
+    assert log == []
+
+
+def test_spies_notice_what_the_plain_function_does(log):
+    spy = type.__call__(CLASSES[0])
+    f = tj.script(lambda x, s: (x * 2, s.anything)[0])
+    with pytest.raises(AttributeError):
+        f(tj.ones(1), spy)
+    assert [name for name, _ in log][:1] == ["getattribute"]
+    log.clear()
+    assert isinstance(spy, Meta) is False
+    assert log
+
+
+def test_a_lazy_module_is_not_loaded(tmp_path, monkeypatch):
+    (tmp_path / "loads_late.py").write_text("LOADED = True\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    spec = importlib.util.find_spec("loads_late")
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "loads_late", module)
+    spec.loader.exec_module(module)
+    f = tj.script(lambda x, m: (x * 2, m)[0])
+    for _ in range(3):
+        f(tj.ones(1), module)
+    assert "LOADED" not in object.__getattribute__(module, "__dict__")
+    assert module.LOADED
+
+
+def test_a_mock_with_the_class_of_a_tensor_is_no_tensor():
+    mock = unittest.mock.Mock(spec=tj.Tensor)
+    f = tj.script(lambda x, m: (x * 2, m))
+    for _ in range(3):
+        doubled, same = f(tj.ones(1), mock)
+        assert doubled.item() == 2.0 and same is mock
+    assert mock.mock_calls == []
+
+
+class Wide:
+    __slots__ = ("size", "empty")
+
+
+class Narrow(Wide):
+    __slots__ = ()
+    size = 3  # hides the slot
+
+
+@pytest.mark.parametrize("way", JITS)
+def test_slots_that_a_subclass_hides(way):
+    f = JITS[way](lambda x: (x * Narrow.size, Narrow()))
+    for _ in range(3):
+        tripled, made = f(tj.ones(1))
+        assert tripled.item() == 3.0 and type(made) is Narrow and made.size == 3
+        Wide.size.__set__(made, 7)
+
+
+class Swapped:
+    """Its `__dict__` is a made-up one."""
+
+    def __init__(self):
+        self.count = 0
+
+    @property
+    def __dict__(self):
+        raise AssertionError("asked")
+
+
+@pytest.mark.parametrize("way", JITS)
+def test_an_attribute_behind_a_dict_that_is_made_up(way):
+    kept = Swapped()
+
+    @JITS[way]
+    def f(x):
+        kept.count += 1
+        return x * kept.count
+
+    assert [f(tj.ones(1)).item() for _ in range(4)] == [1.0, 2.0, 3.0, 4.0]
+    assert kept.count == 4
+
+
+def test_nothing_in_these_rooms_asks_objects_for_their_class():
+    found = []
+    for room in ROOMS:
+        for path in sorted((Path(tj.__file__).parent / room).glob("*.py")):
+            if path.name.startswith(OF_CODE) or path.name == "looking.py":
+                continue
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                    if node.func.id in ASKING.get(room, ()):
+                        found.append(f"{room}/{path.name}:{node.lineno} {node.func.id}")
+                if (isinstance(node, ast.Compare) and isinstance(node.left, ast.Call)
+                        and isinstance(node.left.func, ast.Name) and node.left.func.id == "type"
+                        and isinstance(node.ops[0], (ast.In, ast.NotIn)) and room == "capture"):
+                    found.append(f"{room}/{path.name}:{node.lineno} type(...) in")
+    assert found == []
+
+
+ASKING = {"capture": ("isinstance", "callable_")}

@@ -1,0 +1,42 @@
+"""Misuse of einsum, max_unpool and norms is told in PyTorch's words."""
+
+from __future__ import annotations
+
+import pytest
+
+import tracejit
+
+F = tracejit.nn.functional
+SQUARE = tracejit.zeros(3, 3)
+
+
+@pytest.mark.parametrize("equation, count, words", [
+    ("ij,jk->iz", 2, "output subscript z does not appear in the equation for any input operand"),
+    ("ij,jk->ii", 2, "output subscript i appears more than once in the output"),
+    ("ii->ii", 1, "output subscript i appears more than once in the output"),
+    ("ij,jk", 1, "fewer operands were provided than specified in the equation"),
+    ("ij", 2, "more operands were provided than specified in the equation"),
+    ("ijk", 1, r"the number of subscripts in the equation \(3\) does not match the number of "
+               r"dimensions \(2\) for operand 0 and no ellipsis was given"),
+    ("...ijk->i", 1, "for operand 0"),
+    ("i1->i", 1, "invalid subscript given"),
+])  # fmt: skip
+def test_einsum(equation, count, words):
+    with pytest.raises(RuntimeError, match=words):
+        tracejit.einsum(equation, *[SQUARE] * count)
+
+
+@pytest.mark.parametrize("unpool, n", [(F.max_unpool1d, 1), (F.max_unpool2d, 2),
+                                       (F.max_unpool3d, 3)])  # fmt: skip
+def test_max_unpool(unpool, n):
+    one = tracejit.zeros((1, 1) + (1,) * n)
+    with pytest.raises(ValueError, match=r"non-negative spatial .* output_size\[0\]=-2"):
+        unpool(one, one.long(), 2, 2, padding=2)
+    none = tracejit.zeros((1, 1) + (1,) * (n - 1) + (0,))
+    with pytest.raises(RuntimeError, match=f"dimension {n + 1} being empty"):
+        unpool(none, none.long(), 2, 2)
+
+
+def test_tensordot_by_the_name_of_numpy():
+    x, y = tracejit.ones(2, 3), tracejit.ones(3, 4)
+    assert tracejit.tensordot(x, y, axes=((1,), (0,))).tolist() == [[3.0] * 4] * 2

@@ -1,0 +1,96 @@
+"""Steps through many layers: one program, equal layers compiled once, work that grows with them."""
+
+import cProfile
+
+import pytest
+
+import tracejit
+from tracejit import config
+from tracejit.runtime import cache
+
+
+def _step(layers, width=8):
+    tracejit.manual_seed(0)
+    nn = tracejit.nn
+    parts = [layer for _ in range(layers)
+             for layer in (nn.Linear(width, width), nn.ReLU(), nn.LayerNorm(width))]
+    model = tracejit.nn.Sequential(*parts)
+    optimizer = tracejit.optim.Adam(model.parameters())
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def _calls(layers):
+    """Python calls that the first call of a step makes, without its recording."""
+    compiled = tracejit.script(_step(layers))
+    profile = cProfile.Profile()
+    with config.override(verify_passes=False):
+        profile.enable()
+        compiled(tracejit.ones(4, 8))
+        profile.disable()
+    assert compiled.report().breaks == []
+    return sum(row.callcount for row in profile.getstats())
+
+
+def test_work_grows_with_the_layers():
+    small, large, larger = (_calls(layers) for layers in (6, 12, 24))
+    assert larger - large < 2.4 * (large - small)
+
+
+def test_equal_layers_are_compiled_once():
+    shapes = {}
+    for layers in (20, 30):
+        step = tracejit.script(_step(layers))
+        step(tracejit.ones(4, 8))
+        kernels = step.report().kernels
+        shapes[layers] = {kernel.source for kernel in kernels}
+        assert max(kernel.loops for kernel in kernels) <= 4
+        assert max(len(source) for source in shapes[layers]) < 12_000
+    assert len(shapes[30] - shapes[20]) <= 2  # where groups of layers end
+
+
+def test_a_deep_step_replays_with_the_values_of_the_plain_one():
+    x = tracejit.ones(4, 8)
+    plain, compiled = _step(30), tracejit.script(_step(30))
+    for _ in range(3):
+        assert tracejit.allclose(plain(x), compiled(x), rtol=1e-4)
+    report = compiled.report()
+    assert (report.compiles, report.cache_hits, report.breaks) == (1, 2, [])
+
+
+def test_a_segment_is_cut_where_a_flag_says_and_the_break_says_how_to_go_on():
+    def endless(x):
+        for _ in range(60):
+            x = x * 0.5 + 1
+        return x
+
+    with config.override(max_segment_nodes=50):
+        compiled = tracejit.trace(endless)
+        x = tracejit.ones(3)
+        assert tracejit.allclose(compiled(x), endless(x))
+    (found,) = compiled.report().breaks
+    assert "50 nodes were recorded" in found.reason
+    assert "TRACEJIT_MAX_SEGMENT_NODES" in found.hint
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layers", [700, 2000])
+def test_thousands_of_layers(layers):
+    """100,000 and 300,000 nodes."""
+    compiled = tracejit.script(_step(layers, width=4))
+    x = tracejit.ones(2, 4)
+    with config.override(verify_passes=False):
+        for _ in range(3):
+            loss = compiled(x)
+    assert bool(loss.isfinite())
+    report = compiled.report()
+    assert (report.compiles, report.cache_hits, report.breaks) == (1, 2, [])
+    assert len(report.graphs[-1].nodes) > 140 * layers
+    assert cache.counts["compiled"] < 200

@@ -1,0 +1,82 @@
+"""Sums of arrays whose error grows with the logarithm of how many elements they add.
+
+In: an array of floats and dimensions. Out: their sum. Called by the eager function of `sum` and by
+those that add where an index says. NumPy adds in pairs along the last dimension alone; along any
+other it adds row after row, so here rows are first added in blocks, then the blocks' sums.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+ROWS = 128  # added one after another
+FEW = 1024  # elements that need no blocks
+NARROW = 8  # columns that are added each for itself
+# What elements are added in where an index says: places may repeat any number of times.
+_WIDER = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
+
+
+def summed(xp: Any, x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+    """`x.sum(dims)`.
+
+    >>> summed(np, np.ones((3, 1000), np.float32), (1,), False).tolist()
+    [1000.0, 1000.0, 1000.0]
+    """
+    if x.size <= FEW or not dims or (xp is np and dims[0] == x.ndim - len(dims)
+                                     and x.flags.c_contiguous):
+        return xp.sum(x, axis=dims, keepdims=keepdim)
+    shape = tuple(n for d, n in enumerate(x.shape) if d not in dims)
+    kept = tuple(1 if d in dims else n for d, n in enumerate(x.shape)) if keepdim else shape
+    if x.flags.c_contiguous:
+        x, dims = _joined(x, dims)
+    for d in reversed(dims):
+        x = _along(xp, x, d)
+    return x.reshape(kept)
+
+
+def _joined(x: Any, dims: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]:
+    """The same elements with neighbouring dimensions joined where all or none of them are added."""
+    sizes: list[int] = []
+    kinds: list[bool] = []
+    for d, n in enumerate(x.shape):
+        reduced = d in dims
+        if n == 1:
+            continue
+        if kinds and kinds[-1] == reduced:
+            sizes[-1] *= n
+        else:
+            sizes.append(n)
+            kinds.append(reduced)
+    return x.reshape(sizes), tuple(d for d, reduced in enumerate(kinds) if reduced)
+
+
+def _along(xp: Any, x: Any, d: int) -> Any:
+    """The sum along one dimension."""
+    n, after = x.shape[d], x.shape[d + 1 :]
+    if n <= ROWS or xp is np and not after and x.strides[d]:
+        return x.sum(d)
+    if xp is np and len(after) == 1 and after[0] <= NARROW:
+        return np.stack([x[..., k].sum(d) for k in range(after[0])], -1)
+    while n > ROWS:
+        whole = n // ROWS
+        lead = (slice(None),) * d
+        head = x[(*lead, slice(0, whole * ROWS))]
+        parts = head.reshape((*x.shape[:d], whole, ROWS, *after)).sum(d + 1)
+        if whole * ROWS < n:
+            rest = x[(*lead, slice(whole * ROWS, n))].sum(d, keepdims=True)
+            parts = xp.concatenate([parts, rest], d)
+        x, n = parts, parts.shape[d]
+    return x.sum(d)
+
+
+def add_at(xp: Any, whole: Any, place: Any, values: Any) -> Any:
+    """`whole` with `values` added at `place`, each as often as it is named; may write `whole`."""
+    wide = _WIDER.get(whole.dtype) if values.size > ROWS else None
+    if wide is None:
+        xp.add.at(whole, place, values)
+        return whole
+    found = whole.astype(wide)
+    xp.add.at(found, place, values.astype(wide))
+    return found.astype(whole.dtype)

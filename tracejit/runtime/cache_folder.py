@@ -1,0 +1,200 @@
+"""The folder of the kernel cache: which of it may be read, which written, and what to say if not.
+
+In: `flags.cache_dir`. Out: folders that nobody else can write, files read and written safely.
+Called by `cache`, `packs` and `cache_upkeep`.
+
+What is in the folder is run. So a folder is trusted only if it belongs to the user or to root, and
+nobody else can write it. Where others can write it (`/tmp`), a private subfolder is used. The mode
+of a folder that was there before is never changed. One that cannot be written is still read.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+import warnings
+from pathlib import Path
+
+from tracejit import logs
+from tracejit.config import flags
+
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_OPEN |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+MOST_BYTES = 1 << 30  # of one file
+_warned: set[str] = set()
+_trusted: set[Path] = set()
+_unusable: set[Path] = set()
+_read_only: set[Path] = set()  # writing there failed
+
+
+class CacheWarning(UserWarning):
+    """The kernel cache on disk is damaged or cannot be used; results are not affected."""
+
+
+# -- folders -------------------------------------------------------------------------------------
+
+
+def root_directory() -> Path | None:
+    """The folder that is read, made if need be; None, with one warning, where none can be used."""
+    root = flags.cache_dir
+    if not _usable(root, parents=True, shared=True):
+        return None
+    if hasattr(os, "getuid") and _others_write(root):
+        root = root / f"tracejit-{os.getuid()}"
+        return root if _usable(root) else None
+    return root
+
+
+def subfolder(name: str) -> Path | None:
+    """A folder in the cache's, made if need be; None, with one warning, where it cannot be used."""
+    root = root_directory()
+    if root is None:
+        return None
+    path = root / name
+    return path if _usable(path) else None
+
+
+def _usable(path: Path, parents: bool = False, shared: bool = False) -> bool:
+    if path in _trusted and path.exists():
+        return True
+    if path in _unusable:
+        return False
+    try:
+        if not os.path.lexists(path):
+            path.mkdir(mode=0o700, parents=parents, exist_ok=True)
+        reason = _distrust(path, shared)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+    if reason:
+        _trusted.discard(path)
+        _unusable.add(path)
+        warn("unusable", f"{path} cannot be used ({reason}); kernels are compiled in each "
+                         "process. Set TRACEJIT_CACHE_DIR")
+        return False
+    _trusted.add(path)
+    return True
+
+
+def _distrust(path: Path, shared: bool) -> str:
+    """Why what is in the folder may not be run; nothing where it may."""
+    found = path.stat() if shared else path.lstat()  # the user may choose to link the whole folder
+    if not stat.S_ISDIR(found.st_mode):
+        return "it is no directory"
+    if shared and found.st_mode & _OTHERS_WRITE:
+        return ""  # a subfolder will be used
+    return _untrusted(found)
+
+
+def _untrusted(found: os.stat_result) -> str:
+    if not hasattr(os, "getuid"):
+        return ""
+    if found.st_uid not in (os.getuid(), 0):
+        return "it belongs to another user"
+    return "others can write it" if found.st_mode & _OTHERS_WRITE else ""
+
+
+def _others_write(path: Path) -> bool:
+    try:
+        return bool(path.stat().st_mode & _OTHERS_WRITE)
+    except OSError:
+        return False
+
+
+def writable(folder: Path) -> bool:
+    """Return False where writing failed before."""
+    return folder not in _read_only
+
+
+def stop_writing(folder: Path, error: OSError) -> None:
+    """Note that nothing can be written to the folder; it is read on."""
+    _read_only.add(folder)
+    warn("unusable", f"{folder} cannot be used ({error.strerror or error}) for new kernels, "
+                     "which are compiled in each process. Set TRACEJIT_CACHE_DIR")
+
+
+def warn(kind: str, message: str) -> None:
+    """Say it by a CacheWarning, the first time of its kind; then in the log of kernels."""
+    message = f"kernel cache: {message}"
+    if kind in _warned:
+        logs.emit("kernels", message)
+    else:
+        _warned.add(kind)
+        warnings.warn(message, CacheWarning, stacklevel=2)
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a plain file that nobody else can write.
+
+    FileNotFoundError where there is none, ValueError for a link, pipe, folder or foreign file.
+    """
+    try:
+        number = os.open(path, _OPEN)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ValueError(error.strerror or str(error)) from error
+    try:
+        found = os.fstat(number)
+        reason = _untrusted(found) if stat.S_ISREG(found.st_mode) else "it is no file"
+        if reason:
+            raise ValueError(reason)
+        return _whole(number, found.st_size)
+    finally:
+        os.close(number)
+
+
+def _whole(number: int, size: int) -> bytes:
+    if size > MOST_BYTES:
+        raise ValueError(f"it has {size} bytes")
+    parts = []
+    try:
+        while part := os.read(number, 1 << 24):
+            parts.append(part)
+    except OSError as error:
+        raise ValueError(error.strerror or str(error)) from error
+    return b"".join(parts)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write beside the file's place and rename into it: readers see all of it or nothing.
+
+    OSError where that cannot be done; nothing is left then.
+    """
+    beside = temporary(path)
+    try:
+        with open(beside, "xb") as file:
+            file.write(data)
+        os.replace(beside, path)
+    finally:
+        remove_file(beside)
+
+
+def write_link(path: Path, target: str) -> None:
+    """Make a link to `target`, in one step; OSError where that cannot be done."""
+    beside = temporary(path)
+    try:
+        os.symlink(target, beside)
+        os.replace(beside, path)
+    finally:
+        remove_file(beside)
+
+
+def temporary(path: Path) -> Path:
+    """Where a file is written before it is renamed: the name tells the process."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    remove_file(beside)  # of a process that was killed and had this number
+    return beside
+
+
+def remove_file(path: Path) -> bool:
+    """Remove a file or a link and return True; False where it cannot be removed."""
+    try:
+        path.unlink()
+    except OSError:
+        return False
+    return True

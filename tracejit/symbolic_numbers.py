@@ -1,0 +1,36 @@
+"""Classes of sizes that are not known yet, which programs ask for: `isinstance(n, torch.SymInt)`.
+
+In: any object. Out: False: sizes and numbers of a captured function are ints, floats and bools to
+the code that it runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+_TEXT = "{} numbers are made by the compiler alone"
+
+
+class SymInt:
+    """An int that is not known yet: there are no objects of this class.
+
+    >>> isinstance(3, (int, SymInt)), isinstance(2.0, SymInt)
+    (True, False)
+    """
+
+    def __init__(self, node: Any = None) -> NoReturn:
+        raise NotImplementedError(_TEXT.format("symbolic"))
+
+
+class SymFloat:
+    """A float that is not known yet: there are no objects of this class."""
+
+    def __init__(self, node: Any = None) -> NoReturn:
+        raise NotImplementedError(_TEXT.format("symbolic"))
+
+
+class SymBool:
+    """A bool that is not known yet: there are no objects of this class."""
+
+    def __init__(self, node: Any = None) -> NoReturn:
+        raise NotImplementedError(_TEXT.format("symbolic"))
