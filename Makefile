@@ -12,7 +12,7 @@ SPREAD := -n $(JOBS) --dist worksteal
 ONE    := TRACEJIT_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 ARGS   ?=
 
-.PHONY: demo examples test test-full test-oracle test-cuda test-gpu check bench golden tour clean
+.PHONY: demo examples test test-full test-oracle test-cuda test-gpu test-packages check bench golden tour clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := test
 
@@ -58,6 +58,19 @@ test-oracle: $(TEST_ENV) $(VENV)/.has-oracle
 test-cuda: $(TEST_ENV) $(VENV)/.has-cuda
 	$(PY) -c 'import numba_cuda, cupy; print("cuda: numba-cuda", numba_cuda.__version__, "cupy", cupy.__version__)'
 	$(ONE) $(PYTEST) -q $(SPREAD) -m "not full" tests/cuda $(ARGS)
+
+# Public packages, unchanged, beside PyTorch: writes docs/packages.md, then runs the tests they ship.
+# An environment of its own; torchvision and torchaudio are built for another PyTorch and not used.
+PACKAGES_ENV := .venv-packages
+$(PACKAGES_ENV)/.done: tests/packages/requirements.txt pyproject.toml
+	$(PYTHON) -m venv $(PACKAGES_ENV)
+	$(PACKAGES_ENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $< -e ".[dev,safetensors,tensorboard,examples]"
+	$(PACKAGES_ENV)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio
+	@touch $@
+
+test-packages: $(PACKAGES_ENV)/.done
+	$(PACKAGES_ENV)/bin/python tests/packages/table.py $(ARGS)
+	$(PACKAGES_ENV)/bin/python tests/packages/shipped.py $(ARGS)
 
 test-gpu: $(TEST_ENV) $(VENV)/.has-cuda
 	$(PYTEST) -q tests/gpu $(ARGS)

@@ -111,3 +111,10 @@ def test_gradients_reach_the_values_of_a_compressed_matrix(torch):
         (x @ m.tensor([[1.0], [5.0], [7.0]])).sum().backward()
         grads.append(values.grad)
     assert grads[0] is not None and grads[0].tolist() == [5.0, 1.0, 7.0]
+
+
+def test_stacks_of_sparse_matrices_are_transposed(torch):
+    for m in (tracejit, torch):
+        x = m.sparse_coo_tensor(m.tensor([[0, 1], [0, 1], [2, 0]]), m.tensor([3.0, 4.0]), (2, 2, 3))
+        assert tuple(x.mT.shape) == (2, 3, 2)
+        assert x.mT.to_dense().tolist() == x.to_dense().mT.tolist()

@@ -176,7 +176,7 @@ class Run:
     def make(self) -> None:
         options = dict(self.made["options"])
         if self.made["tensor_rate"]:
-            options["lr"] = self.library.tensor(float(options["lr"]))
+            options["lr"] = self.library.tensor(float(options["lr"]), dtype=self.library.float64)
         groups = [dict(group) for group in self.groups]
         self.optimizer = getattr(self.library.optim, self.made["name"])(groups, **options)
 

@@ -43,7 +43,16 @@ from tracejit.capture.looking import (
 )
 from tracejit.capture.module_reads import METHODS, has_methods
 from tracejit.capture.number_text import Asked, NumberText, asked_text
-from tracejit.capture.place import Place, alike, default_of, now_there, referent, slot_of, weakly
+from tracejit.capture.place import (
+    Place,
+    alike,
+    behind_proxy,
+    default_of,
+    now_there,
+    referent,
+    slot_of,
+    weakly,
+)
 from tracejit.capture.runtime_numbers import Question
 from tracejit.capture.shortcut import Lines, Shortcut, check_text
 from tracejit.capture.sources import hooks_of
@@ -289,6 +298,8 @@ class Guards:
             return f"{parent}.get(ABSENT)"
         if place.how == "default":
             return f"{self._constant(default_of)}({parent})"
+        if place.how == "proxied":
+            return f"{self._constant(behind_proxy)}({parent})"
         if place.how == "grad":
             return f"{parent}._grad"
         if place.how == "hook":
@@ -397,7 +408,7 @@ class Guards:
             self._fail(f"{name} is not {other}", place, f"the same object as {place.first.text}")  # type: ignore[union-attr]
         elif kind == "names":
             self._fail(f"{name} != {self._constant(value)}", place, f"names {list(value)}")
-        elif kind in ("object", "partial", "method"):
+        elif kind in ("object", "partial", "method", "proxy"):
             self._fail(
                 f"type({name}) is not {self._constant(type(value))}",
                 place,

@@ -8,13 +8,13 @@ segment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
 
 from tracejit.capture.host_effects import NotDeferrable, deferring, frozen
 from tracejit.capture.host_reads import PENDING, PendingText, joined, read
-from tracejit.capture.looking import is_a, is_exactly
+from tracejit.capture.looking import has_in_class, is_a, is_exactly
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.watch import PASSED_ON
 from tracejit.eager.tensor import Tensor
@@ -128,7 +128,7 @@ def join_method(separator: str) -> Callable[..., Any]:
 
     def deferred(*args: Any) -> Any:
         recorder = deferring()
-        if len(args) != 1 or not isinstance(args[0], Iterable):
+        if len(args) != 1 or not has_in_class(args[0], "__iter__"):
             return separator.join(*args)
         parts = list(args[0])
         waits = any(type(x) is PendingText for x in parts)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import enum
 import functools
+import gc
 import io
 import operator
 import re
@@ -156,6 +157,8 @@ class Place:
                 return parent.get(ABSENT)
             if self.how == "default":
                 return default_of(parent)
+            if self.how == "proxied":
+                return behind_proxy(parent)
             if self.how == "lacks":
                 return now_there(parent, self.key)
             return item(parent, self.key)
@@ -167,6 +170,8 @@ def kind_of(value: Any) -> str:
     """How a value is guarded."""
     if value is ABSENT:
         return "absent"
+    if type(value) is MappingProxyType and is_a(behind_proxy(value), dict):
+        return "proxy"
     if is_exactly(value, weakref.ProxyTypes) and is_dead(value):
         return "dead"
     if is_a(value, Tensor):
@@ -268,6 +273,11 @@ def _is_plain_object(value: Any) -> bool:
         and (bool(dict_offset(cls)) or has_in_class(value, "__slots__"))
         and not has_in_class(value, "__next__")
     )
+
+
+def behind_proxy(proxy: Any) -> Any:
+    """Return the mapping that a `MappingProxyType` shows; asking it runs nothing."""
+    return gc.get_referents(proxy)[0]
 
 
 def slot_of(x: Any, name: str) -> Any:

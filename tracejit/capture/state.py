@@ -53,6 +53,7 @@ from tracejit.capture.place import (
     CACHED,
     PRIMITIVE,
     Place,
+    behind_proxy,
     default_of,
     key_of,
     kind_of,
@@ -240,6 +241,8 @@ class State(Attributes):
         elif kind == "method":
             self._child(place, "self", None, value.__self__, place.text + ".__self__")
             self._child(place, "func", None, value.__func__, place.text)
+        elif kind == "proxy":
+            self._child(place, "proxied", None, behind_proxy(value), place.text)
         elif kind == "partial":
             for name in ("func", "args", "keywords"):
                 self._child(place, "slot", name, getattr(value, name), f"{place.text}.{name}")

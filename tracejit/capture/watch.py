@@ -474,7 +474,7 @@ class Watcher:
         if any(function is f for f in _BY_NAME):
             above = frame.f_back if frame.f_code in PASSED_ON else None
             self.asking(above or frame)
-        if original_code(frame.f_code) in _LOCKING and isinstance(
+        if original_code(frame.f_code) in _LOCKING and is_a(
             getattr(function, "__self__", None), _LOCK
         ):
             return

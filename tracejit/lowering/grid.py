@@ -23,7 +23,7 @@ import numpy as np
 
 from tracejit.lowering import abi
 from tracejit.lowering.kernel_emitter import function_definition
-from tracejit.lowering.long_sums import BLOCK_NAME
+from tracejit.lowering.long_sums import BLOCK, BLOCK_NAME
 from tracejit.lowering.program import Kernel
 
 PLACES = ("shared", "worker", "workers", "lane", "lanes")
@@ -64,14 +64,27 @@ def deal(kernel: Kernel) -> GridKernel:
 
     namespace = namespace_of(kernel)
     for kind, form in (("column", _columns), ("row", _rows), ("thread", _threads)):
-        definition = function_definition(kernel.source, kernel.name)
+        definition = _definition(kernel)
         try:
             form(definition, namespace)
         except Refused:
             continue
         return GridKernel(kernel, kind, _module(kernel, definition), bool(kernel.messages))
-    definition = function_definition(kernel.source, kernel.name)
+    definition = _definition(kernel)
     return GridKernel(kernel, "single", _module(kernel, definition), bool(kernel.messages))
+
+
+class _InBlocks(ast.NodeTransformer):
+    """Short rows have no loop of their own on a grid: blocks serve every length."""
+
+    def visit_If(self, node: ast.If) -> Any:
+        self.generic_visit(node)
+        return node.orelse if ast.unparse(node.test).endswith(f" <= {BLOCK}") else node
+
+
+def _definition(kernel: Kernel) -> ast.FunctionDef:
+    found = function_definition(kernel.source, kernel.name)
+    return _InBlocks().visit(found)
 
 
 def _module(kernel: Kernel, definition: ast.FunctionDef) -> str:

@@ -14,16 +14,23 @@ from tracejit.ir.sizes import SizeLike
 from tracejit.lowering.accumulate import ACCUMULATORS
 from tracejit.lowering.index import Variable, as_index, product
 from tracejit.lowering.names import Names
-from tracejit.lowering.scalars import Scalar
+from tracejit.lowering.scalars import Scalar, walk
 
 BLOCK = 4096  # elements that one accumulator takes, in the lanes of vectors
 ROWS = 128  # rows that a column's accumulator takes, one after another
+LIGHT = 5  # scalars of an element
 BLOCK_NAME = "b"  # the variable over blocks; `grid.py` shares out the loop within it
 
 
 def rounds(fold: Scalar) -> bool:
     """Whether this reduction is a sum of floats."""
     return ACCUMULATORS.get(fold.data.combine) == "add" and "float" in fold.args[0].dtype
+
+
+def are_light(folds: Sequence[Scalar]) -> bool:
+    """Whether so little is computed of each element that blocks cost a short row time: such loops
+    are written twice, once without blocks."""
+    return len(walk([fold.args[0] for fold in folds])) <= LIGHT
 
 
 def is_short(loops: Sequence[Variable], most: int) -> bool:

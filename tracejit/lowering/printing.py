@@ -25,7 +25,7 @@ from tracejit.lowering.index import (
     product,
     same_size,
 )
-from tracejit.lowering.long_sums import BLOCK, BLOCK_NAME, Wide, in_blocks, rounds
+from tracejit.lowering.long_sums import BLOCK, BLOCK_NAME, Wide, are_light, in_blocks, rounds
 from tracejit.lowering.loops import Nest, Store, same_loops
 from tracejit.lowering.names import Names
 from tracejit.lowering.scalars import Scalar, variables_of, walk
@@ -243,18 +243,38 @@ class Printer(ColumnPrinting):
 
     def folds(self, folds: Sequence[Scalar]) -> None:
         """One loop nest for reductions over the same variables."""
-        block = self.stack[-1]
-        loops = in_blocks(folds[0].data.loops) if any(map(rounds, folds)) else folds[0].data.loops
+        block, loops = self.stack[-1], folds[0].data.loops
+        cut = in_blocks(loops) if any(map(rounds, folds)) else loops
+        if len(loops) == 1 < len(cut) and all(map(rounds, folds)) and are_light(folds):
+            totals = [self._temporary() for _ in folds]
+            short = f"if {self.names.size(loops[0].extent)} <= {BLOCK}"
+            for head, chosen in ((short, loops), ("else", cut)):
+                self.stack.append(Block(block.variables, branch=True))
+                found = self._folded(folds, chosen)
+                lines = [*self.stack.pop().lines, *(f"{t} = {f}" for t, f in zip(totals, found))]
+                block.lines += [f"{head}:", *(INDENT + line for line in lines)]
+            self.loops -= 1  # one of the two runs
+        else:
+            totals = self._folded(folds, cut)
+        for fold, total in zip(folds, totals):
+            block.known[fold.number] = total
+
+    def _folded(self, folds: Sequence[Scalar], loops: Sequence[Variable]) -> list[str]:
+        """The names of what reductions over these loops find."""
         sums = {f.number: self._wide(f) for f in folds if rounds(f) and len(loops) > 1}
         known = {f.number: self._accumulator(f) for f in folds if f.number not in sums}
         if sums:
             self._loop(loops[:-1], lambda: self._one_block(folds, known, sums, loops[-1:]), False)
         else:
             self._loop(loops, lambda: self._steps(folds, known))
+        found = []
         for fold in folds:
-            wide = sums.get(fold.number)
-            total, place = known[fold.number] if wide is None else (wide.end(), "")
-            block.known[fold.number] = self._assign(total, None) if wide else place or total
+            if fold.number in sums:
+                found.append(self._assign(sums[fold.number].end(), None))
+            else:
+                total, place = known[fold.number]
+                found.append(place or total)
+        return found
 
     def _wide(self, fold: Scalar) -> Wide:
         wide = Wide(self.names, fold.args[0].dtype, self._temporary(), self._temporary())

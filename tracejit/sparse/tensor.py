@@ -299,9 +299,17 @@ class SparseTensor:
         return self.transpose(-2, -1)
 
     def transpose(self, dim0: int, dim1: int) -> SparseTensor:
-        """Two dimensions exchanged, of a matrix."""
-        same = normalize_dim(dim0, self.ndim) == normalize_dim(dim1, self.ndim)
-        return self if same else self.t()
+        """Two dimensions exchanged, of a matrix or among the sparse ones."""
+        a, b = normalize_dim(dim0, self.ndim), normalize_dim(dim1, self.ndim)
+        if a == b:
+            return self
+        count = self.sparse_dim()
+        if count <= 2 or max(a, b) >= count:
+            return self.t()
+        order = list(range(count))
+        order[a], order[b] = b, a
+        sizes = (*[self.extents[d] for d in order], *self.extents[count:])
+        return SparseTensor(self.positions[order], self.elements, sizes, False)
 
     def sum(self) -> Tensor:
         """The sum of all elements."""
