@@ -32,7 +32,8 @@ def loss_of_a_slope_is_returned(jit):
     out = []
     for k in range(6):
         loss = f(tj.linspace(-1, 1 + k, 10).reshape(5, 2))
-        out.append((loss.detach(), loss.requires_grad, [p.detach().clone() for p in net.parameters()]))
+        weights = [p.detach().clone() for p in net.parameters()]
+        out.append((loss.detach(), loss.requires_grad, weights))
         try:
             loss.backward()
         except RuntimeError as error:

@@ -10,7 +10,6 @@ state walker guards whatever those names reach (C2).
 from __future__ import annotations
 
 import abc
-import dis
 import functools
 import gc
 import os
@@ -39,13 +38,16 @@ from tracejit.capture.computed_names import (
     names_in_format,
     passes_format,
 )
+from tracejit.capture.instructions import constants as literals
+from tracejit.capture.instructions import steps
 from tracejit.capture.known_reads import READS
 from tracejit.capture.location import PACKAGE, is_of_compiler, is_own
-from tracejit.capture.looking import attribute_of, is_a, is_exactly
+from tracejit.capture.looking import attribute_of, is_a
 from tracejit.capture.module_reads import Reads, reads_of_modules
 from tracejit.capture.pure import is_pure
 from tracejit.capture.source import original_code
 from tracejit.capture.unwatched import WATCHING, PutAside
+from tracejit.memory.reliances import holds
 
 _INSTALLED = (
     os.path.dirname(os.__file__) + os.sep,
@@ -70,8 +72,7 @@ _UNWATCHED = (
     PACKAGE + "nn/module",
     PACKAGE + "optim/state.py",
 )
-_READS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD", "STORE_ATTR",
-          "DELETE_ATTR", "IMPORT_FROM")  # fmt: skip
+_READS = ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "IMPORT_FROM")
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")
 _REBINDS = ("STORE_GLOBAL", "STORE_DEREF")
 _COMPARES = {"IS_OP", "CONTAINS_OP"}
@@ -157,7 +158,24 @@ def _nothing() -> None:
     pass
 
 
+def _worst(code: CodeType) -> Names:
+    """What code may mention whose instructions cannot be told: all its names, in every way."""
+    texts = {c for c in code.co_consts if isinstance(c, str)}
+    names = frozenset({*code.co_names, *texts})
+    nested = {c for c in code.co_consts if isinstance(c, CodeType)}
+    inner = [_worst(c) for c in nested]
+    names = names.union(*(n.attributes for n in inner))
+    nested = nested.union(*(n.nested for n in inner))
+    rebound = frozenset({*code.co_names, *code.co_freevars}).union(*(n.rebound for n in inner))
+    literal = frozenset(c for c in code.co_consts if type(c) in (str, int)) | names
+    imported = frozenset((0, name) for name in code.co_names)
+    return Names(names, names, names, True, frozenset(nested), rebound, literal, True, True, True,
+                 True, True, names, True, names | {""}, imported, True, True, frozenset({""}))
+
+
 def _scan(code: CodeType) -> Names:
+    if not holds("instructions"):
+        return _worst(code)
     attributes: set[str] = set()
     stored: set[str] = set()
     global_names: set[str] = set()
@@ -169,7 +187,7 @@ def _scan(code: CodeType) -> Names:
     uncertain: set[str] = set()
     by_position = False  # a class pattern takes the class's `__match_args__`
     reading = False  # a number that may change: read_number(container, literal)
-    for instruction in dis.get_instructions(code):
+    for instruction in steps(code):
         constant = before is not None and before.opname == "LOAD_CONST"
         identities |= instruction.opname in _COMPARES and not constant
         identities |= instruction.opname in _HASHES
@@ -194,10 +212,9 @@ def _scan(code: CodeType) -> Names:
         elif instruction.opname in _GLOBALS:
             global_names.add(instruction.argval)
             reading = instruction.argval == "read_number"
-            called = instruction.argrepr.startswith("NULL")
-            numbering |= instruction.argval in NUMBERING and not called
+            numbering |= instruction.argval in NUMBERING and not instruction.called
         elif instruction.opname == "STORE_SUBSCR":
-            subscripts |= {c for c in code.co_consts if is_exactly(c, (str, int))}
+            subscripts |= literals(code)
         if instruction.opname in _REBINDS:
             rebound.add(instruction.argval)
     attributes |= uncertain
@@ -326,7 +343,7 @@ def _converts(code: CodeType) -> bool:
     code that calls methods of number types, which want the same."""
     if not _is_plain_method(code):
         return not is_own(code) and names_of(code).of_numbers
-    run = [i.opname for i in dis.get_instructions(code) if i.opname.startswith(("CALL", "RETURN"))]
+    run = [i.opname for i in steps(code) if i.opname.startswith(("CALL", "RETURN"))]
     return run != ["CALL", "RETURN_VALUE"] or _CONVERTERS.isdisjoint(names_of(code).globals)
 
 

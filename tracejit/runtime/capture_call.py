@@ -77,7 +77,7 @@ from tracejit.runtime.op_by_op import op_by_op
 from tracejit.runtime.segment import Segment
 
 Compile = Callable[[Graph], Segment]
-_CATCHING = dis.opmap["CHECK_EXC_MATCH"]
+_CATCHING = dis.opmap.get("CHECK_EXC_MATCH", 0)  # 0 is in all code: it may catch
 
 
 class CapturedCall:
