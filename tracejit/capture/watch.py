@@ -40,7 +40,7 @@ from tracejit.capture.computed_names import (
 )
 from tracejit.capture.instructions import constants as literals
 from tracejit.capture.instructions import steps
-from tracejit.capture.known_reads import READS
+from tracejit.capture.known_reads import OF_THREADS, READS
 from tracejit.capture.location import PACKAGE, is_of_compiler, is_own
 from tracejit.capture.looking import attribute_of, is_a
 from tracejit.capture.module_reads import Reads, reads_of_modules
@@ -98,21 +98,6 @@ _LOCK = type(threading.RLock())
 # Code of the standard library that holds a lock only while it looks.
 _LOCKING = {functools.cached_property.__get__.__code__}
 _REGISTERS = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__}
-
-
-def thread_ident(_: None) -> int:
-    """The number of the running thread."""
-    return threading.get_ident()
-
-
-def native_thread(_: None) -> int:
-    """The number that the system gave the running thread."""
-    return threading.get_native_id()
-
-
-_THREADS: dict[Any, Callable[[None], int]] = {
-    threading.get_ident: thread_ident, threading.get_native_id: native_thread,
-}
 
 
 @dataclass(frozen=True)
@@ -485,8 +470,8 @@ class Watcher:
         held = getattr(function, "__self__", None)
         if original_code(frame.f_code) in _LOCKING and is_a(held, _LOCK):
             return
-        if function in _THREADS:  # asked again by the replay
-            self.asked((_THREADS[function], None))
+        if function in OF_THREADS:  # asked again by the replay
+            self.asked((OF_THREADS[function], None))
             return
         if function is sys.getrecursionlimit:
             recursion.told()
