@@ -69,11 +69,27 @@ def watch(cls: type) -> None:
         overriding.stand_gates()
 
 
-def _tell() -> None:
-    """What a class does with a call is its own code, which a replay would not run."""
+def keeps_class(cls: type) -> bool:
+    """Return True if functions run as they are, and their results are objects of this class.
+
+    >>> import tracejit
+    >>> class Named(tracejit.Tensor): pass
+    >>> keeps_class(Named), keeps_class(tracejit.nn.Parameter)
+    (True, False)
+    """
+    return overriding.handler_of(cls) is _own
+
+
+def _tell(found: list[Any]) -> None:
+    """What a class or mode does with a call is its own code, which a replay would not run."""
     recorder = active.recorder
-    if recorder is not None and not recorder.mapped:
+    if recorder is None or recorder.mapped:
+        return
+    if overriding.asking.modes or not all(keeps_class(type(x)) for x in found):
         recorder.note(f"a class's {overriding.PROTOCOL} was asked")  # type: ignore[attr-defined]
+
+
+_own = torch_function
 
 
 gates.install_told(_tell)

@@ -26,6 +26,9 @@ PLAIN: set[type] = {bool, int, float, complex, str, bytes, type(None), slice, ty
 _INSIDE = tuple(f"tracejit.{room}." for room in (
     "autodiff", "capture", "eager", "ir", "jit", "lowering", "memory", "ops", "passes", "runtime",
     "saving", "debug"))
+# Of these, modules whose functions stand in a captured function's text for the user's own calls.
+_STAND_FOR_CALLS = frozenset(f"tracejit.capture.{name}" for name in (
+    "calls", "control", "host_calls", "kept_calls", "plain_arguments"))
 
 
 class _Asking(threading.local):
@@ -40,7 +43,8 @@ asking = _Asking()
 
 def inside(frame: Any) -> bool:
     """Return True if a frame is the library's own, where PyTorch has no Python."""
-    return frame.f_globals.get("__name__", "").startswith(_INSIDE)
+    name = frame.f_globals.get("__name__", "")
+    return name.startswith(_INSIDE) and name not in _STAND_FOR_CALLS
 
 
 def disabled(func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
