@@ -46,7 +46,7 @@ from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.sinks import appending
 from tracejit.capture.state import State
-from tracejit.eager.subclasses import keeps_class
+from tracejit.eager.subclasses import keeps_class, of_class
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size, evaluate
 
@@ -88,12 +88,7 @@ class ResultNumber:
 
 def _of_class(cls: type, number: int) -> Recipe:
     """The recipe of a tensor that the call made, of a class derived from `Tensor`."""
-    def make(replay: Replay) -> Any:
-        made = replay.tensors[number]
-        object.__setattr__(made, "__class__", cls)
-        return made
-
-    return make
+    return lambda replay: of_class(replay.tensors[number], cls)
 
 
 class ResultNumbers:

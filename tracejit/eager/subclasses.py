@@ -80,6 +80,31 @@ def keeps_class(cls: type) -> bool:
     return overriding.handler_of(cls) is _own
 
 
+def kept_class(cls: type) -> type | None:
+    """Return the class of what functions give for tensors of a class, None if the class is asked.
+
+    >>> import tracejit
+    >>> kept_class(tracejit.nn.Parameter).__name__
+    'Tensor'
+    """
+    if keeps_class(cls):
+        return cls
+    return None if overriding.carries(cls) else overriding.tensor_class()
+
+
+def of_class(tensor: Any, cls: Any) -> Any:
+    """Make a tensor that nobody else has seen an object of a class; no code of the class runs.
+
+    >>> import tracejit
+    >>> class Named(tracejit.Tensor): pass
+    >>> type(of_class(tracejit.ones(1), Named)).__name__
+    'Named'
+    """
+    if type(tensor) is not cls:
+        object.__setattr__(tensor, "__class__", cls)
+    return tensor
+
+
 def _tell(found: list[Any]) -> None:
     """What a class or mode does with a call is its own code, which a replay would not run."""
     recorder = active.recorder

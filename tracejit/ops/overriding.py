@@ -96,8 +96,8 @@ def carriers(arguments: Iterable[Any], also: type | None = None) -> list[Any]:
     """
     found: list[Any] = []
     for x in arguments:
-        if type(x) in (tuple, list):
-            for y in x:
+        if issubclass(type(x), (tuple, list)):
+            for y in _inside_of(x):
                 _add(y, found, also)
         else:
             _add(x, found, also)
@@ -114,14 +114,19 @@ def _add(x: Any, found: list[Any], also: type | None) -> None:
     found.insert(place, x)
 
 
+def _inside_of(x: Any) -> Iterator[Any]:
+    """The elements of a list or tuple, without running code of a class derived from them."""
+    return list.__iter__(x) if issubclass(type(x), list) else tuple.__iter__(x)
+
+
 def has_carrier(arguments: Iterable[Any]) -> bool:
     """Return True if an argument, or an element of a list or tuple, is of a class to ask."""
     for x in arguments:
         kind = type(x)
         if kind in PLAIN:
             continue
-        if kind is tuple or kind is list:
-            if any(carries(type(y)) for y in x):
+        if issubclass(kind, (tuple, list)):
+            if any(carries(type(y)) for y in _inside_of(x)):
                 return True
         elif carries(kind):
             return True
