@@ -12,7 +12,7 @@ SPREAD := -n $(JOBS) --dist worksteal
 ONE    := TRACEJIT_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 ARGS   ?=
 
-.PHONY: demo examples test test-full test-oracle test-cuda test-gpu test-packages check bench golden tour clean
+.PHONY: demo examples test test-full test-oracle test-cuda test-gpu test-packages test-python test-pythons check bench golden tour clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := test
 
@@ -47,6 +47,23 @@ test: $(TEST_ENV)
 test-full: $(TEST_ENV) $(VENV)/.has-oracle $(VENV)/.has-cuda
 	$(ONE) $(PYTEST) -q $(SPREAD) -m "not gpu" --ignore=tests/gpu $(ARGS)
 	$(PYTEST) -q --doctest-modules tracejit $(ARGS)
+	$(MAKE) test-pythons SLICE=tests EXTRAS="dev examples safetensors tensorboard"
+
+# The other Pythons from 3.11 on that this machine has, on PATH or where pyenv keeps them: each has an
+# environment of its own, without PyTorch, and runs the files that tests/slice.txt names.
+# `make test-python PYTHON=python3.12 SLICE=tests` runs the whole suite there.
+SLICE    ?= $$(sed 's/\#.*//' tests/slice.txt)
+EXTRAS   ?= dev
+VERSION   = $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+test-python:
+	$(MAKE) --no-print-directory VENV=.venv-$(VERSION) $(addprefix .venv-$(VERSION)/.has-,$(EXTRAS))
+	$(ONE) .venv-$(VERSION)/bin/python -m pytest -q $(SPREAD) \
+	    -m "not oracle and not slow and not full and not gpu" --ignore=tests/gpu $(SLICE) $(ARGS)
+
+test-pythons: $(PY)
+	@$(PY) tests/pythons.py >.pythons
+	@set -e; while read -r python; do echo "== $$python"; \
+	    $(MAKE) --no-print-directory test-python PYTHON=$$python </dev/null; done <.pythons
 
 # What is marked `oracle` compares with PyTorch, with PyTorch there: without it these tests skip.
 test-oracle: $(TEST_ENV) $(VENV)/.has-oracle
@@ -91,4 +108,4 @@ tour: $(TEST_ENV)
 	$(PYTEST) -q tests/test_tour.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis out
+	rm -rf $(VENV) .venv-3.* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis out

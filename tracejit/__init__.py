@@ -12,6 +12,10 @@ import sys as _sys
 from math import e, inf, nan, pi
 from typing import Any
 
+if "t" in getattr(_sys, "abiflags", "") or not getattr(_sys, "_is_gil_enabled", lambda: True)():
+    raise ImportError("tracejit needs CPython with its global interpreter lock; this is a "
+                      "free-threaded build, where threads could change tensors while they are read")
+
 from tracejit.version import __version__
 from tracejit.memory import DeviceUnavailable, device, get_default_device, set_default_device
 from tracejit.memory.streams import Event, Stream

@@ -190,4 +190,57 @@ def places_in_sorted_lists(jit):
     return [*found, f(tj.ones(2), 4), f(tj.ones(2), 4)]
 
 
+def numbers_under_other_names(jit):
+    class Gain:
+        def __init__(self, value):
+            self.value = value
+
+        def _given(*args):
+            return args[0].value * 2
+
+        __float__ = _given
+        __int__ = lambda *args: int(args[0].value) + 1  # noqa: E731
+
+        def __bool__(*args):
+            return args[0].value > 2
+
+    kept = Gain(1.0)
+
+    def f(x, v):
+        kept.value = v + 1
+        made = Gain(v)
+        return x * float(made) + int(made), x * float(kept) + (2.0 if made else 3.0), made._given()
+
+    f = jit(f)
+    found = [f(tj.ones(2), v) for v in (2.0, 3.0, 4.0, 3.0)]
+    Gain.__float__ = lambda self: self.value * 5
+    return [*found, f(tj.ones(2), 3.0), f(tj.ones(2), 5.0)]
+
+
+def numbers_of_replaced_wrappers(jit):
+    def raised(function):
+        def inner(*args):
+            return args[0].value + 1
+
+        return inner
+
+    class Gain:
+        def __init__(self, value):
+            self.value = value
+
+        @raised
+        def __float__(self):
+            return self.value
+
+        @raised
+        def __index__(self):
+            return self.value
+
+    def f(x, v, n):
+        return x * float(Gain(v)) + [5.0, 6.0, 7.0, 8.0][Gain(n)]
+
+    f = jit(f)
+    return [f(tj.ones(2), v, n) for v, n in ((2.0, 0), (3.0, 1), (4.0, 2), (0.5, 0))]
+
+
 PROGRAMS = programs_in(globals())

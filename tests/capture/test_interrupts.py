@@ -43,6 +43,7 @@ class Interrupt:
 
     def __enter__(self):
         self.before = sys.gettrace()
+        sys._getframe().f_trace_opcodes = True  # CPython 3.12 asks before `settrace`, not after
         sys.settrace(self.trace)
         return self
 

@@ -145,3 +145,19 @@ def test_the_file_of_a_kernel_holds_its_text(scaled):
 ])
 def test_op_names_are_abbreviated(ops, text):
     assert abbreviated(ops) == text
+
+
+def test_a_break_that_differs_by_versions_alone_is_told_once():
+    w, x = tracejit.ones(2, requires_grad=True), tracejit.ones(2)
+
+    @tracejit.script
+    def step():
+        result = (w * w * x).sum()
+        with tracejit.no_grad():
+            w.mul_(0.5)
+        return result
+
+    for _ in range(4):
+        step()
+    (found,) = step.report().breaks
+    assert "was written since" in found.reason and "version" not in found.reason

@@ -9,16 +9,17 @@ somebody calls, and sees what is there then. Called by `differentiate.py`.
 from __future__ import annotations
 
 import builtins
-import dis
 from collections.abc import Iterable, Sequence
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from tracejit.capture.calls import is_harmless
+from tracejit.capture.instructions import Step, steps
 from tracejit.capture.location import is_own
 from tracejit.capture.trial_watch import TrialWatch, is_installed, is_own_doing
 from tracejit.eager.function import FunctionCtx
 from tracejit.eager.tensor import Tensor
+from tracejit.memory.reliances import holds
 
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
 _OF_OPS = ("tracejit", "tracejit.nn.functional")
@@ -47,8 +48,10 @@ def _is_closed(frame: FrameType) -> bool:
     """Whether code reads its arguments and constants alone, and stores nothing but elements of
     tensors."""
     code, around, local = frame.f_code, frame.f_globals, frame.f_locals
+    if not holds("instructions"):
+        return False
     read = [local.get(name) for name in code.co_freevars]
-    instructions = list(dis.get_instructions(code))
+    instructions = steps(code)
     for k, instruction in enumerate(instructions):
         if instruction.opname.startswith(("STORE_", "DELETE_")):
             local_one = instruction.opname in ("STORE_FAST", "DELETE_FAST")
@@ -63,7 +66,7 @@ def _is_closed(frame: FrameType) -> bool:
     return all(map(_is_steady, read)) and _are_values(local[name] for name in given)
 
 
-def _is_of_tensor(code: Sequence[dis.Instruction], at: int, frame: FrameType) -> bool:
+def _is_of_tensor(code: Sequence[Step], at: int, frame: FrameType) -> bool:
     """Whether this writes elements of a tensor: `x[i] = y` where x is an argument, or only ever
     what a tensor's method or an op gave: `x = grad.clone()`. None refuses to be written by
     itself."""
@@ -78,7 +81,7 @@ def _is_of_tensor(code: Sequence[dis.Instruction], at: int, frame: FrameType) ->
                if instruction.opname == "STORE_FAST" and instruction.argval == name)
 
 
-def _is_none(code: Sequence[dis.Instruction], at: int) -> bool:
+def _is_none(code: Sequence[Step], at: int) -> bool:
     """Whether what is stored here is None: `x = None`, `x = y = None`."""
     k = at - 1
     while code[k].opname in ("COPY", "STORE_FAST"):
@@ -86,7 +89,7 @@ def _is_none(code: Sequence[dis.Instruction], at: int) -> bool:
     return code[k].opname == "LOAD_CONST" and code[k].argval is None
 
 
-def _gives_tensor(code: Sequence[dis.Instruction], at: int, frame: FrameType) -> bool:
+def _gives_tensor(code: Sequence[Step], at: int, frame: FrameType) -> bool:
     """Whether what is stored here was given by a method of a tensor among the arguments, or by a
     function of tracejit's."""
     first = _start(code, at)
@@ -103,13 +106,13 @@ def _gives_tensor(code: Sequence[dis.Instruction], at: int, frame: FrameType) ->
         c.opname == "STORE_FAST" and c.argval == owner.argval for c in code)
 
 
-def _start(code: Sequence[dis.Instruction], end: int) -> int:
+def _start(code: Sequence[Step], end: int) -> int:
     """Where the expression starts that ends before an instruction; 0 where nobody can tell."""
     depth = 0
     for k in reversed(range(end)):
-        if code[k].is_jump_target or code[k].opcode in dis.hasjrel:
+        if code[k].entered or code[k].jumps:
             return 0
-        depth += dis.stack_effect(code[k].opcode, code[k].arg)
+        depth += code[k].effect
         if depth == 1:
             return k
     return 0

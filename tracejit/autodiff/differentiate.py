@@ -8,6 +8,7 @@ one of each.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -80,6 +81,9 @@ class Joint:
     final: bool  # the gradients have no derivatives that anybody knows
 
 
+_VERSIONS = re.compile(r" is at version \d+; expected version \d+ instead")
+
+
 class _Uncut(Exception):
     """Gradients where the history would be cut do not make those of the whole."""
 
@@ -140,7 +144,8 @@ class _Differentiation:
             if str(error) == FREED:
                 return None
             fails = f"would fail: {type(error).__name__}: "
-            why = f"its backward {'' if isinstance(error, Refused) else fails}{error}"
+            said = _VERSIONS.sub(" was written since", str(error))  # which differ call by call
+            why = f"its backward {'' if isinstance(error, Refused) else fails}{said}"
             raise Unmodelled(why) from error
         finally:
             watch.end()

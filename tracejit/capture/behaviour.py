@@ -27,6 +27,7 @@ from tracejit.capture.looking import (
     ByClass,
     attribute_of,
     bases_of,
+    class_attribute,
     flags_of,
     has_in_class,
     is_a,
@@ -131,7 +132,7 @@ def function_of(x: Any) -> Any:
 def first_argument(code: CodeType, frame: FrameType) -> Any:
     """The first argument of a call that begins, also where `*args` takes it; None if none is."""
     if code.co_argcount:
-        return frame.f_locals[code.co_varnames[0]]
+        return frame.f_locals.get(code.co_varnames[0])
     if not code.co_flags & inspect.CO_VARARGS:
         return None
     given = frame.f_locals[code.co_varnames[code.co_kwonlyargcount]]
@@ -154,6 +155,19 @@ def code_in_class(cls: type, code: Any) -> tuple[type, str] | None:
                 if type(function) is FunctionType and function.__code__ is code:
                     return base, name
     return None
+
+
+def is_method_named(cls: type, code: Any, names: Iterable[str]) -> bool:
+    """Return True if a class has a function with this code under one of the names.
+
+    >>> class Gain:
+    ...     def _value(self): return 2.0
+    ...     __float__ = _value
+    >>> is_method_named(Gain, Gain._value.__code__, ["__float__"])
+    True
+    """
+    methods = (class_attribute(cls, name) for name in names)
+    return any(type(m) is FunctionType and m.__code__ is code for m in methods)
 
 
 def known_names(cls: type) -> frozenset[str]:

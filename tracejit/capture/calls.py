@@ -60,6 +60,7 @@ from tracejit.capture.plain_arguments import (
     with_plain_numbers,
     with_plain_texts,
 )
+from tracejit.capture.plain_pickles import is_dumps, of_plain_data
 from tracejit.capture.pure import is_of_arrays, is_pure
 from tracejit.capture.recursion import user_limit
 from tracejit.capture.rolled import FollowedList, length
@@ -132,6 +133,8 @@ def adapted(recorder: Any, function: Any) -> Any:
         return with_plain_numbers(function)
     if type(function) is _OF_ARRAYS:
         return of_arrays(function)
+    if is_dumps(function):
+        return of_plain_data(function)
     if function is pow:
         return power
     if function is getattr or function is hasattr:

@@ -8,7 +8,6 @@ the names that an object's `__dict__` or the data of its class has now. Called b
 
 from __future__ import annotations
 
-import dis
 import operator
 import string
 import sys
@@ -25,6 +24,7 @@ from types import (
 from typing import Any
 
 from tracejit.capture.behaviour import may_change, module_name, remembered
+from tracejit.capture.instructions import Step, steps
 from tracejit.capture.looking import (
     ByClass,
     bases_of,
@@ -34,6 +34,7 @@ from tracejit.capture.looking import (
     names_in,
     own_dict,
 )
+from tracejit.memory.reliances import holds
 
 BY_NAME = ("getattr", "hasattr", "methodcaller")  # an argument of theirs names an attribute
 ALL = ("vars", "dir", "__dict__", "__getattribute__", "attrgetter")  # these may give any
@@ -48,11 +49,8 @@ _ASKING = (
 _FUNCTIONS = (
     FunctionType, staticmethod, classmethod, property, GetSetDescriptorType, MemberDescriptorType,
 )  # fmt: skip
-_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _USED = ("COMPARE", "CONTAINS", "IS_", "POP_JUMP", "FORMAT", "LOAD_METHOD", "LOAD_ATTR")
 _COMPARED = (["COMPARE_OP"], ["CONTAINS_OP"], ["IS_OP"])
-_CALL = "PRECALL" if "PRECALL" in dis.opmap else "CALL"  # what first takes a call's arguments
-_SILENT = ("CACHE", "EXTENDED_ARG", "NOP")
 _data: ByClass[tuple[int, tuple]] = ByClass()
 
 
@@ -69,7 +67,9 @@ def computes(code: CodeType) -> tuple[bool, frozenset[str]]:
     (True, frozenset({''}))
     """
     found, of = False, set[str]()
-    run = [i for i in dis.get_instructions(code) if i.opname not in _SILENT]
+    if not holds("instructions"):
+        return True, frozenset({ANY, "modules"})
+    run = steps(code)
     for at, instruction in enumerate(run):
         name = instruction.argval
         if instruction.opname == "MATCH_CLASS":
@@ -89,7 +89,7 @@ def computes(code: CodeType) -> tuple[bool, frozenset[str]]:
     return found, frozenset(of)
 
 
-def _reads_modules(run: Sequence[dis.Instruction]) -> bool:
+def _reads_modules(run: Sequence[Step]) -> bool:
     """Whether code reads `sys.modules`, in which it may find its own module."""
     named = [k for k, i in enumerate(run) if i.argval == "modules"]
     return any(run[k].opname != "LOAD_ATTR" or run[k - 1].argval == "sys" for k in named)
@@ -107,23 +107,25 @@ def passes_format(code: CodeType) -> bool:
     """
     if not set(FORMATS) & {*code.co_names}:
         return False
-    run = [i for i in dis.get_instructions(code) if i.opname not in _SILENT]
+    if not holds("instructions"):
+        return True
+    run = steps(code)
     return any(i.argval in FORMATS and _is_passed_on(run, k) for k, i in enumerate(run))
 
 
-def _is_passed_on(run: Sequence[dis.Instruction], at: int) -> bool:
+def _is_passed_on(run: Sequence[Step], at: int) -> bool:
     """Whether a function that is loaded here is not called at once, with its owner before it."""
     instruction = run[at]
     if instruction.opname == "LOAD_METHOD":
         return instruction.argval in FORMATS and at > 0 and run[at - 1].argval == "str"
-    if not instruction.opname.startswith("LOAD_") or "NULL" in instruction.argrepr:
+    if not instruction.opname.startswith("LOAD_") or instruction.called:
         return False
     following = [i.opname for i in run[at + 1 : at + 3]]
     used = following[:1] and following[0].startswith(_USED) or following[1:] in _COMPARED
     return instruction.argval not in FORMATS or not used  # `image.format == "png"`
 
 
-def _subjects(run: Sequence[dis.Instruction], at: int) -> set[str] | None:
+def _subjects(run: Sequence[Step], at: int) -> set[str] | None:
     """Of what an instruction that loads by name makes code ask for computed names; else None."""
     name = run[at].argval
     if name in FORMATS:
@@ -142,7 +144,7 @@ def _subjects(run: Sequence[dis.Instruction], at: int) -> set[str] | None:
     return {ANY} if given is None else _subject(given[0]) if given else set()
 
 
-def _stored_to(run: Sequence[dis.Instruction], at: int, code: CodeType) -> set[str] | None:
+def _stored_to(run: Sequence[Step], at: int, code: CodeType) -> set[str] | None:
     """As `_subjects`, of what stores by name. What `__setattr__` itself is asked to store under a
     name has that name where it was asked."""
     if _is_passed_on(run, at):
@@ -155,20 +157,23 @@ def _stored_to(run: Sequence[dis.Instruction], at: int, code: CodeType) -> set[s
     return None if set(own) & set(names[:2]) else _subject(given[0]) if given else set()
 
 
-def _arguments(run: Sequence[dis.Instruction]) -> list[Sequence[dis.Instruction]] | None:
+def _arguments(run: Sequence[Step]) -> list[Sequence[Step]] | None:
     """The instructions of each argument of the call that follows; None where they branch."""
     depth, ends = 0, {0: 0}  # where the stack was last so deep
     for k, instruction in enumerate(run):
-        if instruction.opname == _CALL and depth == instruction.arg:
+        if not depth and instruction.opname == "PUSH_NULL":  # after a function since 3.13
+            ends[0] = k + 1
+            continue
+        if instruction.opname == "CALL" and depth == instruction.arg:
             return [run[ends[n] : ends[n + 1]] for n in range(depth)]
-        if instruction.opcode in _JUMPS:
+        if instruction.jumps:
             return None
-        depth += dis.stack_effect(instruction.opcode, instruction.arg, jump=False)
+        depth += instruction.effect
         ends[depth] = k + 1
     return None
 
 
-def _is_literal(arguments: list[Sequence[dis.Instruction]] | None, position: int) -> bool:
+def _is_literal(arguments: list[Sequence[Step]] | None, position: int) -> bool:
     """Whether the argument at a position is a text that the code has."""
     if arguments is None or len(arguments) <= position or len(arguments[position]) != 1:
         return False
@@ -176,7 +181,7 @@ def _is_literal(arguments: list[Sequence[dis.Instruction]] | None, position: int
     return one.opname == "LOAD_CONST" and is_a(one.argval, str)
 
 
-def _subject(run: Sequence[dis.Instruction]) -> set[str]:
+def _subject(run: Sequence[Step]) -> set[str]:
     """What is on top of the stack after these instructions: a variable's or an attribute's name."""
     last = run[-1] if run else None
     if last is None or last.opname == "LOAD_CONST":

@@ -2,14 +2,17 @@
 
 In: code objects. Out: the names of the attributes that a function, and all that it calls, may ask
 for. Called by `watch`, which looks no further into these: `inspect.signature` would seem to ask
-every object of the process for anything.
+every object of the process for anything. Also what tells threads apart, which a replay asks again.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import threading
+from collections.abc import Callable
 from types import CodeType
+from typing import Any
 
 _OF_CALLABLES = frozenset(
     "__wrapped__ __signature__ __defaults__ __kwdefaults__ __annotations__ __text_signature__ "
@@ -21,4 +24,19 @@ READS: dict[CodeType, frozenset[str]] = {
     inspect.getfullargspec.__code__: _OF_CALLABLES,
     dataclasses.fields.__code__: _OF_DATACLASSES,
     dataclasses.is_dataclass.__code__: _OF_DATACLASSES,
+}
+
+
+def thread_ident(_: None) -> int:
+    """The number of the running thread."""
+    return threading.get_ident()
+
+
+def native_thread(_: None) -> int:
+    """The number that the system gave the running thread."""
+    return threading.get_native_id()
+
+
+OF_THREADS: dict[Any, Callable[[None], int]] = {
+    threading.get_ident: thread_ident, threading.get_native_id: native_thread,
 }

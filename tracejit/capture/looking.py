@@ -9,6 +9,7 @@ Called wherever capture looks at what is not its own.
 from __future__ import annotations
 
 import ctypes
+import threading
 import weakref
 from types import (
     GetSetDescriptorType,
@@ -31,6 +32,8 @@ flags_of = _SLOTS_OF_TYPES["__flags__"].__get__
 dict_offset = _SLOTS_OF_TYPES["__dictoffset__"].__get__  # 0: instances have no `__dict__`
 name_of_class = _SLOTS_OF_TYPES["__name__"].__get__
 qualname_of_class = _SLOTS_OF_TYPES["__qualname__"].__get__
+_LOCAL = bases_of(threading.local)[0]  # each thread has another `__dict__`
+_of_thread: Any = names_in(_LOCAL)["__getattribute__"]
 _stand_ins: tuple[type, ...] = (Size,)
 
 if TYPE_CHECKING:
@@ -98,8 +101,14 @@ def is_iterator(x: Any) -> bool:
     return has_in_class(x, "__next__") and has_in_class(x, "__iter__")
 
 
+def is_thread_local(cls: type) -> bool:
+    """Return True if each thread finds other attributes in the objects of a class."""
+    return issubclass(cls, _LOCAL)
+
+
 def own_dict(x: Any) -> Any:
     """Return an object's `__dict__`; None where it has none, whatever `__getattr__` makes up.
+    Of a `threading.local` it is that of the running thread.
 
     >>> class Empty:
     ...     __dict__ = property(lambda self: {"made": "up"})
@@ -107,6 +116,8 @@ def own_dict(x: Any) -> Any:
     ({}, None)
     """
     cls = type(x)
+    if is_thread_local(cls):
+        return _of_thread(x, "__dict__")
     if not dict_offset(cls):
         return None
     for base in bases_of(cls):
@@ -200,8 +211,14 @@ class ByClass(Generic[Kept]):
 
 
 def module_title(module: Any) -> str:
-    """Return a module's `__name__`, which a lazy module gives away without being loaded."""
-    return str(own_dict(module).get("__name__", ""))
+    """Return a module's `__name__`, which a lazy module gives away without being loaded.
+
+    The package of ours is itself where scripts find it under another name.
+    """
+    own = own_dict(module)
+    if own.get("__package__") == "tracejit" and "__path__" in own:
+        return "tracejit"
+    return str(own.get("__name__", ""))
 
 
 def title(function: Any) -> str:

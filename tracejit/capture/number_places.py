@@ -134,7 +134,11 @@ class NumberPlaces:
             return
         if place.parent is not None and _is_shared(place.parent.value):
             return
-        if slot is None or slot in self.seen:
+        if slot is None:
+            return
+        if slot in self.seen:
+            if (root := self.seen[slot]) is not None:  # a class's, found by an object of it
+                self.roots[id(place)] = root
             return
         self.seen[slot] = None
         if self._stored(place) or path_of(place) in self.varying:
@@ -368,9 +372,10 @@ def _slot(place: Place) -> tuple | None:
 
 
 def _holder(owner: Any, name: str) -> type | None:
-    """The class of the user's that has an attribute of its own, and not one of its bases."""
+    """Return the class of the user's that gives the attribute, or None."""
     cls = owner if is_a(owner, type) else type(owner)
-    return cls if is_users(cls) and name in names_in(cls) else None
+    holder = next((base for base in bases_of(cls) if name in names_in(base)), None)
+    return holder if holder is not None and is_users(holder) else None
 
 
 def _put(place: Place, value: Any) -> bool:

@@ -48,6 +48,7 @@ from tracejit.capture.looking import (
     has_in_class,
     is_a,
     is_exactly,
+    is_thread_local,
     names_in,
     own_dict,
 )
@@ -266,8 +267,14 @@ def _passes_constants(caller: operator.methodcaller) -> bool:
 
 
 def _is_plain_object(value: Any) -> bool:
-    """An instance of a Python class, whose attributes are in `__dict__` or slots."""
+    """An instance of a Python class, whose attributes are in `__dict__` or slots.
+
+    What a thread finds in a `threading.local` is made by its constructor, if it has one, when the
+    thread looks first: looking would run it.
+    """
     cls = type(value)
+    if is_thread_local(cls):
+        return class_attribute(cls, "__init__") is object.__init__
     return (
         may_change(cls)
         and (bool(dict_offset(cls)) or has_in_class(value, "__slots__"))

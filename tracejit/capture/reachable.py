@@ -14,6 +14,7 @@ from typing import Any
 from tracejit.capture.behaviour import module_name
 from tracejit.capture.host_reads import Pending
 from tracejit.capture.looking import ABSENT, class_attribute, is_a, is_exactly
+from tracejit.eager.nodes import AccumulateGrad
 from tracejit.eager.tensor import Tensor
 
 _CONTAINERS = (tuple, list, dict, set)
@@ -21,7 +22,8 @@ _CONTAINERS = (tuple, list, dict, set)
 
 def explained(results: Iterable[Tensor]) -> set[int]:
     """ids of the results and of every deferred tensor their histories and views keep alive. Not of
-    their gradients: no recipe sets the `.grad` of what a replay makes."""
+    their gradients: no recipe sets the `.grad` of what a replay makes. A leaf that only histories
+    hold keeps its own: nobody gets at it once the call is over, or it is a result itself."""
     found: set[int] = set()
     seen: set[int] = set()
     stack: list[Any] = list(results)
@@ -35,6 +37,9 @@ def explained(results: Iterable[Tensor]) -> set[int]:
                 continue
             found.add(id(x))
             stack.extend((x._node, x._view, x._hooks))
+        elif type(x) is AccumulateGrad:
+            if x.variable._traced is not None:
+                stack.extend((x.variable, x.variable._grad))
         elif is_exactly(x, _CONTAINERS) or _is_tape(x):
             stack.extend(gc.get_referents(x))
     return found

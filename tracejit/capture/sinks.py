@@ -11,20 +11,20 @@ has its name (an attribute's, a variable's, a literal key's) for anything but it
 
 from __future__ import annotations
 
-import dis
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
 from typing import Any
 
 from tracejit.capture.attributes import MODULE_TABLES
+from tracejit.capture.instructions import Step, steps
 from tracejit.capture.looking import is_a, is_exactly
 from tracejit.capture.place import Place, key_of
 from tracejit.capture.state import State
+from tracejit.memory.reliances import holds
 
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _VARIABLES = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF")
-_SKIPPED = ("CACHE", "NOP", "EXTENDED_ARG", "PRECALL", "RESUME")
 _APPENDS = ("append", "extend")
 ANY = object()  # a key that is no literal
 
@@ -45,7 +45,10 @@ def uses_of(code: CodeType) -> dict[Name, frozenset[Use]]:
 
 
 def _scan(code: CodeType) -> Iterator[tuple[Name, Use]]:
-    instructions = [i for i in dis.get_instructions(code) if i.opname not in _SKIPPED]
+    if not holds("instructions"):
+        named = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
+        yield from (((how, x), ((), False)) for x in named for how in ("attribute", "variable"))
+    instructions = steps(code) if holds("instructions") else []
     for k, instruction in enumerate(instructions):
         if instruction.opname in _ATTRIBUTES:
             yield ("attribute", instruction.argval), _use(instructions, k + 1)
@@ -57,7 +60,7 @@ def _scan(code: CodeType) -> Iterator[tuple[Name, Use]]:
                 yield from ((name, use) for use in uses)
 
 
-def _use(instructions: list[dis.Instruction], k: int) -> Use:
+def _use(instructions: list[Step], k: int) -> Use:
     """What happens to the value on top of the stack before instruction `k`."""
     keys = []
     while k + 1 < len(instructions) and instructions[k + 1].opname == "BINARY_SUBSCR":

@@ -25,7 +25,7 @@ from typing import Any
 
 from tracejit.capture import memory_words as words
 from tracejit.capture.contents import length
-from tracejit.capture.looking import class_attribute, is_a, is_exactly, own_dict
+from tracejit.capture.looking import class_attribute, is_a, is_exactly, is_thread_local, own_dict
 from tracejit.capture.place import Place
 from tracejit.eager.nodes import LeafSink
 from tracejit.eager.state import TensorState
@@ -254,7 +254,8 @@ def _version(table: dict) -> int:
 
 def _attribute_rows(value: Any) -> Rows:
     own = own_dict(value)
-    at = words.dict_pointer(value) if type(own) is dict else 0
+    lasting = type(own) is dict and not is_thread_local(type(value))
+    at = words.dict_pointer(value) if lasting else 0
     if not at:
         raise Uncovered
     return [(at, id(own)), *_dict_rows(own)]

@@ -8,12 +8,13 @@ Called by `source.py`.
 from __future__ import annotations
 
 import ast
-import dis
 import inspect
 import re
 from collections.abc import Iterator
 from types import CodeType
 from typing import Any
+
+from tracejit.capture.instructions import steps
 
 FUNCTION = "@function"  # what the user's function is called while it is compiled
 _MADE = {"@thunk", "@left"}  # parameters of the lambdas that rewriting makes
@@ -23,7 +24,6 @@ _COMPARED += ["co_qualname", "co_firstlineno", "co_argcount", "co_exceptiontable
 _COMPARED += ["co_posonlyargcount", "co_kwonlyargcount"]
 _SYNTHETIC = re.compile(r"@\w+\.<locals>\.")
 _NESTED = inspect.CO_NESTED  # defined inside another function, as everything here is
-_PADDING = {"NOP", "EXTENDED_ARG", "CACHE", "RESUME"}
 
 
 class Origin:
@@ -159,9 +159,9 @@ def _with_inner(code: CodeType) -> Iterator[CodeType]:
 def _unlike_asserts(code: CodeType, lines: set[int]) -> list[Any]:
     """The instructions of a code object on other lines than `lines`."""
     found: list[Any] = [code.co_name, code.co_freevars, code.co_argcount]
-    for step in dis.get_instructions(code):
+    for step in steps(code):
         place = step.positions
-        if step.opname in _PADDING or place is None or place.lineno in lines:
+        if place is None or place.lineno in lines:
             continue
         value: Any = None if "JUMP" in step.opname or step.opname == "FOR_ITER" else step.argval
         if isinstance(value, CodeType):

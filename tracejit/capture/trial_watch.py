@@ -8,7 +8,6 @@ visibly changes nothing may run. Called by `region.trial`.
 
 from __future__ import annotations
 
-import dis
 import gc
 import inspect
 import os
@@ -20,11 +19,13 @@ from typing import Any
 import numpy as np
 
 from tracejit.capture.breaks import Refused
+from tracejit.capture.instructions import steps
 from tracejit.capture.location import is_own
 from tracejit.capture.own_effects import changes_objects
 from tracejit.capture.source import is_converted
 from tracejit.capture.unwatched import WATCHING, PutAside
 from tracejit.memory import forks
+from tracejit.memory.reliances import holds
 
 _EFFECTS = (
     "STORE_ATTR", "STORE_SUBSCR", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF", "STORE_SLICE",
@@ -139,11 +140,11 @@ def _may_run(code: CodeType) -> bool:
 
 def _changes_nothing(code: CodeType) -> bool:
     """Whether a code object only computes: reads, operators, no calls, nothing stored."""
-    if code.co_flags & _GENERATORS:
+    if code.co_flags & _GENERATORS or not holds("instructions"):
         return False
-    for instruction in dis.get_instructions(code):
+    for instruction in steps(code):
         name = instruction.opname
-        if name in _EFFECTS or name.startswith(("CALL", "PRECALL", "YIELD")):
+        if name in _EFFECTS or name.startswith(("CALL", "YIELD")):
             return False
         if name == "BINARY_OP" and instruction.argrepr.endswith("="):
             return False

@@ -10,7 +10,6 @@ state walker guards whatever those names reach (C2).
 from __future__ import annotations
 
 import abc
-import dis
 import functools
 import gc
 import os
@@ -29,7 +28,7 @@ from typing import Any
 import numpy
 
 from tracejit.capture import recursion
-from tracejit.capture.behaviour import may_change
+from tracejit.capture.behaviour import first_argument, is_method_named, may_change
 from tracejit.capture.computed_names import (
     ALL,
     BY_NAME,
@@ -39,13 +38,16 @@ from tracejit.capture.computed_names import (
     names_in_format,
     passes_format,
 )
-from tracejit.capture.known_reads import READS
+from tracejit.capture.instructions import constants as literals
+from tracejit.capture.instructions import steps
+from tracejit.capture.known_reads import OF_THREADS, READS
 from tracejit.capture.location import PACKAGE, is_of_compiler, is_own
-from tracejit.capture.looking import attribute_of, is_a, is_exactly
+from tracejit.capture.looking import attribute_of, is_a
 from tracejit.capture.module_reads import Reads, reads_of_modules
 from tracejit.capture.pure import is_pure
 from tracejit.capture.source import original_code
 from tracejit.capture.unwatched import WATCHING, PutAside
+from tracejit.memory.reliances import holds
 
 _INSTALLED = (
     os.path.dirname(os.__file__) + os.sep,
@@ -70,15 +72,7 @@ _UNWATCHED = (
     PACKAGE + "nn/module",
     PACKAGE + "optim/state.py",
 )
-_READS = (
-    "LOAD_ATTR",
-    "LOAD_METHOD",
-    "LOAD_SUPER_ATTR",
-    "LOAD_SUPER_METHOD",
-    "STORE_ATTR",
-    "DELETE_ATTR",
-    "IMPORT_FROM",
-)
+_READS = ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "IMPORT_FROM")
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")
 _REBINDS = ("STORE_GLOBAL", "STORE_DEREF")
 _COMPARES = {"IS_OP", "CONTAINS_OP"}
@@ -104,21 +98,6 @@ _LOCK = type(threading.RLock())
 # Code of the standard library that holds a lock only while it looks.
 _LOCKING = {functools.cached_property.__get__.__code__}
 _REGISTERS = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__}
-
-
-def thread_ident(_: None) -> int:
-    """The number of the running thread."""
-    return threading.get_ident()
-
-
-def native_thread(_: None) -> int:
-    """The number that the system gave the running thread."""
-    return threading.get_native_id()
-
-
-_THREADS: dict[Any, Callable[[None], int]] = {
-    threading.get_ident: thread_ident, threading.get_native_id: native_thread,
-}
 
 
 @dataclass(frozen=True)
@@ -164,7 +143,24 @@ def _nothing() -> None:
     pass
 
 
+def _worst(code: CodeType) -> Names:
+    """What code may mention whose instructions cannot be told: all its names, in every way."""
+    texts = {c for c in code.co_consts if isinstance(c, str)}
+    names = frozenset({*code.co_names, *texts})
+    nested = {c for c in code.co_consts if isinstance(c, CodeType)}
+    inner = [_worst(c) for c in nested]
+    names = names.union(*(n.attributes for n in inner))
+    nested = nested.union(*(n.nested for n in inner))
+    rebound = frozenset({*code.co_names, *code.co_freevars}).union(*(n.rebound for n in inner))
+    literal = frozenset(c for c in code.co_consts if type(c) in (str, int)) | names
+    imported = frozenset((0, name) for name in code.co_names)
+    return Names(names, names, names, True, frozenset(nested), rebound, literal, True, True, True,
+                 True, True, names, True, names | {""}, imported, True, True, frozenset({""}))
+
+
 def _scan(code: CodeType) -> Names:
+    if not holds("instructions"):
+        return _worst(code)
     attributes: set[str] = set()
     stored: set[str] = set()
     global_names: set[str] = set()
@@ -176,7 +172,7 @@ def _scan(code: CodeType) -> Names:
     uncertain: set[str] = set()
     by_position = False  # a class pattern takes the class's `__match_args__`
     reading = False  # a number that may change: read_number(container, literal)
-    for instruction in dis.get_instructions(code):
+    for instruction in steps(code):
         constant = before is not None and before.opname == "LOAD_CONST"
         identities |= instruction.opname in _COMPARES and not constant
         identities |= instruction.opname in _HASHES
@@ -201,10 +197,9 @@ def _scan(code: CodeType) -> Names:
         elif instruction.opname in _GLOBALS:
             global_names.add(instruction.argval)
             reading = instruction.argval == "read_number"
-            called = instruction.argrepr.startswith("NULL")
-            numbering |= instruction.argval in NUMBERING and not called
+            numbering |= instruction.argval in NUMBERING and not instruction.called
         elif instruction.opname == "STORE_SUBSCR":
-            subscripts |= {c for c in code.co_consts if is_exactly(c, (str, int))}
+            subscripts |= literals(code)
         if instruction.opname in _REBINDS:
             rebound.add(instruction.argval)
     attributes |= uncertain
@@ -323,13 +318,17 @@ def _copies(function: Any) -> bool:
     return reduces and owner.__reduce_ex__ is object.__reduce_ex__
 
 
+def _is_plain_method(code: CodeType) -> bool:
+    return not is_own(code) and code.co_name in CONVERSIONS and code.co_argcount == 1
+
+
 @functools.cache
 def _converts(code: CodeType) -> bool:
     """Whether this is a method from which C code wants a number itself, and may give another; or
     code that calls methods of number types, which want the same."""
-    if is_own(code) or code.co_name not in CONVERSIONS or code.co_argcount != 1:
+    if not _is_plain_method(code):
         return not is_own(code) and names_of(code).of_numbers
-    run = [i.opname for i in dis.get_instructions(code) if i.opname.startswith(("CALL", "RETURN"))]
+    run = [i.opname for i in steps(code) if i.opname.startswith(("CALL", "RETURN"))]
     return run != ["CALL", "RETURN_VALUE"] or _CONVERTERS.isdisjoint(names_of(code).globals)
 
 
@@ -339,11 +338,9 @@ def _is_the_users(code: CodeType) -> bool:
 
 class Watcher:
     """Context manager around the recorded call. `entered(names, frame)` is called at the first
-    entry of each watched code
-    object, before its body runs; `foreign(function)` for C functions that cannot be modelled;
-    `library(frame)` whenever user code calls an installed
-    library's Python function; `named(names)` where C code reads attributes of these names, None:
-    all;
+    entry of each watched code object, before its body runs; `foreign(function)` for C functions
+    that cannot be modelled; `library(frame)` whenever user code calls an installed library's
+    Python function; `named(names)` where C code reads attributes of these names, None: all;
     `asking(frame)` where `getattr` or `hasattr` is called;
     `registered((cls, abstract))` where it is asked whether a class is one of an abstract one;
     `gave(module)` where a function returns a module; `asked((ask, what))` for what of the process
@@ -389,9 +386,7 @@ class Watcher:
         self.aside.back()
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:
-        if (
-            self.inside is not None
-        ):  # library code that tracejit itself called: not the user's doing
+        if self.inside is not None:  # library code that tracejit itself called
             if event == "return" and frame is self.inside:
                 self.inside = None
         elif event == "call":
@@ -445,7 +440,7 @@ class Watcher:
             self.entered(names_of(code), frame)
         if code in self.kept:
             self.keeps(frame)
-        if self.converting is None and _converts(code):
+        if self.converting is None and (_converts(code) or self._speaks(code, frame)):
             self.converting = frame
             self.converts(frame)
         if caller is not None and code.co_filename.startswith(_INSTALLED) and not is_own(code):
@@ -453,6 +448,14 @@ class Watcher:
                 self.library(frame)  # last: what it puts into the frame must stay
         if code in READS:
             self.inside = frame
+
+    def _speaks(self, code: CodeType, frame: FrameType) -> bool:
+        """Return True for code of another name or form that a class has as such a method."""
+        key = code, type(first_argument(code, frame))
+        if key not in self.judged:
+            plain = is_own(code) or _is_plain_method(code)
+            self.judged[key] = not plain and is_method_named(key[1], code, CONVERSIONS)
+        return self.judged[key]
 
     def _abstract(self, frame: FrameType) -> None:
         if frame.f_back is not None and _is_the_users(frame.f_back.f_code):
@@ -464,12 +467,11 @@ class Watcher:
         if any(function is f for f in _BY_NAME):
             above = frame.f_back if frame.f_code in PASSED_ON else None
             self.asking(above or frame)
-        if original_code(frame.f_code) in _LOCKING and is_a(
-            getattr(function, "__self__", None), _LOCK
-        ):
+        held = getattr(function, "__self__", None)
+        if original_code(frame.f_code) in _LOCKING and is_a(held, _LOCK):
             return
-        if function in _THREADS:  # asked again by the replay
-            self.asked((_THREADS[function], None))
+        if function in OF_THREADS:  # asked again by the replay
+            self.asked((OF_THREADS[function], None))
             return
         if function is sys.getrecursionlimit:
             recursion.told()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import heapq
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,9 +17,9 @@ from tracejit.eager import anomaly
 from tracejit.eager.hook_calls import replaced, run_hooks, run_prehooks
 from tracejit.eager.nodes import AccumulateGrad, Node
 from tracejit.eager.recording import active
+from tracejit.eager.sole_gradients import alone, calibrate
 from tracejit.eager.state import TensorState
 from tracejit.eager.uncertain import Uncertain, added, resolved, sure
-from tracejit.eager.views import View
 from tracejit.eager.writing import assign
 from tracejit.ops.shapes import shape_text
 
@@ -398,8 +397,7 @@ def accumulate(variable: TensorState, grad: Any) -> None:
         if active.grad_enabled:
             variable._grad = grad
         else:
-            # `grad` here, in `_sink`, as argument of _alone and of getrefcount
-            variable._grad = _plain(grad) if _alone(grad) else grad.detach().clone()
+            variable._grad = _plain(grad) if alone(grad) else grad.detach().clone()
     elif active.grad_enabled:
         variable._grad = held + grad
     else:
@@ -442,32 +440,6 @@ def _plain(grad: Any) -> Any:
     return grad
 
 
-_HELD_BY_ENGINE = 4
-
-
-def _alone(grad: Any) -> bool:
-    """Whether only the engine holds this gradient and its memory."""
-    if grad._storage is None or grad._requires_grad or grad._strides is not None:
-        return False
-    if sys.getrefcount(grad) > _HELD_BY_ENGINE + 0:
-        return False
-    holders = 2
-    x = grad
-    while type(x._view) is View:
-        x = x._view.parent
-        if sys.getrefcount(x) > 3:
-            return False
-        holders += 1
-    return sys.getrefcount(grad._storage) <= holders and grad._storage.nbytes == _nbytes(grad)
-
-
-def _nbytes(x: Any) -> int:
-    count = x._dtype.itemsize
-    for size in x._shape:
-        count *= size
-    return count
-
-
 def run_tensor_hooks(node: Node, grads: list) -> None:
     """Hooks on this node's results, then `retain_grad`; replaces gradients in place. Of results of
     which others alone have gradients they get None."""
@@ -481,3 +453,6 @@ def run_tensor_hooks(node: Node, grads: list) -> None:
         tensor = holder()
         if tensor is not None and grads[number] is not None:
             _retain(tensor, grads[number])
+
+
+calibrate(Task._sink)

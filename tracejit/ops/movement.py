@@ -12,6 +12,7 @@ so a chain of views costs nothing in a kernel.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -182,10 +183,20 @@ def _viewable(input: Any, target: tuple) -> bool:
         return bool(input._can_view(target))
     layout = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), shape, strides, writeable=False)
     try:
-        layout.reshape(target, copy=False)
-    except ValueError:
+        _RESHAPE(layout, target)
+    except (ValueError, AttributeError):
         return False
     return True
+
+
+def _by_assignment(layout: np.ndarray, target: tuple) -> None:
+    """Reshape in place: NumPy 2.0 has no `reshape(copy=False)`, later ones warn of this."""
+    layout.shape = target
+
+
+_RESHAPE: Any = _by_assignment
+if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
+    _RESHAPE = functools.partial(np.reshape, copy=False)
 
 
 @method()

@@ -77,7 +77,7 @@ from tracejit.runtime.op_by_op import op_by_op
 from tracejit.runtime.segment import Segment
 
 Compile = Callable[[Graph], Segment]
-_CATCHING = dis.opmap["CHECK_EXC_MATCH"]
+_CATCHING = dis.opmap.get("CHECK_EXC_MATCH", 0)  # 0 is in all code: it may catch
 
 
 class CapturedCall:
@@ -474,7 +474,7 @@ class CapturedCall:
             if names_of(original_code(frame.f_code)).of_numbers:
                 given.update({name: plain_numbers(x, True) for name, x in given.items()})
             else:
-                plain_objects(given[frame.f_code.co_varnames[0]], set(), asked)
+                plain_objects(first_argument(frame.f_code, frame), set(), asked)
 
     def _unmodelled(self, path: str, what: str) -> None:
         self.recorder.seen(f"{path}: {what}")
