@@ -1,6 +1,6 @@
 """Classes and modes that say what functions of tensors do: `__torch_function__`.
 
-What PyTorch does is written here as values; `test_overriding_oracle.py` compares the calls.
+What PyTorch does is written here as values; `test_overriding_oracle.py` compares whole calls.
 """
 
 import subprocess

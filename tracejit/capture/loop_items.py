@@ -17,6 +17,7 @@ from tracejit.capture.loop_numbers import LoopIndex, LoopInt, as_tensor, known_t
 from tracejit.capture.scalars import RuntimeInt
 from tracejit.capture.settling import settled
 from tracejit.eager.recording import active
+from tracejit.eager.subclasses import kept_class, of_class
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
 from tracejit.ops.shapes import same_structure
@@ -48,6 +49,7 @@ def worth_rolling(iterable: Any) -> Rolled | None:
 def _rolled(iterable: Any) -> Rolled | None:
     if is_a(iterable, Tensor):
         deferred = iterable._traced is not None or active.recorder is not None
+        deferred = deferred and kept_class(type(iterable)) is Tensor  # else parts are of its class
         return over_tensor(iterable, 0) if deferred and len(iterable.shape) else None
     if type(iterable) is range:
         return over_range(iterable.start, iterable.stop, iterable.step)
@@ -186,6 +188,10 @@ def item_at(container: Tensor, key: Any) -> Any:
         item = index.body.scanned_item(container, dim, index)
     if item is None:
         item = _gathered(container, dim, index)
+    elif (kept := kept_class(type(container))) is not None:
+        of_class(item, kept)
+    else:
+        raise Refused("a class is asked what its parts are")
     return item[others] if others else item
 
 

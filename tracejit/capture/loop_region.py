@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from tracejit.capture.aliasing import Memory, Traced
 from tracejit.capture.breaks import Refused
+from tracejit.capture.looking import is_a
 from tracejit.capture.region import RegionRecorder
 from tracejit.capture.sources import Draws
 from tracejit.eager.nodes import Node
+from tracejit.eager.subclasses import keeps_class
 from tracejit.eager.tensor import Tensor
 from tracejit.memory import CPU
 from tracejit.ops import random
@@ -63,4 +65,9 @@ class LoopRegion(RegionRecorder):
         self.parent.settled(container)
 
     def appending(self, container: list) -> Callable[[Any], None]:
-        return lambda element: self.body.append(container, element)
+        def append(element: Any) -> None:
+            if is_a(element, Tensor) and keeps_class(type(element)):
+                raise Refused("what is appended is of a class of tensors")
+            self.body.append(container, element)
+
+        return append

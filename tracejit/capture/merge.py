@@ -37,6 +37,7 @@ from tracejit.capture.structure import (
 )
 from tracejit.capture.viewable import either_strides, same_strides, strides_kept
 from tracejit.eager.modes import is_grad_enabled, no_grad
+from tracejit.eager.subclasses import keeps_class, of_class
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Value
 from tracejit.ops.creation import full_of, zeros_of
@@ -151,6 +152,8 @@ class Merge:
             other = self.sides[1 - side]
             with trial(other), no_grad():
                 zeros = zeros_of(None, self.sides[side].traced(tensor).read().type)
+            if keeps_class(type(tensor)):
+                of_class(zeros, type(tensor))
             one, another = (tensor, zeros) if side == 0 else (zeros, tensor)
             number = self.known[known] = self.pair(one, another, what, side)
             self.alone[number] = side

@@ -23,6 +23,7 @@ from tracejit.config import flags
 from tracejit.eager.modes import is_grad_enabled
 from tracejit.eager.nodes import Node
 from tracejit.eager.recording import active
+from tracejit.eager.subclasses import kept_class, of_class
 from tracejit.eager.tensor import Tensor
 from tracejit.eager.views import counting_family
 from tracejit.ir.extract import extract
@@ -162,6 +163,10 @@ class RegionRecorder(Recorder):
         """`item`, a copy, stands for a view of `container`: as long as neither is written, and the
         item does not leave the region, nobody can tell."""
         memory, whole = self.traced(item).memory, self.traced(container)
+        kept = kept_class(type(container))
+        if kept is None:
+            raise Refused("a class is asked what its parts are")
+        of_class(item, kept)
         self.parts[memory] = whole.memory
         if strides_kept(whole, without=dim) is not None:
             memory.strides = strides_kept(whole, always=True)

@@ -46,6 +46,7 @@ from tracejit.capture.rolled import FollowedList
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.sinks import appending
 from tracejit.capture.state import State
+from tracejit.eager.subclasses import keeps_class, of_class
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size, evaluate
 
@@ -83,6 +84,11 @@ class ResultNumber:
 
     def __call__(self, replay: Replay) -> Any:
         return replay.tensors[self.number]
+
+
+def _of_class(cls: type, number: int) -> Recipe:
+    """The recipe of a tensor that the call made, of a class derived from `Tensor`."""
+    return lambda replay: of_class(replay.tensors[number], cls)
 
 
 class ResultNumbers:
@@ -193,12 +199,13 @@ class Recipes:
             return self.before(place)
         if tensor.__dict__:
             raise Unmodelled("a tensor with attributes of its own is returned or stored")
-        if type(tensor) is not Tensor:
-            raise Unmodelled(f"a {type(tensor).__name__} that the call made is returned or stored")
+        cls = type(tensor)
+        if cls is not Tensor and not keeps_class(cls):
+            raise Unmodelled(f"a {name_of_class(cls)} that the call made is returned or stored")
         number = self.positions.setdefault(id(tensor), len(self.tensors))
         if number == len(self.tensors):
             self.tensors.append(tensor)
-        return ResultNumber(number)
+        return ResultNumber(number) if cls is Tensor else _of_class(cls, number)
 
     def _container(self, value: Any) -> Recipe:
         cls = type(value)

@@ -17,6 +17,7 @@ from tracejit.capture.looking import ABSENT, class_attribute, has_in_class, is_a
 from tracejit.capture.place import PRIMITIVE, TOLD_BY_TEXT, key_of
 from tracejit.capture.scalars import RuntimeNumber
 from tracejit.capture.variables import UNBOUND
+from tracejit.eager.subclasses import keeps_class, of_class
 from tracejit.eager.tensor import Tensor
 from tracejit.ir.sizes import Size
 
@@ -25,8 +26,9 @@ from tracejit.ir.sizes import Size
 class Structure:
     """What a value is apart from its tensors.
 
-    kind   "tensor"; "constant" (value: the object); "sequence" (value: its type); "mapping" (value:
-           its type and keys); "number" (value: int or float): one that the program computes
+    kind   "tensor" (value: a class of them that results keep); "constant" (value: the object);
+           "sequence" (value: its type); "mapping" (value: its type and keys); "number" (value: int
+           or float): one that the program computes
     """
 
     kind: str
@@ -45,7 +47,8 @@ def take_apart(
     """
     if is_a(value, Tensor):
         leaves.append(value)
-        return Structure("tensor")
+        cls = type(value)
+        return Structure("tensor", cls if cls is not Tensor and keeps_class(cls) else None)
     named = is_a(value, tuple) and has_in_class(value, "_make")
     if type(value) is tuple or named or type(value) is list and made(value):
         parts = tuple([take_apart(v, leaves, made, number) for v in value])
@@ -78,8 +81,11 @@ def common_kind(one: Any, other: Any) -> type | None:
 def put_together(structure: Structure, leaves: Iterator[Any], own: list | None = None) -> Any:
     """A value of that structure with these tensors and numbers in it; containers are fresh, and
     appended to `own`."""
-    if structure.kind in ("tensor", "number"):
+    if structure.kind == "number":
         return next(leaves)
+    if structure.kind == "tensor":
+        leaf = next(leaves)
+        return leaf if structure.value is None else of_class(leaf, structure.value)
     if structure.kind == "constant":
         return structure.value
     parts = [put_together(part, leaves, own) for part in structure.parts]
@@ -106,6 +112,8 @@ def same_kind(one: Structure, other: Structure) -> bool:
         return False
     if one.kind == "constant":
         return _same_constant(one.value, other.value)
+    if one.kind == "tensor" and one.value is not other.value:
+        return False
     if len(one.parts) != len(other.parts):
         return False
     if one.kind == "mapping":

@@ -69,11 +69,52 @@ def watch(cls: type) -> None:
         overriding.stand_gates()
 
 
-def _tell() -> None:
-    """What a class does with a call is its own code, which a replay would not run."""
+def keeps_class(cls: type) -> bool:
+    """Return True if functions run as they are, and their results are objects of this class.
+
+    >>> import tracejit
+    >>> class Named(tracejit.Tensor): pass
+    >>> keeps_class(Named), keeps_class(tracejit.nn.Parameter)
+    (True, False)
+    """
+    return overriding.handler_of(cls) is _own
+
+
+def kept_class(cls: type) -> type | None:
+    """Return the class of what functions give for tensors of a class, None if the class is asked.
+
+    >>> import tracejit
+    >>> kept_class(tracejit.nn.Parameter).__name__
+    'Tensor'
+    """
+    if keeps_class(cls):
+        return cls
+    return None if overriding.carries(cls) else overriding.tensor_class()
+
+
+def of_class(tensor: Any, cls: Any) -> Any:
+    """Make a tensor that nobody else has seen an object of a class; no code of the class runs.
+
+    >>> import tracejit
+    >>> class Named(tracejit.Tensor): pass
+    >>> type(of_class(tracejit.ones(1), Named)).__name__
+    'Named'
+    """
+    if type(tensor) is not cls:
+        object.__setattr__(tensor, "__class__", cls)
+    return tensor
+
+
+def _tell(found: list[Any]) -> None:
+    """What a class or mode does with a call is its own code, which a replay would not run."""
     recorder = active.recorder
-    if recorder is not None and not recorder.mapped:
+    if recorder is None or recorder.mapped:
+        return
+    if overriding.asking.modes or not all(keeps_class(type(x)) for x in found):
         recorder.note(f"a class's {overriding.PROTOCOL} was asked")  # type: ignore[attr-defined]
+
+
+_own = torch_function
 
 
 gates.install_told(_tell)

@@ -70,8 +70,6 @@ class ColumnPrinting:
         for fold, total in zip(folds, totals):
             first = self.names.number(fold.data.identity, fold.dtype)
             block.lines.append(f"{INDENT}{total}[c - first] = {first}")
-            if fold.number in sums:
-                block.lines += [INDENT + line for line in sums[fold.number].begin()]
         while folds:
             loops = folds[0].data.loops
             together = [(f, t) for f, t in zip(folds, totals) if same_loops(f.data.loops, loops)]
@@ -92,7 +90,10 @@ class ColumnPrinting:
             self._loop(loops, lambda: self._column_steps(folds))
             return
         moved = [line for wide, _, total in long for line in wide.add(total)]
-        block.lines.append("since = 0")
+        many = f"if {self.names.size(product([v.extent for v in loops]))} > {ROWS}:"
+        across = f"{INDENT}for c in range(first, last):"
+        begun = [line for wide, _, _ in long for line in wide.begin()]
+        block.lines += [many, across, *(2 * INDENT + line for line in begun), "since = 0"]
 
         def steps() -> None:
             lines = self.stack[-1].lines
@@ -106,8 +107,7 @@ class ColumnPrinting:
             self._column_steps(folds)
 
         self._loop(loops, steps)
-        rows = self.names.size(product([v.extent for v in loops]))
-        block.lines += [f"if {rows} > {ROWS}:", f"{INDENT}for c in range(first, last):"]
+        block.lines += [many, across]
         block.lines += [2 * INDENT + line for line in moved]
         block.lines += [f"{2 * INDENT}{total} = {wide.end()}" for wide, _, total in long]
 

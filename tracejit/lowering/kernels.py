@@ -35,11 +35,21 @@ def single(text: Text, label: str, contract: bool) -> tuple[Kernel, list[Any], l
     lines += [f"n{k} = sizes[{k}]" for k in range(len(names.sizes))]
     lines += text.before
     if text.loop:
-        lines += [f"for {text.loop} in range(lo, hi):", *indented(text.body)]
+        lines += _looped(text)
     else:
         lines += text.body
     kernel = kernel_of(text, lines, label, contract)
     return kernel, [p.buffer for p in text.pointers], list(names.sizes)
+
+
+def _looped(text: Text) -> list[str]:
+    """The loop over the range; where sums may be short, one of two."""
+    head = f"for {text.loop} in range(lo, hi):"
+    lines = [head, *indented(text.body)]
+    if text.short is None:
+        return lines
+    short = [head, *indented(text.short.body)]
+    return [f"if {text.short.condition}:", *indented(short), "else:", *indented(lines)]
 
 
 def kernel_of(text: Text, lines: Sequence[str], label: str, contract: bool) -> Kernel:

@@ -3,22 +3,27 @@
 In: a reduction's loops. Out: loops cut into blocks, and the lines that add a block's total. Called
 by `printing.py` and `columns.py`. A block is short, so its error is bounded. Totals of float32
 blocks are added in float64; those of float64 blocks with what each addition loses kept beside.
-Blocks depend on sizes at run time alone: one text is right for every size.
+Blocks depend on sizes at run time alone: one text is right for every size. A loop of little work is
+written twice, and the text without blocks runs where all its sums fit one block.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tracejit.ir.sizes import SizeLike
 from tracejit.lowering.accumulate import ACCUMULATORS
 from tracejit.lowering.index import Variable, as_index, product
 from tracejit.lowering.names import Names
-from tracejit.lowering.scalars import Scalar, walk
+from tracejit.lowering.scalars import Scalar
+from tracejit.lowering.vector_math import FUNCTIONS
 
 BLOCK = 4096  # elements that one accumulator takes, in the lanes of vectors
 ROWS = 128  # rows that a column's accumulator takes, one after another
-LIGHT = 5  # scalars of an element
+LIGHT = 64  # scalars that are worth writing twice
+_LONG = re.compile("|".join(rf"\b{f}\(" for f, _ in FUNCTIONS if "sqrt" not in f))
 BLOCK_NAME = "b"  # the variable over blocks; `grid.py` shares out the loop within it
 
 
@@ -27,10 +32,10 @@ def rounds(fold: Scalar) -> bool:
     return ACCUMULATORS.get(fold.data.combine) == "add" and "float" in fold.args[0].dtype
 
 
-def are_light(folds: Sequence[Scalar]) -> bool:
-    """Whether so little is computed of each element that blocks cost a short row time: such loops
-    are written twice, once without blocks."""
-    return len(walk([fold.args[0] for fold in folds])) <= LIGHT
+def are_light(scalars: Sequence[Scalar]) -> bool:
+    """Whether so little is computed in a loop that it is written twice, once without blocks."""
+    long = sum(s.kind == "call" and _LONG.search(s.data) is not None for s in scalars)
+    return len(scalars) + 12 * long <= LIGHT
 
 
 def is_short(loops: Sequence[Variable], most: int) -> bool:
@@ -50,6 +55,14 @@ def in_blocks(loops: Sequence[Variable]) -> list[Variable]:
     block = Variable(last.name + "_blocks", blocks)
     return [*loops[:-1], block, Variable(last.name, last.extent, as_index(block) * BLOCK,
                                          last.extent)]  # fmt: skip
+
+
+@dataclass
+class Short:
+    """The statements of a loop without blocks, for sizes that meet a condition."""
+
+    condition: str
+    body: list[str]
 
 
 class Wide:

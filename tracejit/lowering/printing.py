@@ -15,6 +15,7 @@ from typing import Any
 
 from tracejit.ir.graph import Location
 from tracejit.ir.sizes import SizeLike
+from tracejit.lowering import long_sums
 from tracejit.lowering.columns import INDENT, Block, ColumnPrinting
 from tracejit.lowering.index import (
     Condition,
@@ -25,7 +26,7 @@ from tracejit.lowering.index import (
     product,
     same_size,
 )
-from tracejit.lowering.long_sums import BLOCK, BLOCK_NAME, Wide, are_light, in_blocks, rounds
+from tracejit.lowering.long_sums import BLOCK, BLOCK_NAME, Short, Wide, in_blocks, rounds
 from tracejit.lowering.loops import Nest, Store, same_loops
 from tracejit.lowering.names import Names
 from tracejit.lowering.scalars import Scalar, variables_of, walk
@@ -57,6 +58,7 @@ class Text:
     scratch: int
     messages: tuple[str, ...]
     locations: tuple[Location, ...] = ()
+    short: Short | None = None
     sized_by: list[SizeLike] = field(default_factory=list)
 
 
@@ -77,6 +79,9 @@ class Printer(ColumnPrinting):
         self.stashes = find_stashes(nest, buffer_of, targets)
         self.kept: set[int] = set()  # the values of stashes that were kept
         self.written = {b for s in nest.stores for b, _ in targets(s.leaf)}
+        self.cut: dict[str, None] = {}  # names of sizes that blocks were cut of
+        self.uncut = False  # True while a text without blocks is written
+        self.short: Short | None = None
 
     def run(self) -> Text:
         for name in (v.name for v in self.nest.outer if not self.nest.flat):
@@ -87,17 +92,9 @@ class Printer(ColumnPrinting):
         loop = "" if not self.nest.outer and self.nest.column is None else self._loop_name()
         pointers = sorted(self.pointers.values(), key=lambda p: p.written)
         loops = 1 if loop else max(self.loops, 1)
-        return Text(
-            self.names,
-            pointers,
-            self.stack[0].lines,
-            body,
-            loop,
-            loops,
-            self.scratch,
-            tuple(self.emission.messages),
-            tuple(self.locations),
-        )
+        messages, locations = tuple(self.emission.messages), tuple(self.locations)
+        return Text(self.names, pointers, self.stack[0].lines, body, loop, loops, self.scratch,
+                    messages, locations, self.short)  # fmt: skip
 
     def _loop_name(self) -> str:
         return "i" if self.nest.flat else "tile" if self.nest.column is not None else "row"
@@ -110,16 +107,27 @@ class Printer(ColumnPrinting):
                 self.variables[v.name] = "i"
         self.prepare(nest.roots())
         if not nest.outer:
-            lines = self._stores(nest.filled())
-            return lines
+            return self._stores(nest.filled())
         if len(nest.outer) == 1:
             self.variables[nest.outer[0].name] = self._loop_name()
-        block = Block(frozenset(v.name for v in nest.outer))
-        if len(nest.outer) > 1:
-            block.lines += self._decoded("row", nest.outer)
+        self.cut.clear()
+        kept, location = set(self.kept), self.location
+        lines = self._row()
+        if self.cut and long_sums.are_light(nest.scalars):
+            self.uncut, self.kept, self.location = True, kept, location
+            condition = " and ".join(f"{size} <= {BLOCK}" for size in self.cut)
+            self.short = Short(condition, self._row())
+        return lines
+
+    def _row(self) -> list[str]:
+        """What one step of the outer loop does."""
+        outer = self.nest.outer
+        block = Block(frozenset(v.name for v in outer))
+        if len(outer) > 1:
+            block.lines += self._decoded("row", outer)
         self.stack.append(block)
-        self.prepare(nest.roots())
-        block.lines += self._stores(nest.filled())
+        self.prepare(self.nest.roots())
+        block.lines += self._stores(self.nest.filled())
         self.stack.pop()
         return block.lines
 
@@ -244,20 +252,18 @@ class Printer(ColumnPrinting):
     def folds(self, folds: Sequence[Scalar]) -> None:
         """One loop nest for reductions over the same variables."""
         block, loops = self.stack[-1], folds[0].data.loops
-        cut = in_blocks(loops) if any(map(rounds, folds)) else loops
-        if len(loops) == 1 < len(cut) and all(map(rounds, folds)) and are_light(folds):
-            totals = [self._temporary() for _ in folds]
-            short = f"if {self.names.size(loops[0].extent)} <= {BLOCK}"
-            for head, chosen in ((short, loops), ("else", cut)):
-                self.stack.append(Block(block.variables, branch=True))
-                found = self._folded(folds, chosen)
-                lines = [*self.stack.pop().lines, *(f"{t} = {f}" for t, f in zip(totals, found))]
-                block.lines += [f"{head}:", *(INDENT + line for line in lines)]
-            self.loops -= 1  # one of the two runs
-        else:
-            totals = self._folded(folds, cut)
+        totals = self._folded(folds, self._cut(loops) if any(map(rounds, folds)) else loops)
         for fold, total in zip(folds, totals):
             block.known[fold.number] = total
+
+    def _cut(self, loops: Sequence[Variable]) -> Sequence[Variable]:
+        """The loops in blocks, unless the text is for sizes that need none."""
+        blocks = in_blocks(loops)
+        if len(blocks) > len(loops) and type(loops[-1].extent) is not int:
+            if self.uncut:
+                return loops
+            self.cut[self.names.size(loops[-1].extent)] = None
+        return blocks
 
     def _folded(self, folds: Sequence[Scalar], loops: Sequence[Variable]) -> list[str]:
         """The names of what reductions over these loops find."""
@@ -486,4 +492,3 @@ class Printer(ColumnPrinting):
             return self.place(atom.scalar)
         assert isinstance(atom, Quotient)
         return f"(({self.index(atom.whole)}) {atom.sign} {self.names.size(atom.divisor)})"
-

@@ -69,7 +69,7 @@ class Gate:
         found = found if from_classes else []
         keywords = named if named or self.in_python else None
         try:
-            told()
+            told(found)
             answer = overriding.ask(self.function, found, arguments, keywords)
         except TypeError:
             if self.operator:
@@ -115,19 +115,19 @@ class Gate:
                 "TORCH_LOGS=not_implemented")
 
 
-def _nobody_listens() -> None:
+def _nobody_listens(found: list[Any]) -> None:
     """No call is being recorded."""
 
 
-_told: list[Callable[[], None]] = [_nobody_listens]
+_told: list[Callable[[list[Any]], None]] = [_nobody_listens]
 
 
-def told() -> None:
-    """Tell who records that a class is asked, whose code a replay would not run."""
-    _told[0]()
+def told(found: list[Any]) -> None:
+    """Tell who records that classes are asked, whose code a replay would not run."""
+    _told[0](found)
 
 
-def install_told(tell: Callable[[], None]) -> None:
+def install_told(tell: Callable[[list[Any]], None]) -> None:
     """The eager room says how a recorder learns that a class is asked."""
     _told[:] = [tell]
 

@@ -26,6 +26,9 @@ PLAIN: set[type] = {bool, int, float, complex, str, bytes, type(None), slice, ty
 _INSIDE = tuple(f"tracejit.{room}." for room in (
     "autodiff", "capture", "eager", "ir", "jit", "lowering", "memory", "ops", "passes", "runtime",
     "saving", "debug"))
+# Of these, modules whose functions stand in a captured function's text for the user's own calls.
+_STAND_FOR_CALLS = frozenset(f"tracejit.capture.{name}" for name in (
+    "calls", "control", "host_calls", "kept_calls", "plain_arguments"))
 
 
 class _Asking(threading.local):
@@ -40,7 +43,8 @@ asking = _Asking()
 
 def inside(frame: Any) -> bool:
     """Return True if a frame is the library's own, where PyTorch has no Python."""
-    return frame.f_globals.get("__name__", "").startswith(_INSIDE)
+    name = frame.f_globals.get("__name__", "")
+    return name.startswith(_INSIDE) and name not in _STAND_FOR_CALLS
 
 
 def disabled(func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
@@ -92,8 +96,8 @@ def carriers(arguments: Iterable[Any], also: type | None = None) -> list[Any]:
     """
     found: list[Any] = []
     for x in arguments:
-        if type(x) in (tuple, list):
-            for y in x:
+        if issubclass(type(x), (tuple, list)):
+            for y in _inside_of(x):
                 _add(y, found, also)
         else:
             _add(x, found, also)
@@ -110,14 +114,19 @@ def _add(x: Any, found: list[Any], also: type | None) -> None:
     found.insert(place, x)
 
 
+def _inside_of(x: Any) -> Iterator[Any]:
+    """The elements of a list or tuple, without running code of a class derived from them."""
+    return list.__iter__(x) if issubclass(type(x), list) else tuple.__iter__(x)
+
+
 def has_carrier(arguments: Iterable[Any]) -> bool:
     """Return True if an argument, or an element of a list or tuple, is of a class to ask."""
     for x in arguments:
         kind = type(x)
         if kind in PLAIN:
             continue
-        if kind is tuple or kind is list:
-            if any(carries(type(y)) for y in x):
+        if issubclass(kind, (tuple, list)):
+            if any(carries(type(y)) for y in _inside_of(x)):
                 return True
         elif carries(kind):
             return True
