@@ -6,7 +6,7 @@ import io
 import pytest
 
 import tracejit
-from tracejit import distributed, nn, overrides, profiler
+from tracejit import distributed, nn, profiler
 
 IMPORTED = """
 autograd.function autograd.profiler autograd.variable backends.cudnn backends.cuda backends.mps
@@ -33,9 +33,6 @@ def test_there_is_one_process():
     for make in (tracejit.Stream, tracejit.Event):
         with pytest.raises(RuntimeError, match="in one stream"):
             make("cpu")
-    with pytest.raises(NotImplementedError, match="ask no mode"):
-        with overrides.TorchFunctionMode():
-            pass
     for call in (distributed.get_rank, distributed.get_world_size, distributed.barrier):
         with pytest.raises(ValueError, match="Default process group has not been initialized"):
             call()
@@ -74,7 +71,7 @@ def test_marks_do_not_show_in_captured_functions():
         return y + compiler.is_compiling()
 
     for n in (1, 2, 3):
-        assert f(tracejit.ones(n)).tolist() == [2.0] * n
+        assert f(tracejit.ones(n)).tolist() == [3.0] * n  # it is captured, and says so
     assert not f.report().breaks
 
 

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.capture.behaviour import may_change
-from tracejit.capture.computed_names import own_names
+from tracejit.capture.computed_names import is_users, own_names
 from tracejit.capture.contents import hashes_plainly, item, kind_of_container
 from tracejit.capture.location import is_published
 from tracejit.capture.looking import (
@@ -270,11 +270,11 @@ def _is_plain_object(value: Any) -> bool:
     """An instance of a Python class, whose attributes are in `__dict__` or slots.
 
     What a thread finds in a `threading.local` is made by its constructor, if it has one, when the
-    thread looks first: looking would run it.
+    thread looks first: looking would run the user's code.
     """
     cls = type(value)
     if is_thread_local(cls):
-        return class_attribute(cls, "__init__") is object.__init__
+        return class_attribute(cls, "__init__") is object.__init__ or not is_users(cls)
     return (
         may_change(cls)
         and (bool(dict_offset(cls)) or has_in_class(value, "__slots__"))
