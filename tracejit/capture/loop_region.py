@@ -66,7 +66,8 @@ class LoopRegion(RegionRecorder):
 
     def appending(self, container: list) -> Callable[[Any], None]:
         def append(element: Any) -> None:
-            if is_a(element, Tensor) and keeps_class(type(element)):
+            cls = type(element)
+            if cls is not Tensor and is_a(element, Tensor) and keeps_class(cls):
                 raise Refused("what is appended is of a class of tensors")
             self.body.append(container, element)
 
