@@ -135,7 +135,8 @@ def first_argument(code: CodeType, frame: FrameType) -> Any:
         return frame.f_locals.get(code.co_varnames[0])
     if not code.co_flags & inspect.CO_VARARGS:
         return None
-    given = frame.f_locals[code.co_varnames[code.co_kwonlyargcount]]
+    # An inner function's variable is not there yet, since its cell is not made.
+    given = frame.f_locals.get(code.co_varnames[code.co_kwonlyargcount])
     return given[0] if given else None
 
 

@@ -86,7 +86,7 @@ _UNBOUND = (MethodDescriptorType, WrapperDescriptorType)
 _C_FUNCTIONS = (BuiltinFunctionType, MethodWrapperType, MethodDescriptorType, WrapperDescriptorType)
 _IN_PLACE = frozenset(
     "next setitem delitem iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift "
-    "isub itruediv ixor setattr delattr".split()
+    "isub itruediv ixor setattr delattr insort insort_left insort_right".split()
 )
 _READERS = frozenset(
     "get keys values items copy index count __getitem__ __len__ __contains__ __iter__ union "
