@@ -7,38 +7,45 @@ replaced wherever somebody put it.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from tracejit.memory.reliances import holds, relies
 
 
-def referrers(objects: Iterable[Any]) -> list[Any]:
-    """What the garbage collector knows to refer to one of the objects.
+def referrers(objects: Sequence[Any]) -> list[Any]:
+    """Return what the garbage collector knows to refer to one of the objects.
 
-    Each is asked for alone: a call with several makes tuples of its arguments, and CPython 3.13
-    gives one of them as a referrer. Callers must expect their own lists and dicts.
+    One pass over the heap answers for all objects. CPython 3.13 gives the tuple of the call's own
+    arguments as a referrer; it ends in a mark that no other tuple has, and is left out.
+    Callers must expect their own lists and dicts.
 
     >>> x = object()
     >>> held = [x]
     >>> any(one is held for one in referrers([x]))
     True
     """
-    found: dict[int, Any] = {}
-    ask = gc.get_referrers if holds("referrers") else _searched
-    for x in objects:
-        for one in ask(x):
-            if one is not objects:
-                found[id(one)] = one
-    return list(found.values())
+    if not holds("referrers"):
+        return _searched(objects)
+    return [one for one in _asked(objects) if one is not objects]
 
 
-def _searched(x: Any) -> list[Any]:
-    """The same by a search through all containers that there are."""
-    found = []
-    for one in gc.get_objects():  # no generator here, whose cell would hold `x`
+def _asked(objects: Sequence[Any]) -> list[Any]:
+    mark, found = object(), []
+    for one in gc.get_referrers(*objects, mark):  # no comprehension, whose cell would hold `mark`
+        if not (type(one) is tuple and one and one[-1] is mark):
+            found.append(one)
+    return found
+
+
+def _searched(objects: Sequence[Any]) -> list[Any]:
+    """Return the same by a search through all containers that there are."""
+    found, wanted = [], set(map(id, objects))
+    for one in gc.get_objects():  # no generator here, whose cell would hold an object
+        if one is objects:
+            continue
         for y in gc.get_referents(one):
-            if y is x:
+            if id(y) in wanted:
                 found.append(one)
                 break
     return found
@@ -52,8 +59,8 @@ class _Plain:
     pass
 
 
-@relies("referrers", "`gc.get_referrers` of one object gives its holders and nothing that the call "
-        "made", "all containers of the process are searched")
+@relies("referrers", "`gc.get_referrers` gives the holders of its arguments and nothing that the "
+        "call made but a tuple of them", "all containers of the process are searched")
 def _finds_holders() -> bool:
     x = _Plain()
     slotted, plain = _Slotted(), _Plain()
@@ -61,6 +68,7 @@ def _finds_holders() -> bool:
     inside = {id(plain), id(vars(plain))}  # which of the two depends on the version
     keyed, cell = {"x": x}, (lambda: x).__closure__[0]  # type: ignore[index]
     holders = [[x], (x,), {x}, keyed, slotted, cell]
-    found = {id(one) for one in gc.get_referrers(x)}
+    given = [x]
+    found = {id(one) for one in _asked(given)} - {id(given)}
     wanted = set(map(id, holders))
     return wanted < found and len(found - wanted) == 1 and bool(found & inside)
