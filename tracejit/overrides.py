@@ -1,4 +1,4 @@
-"""Who is asked what functions of tensors do; PyTorch's `torch.overrides`.
+"""Classes and modes that say what functions of tensors do; PyTorch's `torch.overrides`.
 
 In: objects whose classes have `__torch_function__`, functions, and modes. Out: whether a call is
 theirs, and their answers. A class or mode is asked in public functions, methods, operators and

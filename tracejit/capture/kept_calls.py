@@ -42,7 +42,7 @@ class KeptCall:
         return [_strongly(x) for x in self.arguments], keywords
 
     def _key(self) -> Any:
-        """What the cache has the result under. Not kept of objects, which it would keep alive."""
+        """Return the cache's key of the result. Objects are no keys: it would keep them alive."""
         probe = functools.lru_cache(maxsize=None, typed=self.typed)(lambda *_, **__: None)
         arguments, keywords = self._given()
         probe(*arguments, **keywords)
@@ -105,7 +105,7 @@ class KeptCalls:
         return answer
 
     def _is_key(self, x: Any) -> bool:
-        """Whether guards can find an object that equals itself alone, and an entry hold it."""
+        """Return True if guards find an object that equals itself alone and may be held."""
         weak = dict_offset(type(x)) or class_attribute(type(x), "__weakref__") is not ABSENT
         return self.place_of(x) is not None and told_by_identity(x) and bool(weak)
 

@@ -191,7 +191,7 @@ def reads_plainly(x: Any) -> bool:
 
 
 class ByClass(Generic[Kept]):
-    """What is known of classes, each as long as it lives. A metaclass is not asked for a hash."""
+    """Facts about classes, each kept as long as it lives. A metaclass is not asked for a hash."""
 
     def __init__(self) -> None:
         self.known: dict[int, tuple[weakref.ref, Kept]] = {}

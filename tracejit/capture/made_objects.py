@@ -59,7 +59,7 @@ def _was_there(cls: type, places: Iterable[Place]) -> bool:
 
 
 def slots_of(value: Any) -> list[tuple[str, Any]]:
-    """What is in the slots of an object."""
+    """Return the contents of an object's slots."""
     found = [(name, slot_of(value, name)) for name in sorted(slot_names(type(value)))]
     return [(name, x) for name, x in found if x is not ABSENT]
 

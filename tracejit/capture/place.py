@@ -228,7 +228,7 @@ def told_by_identity(x: Any) -> bool:
 
 
 def key_of(key: Any) -> Any:
-    """What stands for a key: itself, or its id where it is an object or has a hash of its own."""
+    """Return a key itself, or its id if it is an object or has a hash of its own."""
     return key if is_a(key, PRIMITIVE) and hashes_plainly(key) else id(key)
 
 

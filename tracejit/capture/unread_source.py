@@ -1,4 +1,4 @@
-"""Why the source of a function could not be read, so that its control flow is not in sight.
+"""Reasons why the source of a function could not be read, so that control flow is not in sight.
 
 In: the frame of a function of the user's, which a value is needed in. Out: the reason, in words.
 Called by the recorder when a value ends a segment.

@@ -52,7 +52,7 @@ def _has_star(code: CodeType) -> bool:
 
 
 def _named(names: Names, frame: FrameType) -> Iterator[Any]:
-    """What the globals and variables that code names are, and what it names in modules."""
+    """Return the values of globals and variables that code names, and of names in modules."""
     todo = [frame.f_globals.get(name) for name in names.globals]
     todo += [frame.f_locals.get(name) for name in frame.f_code.co_freevars]
     todo += [sys.modules.get(name) for level, name in names.imported if not level]

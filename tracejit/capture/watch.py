@@ -144,7 +144,7 @@ def _nothing() -> None:
 
 
 def _worst(code: CodeType) -> Names:
-    """What code may mention whose instructions cannot be told: all its names, in every way."""
+    """Return all names, in every way, of code whose instructions cannot be told."""
     texts = {c for c in code.co_consts if isinstance(c, str)}
     names = frozenset({*code.co_names, *texts})
     nested = {c for c in code.co_consts if isinstance(c, CodeType)}

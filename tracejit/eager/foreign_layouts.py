@@ -1,4 +1,4 @@
-"""What a tensor says of layouts and devices that are not here, and names of years ago.
+"""Answers of a tensor about layouts and devices that are not here, and names of years ago.
 
 In: a tensor. Out: the constants that PyTorch's tensors on the CPU show, and its refusals. Called by
 programs and packages that ask before they choose a path.

@@ -1,4 +1,4 @@
-"""What is asked of results before they are computed, and said where they cannot be: their sizes.
+"""Checks the sizes of results before they are computed, and refuses those that cannot be held.
 
 In: the types of an op's results. Out: nothing, or PyTorch's errors. Called by the dispatcher.
 """

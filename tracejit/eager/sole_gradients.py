@@ -1,4 +1,4 @@
-"""Whether the engine alone holds a gradient, by counts of references, which are tried out first.
+"""Tells if the engine alone holds a gradient, by counts of references that are tried out first.
 
 In: a gradient that arrives at a leaf. Out: True where the leaf may take over its memory. Called by
 `engine.accumulate`, through calls whose own references are among those that are counted. CPython's
@@ -23,7 +23,7 @@ _MOST = 8  # more than any version counts
 
 
 class _Expected:
-    """What is counted of a sole gradient, of what it is a view of, of its storage; 0: never."""
+    """Return the counts of a sole gradient, of its base and of its storage; 0 means never."""
 
     grad = parent = storage = 0
 

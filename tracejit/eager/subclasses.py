@@ -106,7 +106,7 @@ def of_class(tensor: Any, cls: Any) -> Any:
 
 
 def _tell(found: list[Any]) -> None:
-    """What a class or mode does with a call is its own code, which a replay would not run."""
+    """Break the graph: a class or mode handles a call by its own code, which no replay runs."""
     recorder = active.recorder
     if recorder is None or recorder.mapped:
         return

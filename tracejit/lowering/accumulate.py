@@ -26,7 +26,7 @@ def add_float64(total, x):
 
 
 def lost_float64(a, b):
-    """What a + b lost when it was rounded, exactly."""
+    """Return exactly what a + b lost when it was rounded."""
     total = a + b
     part = total - a
     return (a - (total - part)) + (b - part)

@@ -154,5 +154,5 @@ class ColumnPrinting:
 
 
 def _is_long(fold: Scalar) -> bool:
-    """Whether a sum may have more rows than one accumulator takes."""
+    """Return True if a sum may have more rows than one accumulator takes."""
     return rounds(fold) and not is_short(fold.data.loops, ROWS)

@@ -390,7 +390,7 @@ class Fuser:
         return group
 
     def _of_rows(self, operand: Value) -> bool:
-        """Whether one phase is enough: known to be few elements, or one for each row of something
+        """Return True if one phase is enough: few elements, or one for each row of something
         larger. What the first call's size was is no reason: the kernel serves every size."""
         numel = count(operand)
         if type(numel) is int and numel <= 1 << 14:

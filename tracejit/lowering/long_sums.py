@@ -1,4 +1,4 @@
-"""How sums of many floats keep their error small: blocks, whose totals are added up wider.
+"""Sums of many floats keep their error small by blocks, whose totals are added up wider.
 
 In: a reduction's loops. Out: loops cut into blocks, and the lines that add a block's total. Called
 by `printing.py` and `columns.py`. A block is short, so its error is bounded. Totals of float32
@@ -28,18 +28,18 @@ BLOCK_NAME = "b"  # the variable over blocks; `grid.py` shares out the loop with
 
 
 def rounds(fold: Scalar) -> bool:
-    """Whether this reduction is a sum of floats."""
+    """Return True if this reduction is a sum of floats."""
     return ACCUMULATORS.get(fold.data.combine) == "add" and "float" in fold.args[0].dtype
 
 
 def are_light(scalars: Sequence[Scalar]) -> bool:
-    """Whether so little is computed in a loop that it is written twice, once without blocks."""
+    """Return True if a loop computes so little that it is written twice, once without blocks."""
     long = sum(s.kind == "call" and _LONG.search(s.data) is not None for s in scalars)
     return len(scalars) + 12 * long <= LIGHT
 
 
 def is_short(loops: Sequence[Variable], most: int) -> bool:
-    """Whether loops are known to take no more than `most` elements."""
+    """Return True if loops are known to take no more than `most` elements."""
     if len(loops) == 1 and loops[0].stop is not None:
         return True  # part of a range, of a length that is bounded
     extent = product([v.extent for v in loops])
@@ -74,7 +74,7 @@ class Wide:
         self.zero = names.number(0, "float64")
 
     def begin(self) -> list[str]:
-        """What there is before any block."""
+        """Write the initial values before any block."""
         lines = [f"{self.high} = {self.zero}"]
         return [*lines, f"{self.low} = {self.zero}"] if self.low else lines
 

@@ -120,7 +120,7 @@ class Printer(ColumnPrinting):
         return lines
 
     def _row(self) -> list[str]:
-        """What one step of the outer loop does."""
+        """Write one step of the outer loop."""
         outer = self.nest.outer
         block = Block(frozenset(v.name for v in outer))
         if len(outer) > 1:

@@ -49,7 +49,7 @@ def _of_machine() -> int:
 
 
 def _of_process() -> int:
-    """What the limit of the address space leaves."""
+    """Return the bytes that the limit of the address space leaves."""
     try:
         import resource
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]

@@ -1,4 +1,4 @@
-"""Who holds an object: lists, dicts, slots and cells that refer to it.
+"""Finds the holders of an object: lists, dicts, slots and cells that refer to it.
 
 In: objects. Out: what refers to one of them, each once. Called where a tensor or a number must be
 replaced wherever somebody put it.

@@ -1,4 +1,4 @@
-"""What the package relies on of CPython's inside, each with a canary and a plain fallback.
+"""Reliances of the package on CPython's inside, each with a canary and a plain fallback.
 
 In: a name and a question that tries the inside out. Out: `holds(name)`, asked once in a process.
 Where it is False the caller takes its plain way. Called by every room.

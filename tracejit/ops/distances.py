@@ -42,7 +42,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 
 
 def _differing(away: Any) -> Any:
-    """How many elements of rows are not 0; unlike that of a norm, the gradient is zeros."""
+    """Count the elements of rows that are not 0; unlike that of a norm, the gradient is zeros."""
     return away.sign().abs().sum(-1)
 
 

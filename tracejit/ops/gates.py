@@ -21,7 +21,7 @@ _ARGUMENT = "the gate"  # stands for it in the text of its code
 
 
 class Gate:
-    """What a public function asks before it runs.
+    """Gates: a public function asks classes and modes before it runs.
 
     original    the function as it was
     function    what classes are told was called: another one for operators and properties

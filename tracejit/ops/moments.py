@@ -241,7 +241,7 @@ def _norm(x: Any, p: float, dims: tuple[int, ...], keepdim: bool) -> Any:
 
 def _norm_rule(grad: Any, input: Any, out: Any, p: float, dims: tuple[int, ...],
                keepdim: bool) -> Any:
-    """Where the norm is 0 the gradient is 0; a count of elements has none."""
+    """Give 0 where the norm is 0; a count of elements has no gradient."""
     if p == 0:
         return None
     x, norm = widened(input), restored(widened(out), dims, keepdim)

@@ -32,7 +32,7 @@ _STAND_FOR_CALLS = frozenset(f"tracejit.capture.{name}" for name in (
 
 
 class _Asking(threading.local):
-    """Who is asked in this thread."""
+    """Classes and modes that are asked in this thread."""
 
     classes: bool = True
     modes: tuple = ()  # the innermost last

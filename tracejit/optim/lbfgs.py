@@ -282,7 +282,7 @@ def _lower_first(bracket: list[_Point]) -> tuple[int, int]:
 
 
 def _within(bracket: list[_Point], stuck: bool) -> tuple[Any, bool]:
-    """Where to look within a bracket, and True if that is close to an end for the first time."""
+    """Return the next step in a bracket, and True if it is near an end for the first time."""
     ends = [point[0] for point in bracket]
     least, most = min(ends), max(ends)
     wanted = _cubic(bracket[0], bracket[1], least, most)

@@ -78,7 +78,7 @@ def _usable(path: Path, parents: bool = False, shared: bool = False) -> bool:
 
 
 def _distrust(path: Path, shared: bool) -> str:
-    """Why what is in the folder may not be run; nothing where it may."""
+    """Return why the folder's files may not be run; nothing where they may."""
     found = path.stat() if shared else path.lstat()  # the user may choose to link the whole folder
     if not stat.S_ISDIR(found.st_mode):
         return "it is no directory"
@@ -185,7 +185,7 @@ def write_link(path: Path, target: str) -> None:
 
 
 def temporary(path: Path) -> Path:
-    """Where a file is written before it is renamed: the name tells the process."""
+    """Return the path a file has before it is renamed: the name tells the process."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     remove_file(beside)  # of a process that was killed and had this number
     return beside

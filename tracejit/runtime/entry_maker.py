@@ -196,7 +196,7 @@ class EntryMaker:
         return owner and Place(owner, "grad", None, tensor, f"{owner.text}.grad")
 
     def _owners_of_grads(self) -> dict[int, Place]:
-        """Where tensors are found whose `.grad` is, or was, the one with this id."""
+        """Return places of tensors whose `.grad` is, or was, the one with this id."""
         if self.grads is None:
             self.grads = {}
             for place in self.state.places:

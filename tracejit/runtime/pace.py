@@ -1,4 +1,4 @@
-"""How calls that no program serves are run: captured again, co-executed, or plainly.
+"""Decides how calls that no program serves run: captured again, co-executed, or plainly.
 
 In: how long such calls took. Out: how the next one runs. Called by `jit.CompiledFunction`.
 
@@ -22,7 +22,7 @@ clock = time.perf_counter  # tests put their own here
 
 
 class Pace:
-    """How one function runs in one mode while no program serves its calls."""
+    """The pace of one function in one mode while no program serves its calls."""
 
     def __init__(self, measured: bool):
         self.measured = measured  # a call may run plainly
@@ -34,7 +34,7 @@ class Pace:
         self.seconds: dict[str, float] = {}  # of a call, when they were timed last
 
     def turn(self) -> str:
-        """How the next call runs."""
+        """Decide how the next call runs."""
         if self.calls < PATIENCE or self.calls >= self.next:
             return CAPTURE
         if not self.measured:

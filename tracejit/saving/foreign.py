@@ -35,7 +35,7 @@ _HTML = "a page of HTML, not the file itself: what was downloaded may be a page 
 
 
 def what_is(file: Any) -> str | None:
-    """What a file is that no `save` wrote, by its first bytes; the file stays where it was.
+    """Name the kind of a file that no `save` wrote, by its first bytes; it stays where it was.
 
     >>> import io
     >>> what_is(io.BytesIO(b"GIF89a..."))
@@ -111,7 +111,7 @@ def _is_text(head: bytes) -> bool:
 
 
 def of_archive(names: Iterable[str]) -> str | None:
-    """What a zip archive is that `save` did not write, by the names in it.
+    """Name the kind of a zip archive that `save` did not write, by the names in it.
 
     >>> of_archive(["a.npy", "b.npy"])
     'the file is a NumPy archive (.npz): numpy.load reads it. load reads files that `save` or \

@@ -63,7 +63,7 @@ class CompressedTensor:
         return self.elements.shape[0]
 
     def crow_indices(self) -> Tensor:
-        """Where each row begins among the elements. RuntimeError for CSC."""
+        """Return the position of each row's first element. Raises RuntimeError for CSC."""
         return self._of(sparse_csr, "crow_indices", "row", self.starts)
 
     def col_indices(self) -> Tensor:
@@ -71,7 +71,7 @@ class CompressedTensor:
         return self._of(sparse_csr, "col_indices", "row", self.places)
 
     def ccol_indices(self) -> Tensor:
-        """Where each column begins among the elements. RuntimeError for CSR."""
+        """Return the position of each column's first element. Raises RuntimeError for CSR."""
         return self._of(sparse_csc, "ccol_indices", "column", self.starts)
 
     def row_indices(self) -> Tensor:
