@@ -1,6 +1,7 @@
 """Steps through many layers: one program, equal layers compiled once, work that grows with them."""
 
 import cProfile
+import os
 
 import pytest
 
@@ -28,7 +29,7 @@ def _step(layers, width=8):
 
 
 def _calls(layers):
-    """Python calls that the first call of a step makes, without its recording."""
+    """Calls of tracejit's own functions in the first call of a step; numba's depend on the cache."""
     compiled = tracejit.script(_step(layers))
     profile = cProfile.Profile()
     with config.override(verify_passes=False):
@@ -36,7 +37,9 @@ def _calls(layers):
         compiled(tracejit.ones(4, 8))
         profile.disable()
     assert compiled.report().breaks == []
-    return sum(row.callcount for row in profile.getstats())
+    own = os.path.dirname(tracejit.__file__)
+    return sum(row.callcount for row in profile.getstats()
+               if not isinstance(row.code, str) and row.code.co_filename.startswith(own))
 
 
 def test_work_grows_with_the_layers():
@@ -52,8 +55,9 @@ def test_equal_layers_are_compiled_once():
         kernels = step.report().kernels
         shapes[layers] = {kernel.source for kernel in kernels}
         assert max(kernel.loops for kernel in kernels) <= 4
-        assert max(len(source) for source in shapes[layers]) < 12_000
-    assert len(shapes[30] - shapes[20]) <= 2  # where groups of layers end
+    assert len(shapes[30] - shapes[20]) <= 3  # where groups of layers end; a layer has 14
+    longest = {layers: max(map(len, sources)) for layers, sources in shapes.items()}
+    assert longest[30] <= longest[20]  # no kernel holds the parts of all layers
 
 
 def test_a_deep_step_replays_with_the_values_of_the_plain_one():
