@@ -55,7 +55,7 @@ def test_equal_layers_are_compiled_once():
         kernels = step.report().kernels
         shapes[layers] = {kernel.source for kernel in kernels}
         assert max(kernel.loops for kernel in kernels) <= 4
-    assert len(shapes[30] - shapes[20]) <= 3  # where groups of layers end; a layer has 14
+    assert len(shapes[30] - shapes[20]) <= 3  # where groups of layers end
     longest = {layers: max(map(len, sources)) for layers, sources in shapes.items()}
     assert longest[30] <= longest[20]  # no kernel holds the parts of all layers
 
