@@ -36,10 +36,11 @@ def test_the_update_of_all_parameters_is_at_most_two_loop_nests(kernels):
     assert 1 <= sum(k.loops for k in update) <= 2
 
 
-def test_cross_entropy_forward_and_backward_is_at_most_three_loop_nests(kernels):
+def test_cross_entropy_forward_and_backward_is_at_most_four_loop_nests(kernels):
+    """Three, and one that adds the totals of the mean's blocks, however few rows came first."""
     softmax = next(n for n, k in enumerate(kernels) if "exp" in k.ops)
     loss = [k for n, k in enumerate(kernels) if n == softmax or counts_rows(k)]
-    assert sum(k.loops for k in loss) <= 3
+    assert sum(k.loops for k in loss) <= 4
 
 
 def counts_rows(kernel):
