@@ -456,6 +456,6 @@ def eye(n: int, m: int | None = None, *, dtype: dtype | None = None, device: Any
 
 def eye_of(like: Any, n: Any, m: Any, d: dtype, device: Any = None) -> Any:
     """`eye` in the company of `like`."""
-    check_memory((n, m), d.itemsize)
+    check_memory((n, m), asked_dtype(d).itemsize)
     rows, columns = iota(n, like, device), iota(m, like, device)
     return pointwise.convert(rows.unsqueeze(-1) == columns, d)
