@@ -181,7 +181,7 @@ def test_processors():
 
 def test_kernels_on_disk_are_found_again(tmp_path, monkeypatch):
     from tracejit import config
-    from tracejit.runtime import cache, cache_upkeep, cuda_kernels
+    from tracejit.runtime import cache, cache_folder, cache_upkeep, cuda_kernels
 
     kernel = kernel_of("    status[0] = lo\n")
     with config.override(cache_dir=tmp_path / "cache"):
@@ -195,6 +195,7 @@ def test_kernels_on_disk_are_found_again(tmp_path, monkeypatch):
             cuda_kernels.ptx_of([kernel], 80)
         pack.path.write_bytes(pack.path.read_bytes()[:-1])
         monkeypatch.undo()
+        monkeypatch.setattr(cache_folder, "_warned", set())  # each kind is told once a process
         with pytest.warns(cache.CacheWarning, match="damaged"):
             assert cuda_kernels.ptx_of([kernel], 90) == first
 
