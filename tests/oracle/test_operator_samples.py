@@ -144,10 +144,8 @@ BY_DESIGN: dict[str, Difference] = {
     "linalg.householder_product": Difference(
         lambda sample: sample.input.dtype is torch.complex64,
         "PyTorch's gradient has lost four digits in complex64; here it loses none", False),
-    "addbmm": _HALF_SUMS,
     **{f"_segment_reduce.{bounds}": Difference(_of_half, "sums of float16 are rounded once")
        for bounds in ("lengths", "offsets")},
-    "addr": Difference(_of_half, "computed in float32 and rounded once, not in float16"),
     "argsort": _TIES,
     "cholesky_inverse": _UNREAD,
     "cholesky_solve": _UNREAD,
