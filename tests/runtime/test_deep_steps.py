@@ -29,7 +29,7 @@ def _step(layers, width=8):
 
 
 def _calls(layers):
-    """Calls of tracejit's own functions in the first call of a step; numba's depend on the cache."""
+    """Calls of our own functions in the first call of a step; numba's depend on the cache."""
     compiled = tracejit.script(_step(layers))
     profile = cProfile.Profile()
     with config.override(verify_passes=False):
