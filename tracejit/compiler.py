@@ -75,7 +75,7 @@ def is_compiling() -> bool:
     >>> is_compiling(), f(tracejit.ones(1))
     (False, tensor([2.]))
     """
-    recorder = active.recorder
+    recorder: Any = active.recorder
     while recorder is not None and recorder.mapped:
         recorder = recorder.below
     return recorder is not None

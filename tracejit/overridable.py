@@ -164,7 +164,8 @@ def _stand_method(entry: Overridable) -> None:
         entry.found.__name__ = entry.name
         entry.found.__qualname__ = f"Tensor.{entry.name}"
     if entry.name == "__iter__":
-        stand(entry.found, _IterationGate(entry.found, Tensor.unbind, "torch.Tensor.unbind"))
+        tensors: Any = Tensor
+        stand(entry.found, _IterationGate(entry.found, tensors.unbind, "torch.Tensor.unbind"))
         return
     stand(entry.found, Gate(entry.found, told, title(entry), _in_python(entry),
                             operator=entry.name in _BINARY))

@@ -52,7 +52,7 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, Fo
         super().__init_subclass__(**given)
         subclasses.watch(cls)
 
-    __torch_function__ = subclasses.torch_function
+    __torch_function__: Any = subclasses.torch_function
     dispatch = staticmethod(dispatch)
     _assign = writing.assign
     _shared_dims = writing.shared_dims

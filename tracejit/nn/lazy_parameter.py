@@ -80,7 +80,7 @@ class UninitializedBuffer(_Uninitialized, Tensor):
     """A buffer without a shape."""
 
     __slots__ = ()
-    __torch_function__ = disabled
+    __torch_function__: Any = disabled
     becomes = Tensor
 
     def __new__(

@@ -26,7 +26,7 @@ class Parameter(Tensor):
     """
 
     __slots__ = ()
-    __torch_function__ = disabled  # functions ask no parameter
+    __torch_function__: Any = disabled  # functions ask no parameter
     _keeps_windows = True
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:

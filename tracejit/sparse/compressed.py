@@ -161,7 +161,8 @@ class CompressedTensor:
         return self._with(self.elements / other)
 
     def __neg__(self) -> CompressedTensor:
-        return self._with(-self.elements)
+        elements: Any = self.elements
+        return self._with(-elements)
 
     def __repr__(self) -> str:
         names = ("crow_indices", "col_indices") if self.layout is sparse_csr else (
