@@ -126,7 +126,7 @@ class CompressedTensor:
                                 self.shape, self.layout)
 
     def to(self, *arguments: Any, **named: Any) -> CompressedTensor:
-        """Of another dtype, or on another device."""
+        """Return the matrix in another dtype, or on another device."""
         return self._with(self.elements.to(*arguments, **named))
 
     def requires_grad_(self, requires_grad: bool = True) -> CompressedTensor:
