@@ -8,6 +8,7 @@ Called wherever capture looks at what is not its own.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
 import weakref
@@ -56,7 +57,7 @@ else:
 
 __all__ = [
     "ABSENT", "attribute_of", "bases_of", "ByClass", "class_attribute", "class_of", "dict_offset",
-    "flags_of", "has_in_class", "is_a", "is_exactly", "is_iterator", "is_stand_in",
+    "filled_slots", "flags_of", "has_in_class", "is_a", "is_exactly", "is_iterator", "is_stand_in",
     "module_title", "name_of_class", "names_in", "NATIVE", "own_dict", "qualname_of_class",
     "reads_plainly", "slots_of", "stands_in", "title",
 ]  # fmt: skip
@@ -140,6 +141,15 @@ def slots_of(x: Any) -> list[MemberDescriptorType]:
     """Return the descriptors of an object's `__slots__`, those that a subclass hides among them."""
     members = (d for base in bases_of(type(x)) for d in names_in(base).values())
     return [d for d in members if type(d) is MemberDescriptorType]
+
+
+def filled_slots(x: Any) -> list[tuple[MemberDescriptorType, Any]]:
+    """Return the descriptors of an object's slots that hold something, and what they hold."""
+    found = []
+    for slot in slots_of(x):
+        with contextlib.suppress(AttributeError):  # an empty one
+            found.append((slot, slot.__get__(x)))
+    return found
 
 
 def attribute_of(x: Any, name: str, default: Any = None) -> Any:

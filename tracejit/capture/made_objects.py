@@ -13,17 +13,15 @@ from types import FunctionType, SimpleNamespace
 from typing import Any
 
 from tracejit.capture.behaviour import may_change, module_name
-from tracejit.capture.computed_names import slot_names
 from tracejit.capture.contents import kind_of_container
 from tracejit.capture.looking import (
-    ABSENT,
     bases_of,
     class_attribute,
     is_a,
     names_in,
     own_dict,
 )
-from tracejit.capture.place import Place, slot_of
+from tracejit.capture.place import Place
 
 _KINDS = (object, dict, OrderedDict)
 
@@ -56,12 +54,6 @@ def _was_there(cls: type, places: Iterable[Place]) -> bool:
         place.value is cls and (place.parent is not None or place.how in ("global", "cell"))
         for place in places
     )
-
-
-def slots_of(value: Any) -> list[tuple[str, Any]]:
-    """Return the contents of an object's slots."""
-    found = [(name, slot_of(value, name)) for name in sorted(slot_names(type(value)))]
-    return [(name, x) for name, x in found if x is not ABSENT]
 
 
 def blank(cls: type) -> Any:

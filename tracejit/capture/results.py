@@ -32,6 +32,7 @@ from tracejit.capture.looking import (
     attribute_of,
     bases_of,
     class_attribute,
+    filled_slots,
     has_in_class,
     is_a,
     is_exactly,
@@ -39,7 +40,7 @@ from tracejit.capture.looking import (
     names_in,
     own_dict,
 )
-from tracejit.capture.made_objects import blank, can_be_made, slots_of
+from tracejit.capture.made_objects import blank, can_be_made
 from tracejit.capture.place import PRIMITIVE, Place, alike, key_of, told_by_identity
 from tracejit.capture.plain import plain
 from tracejit.capture.rolled import FollowedList
@@ -238,7 +239,7 @@ class Recipes:
     def _object(self, value: Any) -> Recipe:
         """An object of a class of the user's, whose constructor has run already."""
         cls, attributes, entries = type(value), self._attributes(value), []
-        filled = [(name, self.of(x)) for name, x in slots_of(value)]
+        filled = [(slot, self.of(x)) for slot, x in filled_slots(value)]
         if is_a(value, dict):
             text = "a dict with keys that the call made is returned or stored"
             entries = [(self.key(k, text), self.of(v)) for k, v in items(value)]
@@ -246,8 +247,8 @@ class Recipes:
 
         def make(replay: Replay) -> Any:
             made = blank(cls)
-            for name, recipe in filled:
-                object.__setattr__(made, name, recipe(replay))
+            for slot, recipe in filled:
+                slot.__set__(made, recipe(replay))
             for key, recipe in entries:
                 put(made, key(replay), recipe(replay))
             attributes(made, replay)

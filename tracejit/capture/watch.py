@@ -42,7 +42,7 @@ from tracejit.capture.instructions import constants as literals
 from tracejit.capture.instructions import steps
 from tracejit.capture.known_reads import OF_THREADS, READS
 from tracejit.capture.location import PACKAGE, is_of_compiler, is_own
-from tracejit.capture.looking import attribute_of, is_a
+from tracejit.capture.looking import ByClass, attribute_of, is_a, is_exactly
 from tracejit.capture.module_reads import Reads, reads_of_modules
 from tracejit.capture.pure import is_pure
 from tracejit.capture.source import original_code
@@ -145,14 +145,14 @@ def _nothing() -> None:
 
 def _worst(code: CodeType) -> Names:
     """Return all names, in every way, of code whose instructions cannot be told."""
-    texts = {c for c in code.co_consts if isinstance(c, str)}
+    texts = {c for c in code.co_consts if is_a(c, str)}
     names = frozenset({*code.co_names, *texts})
-    nested = {c for c in code.co_consts if isinstance(c, CodeType)}
+    nested = {c for c in code.co_consts if is_a(c, CodeType)}
     inner = [_worst(c) for c in nested]
     names = names.union(*(n.attributes for n in inner))
     nested = nested.union(*(n.nested for n in inner))
     rebound = frozenset({*code.co_names, *code.co_freevars}).union(*(n.rebound for n in inner))
-    literal = frozenset(c for c in code.co_consts if type(c) in (str, int)) | names
+    literal = frozenset(c for c in code.co_consts if is_exactly(c, (str, int))) | names
     imported = frozenset((0, name) for name in code.co_names)
     return Names(names, names, names, True, frozenset(nested), rebound, literal, True, True, True,
                  True, True, names, True, names | {""}, imported, True, True, frozenset({""}))
@@ -370,6 +370,7 @@ class Watcher:
         self.kept, self.keeps = kept, keeps
         self.seen: set[tuple[CodeType, int]] = set()
         self.judged: dict[Any, bool] = {}
+        self.speaking: dict[CodeType, ByClass[bool]] = {}
         self.inside: FrameType | None = None
         self.converting: FrameType | None = None
 
@@ -438,24 +439,34 @@ class Watcher:
         if key not in self.seen:
             self.seen.add(key)
             self.entered(names_of(code), frame)
-        if code in self.kept:
-            self.keeps(frame)
+            self._read_again(frame)
         if self.converting is None and (_converts(code) or self._speaks(code, frame)):
             self.converting = frame
             self.converts(frame)
         if caller is not None and code.co_filename.startswith(_INSTALLED) and not is_own(code):
             if not caller.f_code.co_filename.startswith(_INSTALLED):
-                self.library(frame)  # last: what it puts into the frame must stay
+                self.library(frame)  # late: reading `f_locals` anew undoes what was put there
+        if code in self.kept:
+            self.keeps(frame)
         if code in READS:
             self.inside = frame
 
+    def _read_again(self, frame: FrameType) -> dict[str, Any]:
+        """Return the variables as they are now.
+
+        Before 3.13, variables that a profiler's call reads are written back after it: closures
+        would lose the numbers that were put there in between.
+        """
+        return frame.f_locals
+
     def _speaks(self, code: CodeType, frame: FrameType) -> bool:
         """Return True for code of another name or form that a class has as such a method."""
-        key = code, type(first_argument(code, frame))
-        if key not in self.judged:
-            plain = is_own(code) or _is_plain_method(code)
-            self.judged[key] = not plain and is_method_named(key[1], code, CONVERSIONS)
-        return self.judged[key]
+        if is_own(code) or _is_plain_method(code):
+            return False
+        cls, known = type(first_argument(code, frame)), self.speaking.setdefault(code, ByClass())
+        if (speaks := known.get(cls)) is None:
+            speaks = known[cls] = is_method_named(cls, code, CONVERSIONS)
+        return speaks
 
     def _abstract(self, frame: FrameType) -> None:
         if frame.f_back is not None and _is_the_users(frame.f_back.f_code):

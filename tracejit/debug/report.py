@@ -51,7 +51,7 @@ def _hint(cause: Any) -> str:
     if cause.new == "another answer":
         return "the function asks this; where the answer differs, so does the program"
     if cause.old.startswith("== "):
-        return _HINTS[_kind_of_text(cause.old.removeprefix("== "))]
+        return _HINTS.get(_kind_of_text(cause.old.removeprefix("== ")), _HINTS[object])
     return "what it was belongs to the program; keep it the same between calls"
 
 
@@ -65,7 +65,7 @@ _HINTS = {
 
 
 def _kind_of_text(text: str) -> type:
-    """The type of number that a text is of; object for others."""
+    """Return the type of the number that a text is of; object for others."""
     try:
         return type(ast.literal_eval(text)) if text[:1] in "-0123456789" else object
     except (SyntaxError, ValueError):
