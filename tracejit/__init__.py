@@ -87,9 +87,8 @@ from tracejit.ops.linalg_determinants import det, logdet, slogdet
 from tracejit.ops.linalg_factors import (
     lu_unpack, old_cholesky as cholesky, old_lu as lu, old_lu_solve as lu_solve, old_qr as qr,
 )  # fmt: skip
-from tracejit.ops.linalg_solvers import (
-    cholesky_inverse, cholesky_solve, inverse, triangular_solve,
-)  # fmt: skip
+from tracejit.ops.linalg_cholesky_solvers import cholesky_inverse, cholesky_solve
+from tracejit.ops.linalg_solvers import inverse, triangular_solve
 from tracejit.ops.linalg_spectra import svd_with_v as svd
 from tracejit.ops.linalg_least_squares import pinverse
 from tracejit.ops.linalg_powers import chain_matmul, matrix_exp, matrix_power

@@ -312,7 +312,7 @@ _BY_NAME: dict[str, Rule] = {
     "matmul": _matmul, "conv": _convolution, "conv_input": _convolution,
     "conv_weight": _convolution_weight, "index": _index, "index_put": _index_put,
     "index_put_add": _index_put, "linalg_qr": _qr, "linalg_solve_ex": _matrices,
-    "linalg_solve_triangular": _matrices, "unsqueeze": _unsqueeze,
+    "linalg_solve_triangular": _matrices, "cholesky_solve": _matrices, "unsqueeze": _unsqueeze,
     "median": Application.one_by_one, "nanmedian": Application.one_by_one,
 }  # fmt: skip
 _BY_NAME |= dict.fromkeys("nan_to_num polar div_trunc bernoulli_outcome".split(), _together)
@@ -325,7 +325,7 @@ _BY_NAME |= dict.fromkeys(
 _BY_NAME |= dict.fromkeys(
     "real imag reinterpret view_as_real view_as_complex tril triu to_device within polygamma "
     "host_exp frexp "
-    "linalg_inv_ex regular_inverse cofactors linalg_det "
+    "linalg_inv_ex cholesky_inverse regular_inverse cofactors linalg_det "
     "linalg_slogdet linalg_svd linalg_svdvals linalg_eigh linalg_eigvalsh linalg_cholesky_ex "
     "linalg_lu_factor_ex lu_permutation lu_regular linalg_matrix_exp linalg_eig "
     "linalg_eigvals".split(), _as_it_is)

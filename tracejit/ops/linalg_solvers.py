@@ -15,7 +15,6 @@ import numpy as np
 
 from tracejit.ops import linalg_arrays, shapes
 from tracejit.ops.autocast import autocasts
-from tracejit.ops.creation import eye_of
 from tracejit.ops.linalg import matmul
 from tracejit.ops.linalg_checks import (
     by,
@@ -27,7 +26,6 @@ from tracejit.ops.linalg_checks import (
     raise_first,
 )
 from tracejit.ops.operators import method
-from tracejit.ops.pointwise_complex import adjoint
 from tracejit.ops.pointwise_record import device_of, must_be_tensors
 from tracejit.ops.rearranging import tril, triu
 from tracejit.ops.record import Op
@@ -274,42 +272,3 @@ def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = F
     found = solve_triangular(turned(A) if transpose else A, input,
                              upper=upper is not transpose, unitriangular=unitriangular)  # fmt: skip
     return TriangularResult(found, A.expand((*found.shape[:-2], *A.shape[-2:])).clone())
-
-
-@method()
-@autocasts(cpu="float32")
-def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
-    """The X of L @ L.T @ X = input, or of L.T @ L @ X where `upper`; (n, k) and (n, n).
-
-    >>> import tracejit
-    >>> tracejit.cholesky_solve(tracejit.ones(1, 1), tracejit.full((1, 1), 2.0)).item()
-    0.25
-    """
-    must_be_tensors("cholesky_solve", ("input2",), (L,))
-    for x, what in ((input, "b"), (L, "u")):
-        if len(x.shape) < 2:
-            raise RuntimeError(
-                f"{what} should have at least 2 dimensions, but has {len(x.shape)} dimensions "
-                "instead"
-            )
-    must_have_kernel("cholesky_solve", L, "cholesky_solve_cpu", analytic=True)
-    must_agree("cholesky_solve", L, input, ("A", "b"))
-    if not shapes.equal(L.shape[-1], input.shape[-2]):
-        raise RuntimeError(
-            "Incompatible matrix sizes for cholesky_solve: each A matrix is "
-            f"{by(L.shape[-1], L.shape[-1])} but each b matrix is {by(*input.shape[-2:])}"
-        )
-    must_be_square("cholesky_solve", L)
-    first, second = (adjoint(L), L) if upper else (L, adjoint(L))
-    found = triangular_record(first, input, upper=False, unitriangular=False)
-    return triangular_record(second, found, upper=True, unitriangular=False)
-
-
-@method()
-@autocasts(cpu="float32")
-def cholesky_inverse(input: Any, upper: bool = False) -> Any:
-    """The inverse of the matrix whose Cholesky factor is given."""
-    must_be_square("cholesky_inverse", input)
-    must_have_kernel("cholesky_inverse", input, "cholesky_inverse_out_cpu", analytic=True)
-    n = input.shape[-1]
-    return cholesky_solve(eye_of(input, n, n, input.dtype), input, upper)
