@@ -54,7 +54,7 @@ def test_places_outside_of_what_max_unpool_makes(captured):
                      3: [(9, (1, 1, 1, 2, 2))]}.items():  # fmt: skip
         def make(library, n=n):
             unpool = getattr(library.nn.functional, f"max_unpool{n}d")
-            return lambda x, places: unpool(x, places, 2)
+            return lambda x, at: unpool(x, at, 2)
 
         ours = tracejit.script(make(tracejit)) if captured else make(tracejit)
         for inside, shape in cases:
