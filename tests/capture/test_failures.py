@@ -6,6 +6,7 @@ it; the same memory, gradients, attributes, containers and generator; and the ne
 
 from __future__ import annotations
 
+import contextlib
 import traceback
 import warnings
 
@@ -128,16 +129,35 @@ def test_there_are_enough_failures():
     assert len(PROGRAMS) >= 60
 
 
-def test_what_the_function_catches_is_no_defect_of_its_program():
-    @tj.script
-    def f(x):
-        try:
-            if x.sum() > 0:
-                raise ValueError("caught")
-        except ValueError:
-            return x * 3
-        return x * 2
+def caught_by_name(x):
+    try:
+        if x.sum() > 0:
+            raise ValueError("caught")
+    except ValueError:
+        return x * 3
+    return x * 2
 
+
+def caught_whatever_it_is(x):
+    try:
+        if x.sum() > 0:
+            raise ValueError("caught")
+    except:  # noqa: E722  (no handler's class is compared)
+        return x * 3
+    return x * 2
+
+
+def suppressed(x):
+    with contextlib.suppress(ValueError):
+        if x.sum() > 0:
+            raise ValueError("caught")
+        return x * 2
+    return x * 3
+
+
+@pytest.mark.parametrize("function", [caught_by_name, caught_whatever_it_is, suppressed])
+def test_what_the_function_catches_is_no_defect_of_its_program(function):
+    f = tj.script(function)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = [f(tj.tensor([value])).item() for value in (-1.0, 1.0, -2.0, 2.0)]

@@ -11,6 +11,7 @@ import pytest
 
 import tracejit as tj
 from tests.shares import share
+from tracejit.memory import reliances
 
 CACHES = {
     "bounded": functools.lru_cache,
@@ -132,4 +133,13 @@ def test_what_cannot_be_asked_again_is_named():
     kept(held)
     f = tj.script(lambda x: x * kept(held))
     assert [f(tj.ones(1)).item() for _ in range(3)] == [2.0] * 3
+    assert "lru_cache" in str(f.report().breaks[0])
+
+
+def test_where_caches_cannot_be_asked_replays_do_without(monkeypatch):
+    monkeypatch.setitem(reliances.answers, "caches", False)
+    kept = functools.cache(lambda n: n * 2.0)
+    kept(3)
+    f = tj.script(lambda x: x * kept(3))
+    assert [f(tj.ones(1)).item() for _ in range(3)] == [6.0] * 3
     assert "lru_cache" in str(f.report().breaks[0])

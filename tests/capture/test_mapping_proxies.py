@@ -6,6 +6,7 @@ import inspect
 from types import MappingProxyType, SimpleNamespace
 
 import tracejit as tj
+from tracejit.memory import reliances
 
 
 def test_changes_behind_a_proxy_are_seen():
@@ -55,3 +56,15 @@ def test_signatures_are_read():
     f = tj.script(lambda x: x * len(list(signature.parameters.keys())))
     assert [f(tj.ones(1)).item() for _ in range(3)] == [2.0] * 3
     assert f.report().cache_hits == 2 and not f.report().breaks
+
+
+def test_where_proxies_cannot_be_asked_replays_do_without(monkeypatch):
+    monkeypatch.setitem(reliances.answers, "proxies", False)
+    behind = {"a": 2}
+    shown = MappingProxyType(behind)
+    f = tj.script(lambda x: x * shown["a"] + len(shown))
+    found = []
+    for behind["a"] in (2, 2, 3, 3):
+        found.append(f(tj.ones(1)).item())
+    assert found == [3.0, 3.0, 4.0, 4.0]
+    assert "mappingproxy is read" in str(f.report().breaks[0])

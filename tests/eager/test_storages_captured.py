@@ -161,3 +161,15 @@ def test_set_counts_as_a_write():
         for _ in range(2):
             x = tracejit.ones(2)
             assert (do(x) is x, x._version) == (True, 1)
+
+
+@pytest.mark.parametrize("looks", [lambda x: x[1:], lambda x: x.untyped_storage(),
+                                   lambda x: x.detach()])
+def test_memory_is_shared_only_where_nothing_else_looks_at_it(looks):
+    x = tracejit.arange(3.0)
+    other = looks(x)
+    with pytest.raises(NotImplementedError, match="other tensors or arrays look at the memory"):
+        x.share_memory_()
+    assert not other.is_shared()
+    alone = tracejit.arange(3.0).share_memory_()
+    assert alone.is_shared() and alone.tolist() == [0, 1, 2]

@@ -21,6 +21,7 @@ from tracejit.capture.looking import ABSENT, attribute_of, class_attribute, dict
 from tracejit.capture.place import CACHED, PRIMITIVE, alike, told_by_identity
 from tracejit.capture.plain_arguments import plain_numbers
 from tracejit.capture.watch import PASSED_ON
+from tracejit.memory.reliances import holds, relies
 
 
 class KeptCall:
@@ -69,9 +70,9 @@ class KeptCall:
 
 def first_other(calls: Sequence[KeptCall]) -> KeptCall | None:
     """Of some calls, which are made again if no function would run, one that gives another."""
-    for holds in (KeptCall.may_hold, KeptCall.holds):
+    for asked in (KeptCall.may_hold, KeptCall.holds):
         for call in calls:
-            if not holds(call):
+            if not asked(call):
                 return call
     return None
 
@@ -96,7 +97,7 @@ class KeptCalls:
         """Call the function; `asked`: ids of what must be the same object at a replay."""
         missed = function.cache_info().misses
         answer = function(*arguments, **keywords)
-        kept = function.cache_info().misses == missed
+        kept = function.cache_info().misses == missed and holds("caches")
         given = [*arguments, *keywords.values()]
         plain = _are_plain([answer]) and all(_are_plain([x]) or self._is_key(x) for x in given)
         if id(function) in self.found and kept and plain:
@@ -172,6 +173,18 @@ def _cache_of(function: Any) -> dict:
     """The dict in which a function with a cache keeps results; asking it runs nothing."""
     own = function.__dict__
     return next(x for x in gc.get_referents(function) if type(x) is dict and x is not own)
+
+
+@relies("caches", "a function with an `lru_cache` refers to one dict of its results beside its own",
+        "calls of such functions break the graph")
+def _keeps_in_a_dict() -> bool:
+    plain, bounded = functools.cache(lambda x: [x]), functools.lru_cache(2)(lambda x: [x])
+    found = _cache_of(plain), _cache_of(bounded)
+    if any(found):
+        return False
+    answer = plain(5), bounded(5)
+    in_order = type(found[1].get(5)).__name__ == _IN_ORDER
+    return found[0] == {5: answer[0]} and list(found[1]) == [5] and in_order
 
 
 def _weakly(x: Any) -> Any:

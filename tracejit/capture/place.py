@@ -55,6 +55,7 @@ from tracejit.capture.looking import (
 from tracejit.capture.sources import hooks_of
 from tracejit.eager.tensor import Tensor
 from tracejit.memory.devices import device
+from tracejit.memory.reliances import holds, relies
 from tracejit.ops.generators import default_generator
 from tracejit.ops.record import Op
 from tracejit.ops.types import dtype
@@ -171,7 +172,7 @@ def kind_of(value: Any) -> str:
     """How a value is guarded."""
     if value is ABSENT:
         return "absent"
-    if type(value) is MappingProxyType and is_a(behind_proxy(value), dict):
+    if type(value) is MappingProxyType and holds("proxies") and is_a(behind_proxy(value), dict):
         return "proxy"
     if is_exactly(value, weakref.ProxyTypes) and is_dead(value):
         return "dead"
@@ -285,6 +286,14 @@ def _is_plain_object(value: Any) -> bool:
 def behind_proxy(proxy: Any) -> Any:
     """Return the mapping that a `MappingProxyType` shows; asking it runs nothing."""
     return gc.get_referents(proxy)[0]
+
+
+@relies("proxies", "a `MappingProxyType` refers to the mapping that it shows and to nothing else",
+        "what is read through one breaks the graph")
+def _shows_one_mapping() -> bool:
+    behind = {"a": 1}
+    (found,) = gc.get_referents(MappingProxyType(behind))
+    return found is behind
 
 
 def slot_of(x: Any, name: str) -> Any:

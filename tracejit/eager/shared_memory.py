@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class SharedMemory(TensorState):
             active.recorder.need(self, "share_memory_() was called")
         if self._device.type == "cuda" or self.is_shared():
             return self
-        if self._view is not None or sys.getrefcount(self._storage) > 2:
+        if self._view is not None or _holders(self) > _ALONE:
             raise NotImplementedError("share_memory_(): other tensors or arrays look at the memory "
                                       "of this one; share it before they are made, or a clone")
         shared: Any = shared_array(self.array.nbytes).view(self.array.dtype)
@@ -61,6 +62,14 @@ class SharedMemory(TensorState):
     def is_pinned(self, device: Any = None) -> bool:
         """False: nothing is pinned."""
         return False
+
+
+def _holders(x: Any) -> int:
+    """Count the references to a tensor's memory, those of the count itself included."""
+    return sys.getrefcount(x._storage)
+
+
+_ALONE = _holders(SimpleNamespace(_storage=object()))  # versions of Python may count differently
 
 
 def shared_array(nbytes: int) -> np.ndarray:

@@ -77,7 +77,7 @@ from tracejit.runtime.op_by_op import op_by_op
 from tracejit.runtime.segment import Segment
 
 Compile = Callable[[Graph], Segment]
-_CATCHING = dis.opmap.get("CHECK_EXC_MATCH", 0)  # 0 is in all code: it may catch
+_CATCHING = dis.opmap.get("PUSH_EXC_INFO")  # begins handlers, `finally` and the ends of `with`
 
 
 class CapturedCall:
@@ -341,7 +341,7 @@ class CapturedCall:
             if not is_own(code):
                 if not self.reads_source and wants_numbers(names, frame):
                     state.kept.codes.add(code)
-                self.catches |= _CATCHING in code.co_code[::2]
+                self.catches |= _CATCHING is None or _CATCHING in code.co_code[::2]
                 self.recorder.identities.mention(names, self.reads_source)
                 self.recorder.static |= not self.reads_source and names.globals >= TELL_INTS
             for name in names.globals:
