@@ -89,7 +89,7 @@ def overwritten(output: Tensor, first_node: int) -> str | None:
     nodes = {node for node, _ in places_behind([output]) if node.sequence >= first_node}
     for node in sorted(nodes, key=lambda node: -node.sequence):
         for x in records(node):
-            if type(x) is Entry or x.version == PACKED or x.intact():
+            if isinstance(x, Entry) or x.version == PACKED or x.intact():
                 continue
             try:
                 x.unpack()

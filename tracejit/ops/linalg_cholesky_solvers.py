@@ -65,13 +65,13 @@ def _inverse_factor_rule(grad: Any, input: Any, out: Any, upper: bool) -> Any:
     return _factor_rule(matmul(out, matmul(grad, out)), input, upper)
 
 
+def _solve_input_rule(grad: Any, L: Any, upper: bool) -> Any:
+    return cholesky_solve_record(grad, L, upper=upper)
+
+
 cholesky_solve_record = Op(
     "cholesky_solve", "extern", ("input", "L"), infer=_solution_type,
-    eager=_solved, adjoint=True,
-    rules={
-        "input": lambda grad, L, upper: cholesky_solve_record(grad, L, upper=upper),
-        "L": _solve_factor_rule,
-    },
+    eager=_solved, adjoint=True, rules={"input": _solve_input_rule, "L": _solve_factor_rule},
 )  # fmt: skip
 cholesky_inverse_record = Op(
     "cholesky_inverse", "extern", ("input",),

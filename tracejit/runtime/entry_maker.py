@@ -330,7 +330,8 @@ class EntryMaker:
         for tensor in tracked:
             said = overwritten(tensor, self.recorder.first_node)
             if said is not None:
-                self.overwritten[id(tensor)] = overwritten_history(VERSIONS.sub(" was written since", said))
+                said = VERSIONS.sub(" was written since", said)
+                self.overwritten[id(tensor)] = overwritten_history(said)
 
     def _end(self, result: Tensor) -> type[DeadEnd]:
         """The history of a result that no backward can be made for."""
