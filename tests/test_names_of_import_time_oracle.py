@@ -232,3 +232,13 @@ def test_compiled_modules_are_known_by_their_class():
     compiled = tracejit.compile(net)
     assert isinstance(compiled, kind) and not isinstance(net, kind)
     assert kind is tracejit._dynamo.OptimizedModule and compiled._orig_mod is net
+
+
+SAME = """adaptive_avg_pool1d avg_pool1d celu_ channel_shuffle conv_tbc pdist pixel_shuffle
+pixel_unshuffle relu_ rrelu_ selu_ threshold_""".split()
+
+
+@pytest.mark.parametrize("lib", [tracejit, torch], ids=["tracejit", "torch"])
+def test_functions_are_one_object_at_both_of_their_places(lib):
+    assert [name for name in SAME
+            if getattr(lib, name) is not getattr(lib.nn.functional, name)] == []

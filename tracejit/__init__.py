@@ -224,6 +224,7 @@ globals().update(_out.with_out(globals(), _out.TORCH))
 globals().update(_numpy_names.functions_taking(globals(), _numpy_names.TORCH))
 
 globals().update(_overriding.answering_all(globals()))
+_segment_reduce = segment_reduce
 
 globals().update(_removed_functions.FUNCTIONS | _removed_functions.CASTS)
 arccos, arcsin, arctan, arctan2 = acos, asin, atan, atan2

@@ -8,6 +8,7 @@ import importlib.metadata
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -98,14 +99,21 @@ def compared(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
 
 
 def replayed(captured: dict[str, Any]) -> str:
-    """Return "yes" if every function was replayed and named no break, else the first break."""
+    """Return "yes" if every function was replayed and named no break, else how many and why not."""
     if "error" in captured:
         return "no"
-    for function in captured["functions"]:
-        if function["breaks"] or not function["hits"]:
-            reason = function["breaks"][0][:140] if function["breaks"] else "no replay"
-            return f"{function['title']}: {reason}"
-    return "yes"
+    functions = captured["functions"]
+    others = [f for f in functions if f["breaks"] or not f["hits"]]
+    if not others:
+        return "yes"
+    reason = others[0]["breaks"][0] if others[0]["breaks"] else "no replay"
+    count = f"{len(functions) - len(others)} of {len(functions)}; "
+    return f"{count if len(functions) > 1 else ''}{others[0]['title']}: {shortened(reason)[:140]}"
+
+
+def shortened(reason: str) -> str:
+    """Return the reason with the paths of files as seen from the folder of packages."""
+    return re.sub(r"(?:/[^/ ]+)*/(?:site-packages|lib/python[^/]*)/", "", reason)
 
 
 def row(name: str) -> Row:
@@ -129,7 +137,7 @@ def page(rows: list[Row]) -> str:
         "with tracejit in PyTorch's place. Results of five calls are compared with PyTorch's.",
         "*eager*: the functions run plainly. *captured*: each is handed to `script`."
         " *replays*: each of them",
-        "was replayed and its report names no break; else the first break.",
+        "was replayed and its report names no break; else how many of them, and the first break.",
         "",
         f"Of {len(rows)} packages {totals[0]} are right eagerly, {totals[1]} captured, "
         f"and {totals[2]} replay.",

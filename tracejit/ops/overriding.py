@@ -221,10 +221,21 @@ def answering(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+_answering_at: dict[Any, Any] = {}  # the one that stands for a function at all places
+
+
+def _everywhere(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what asks, the same object at each place where a function is found."""
+    if function not in _answering_at:
+        _answering_at[function] = answering(function)
+    found: Callable[..., Any] = _answering_at[function]
+    return found
+
+
 def answering_all(room: dict[str, Any]) -> dict[str, Any]:
     """The functions of a module, which ask the classes of their arguments where they fail; those
     that a decorator wraps do already."""
-    return {name: answering(f) for name, f in room.items()
+    return {name: _everywhere(f) for name, f in room.items()
             if type(f) is FunctionType and not name.startswith("_") and f.__code__.co_argcount
             and "instead" not in f.__code__.co_names
             and f.__module__.startswith("tracejit.ops.")}
