@@ -161,7 +161,7 @@ from tracejit.ops.reduction import (
 from tracejit.ops.scan import cummax, cummin, cumprod, cumsum, logcumsumexp
 from tracejit.ops.scatter_reduce import index_reduce, masked_scatter, put, scatter_reduce
 from tracejit.ops.searching import bucketize, isin, nonzero_static, searchsorted, unravel_index
-from tracejit.ops.segments import segment_reduce, segment_reduce as _segment_reduce
+from tracejit.ops.segments import segment_reduce
 from tracejit.ops.signal_windows import (
     bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window,
 )  # fmt: skip

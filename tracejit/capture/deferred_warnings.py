@@ -1,8 +1,9 @@
 """`warnings.warn` in a captured function: shown when output is, and again by each replay.
 
 In: calls of it in recorded code. Out: an `Output` on the recorder, which warns as the line of the
-user's program would: what the filters say and what was shown before is asked each time. Called by
-`calls`.
+user's program would: what the filters say and what was shown before is asked each time. Where the
+call changes filters, as `warnings.catch_warnings` does, a replay says so, too; what warns after
+that is shown at once. Called by `calls`, by the watcher of a call and by the entry maker.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from types import FrameType
 from typing import Any
 
 from tracejit.capture.host_effects import NotDeferrable, Output, deferring, frozen, instead
+from tracejit.capture.known_reads import BEGINS_FILTERS, ENDS_FILTERS, SETS_FILTERS
 from tracejit.capture.location import is_own
 from tracejit.capture.looking import is_a
+from tracejit.capture.results import Unmodelled
 
 
 def deferred_warn(
@@ -26,7 +29,7 @@ def deferred_warn(
     plain = source is None and not more and type(stacklevel) is int
     warn = _warner(sys._getframe(1), category or UserWarning, stacklevel) if plain else None
     try:
-        if recorder is not None and warn is not None:
+        if recorder is not None and warn is not None and not _changed(recorder):
             recorder.output.append(Output(warn, (frozen(recorder, message),)))
             return recorder.asks(may_be_error, category or UserWarning)
     except NotDeferrable:
@@ -34,6 +37,51 @@ def deferred_warn(
     instead("warnings.warn")
     warnings.warn(message, category, stacklevel + 1, source, **more)
     return None
+
+
+def _begun() -> None:
+    """Tell the interpreter, as the block does, that what was shown once may be shown again."""
+    with warnings.catch_warnings():
+        pass
+
+
+def _ended() -> None:
+    """Tell it once more: nothing, as its own call did both."""
+
+
+def _open_blocks(recorder: Any) -> int:
+    told = [effect.function for effect in recorder.output]
+    return told.count(_begun) - told.count(_ended)
+
+
+def _changed(recorder: Any) -> bool:
+    """Return True if recorded code has changed the filters, perhaps for a block only."""
+    return any(effect.function is _begun for effect in recorder.output)
+
+
+def changes_filters(recorder: Any, frame: FrameType) -> bool:
+    """Return True for what code of `OF_FILTERS` does, if it is over when its block ends.
+
+    False outside of such blocks, for blocks that take what is shown, and where output that waits
+    would meet other filters.
+    """
+    code = frame.f_code
+    if recorder is not deferring():
+        return False
+    if code is BEGINS_FILTERS:
+        before = recorder.output or recorder.pending
+        if frame.f_locals["self"]._record or before and not _changed(recorder):
+            return False
+        recorder.output.append(Output(_begun, ()))
+    elif code is ENDS_FILTERS:
+        recorder.output.append(Output(_ended, ()))
+    return code not in SETS_FILTERS or _open_blocks(recorder) > 0
+
+
+def must_be_over(recorder: Any) -> None:
+    """Refuse a call that leaves a block of filters open."""
+    if _open_blocks(recorder):
+        raise Unmodelled("the filters of warnings are others after the call")
 
 
 def may_be_error(category: type) -> bool:

@@ -12,6 +12,7 @@ import dataclasses
 import inspect
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from types import CodeType
 from typing import Any
@@ -27,6 +28,11 @@ READS: dict[CodeType, frozenset[str]] = {
     dataclasses.fields.__code__: _OF_DATACLASSES,
     dataclasses.is_dataclass.__code__: _OF_DATACLASSES,
 }
+_BLOCKS = warnings.catch_warnings
+BEGINS_FILTERS, ENDS_FILTERS = _BLOCKS.__enter__.__code__, _BLOCKS.__exit__.__code__
+SETS_FILTERS = {warnings.simplefilter.__code__, warnings.filterwarnings.__code__}
+OF_FILTERS = {_BLOCKS.__init__.__code__, BEGINS_FILTERS, ENDS_FILTERS, *SETS_FILTERS}
+READS |= dict.fromkeys(OF_FILTERS, frozenset())
 
 
 def thread_ident(_: None) -> int:

@@ -22,9 +22,11 @@ from typing import Any
 from tracejit.capture.behaviour import first_argument
 from tracejit.capture.changing_constants import ChangingConstants
 from tracejit.capture.computed_names import RETURNED
+from tracejit.capture.deferred_warnings import changes_filters
 from tracejit.capture.foreign_compilers import unseen_call
 from tracejit.capture.guards import found_at
 from tracejit.capture.host_program import give_up, settle, settle_numbers, surrender
+from tracejit.capture.known_reads import OF_FILTERS
 from tracejit.capture.location import is_own
 from tracejit.capture.looking import ABSENT, attribute_of, is_a, module_title
 from tracejit.capture.module_reads import Reads
@@ -250,10 +252,11 @@ class CapturedCall:
             if not self.watch:
                 return self.invoke(values)
             state = self.state
+            state.kept.codes |= OF_FILTERS
             with Watcher(
                 self._entered, self._foreign, self._library, self._named, self._asking,
                 state.registered.add, self._gave, state.asked.add, self._modules, self._converts,
-                state.kept.codes, lambda frame: self.numbers.give_up(frame, self.arguments),
+                state.kept.codes, self._keeps,
             ):  # fmt: skip
                 return self.invoke(values)
 
@@ -410,6 +413,13 @@ class CapturedCall:
         if self.recorder.output or self.recorder.pending:
             give_up(self.recorder)
         self.recorder.seen(*unseen_call(function))
+
+    def _keeps(self, frame: FrameType) -> None:
+        """Code begins whose results a cache keeps, or that changes the filters of warnings."""
+        if frame.f_code not in OF_FILTERS:
+            self.numbers.give_up(frame, self.arguments)
+        elif not changes_filters(self.recorder, frame):
+            self._foreign(warnings.filterwarnings)
 
     def _named(self, names: set[str] | None) -> None:
         if names is None:

@@ -13,6 +13,7 @@ import tracejit.autodiff.regions  # noqa: F401  installs the gradients of contro
 from tracejit.autodiff.differentiate import VERSIONS, Joint, OverwrittenError, differentiate
 from tracejit.autodiff.reach import extras_behind, is_freed, kept, leaves, overwritten
 from tracejit.capture.aliasing import UNKNOWN, Memory
+from tracejit.capture.deferred_warnings import must_be_over
 from tracejit.capture.guards import Guards, current, made_in_inference
 from tracejit.capture.looking import is_a
 from tracejit.capture.number_reader import reader
@@ -76,6 +77,7 @@ class EntryMaker:
         for name in self.state.kept.others():
             what = "keeps results (functools.lru_cache), and ran or gave what may change"
             raise Unmodelled(f"{name} {what}")
+        must_be_over(recorder)
         self.held = self._numbers_at_places()
         needed = [self._found(source) for source in recorder.input_sources().values()]
         grown = self.call.sinks.find(self.state, needed, self.held)
