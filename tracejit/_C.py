@@ -15,8 +15,10 @@ from tracejit.eager.tensor import Tensor
 from tracejit.ir.graph import Graph, Node, Value
 from tracejit.linalg import LinAlgError as _LinAlgError
 from tracejit.ops.overriding import asking
+from tracejit.ops.overriding import disabled as _disabled_torch_function_impl
 
-__all__ = ["Graph", "Node", "Value", "_LinAlgError", "_TensorMeta"]
+__all__ = ["Graph", "Node", "Value", "_LinAlgError", "_TensorMeta",
+           "_disabled_torch_function_impl"]
 
 _TensorMeta = type(Tensor)  # the class of classes of tensors, as annotations name it
 
@@ -77,6 +79,17 @@ _jit_set_texpr_fuser_enabled = _jit_set_nvfuser_enabled = _set
 
 def _log_api_usage_once(event: str) -> None:
     """Nothing is logged."""
+
+
+def _get_default_device() -> str:
+    """The kind of device on which tensors are made.
+
+    >>> _get_default_device()
+    'cpu'
+    """
+    from tracejit.memory.devices import get_default_device
+
+    return str(get_default_device().type)
 
 
 def _get_tracing_state() -> None:

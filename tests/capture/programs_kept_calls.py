@@ -269,4 +269,44 @@ def kept_function_given_an_item(jit):
     return [*[f(tj.ones(n)) for n in (2, 2, 2, 3, 2)], given, gain.cache_info()[:2]]
 
 
+def kept_result_of_a_class(jit):
+    @functools.cache
+    def place(kind):
+        return kind.__module__.split(".")[0], kind.__name__
+
+    class Named(tj.Tensor):
+        pass
+
+    def f(x, other):
+        return x * len(place(x.__class__)[1]), place(type(other))[1]
+
+    g = jit(f)
+    x = tj.ones(2)
+    out = [g(x, 1), g(x, 1), g(x, 1), g(x, 2.0), g(x, "a"), g(x, "a"), g(x.as_subclass(Named), 1)]
+    return [*((y + 0).tolist() for y, _ in out), *(name for _, name in out)]
+
+
+class Adds:
+    def __init__(self, name):
+        self.name = name
+
+    def __call__(self, x, name=None):
+        return x * scale(name or self.name)
+
+
+def kept_number_in_an_object_that_is_called(jit):
+    scale.cache_clear()
+    STATE.update(scale=2.0, other=5.0)
+    first, second = Adds("scale"), Adds("other")
+    f = jit(lambda x, k: first(x) + second(x, name="scale" if k else None))
+    x = tj.ones(2)
+    out = [f(x, k) for k in (0, 1, 0, 0, 1, 1)]
+    first.name = "other"
+    out += [f(x, 1), f(x, 1)]
+    Adds.__call__, before = lambda self, x, name=None: x - 1, Adds.__call__
+    out += [f(x, 1), f(x, 1)]
+    Adds.__call__ = before
+    return [*out, f(x, 1), scale.cache_info().misses]
+
+
 PROGRAMS = programs_in(globals())

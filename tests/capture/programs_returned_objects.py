@@ -3,11 +3,15 @@ through their objects."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import sys
 import threading
 from collections import OrderedDict
 from types import SimpleNamespace
+
+import numpy as np
 
 import tracejit as tj
 from tests.capture.program_list import programs_in
@@ -256,6 +260,43 @@ def numbers_of_threads(jit):
     thread.start()
     thread.join()
     return [*found, f(tj.ones(2))]
+
+
+def exceptions_that_the_caller_handles(jit):
+    def f(x):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(tj.no_grad())
+            y = x * 2
+        return y + (1 if sys.exc_info()[0] is None else 5), sys.exc_info()[1] is None
+
+    f = jit(f)
+    found = [f(tj.ones(2)) for _ in range(3)]
+    try:
+        raise ValueError
+    except ValueError:
+        found += [f(tj.ones(2)), f(tj.ones(2))]
+    return [*found, f(tj.ones(2))]
+
+
+def kinds_of_exceptions_that_the_call_handles(jit):
+    def f(x, kind):
+        try:
+            raise kind("it")
+        except (ValueError, KeyError):
+            found = sys.exc_info()[0]
+        return x * len(found.__name__)
+
+    f = jit(f)
+    return [f(tj.ones(2), kind) for kind in (ValueError, ValueError, KeyError, ValueError)]
+
+
+def arrays_that_are_broadcast(jit):
+    def f(x, n):
+        wide = np.broadcast_to(np.arange(2.0), (n, 2))
+        return x * float(wide.sum())
+
+    f = jit(f)
+    return [f(tj.ones(2), n) for n in (2, 2, 3, 3, 2)]
 
 
 PROGRAMS = programs_in(globals())

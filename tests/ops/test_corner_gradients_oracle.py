@@ -9,6 +9,8 @@ import tracejit
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
+LONG = pytest.mark.parametrize(
+    "captured", [False, pytest.param(True, marks=pytest.mark.full)], ids=["eager", "captured"])
 BOTH = pytest.mark.parametrize("captured", [False, True], ids=["eager", "captured"])
 
 
@@ -65,3 +67,89 @@ def test_relu_keeps_the_sign_of_zero(captured, count, kind):
     got = relu(tracejit.tensor(values[:count], dtype=getattr(tracejit, kind)))
     want = torch.relu(torch.tensor(values[:count], dtype=getattr(torch, kind)))
     assert np.signbit(got.numpy()).tolist() == np.signbit(want.numpy()).tolist()
+
+
+PIECES = ("relu6", "hardtanh", "elu", "selu", "celu", "hardswish", "hardshrink", "softshrink",
+          "hardsigmoid")  # fmt: skip
+
+
+@LONG
+@pytest.mark.parametrize("name", PIECES)
+def test_pieces_at_their_ends_and_at_nan(name, captured):
+    """As PyTorch's vectors compute; the last few of its elements differ at NaN."""
+    for number in (np.nan, np.inf, -np.inf, 3.0, -3.0, 6.0, 0.5, -0.5, 1.0, -1.0, 0.0, -0.0):
+        def call(library, x):
+            return getattr(library.nn.functional, name)(x)
+
+        (want,), (got,) = (gradients(library, call, [number] * 67, captured=c)
+                           for library, c in ((torch, False), (tracejit, captured)))
+        np.testing.assert_allclose(got[:16], want[:16], rtol=1e-6, err_msg=str(number))
+
+
+LOSSES = {
+    "nll_loss": lambda t, x, y: t.nn.functional.nll_loss(x, y),
+    "nll_loss sum": lambda t, x, y: t.nn.functional.nll_loss(x, y, reduction="sum"),
+    "cross_entropy": lambda t, x, y: t.nn.functional.cross_entropy(x, y),
+    "cross_entropy none": lambda t, x, y: t.nn.functional.cross_entropy(x, y, reduction="none"),
+    "ignored class": lambda t, x, y: t.nn.functional.cross_entropy(x, y, ignore_index=1),
+}
+
+
+@LONG
+@pytest.mark.parametrize("masked", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("name", LOSSES)
+def test_scores_of_ignored_elements_do_not_count(name, masked, captured):
+    scores = np.arange(12.0).reshape(4, 3)
+    scores[1, 0] = scores[3, :2] = masked
+    target = [2, 1 if name == "ignored class" else -100, 0, 1 if "class" in name else -100]
+
+    def run(library, captured=False):
+        x = library.tensor(scores).requires_grad_()
+        call = library.script(LOSSES[name]) if captured else LOSSES[name]
+        loss = call(library, x, library.tensor(target))
+        loss.sum().backward()
+        return loss.detach().numpy(), x.grad.numpy()
+
+    for got, want in zip(run(tracejit, captured), run(torch), strict=True):
+        np.testing.assert_allclose(got, want)
+
+
+BAGS = {
+    "ties": [[1.0, 2.0], [1.0, 1.0], [0.0, 2.0], [1.0, 0.0]],
+    "NaN first": [[np.nan, 2.0], [1.0, np.nan], [0.0, np.inf], [1.0, 0.0]],
+    "infinities": [[-np.inf, np.inf], [-np.inf, np.inf], [-np.inf, np.nan], [np.inf, 0.0]],
+}
+
+
+@LONG
+@pytest.mark.parametrize("padding", [None, 0])
+@pytest.mark.parametrize("name", BAGS)
+def test_the_first_largest_of_a_bag_has_the_gradient(name, padding, captured):
+    def bags(library, table, places, offsets):
+        return library.nn.functional.embedding_bag(
+            places, table, offsets, mode="max", padding_idx=padding)
+
+    def run(library, captured=False):
+        table = library.tensor(BAGS[name]).requires_grad_()
+        call = library.script(bags) if captured else bags
+        found = call(library, table, library.tensor([0, 1, 2, 3, 1, 0, 1]),
+                     library.tensor([0, 3, 3, 5]))
+        (found * library.tensor([[1.0, 2.0]])).sum().backward()
+        return found.detach().numpy(), table.grad.numpy()
+
+    for got, want in zip(run(tracejit, captured), run(torch), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@LONG
+def test_the_inverse_of_a_singular_factor_is_refused(captured):
+    for factor in ([[0.0]], [[1.0, 0.0], [2.0, 0.0]], [[[1.0]], [[0.0]]], [[[1.0]], [[2.0]]]):
+        texts = []
+        for library in (torch, tracejit):
+            call = library.cholesky_inverse
+            call = library.script(call) if captured and library is tracejit else call
+            try:
+                texts.append(call(library.tensor(factor)).tolist())
+            except RuntimeError as failure:
+                texts.append(str(failure))
+        assert texts[0] == texts[1]

@@ -37,6 +37,34 @@ def test_max_unpool(unpool, n):
         unpool(none, none.long(), 2, 2)
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    "captured", [False, pytest.param(True, marks=pytest.mark.full)], ids=["eager", "captured"])
+def test_places_outside_of_what_max_unpool_makes(captured):
+    torch = pytest.importorskip("torch")
+
+    def found(unpool, library, places, shape):
+        places = library.tensor(places).reshape(shape)
+        try:
+            unpool(library.ones(shape), places)
+        except RuntimeError as failure:
+            return str(failure)
+
+    for n, cases in {1: [(3, (1, 1, 1))], 2: [(3, (1, 2, 2)), (5, (1, 1, 2, 2))],
+                     3: [(9, (1, 1, 1, 2, 2))]}.items():  # fmt: skip
+        def make(library, n=n):
+            unpool = getattr(library.nn.functional, f"max_unpool{n}d")
+            return lambda x, at: unpool(x, at, 2)
+
+        ours = tracejit.script(make(tracejit)) if captured else make(tracejit)
+        for inside, shape in cases:
+            count = int(torch.Size(shape).numel())
+            for last in (inside, -1, 64, -70):
+                places = [*range(count - 1), last]
+                want = found(make(torch), torch, places, shape)
+                assert found(ours, tracejit, places, shape) == want, (n, places)
+
+
 def test_tensordot_by_the_name_of_numpy():
     x, y = tracejit.ones(2, 3), tracejit.ones(3, 4)
     assert tracejit.tensordot(x, y, axes=((1,), (0,))).tolist() == [[3.0] * 4] * 2

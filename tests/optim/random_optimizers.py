@@ -137,22 +137,28 @@ def _options(r: random.Random, name: str) -> Plan:
 # -- following them --------------------------------------------------------------------------------
 
 
-def follow(library: Any, made: Plan, noise: float = 0.0) -> list[Any]:
+def follow(library: Any, made: Plan, noise: float = 0.0, captured: bool = False) -> list[Any]:
     """The parameters, and the error if there was one, after each act.
 
-    noise  the parameters begin this much off, relatively
+    noise     the parameters begin this much off, relatively
+    captured  steps are calls of a captured function (of tracejit's)
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run = Run(library, made, noise)
+        run = Run(library, made, noise, captured)
         return [run.seen(), *(run.after(act) for act in made["acts"])]
+
+
+def taken(optimizer: Any, closure: Any) -> None:
+    optimizer.step(closure)
 
 
 class Run:
     """Parameters and their optimizer in one of the libraries."""
 
-    def __init__(self, library: Any, made: Plan, noise: float) -> None:
+    def __init__(self, library: Any, made: Plan, noise: float = 0.0, captured: bool = False):
         self.library, self.made, self.noise = library, made, noise
+        self.stepping = library.script(taken, mode="graph") if captured else taken
         self.rng = np.random.default_rng(made["seed"])
         self.error: str | None = None
         self.groups = [self.group(described) for described in made["groups"]]
@@ -198,14 +204,14 @@ class Run:
 
     def do_step(self, gradients: str) -> None:
         if self.made["name"] == "LBFGS":
-            self.attempt(lambda: self.optimizer.step(self.closure))
+            self.attempt(lambda: self.stepping(self.optimizer, self.closure))
             return
         for p in self.parameters():
             chance = {"all": 0.0, "some missing": 0.4, "none set": 1.0}[gradients]
             missing = self.rng.random() < chance
             value = self.rng.normal(size=tuple(p.shape))
             p.grad = None if missing else self.gradient(p, value)
-        self.attempt(self.optimizer.step)
+        self.attempt(lambda: self.stepping(self.optimizer, None))
 
     def gradient(self, p: Any, value: np.ndarray) -> Any:
         T = self.library

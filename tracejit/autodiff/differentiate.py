@@ -81,7 +81,11 @@ class Joint:
     final: bool  # the gradients have no derivatives that anybody knows
 
 
-_VERSIONS = re.compile(r" is at version \d+; expected version \d+ instead")
+VERSIONS = re.compile(r" is at version \d+; expected version \d+ instead")
+
+
+class OverwrittenError(Unmodelled):
+    """A result's backward needs what the call itself wrote later."""
 
 
 class _Uncut(Exception):
@@ -144,9 +148,10 @@ class _Differentiation:
             if str(error) == FREED:
                 return None
             fails = f"would fail: {type(error).__name__}: "
-            said = _VERSIONS.sub(" was written since", str(error))  # which differ call by call
+            said = VERSIONS.sub(" was written since", str(error))  # which differ call by call
             why = f"its backward {'' if isinstance(error, Refused) else fails}{said}"
-            raise Unmodelled(why) from error
+            kind = OverwrittenError if said != str(error) else Unmodelled
+            raise kind(why) from error
         finally:
             watch.end()
             recorder.differentiating, recorder.arrivals = False, None

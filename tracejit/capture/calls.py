@@ -135,6 +135,9 @@ def adapted(recorder: Any, function: Any) -> Any:
         return of_arrays(function)
     if is_dumps(function):
         return of_plain_data(function)
+    special = class_attribute(type(function), "__call__")
+    if type(special) is FunctionType and not is_own(special.__code__):
+        return MethodType(_adapted_function(recorder, special), function)
     if function is pow:
         return power
     if function is getattr or function is hasattr:

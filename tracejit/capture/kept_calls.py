@@ -106,7 +106,13 @@ class KeptCalls:
         return answer
 
     def _is_key(self, x: Any) -> bool:
-        """Return True if guards find an object that equals itself alone and may be held."""
+        """Return True if guards find an object that equals itself alone and may be held.
+
+        A class that a cache knows is older than the call: guards of what it was found by, such as
+        its instances, lead to the same one.
+        """
+        if is_a(x, type):
+            return told_by_identity(x)
         weak = dict_offset(type(x)) or class_attribute(type(x), "__weakref__") is not ABSENT
         return self.place_of(x) is not None and told_by_identity(x) and bool(weak)
 

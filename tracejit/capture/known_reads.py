@@ -2,13 +2,15 @@
 
 In: code objects. Out: the names of the attributes that a function, and all that it calls, may ask
 for. Called by `watch`, which looks no further into these: `inspect.signature` would seem to ask
-every object of the process for anything. Also what tells threads apart, which a replay asks again.
+every object of the process for anything. Also what a replay asks the process
+again: what tells threads apart, and that no exception is being handled.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import sys
 import threading
 from collections.abc import Callable
 from types import CodeType
@@ -37,6 +39,19 @@ def native_thread(_: None) -> int:
     return threading.get_native_id()
 
 
-OF_THREADS: dict[Any, Callable[[None], int]] = {
+def handles_none(_: None) -> bool:
+    """Return True where no exception is being handled."""
+    return sys.exc_info()[1] is None
+
+
+_OF_EXCEPTIONS = {sys.exc_info, getattr(sys, "exception", sys.exc_info)}
+_OF_THREADS: dict[Any, Callable[[None], int]] = {
     threading.get_ident: thread_ident, threading.get_native_id: native_thread,
 }
+
+
+def asked_again(function: Any) -> Callable[[None], Any] | None:
+    """Return what a replay asks in place of a call of this C function, or None."""
+    if function in _OF_EXCEPTIONS:
+        return handles_none if handles_none(None) else None
+    return _OF_THREADS.get(function)

@@ -85,6 +85,7 @@ _INTERNAL: Any = vars(numpy)["_core"]
 _ARRAYS = (
     numpy.ndarray,
     numpy.ufunc,
+    numpy.nditer,
     getattr(_INTERNAL._multiarray_umath, "_array_converter", numpy.ufunc),  # NumPy's own helper
 )
 _LEAVES_ARRAYS = {"dump", "tofile", "setflags"}  # methods that reach further than the array

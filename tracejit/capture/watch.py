@@ -40,7 +40,7 @@ from tracejit.capture.computed_names import (
 )
 from tracejit.capture.instructions import constants as literals
 from tracejit.capture.instructions import steps
-from tracejit.capture.known_reads import OF_THREADS, READS
+from tracejit.capture.known_reads import READS, asked_again
 from tracejit.capture.location import PACKAGE, is_of_compiler, is_own
 from tracejit.capture.looking import ByClass, attribute_of, is_a, is_exactly
 from tracejit.capture.module_reads import Reads, reads_of_modules
@@ -481,8 +481,8 @@ class Watcher:
         held = getattr(function, "__self__", None)
         if original_code(frame.f_code) in _LOCKING and is_a(held, _LOCK):
             return
-        if function in OF_THREADS:  # asked again by the replay
-            self.asked((OF_THREADS[function], None))
+        if (again := asked_again(function)) is not None:
+            self.asked((again, None))
             return
         if function is sys.getrecursionlimit:
             recursion.told()

@@ -84,8 +84,8 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
 
 
 def negative_part(input: Any) -> Any:
-    """`input` where negative, else 0: no exponential of it overflows, in no derivative."""
-    return where(input < 0, input, 0)
+    """`input` where not positive, else 0: no exponential of it overflows, in no derivative."""
+    return where(input > 0, 0, input)
 
 
 def _elu_array(xp: Any, input: Any, alpha: Any, scale: Any) -> Any:
@@ -97,7 +97,7 @@ _elu = pointwise(
     "({scale} * ({input} if {input} > {dtype}(0) else {alpha} * expm1({input})))", methods=(),
     operands=("input", "alpha", "scale"), check=_floats,
     input=lambda grad, input, alpha, scale: grad * where(
-        input <= 0, exp(negative_part(input)) * (scale * alpha), scale))
+        input > 0, scale, exp(negative_part(input)) * (scale * alpha)))
 
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:

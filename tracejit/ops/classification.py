@@ -38,9 +38,10 @@ def _importance(target: Any, weight: Any, ignore_index: int, d: Any) -> Any:
 
 
 def _picked(scores: Any, target: Any, dim: int, ignore_index: int) -> Any:
-    """Each element's score of its own class."""
-    safe = where(target != ignore_index, target, 0).unsqueeze(dim)
-    return gather_record(scores, safe, dim=dim, naming="target").squeeze(dim)
+    """Each element's score of its own class; 0, whatever the scores are, where it is ignored."""
+    kept = target != ignore_index
+    safe = where(kept, target, 0).unsqueeze(dim)
+    return where(kept, gather_record(scores, safe, dim=dim, naming="target").squeeze(dim), 0)
 
 
 def _along_classes(weight: Any, ndim: int) -> Any:

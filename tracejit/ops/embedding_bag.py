@@ -11,6 +11,7 @@ from typing import Any
 from tracejit.ops import creation
 from tracejit.ops.control import ErrorOf, raise_if_record
 from tracejit.ops.embedding import embedding
+from tracejit.ops.joining import cat
 from tracejit.ops.pointwise_logic import where
 from tracejit.ops.scatter_reduce import index_reduce
 from tracejit.ops.searching import searchsorted
@@ -150,10 +151,26 @@ def _reduced(rows: Any, bags: Any, count: Any, keep: Any, mode: str) -> Any:
         bags = where(keep, bags, count)
     start = creation.full_of(rows, (count + 1, rows.shape[1]), 0, rows.dtype)
     if mode == "max":
-        return index_reduce(start, 0, bags, rows, "amax", include_self=False).narrow(0, 0, count)
+        return _largest(rows, bags, start).narrow(0, 0, count)
     total = start.index_add(0, bags, rows).narrow(0, 0, count)
     if mode == "sum":
         return total
     ones = creation.full_of(rows, (count + 1,), 0, rows.dtype)
     sizes = ones.index_add(0, bags, bags.to(rows.dtype) * 0 + 1).narrow(0, 0, count)
     return total / sizes.clamp(min=1).unsqueeze(-1)
+
+
+def _largest(rows: Any, bags: Any, start: Any) -> Any:
+    """The first of each bag's largest elements, which alone has a gradient.
+
+    As in PyTorch NaN counts only where it begins a bag: nothing is larger than it then.
+    """
+    places = creation.arange(rows.shape[0], device=rows.device).unsqueeze(-1).expand(
+        tuple(rows.shape))
+    none = creation.full_of(start, tuple(start.shape), rows.shape[0], int64)
+    begin = places == index_reduce(none, 0, bags, places, "amin").index_select(0, bags)
+    values = rows.detach()
+    sized = where(values != values, where(begin, float("inf"), -float("inf")), values)
+    most = index_reduce(start, 0, bags, sized, "amax", include_self=False).index_select(0, bags)
+    found = index_reduce(none, 0, bags, where(sized == most, places, rows.shape[0]), "amin")
+    return cat([rows, start[:1]]).gather(0, found)  # the last row is that of bags of nothing

@@ -307,7 +307,8 @@ def _gather_type(input: Any, index: Any, dim: int, naming: str = "index") -> Ten
     return typed(input, index.shape)
 
 
-def _checked_place(emit: Any, index: Sequence[Any], dim: int, naming: str = "index") -> list[Any]:
+def _checked_place(emit: Any, index: Sequence[Any], dim: int, naming: str = "index",
+                   volume: Sequence[Any] = ()) -> list[Any]:
     place = emit.to_index(emit.operand(1, index))
     message = OUT_OF_BOUNDS.format("", dim, "")
     return [*index[:dim], emit.checked(place, emit.shape(0)[dim], message, wrap=False),
@@ -329,12 +330,19 @@ def along(xp: Any, x: Any, index: Any, dim: int, naming: str = "index") -> tuple
     return (*grid[:dim], index, *grid[dim + 1:])
 
 
-def scatter_type(input: Any, index: Any, src: Any, dim: int, naming: str = "index") -> TensorType:
+def scatter_type(input: Any, index: Any, src: Any, dim: int, naming: str = "index",
+                 volume: Sequence[Any] = ()) -> TensorType:
     return typed(input, input.shape)
 
 
-def _scatter_eager(xp: Any, x: Any, index: Any, src: Any, dim: int, naming: str = "index") -> Any:
+def _scatter_eager(xp: Any, x: Any, index: Any, src: Any, dim: int, naming: str = "index",
+                   volume: Sequence[Any] = ()) -> Any:
+    """`volume` is the shape that linear positions are of: an error names it."""
     whole = xp.array(x, order="C")
+    if volume and index.size and (int(index.min()) < 0 or int(index.max()) >= x.shape[dim]):
+        bad = int(index[(index < 0) | (index >= x.shape[dim])][-1])
+        raise RuntimeError(f"Found an invalid max index: {bad} (output volumes are of size "
+                           f"{'x'.join(map(str, volume))})")
     whole[along(xp, x, index, dim, naming)] = src
     return whole
 

@@ -49,7 +49,7 @@ _hardswish = pointwise(
     "{input} + {dtype}(3))) / {dtype}(6))",
     methods=(), check=_floats,
     input=lambda grad, input: where(
-        input <= -3, 0, where(input < 3, grad * (input / 3 + 0.5), grad)
+        input <= -3, 0, where(input >= 3, grad, grad * (input / 3 + 0.5))
     ),
 )  # fmt: skip
 
@@ -65,7 +65,7 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
 
 
 def _shrunk(grad: Any, input: Any, lambd: Any) -> Any:
-    return where((input >= -lambd) & (input <= lambd), 0, grad)
+    return where((input < -lambd) | (input > lambd), grad, 0)
 
 
 hardshrink_record = pointwise(
@@ -129,7 +129,7 @@ _celu = pointwise(
     "({input} if {input} > {dtype}(0) else {alpha} * expm1({input} / {alpha}))",
     methods=(), operands=("input", "alpha"), check=_floats,
     input=lambda grad, input, alpha: where(
-        input <= 0, grad * exp(negative_part(input) / alpha), grad),
+        input > 0, grad, grad * exp(negative_part(input) / alpha)),
 )  # fmt: skip
 
 

@@ -12,8 +12,14 @@ from typing import Any
 from tracejit.ops import linalg_arrays, shapes
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.linalg import matmul
-from tracejit.ops.linalg_checks import by, must_agree, must_be_square, must_have_kernel
-from tracejit.ops.linalg_solvers import product_batch
+from tracejit.ops.linalg_checks import (
+    by,
+    must_agree,
+    must_be_square,
+    must_have_kernel,
+    raise_first,
+)
+from tracejit.ops.linalg_solvers import NO_INVERSE, product_batch
 from tracejit.ops.operators import method
 from tracejit.ops.pointwise_complex import adjoint
 from tracejit.ops.pointwise_record import device_of, must_be_tensors
@@ -34,6 +40,9 @@ def _solved(xp: Any, b: Any, factor: Any, upper: bool) -> Any:
 
 
 def _inverted(xp: Any, factor: Any, upper: bool) -> Any:
+    singular = xp.diagonal(factor, axis1=-2, axis2=-1) == 0
+    info = xp.where(singular.any(-1), singular.argmax(-1) + 1, 0) if singular.size else singular
+    raise_first("cholesky_inverse", info, NO_INVERSE)
     one = xp.eye(factor.shape[-1], dtype=factor.dtype)
     return _solved(xp, one, factor, upper)
 
@@ -56,18 +65,18 @@ def _inverse_factor_rule(grad: Any, input: Any, out: Any, upper: bool) -> Any:
     return _factor_rule(matmul(out, matmul(grad, out)), input, upper)
 
 
+def _solve_input_rule(grad: Any, L: Any, upper: bool) -> Any:
+    return cholesky_solve_record(grad, L, upper=upper)
+
+
 cholesky_solve_record = Op(
     "cholesky_solve", "extern", ("input", "L"), infer=_solution_type,
-    eager=_solved, adjoint=True,
-    rules={
-        "input": lambda grad, L, upper: cholesky_solve_record(grad, L, upper=upper),
-        "L": _solve_factor_rule,
-    },
+    eager=_solved, adjoint=True, rules={"input": _solve_input_rule, "L": _solve_factor_rule},
 )  # fmt: skip
 cholesky_inverse_record = Op(
     "cholesky_inverse", "extern", ("input",),
     infer=lambda input, upper: TensorType(input.dtype, tuple(input.shape), input.device),
-    eager=_inverted, adjoint=True, rules={"input": _inverse_factor_rule},
+    eager=_inverted, adjoint=True, rules={"input": _inverse_factor_rule}, may_fail=True,
 )  # fmt: skip
 
 

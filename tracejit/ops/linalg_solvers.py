@@ -44,7 +44,7 @@ def turned(x: Any) -> Any:
 
 
 # -- inverses --------------------------------------------------------------------------------------
-_NO_INVERSE = (
+NO_INVERSE = (
     "The diagonal element {} is zero, the inversion could not be completed because the input matrix"
     " is singular."
 )
@@ -64,7 +64,7 @@ def _inv_array(xp: Any, a: Any, check: str) -> tuple[Any, Any]:
             pass
     factors, pivots, info = linalg_arrays.lu(xp, a)
     if check:
-        raise_first(check, info, _NO_INVERSE)
+        raise_first(check, info, NO_INVERSE)
     one = xp.eye(a.shape[-1], dtype=a.dtype)
     return linalg_arrays.solve_by_factors(xp, factors, pivots, one), info
 

@@ -19,7 +19,7 @@ from tracejit.ops.pointwise_arithmetic import not_bool
 from tracejit.ops.pointwise_logic import clamp_min, where
 from tracejit.ops.pointwise_math import exp, log, log1p
 from tracejit.ops.pointwise_record import convert
-from tracejit.ops.shapes import broadcast, hint, same_shape, shape_text
+from tracejit.ops.shapes import broadcast, equal, hint, same_shape, shape_text
 from tracejit.ops.types import SCALAR_NAMES, int64
 
 
@@ -252,10 +252,10 @@ def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps
         negative = ErrorOf(ValueError, ("var has negative entry/entries",))
         raise_if_record((var < 0).any(), error=negative)
     shape, found = input.shape, var.shape
-    if len(found) == len(shape) - 1 and tuple(map(hint, found)) == tuple(map(hint, shape[:-1])):
+    if len(found) == len(shape) - 1 and same_shape(tuple(found), tuple(shape[:-1])):
         var = var.unsqueeze(-1)
-    elif len(found) != len(shape) or any(
-        hint(n) not in (1, hint(m)) for n, m in zip(found[-1:], shape[-1:])
+    elif len(found) != len(shape) or not all(
+        equal(n, 1) or equal(n, m) for n, m in zip(found[-1:], shape[-1:])
     ):
         raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):

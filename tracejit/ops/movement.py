@@ -288,13 +288,20 @@ def permute(input: Any, *order: Any, dims: Any = None) -> Any:
 
 
 @method("transpose", "swapdims")
-def transpose(input: Any, dim0: int, dim1: int) -> Any:
-    """Two dimensions exchanged.
+def transpose(input: Any, dim0: Any, dim1: int | None = None) -> Any:
+    """Exchange two dimensions.
+
+    dim0  an int; or all dimensions in their new order, as NumPy's `transpose` and libraries for any
+          kind of array have them, without a `dim1`
 
     >>> import tracejit
     >>> tracejit.zeros(2, 3).transpose(0, 1).shape
     tracejit.Size([3, 2])
     """
+    if dim1 is None:
+        if not isinstance(dim0, (tuple, list)):
+            raise TypeError("transpose() missing 1 required positional argument: 'dim1'")
+        return permute(input, dim0)
     try:
         ndim = len(input.shape)
         a, b = normalize_dim(dim0, ndim), normalize_dim(dim1, ndim)

@@ -116,7 +116,9 @@ def _max_unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any,
     lead = tuple(input.shape[:ndim - n])
     whole = creation.full_of(input, (*lead, shapes.numel(sizes)), 0, input.dtype)
     rows = (*lead, shapes.numel(input.shape[ndim - n:]))
-    filled = scatter_record(whole, indices.reshape(rows), input.reshape(rows), dim=ndim - n)
+    volume = (*sizes, 1) if n == 1 else tuple(sizes)  # rows are images of one column
+    filled = scatter_record(whole, indices.reshape(rows), input.reshape(rows), dim=ndim - n,
+                            volume=volume)
     return filled.reshape((*lead, *sizes))
 
 

@@ -24,6 +24,7 @@ class Adadelta(Optimizer):
     """
 
     _counters = ("step",)
+    _refuses_without = True
 
     def __init__(
         self,

@@ -82,11 +82,33 @@ class Adafactor(Optimizer):
             "col_var": tracejit.zeros_like(p[..., :1, :]),
         }
 
+    def _update_group(self, group: dict[str, Any]) -> None:
+        if group.get("foreach"):
+            self._refuse_empty(group)
+        super()._update_group(group)
+
+    def _refuse_empty(self, group: dict[str, Any]) -> None:
+        """Raise ZeroDivisionError before PyTorch's foreach moves any parameter of the empty one's
+        kind: vectors and matrices of a dtype move together, in the order of their first."""
+        kinds: dict[Any, list[Any]] = {}
+        for p in group["params"]:
+            if p.grad is not None:
+                kinds.setdefault((p.dtype, p.dim() > 1), []).append(p)
+        for k, alike in enumerate(kinds.values()):
+            if any(p.numel() == 0 for p in alike):
+                before = [p for each in [*kinds.values()][:k] for p in each]
+                super()._update_group({**group, "params": before})
+                for p in alike:
+                    self.state[p]["step"].add_(1)
+                raise ZeroDivisionError("float division by zero")
+
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
         lr, (least, smallest) = read_number(group, "lr"), group["eps"]
         if least is None:
             least = tracejit.finfo(p.dtype).eps
         state["step"].copy_(state["step"] + 1)
+        if p.numel() == 0:
+            raise ZeroDivisionError("float division by zero")  # PyTorch's mean of no elements
         count = state["step"].double()
         fresh = count ** group["beta2_decay"]
         rate = 1 / count.sqrt()

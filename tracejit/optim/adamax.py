@@ -30,6 +30,7 @@ class Adamax(Optimizer):
     """
 
     _counters = ("step",)
+    _refuses_without = True
 
     def __init__(
         self,
@@ -138,7 +139,7 @@ class NAdam(Optimizer):
         count, fading = step.double(), group["momentum_decay"]
         now = beta1 * (1 - 0.5 * 0.96 ** (count * fading))
         following = beta1 * (1 - 0.5 * 0.96 ** ((count + 1) * fading))
-        product.copy_(product * now.float())
+        product.copy_(product * now.to(product.dtype))  # a loaded state has the parameter's dtype
         mean.copy_(mean + (grad - mean) * (1 - beta1))
         square.copy_(square * beta2 + grad * grad * (1 - beta2))
         denominator = (square / (1 - beta2**count)).sqrt() + group["eps"]

@@ -100,6 +100,7 @@ class Adagrad(Optimizer):
     """
 
     _counters = ("step",)
+    _refuses_without = True
 
     def __init__(
         self,

@@ -87,8 +87,9 @@ class ASGD(Optimizer):
         p.copy_(p * (1 - lambd * eta) - grad * eta)
         average.copy_(tracejit.where(mu == 1, p, average + (p - average) * mu))
         count = step.double()
+        rated = step if group.get("foreach") else count  # PyTorch's foreach computes in the step's
         # Both are as exact as the step, also where a loaded state has them in another dtype. They
         # are constants to backward.
-        rate = lr / (1 + lambd * lr * count) ** group["alpha"]
+        rate = lr / (1 + lambd * lr * rated) ** group["alpha"]
         state["eta"].copy_(rate.detach().to(step.dtype).reshape(()))
         state["mu"].copy_((1 / (count - group["t0"]).clamp(min=1.0)).to(step.dtype))

@@ -92,7 +92,10 @@ class Muon(Optimizer):
             factor = 0.2 * math.sqrt(max(rows, columns))
         else:
             factor = math.sqrt(max(1, rows / columns))
-        p.copy_(p * (1 - lr * group["weight_decay"]) - turned * (lr * factor))
+        decayed = p * (1 - lr * group["weight_decay"])
+        # exact in the wider of both types, as in PyTorch's addition with a factor
+        wide = tracejit.promote_types(p.dtype, tracejit.float32)
+        p.copy_(decayed.to(wide) - turned.to(wide) * (lr * factor))
 
 
 def _orthogonal(matrix: Any, coefficients: tuple, count: int, eps: float) -> Any:
@@ -106,13 +109,8 @@ def _orthogonal(matrix: Any, coefficients: tuple, count: int, eps: float) -> Any
     high = matrix.shape[0] > matrix.shape[1]
     if high:
         x = x.T
-    x = (x / x.norm().clamp(min=eps)).float()
+    x = x / x.norm().clamp(min=eps)
     for _ in range(count):
-        gram = _rounded(x @ x.T)
-        x = _rounded(a * x + _rounded(b * gram + c * (gram @ gram)) @ x)
+        gram = x @ x.T
+        x = tracejit.addmm(x, tracejit.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.T if high else x
-
-
-def _rounded(x: Any) -> Any:
-    """A float32 matrix of bfloat16's values: each sum of products is rounded once."""
-    return x.bfloat16().float()

@@ -76,6 +76,7 @@ class Optimizer(Hooks):
 
     _begins_with: tuple[str, ...] = ()  # options that `_new_state` reads
     _counters: tuple[str, ...] = ()  # names of tensors of one number in the state
+    _refuses_without = False  # foreach is refused on the tape also where no gradient is
     _unsaved: tuple[str, ...] = ()  # what `_new_state` makes that is kept beside the state
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
@@ -178,20 +179,30 @@ class Optimizer(Hooks):
 
     def _update_groups(self) -> None:
         for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    grad = -p.grad if group.get("maximize") else p.grad
-                    state = self._kept(p)
-                    if grad.is_sparse:
-                        self._update_rows(p, grad, group, state)
-                        continue
-                    if p.is_complex():  # two real numbers each
-                        p, grad = view_as_real(p), view_as_real(grad)
-                        state = {k: of_reals(v) for k, v in state.items()}
-                    if group.get("differentiable"):
-                        self._update_on_tape(p, grad, group, state)
-                    else:
-                        self._update(p, grad, group, state)
+            if group.get("differentiable") and group.get("foreach"):
+                self._refuse_foreach(group)
+            self._update_group(group)
+
+    def _update_group(self, group: dict[str, Any]) -> None:
+        for p in group["params"]:
+            if p.grad is not None:
+                grad = -p.grad if group.get("maximize") else p.grad
+                state = self._kept(p)
+                if grad.is_sparse:
+                    self._update_rows(p, grad, group, state)
+                    continue
+                if p.is_complex():  # two real numbers each
+                    p, grad = view_as_real(p), view_as_real(grad)
+                    state = {k: of_reals(v) for k, v in state.items()}
+                if group.get("differentiable"):
+                    self._update_on_tape(p, grad, group, state)
+                else:
+                    self._update(p, grad, group, state)
+
+    def _refuse_foreach(self, group: dict[str, Any]) -> None:
+        """Raise AssertionError, as PyTorch does, if a group's update would be on the tape."""
+        if self._refuses_without or any(p.grad is not None for p in group["params"]):
+            raise AssertionError("_foreach ops don't support autograd")
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The state of a parameter before its first update."""

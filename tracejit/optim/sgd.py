@@ -72,6 +72,9 @@ class SGD(Optimizer):
             },
         )
 
+    def _refuse_foreach(self, group: dict[str, Any]) -> None:
+        """PyTorch's foreach of this class runs on the tape."""
+
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         if group["momentum"] == 0:
             return {}

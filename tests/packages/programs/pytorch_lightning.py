@@ -23,22 +23,23 @@ class Fitted(pl.LightningModule):
 
 def functions():
     data = torch.utils.data.TensorDataset(array(16, 4), array(16, 1, seed=1))
-
-    def fitted():
-        module = Fitted()
-        trainer = pl.Trainer(
-            max_epochs=2,
-            accelerator="cpu",
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-        )
-        trainer.fit(module, torch.utils.data.DataLoader(data, batch_size=8))
-        return module.losses
-
     module = Fitted()
-    return [
-        ("fit", fitted, []),
-        ("training step", lambda x, y: module.training_step((x, y), 0), list(data[:8])),
-    ]
+    trainer = pl.Trainer(
+        max_epochs=2,
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    trainer.fit(module, torch.utils.data.DataLoader(data, batch_size=8))
+    optimizer = module.configure_optimizers()
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = module.training_step((x, y), 0)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return [("training step", step, list(data[:8]))]

@@ -2,7 +2,9 @@
 
 import sys
 
-from tracejit.utils.data import collate, worker
+from tracejit.utils.data import collate, pinning, worker
 
-for _file in (collate, worker):
-    sys.modules[f"{__name__}.{_file.__name__.rpartition('.')[2]}"] = _file
+__path__: list[str] = []  # the places below are found as those of a package are
+for _name, _file in (("collate", collate), ("pin_memory", pinning), ("worker", worker)):
+    sys.modules[f"{__name__}.{_name}"] = _file
+    globals()[_name] = _file
