@@ -32,5 +32,7 @@ def test_an_interpreter_is_asked_for_its_version(tmp_path):
 
 def test_the_slice_names_tests_that_are_there():
     lines = (ROOT / "tests/slice.txt").read_text().splitlines()
-    named = [line for line in lines if not line.startswith("#")]
-    assert named and [one for one in named if not (ROOT / one).exists()] == []
+    named = [line.split("::") for line in lines if not line.startswith("#")]
+    assert named and [file for file, *_ in named if not (ROOT / file).exists()] == []
+    assert [(file, test) for file, *tests in named for test in tests
+            if f"def {test}(" not in (ROOT / file).read_text()] == []

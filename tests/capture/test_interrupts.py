@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import functools
 import gc
 import signal
 import sys
@@ -13,9 +14,11 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.capture import memory_words
 from tracejit.capture.watch import Watcher
 from tracejit.eager.interrupts import HeldInterrupts
 from tracejit.eager.recording import active
+from tracejit.runtime import native_start
 
 # Python calls the handlers of signals when a function is entered, and after these (not after calls
 # of Python functions, whose return is a jump within the interpreter).
@@ -33,13 +36,17 @@ def interrupts_are_exceptions():
 _HANDLERS = ("_arrive", "__exit__", "_restore")
 
 
+@functools.cache
+def opnames(code):
+    return {i.offset: i.opname for i in dis.get_instructions(code)}
+
+
 class Interrupt:
     """Context: Ctrl-C at moment `n` in tracejit's own frames; `sent` tells whether there is one."""
 
     def __init__(self, n, only=""):
         self.left, self.sent, self.only = n, False, only
         self.last = {}
-        self.names = {}
 
     def __enter__(self):
         self.before = sys.gettrace()
@@ -65,11 +72,8 @@ class Interrupt:
             return self.trace  # the exception is what counts, not the frames of the handler
         frame.f_trace_opcodes = True
         if event == "opcode":
-            names = self.names.get(code)
-            if names is None:
-                names = self.names[code] = {i.offset: i.opname for i in dis.get_instructions(code)}
             last = self.last.get(id(frame), "")
-            now = names.get(frame.f_lasti, "")
+            now = opnames(code).get(frame.f_lasti, "")
             self.last[id(frame)] = now
             if last in _AFTER or now == "RESUME":
                 self.left -= 1
@@ -205,6 +209,13 @@ def test_a_replay_is_whole_or_has_not_begun(program, mode, numerics):
     for _ in range(calls):
         f(s)
     assert s.seen() == after
+
+
+@pytest.mark.parametrize("program", [writes, gradients])
+def test_a_replay_that_starts_in_python_is_whole_or_has_not_begun(program, monkeypatch):
+    for module in (memory_words, native_start):  # as where the words of memory are not known
+        monkeypatch.setattr(module, "supported", lambda: False)
+    test_a_replay_is_whole_or_has_not_begun(program, "compiled", "fast")
 
 
 def keeps(s):

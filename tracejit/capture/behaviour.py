@@ -76,7 +76,7 @@ def behaviour(cls: type) -> tuple:
 
 def remembered(cls: type, compute: Callable[[type], tuple], known: Known) -> tuple:
     """`compute(cls)`, the same object as long as it is equal; made anew when the class changed."""
-    version = words.class_version(cls) if words.supported() else 0
+    version = words.class_version(cls) if words.sees_classes() else 0
     before = known.get(cls)
     if before is not None and version and before[0] == version:
         return before[1]

@@ -6,7 +6,7 @@ by `capture.snapshot`. Nothing here is written, only read.
 
 The layout is that of 64-bit CPython 3.11 and 3.12. `supported` tries each kind of change once and
 says whether all of them are seen; where one is not (3.13 writes attributes without a new version),
-guards are checked in Python alone.
+guards are checked in Python alone. Versions of classes are asked for by themselves.
 """
 
 from __future__ import annotations
@@ -82,13 +82,21 @@ def class_version(cls: type) -> int:
 @functools.cache
 def supported() -> bool:
     """Whether this interpreter keeps its words where this file says."""
+    return sees_classes() and all(p() for p in (_sees_attributes, _sees_entries, _sees_layout))
+
+
+@functools.cache
+def sees_classes() -> bool:
+    """Return True if `class_version` tells every change of a class, on 3.13 too."""
+    return _is_known() and _sees_classes()
+
+
+def _is_known() -> bool:
     if platform.python_implementation() != "CPython" or not (3, 11) <= sys.version_info < (3, 14):
         return False
     if struct.calcsize("P") != 8 or sysconfig.get_config_var("Py_GIL_DISABLED"):
         return False
-    if hasattr(sys, "gettotalrefcount") or sys.byteorder != "little":
-        return False
-    return all(probe() for probe in (_sees_attributes, _sees_entries, _sees_classes, _sees_layout))
+    return not hasattr(sys, "gettotalrefcount") and sys.byteorder == "little"
 
 
 _NUMBER = 1.25

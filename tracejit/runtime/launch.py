@@ -253,9 +253,11 @@ def _outputs(names: dict[str, Any]) -> list[Any]:
     else:
         types = calls.types
     stored = names.get("stored") or [names[f"s{k}"] for k in range(len(types)) if f"s{k}" in names]
+    if types and not stored:
+        stored = calls.storages()
     return [
         make(storage, 0, shape, None, dtype, device)
-        for storage, (shape, dtype, device) in zip(stored or calls.storages(), types)
+        for storage, (shape, dtype, device) in zip(stored, types)
     ]
 
 
