@@ -1,4 +1,4 @@
-"""Blocks of `warnings.catch_warnings` in captured functions: replayed where nothing warns in them."""
+"""Blocks of `warnings.catch_warnings` in captured functions: replayed where nothing warns within."""
 
 from __future__ import annotations
 
