@@ -1,4 +1,4 @@
-"""Blocks of `warnings.catch_warnings` in captured functions: replayed where nothing warns within."""
+"""Blocks of `warnings.catch_warnings` in captured functions: replayed where none warns in them."""
 
 from __future__ import annotations
 
