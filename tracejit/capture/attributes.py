@@ -44,6 +44,7 @@ from tracejit.capture.looking import (
 from tracejit.capture.module_reads import METHODS, Reads, has_methods
 from tracejit.capture.place import CACHED, Place, key_of, kind_of, slot_of
 from tracejit.eager.tensor import Tensor
+from tracejit.ops.overriding import gates
 
 MODULE_TABLES = (
     "forward",
@@ -151,6 +152,8 @@ class Attributes:
             names = set(names) | set(own)
         for name in sorted(names):
             if name in own and not is_a(value, type):
+                if place.kind == "function" and _is_of_gate(value, own, name):
+                    continue
                 self._own(place, own, name)
                 self._behind(place, type(value), name)
             elif place.kind == "function":
@@ -257,7 +260,8 @@ class Attributes:
     def _of_published(self, place: Place, own: Any, names: Iterable[str]) -> None:
         """Attributes that the user gave a function of ours."""
         for name in sorted(n for n in names if n in own or n in self.stored | self.uncertain):
-            self._own(place, own, name)
+            if not _is_of_gate(place.value, own, name):
+                self._own(place, own, name)
         if self.computed or self.doubtful:
             self._own_names(place, own)
 
@@ -390,3 +394,12 @@ def _is_data(found: Any) -> bool:
 def is_module(value: Any) -> bool:
     own = own_dict(value)
     return is_a(own, dict) and "_parameters" in own
+
+
+def _is_of_gate(function: Any, own: Any, name: str) -> bool:
+    """Return True for the signature that a function of ours got from its gate, and nobody changes.
+
+    Its parameters would count as objects whose methods read any entry of any container.
+    """
+    gate = gates.get(function) if name == "__signature__" else None
+    return gate is not None and own[name] is gate.signature

@@ -36,7 +36,7 @@ class Gate:
                  in_python: bool = False, operator: bool = False) -> None:
         self.original, self.function, self.title = original, function, title
         self.in_python, self.operator = in_python, operator
-        self.signature: Any = None
+        self.signature: Any = None  # of the function, known once the gate stands
 
     def through(self, arguments: tuple, named: dict) -> Any:
         """Run the call, or give the answer of a class or mode."""
@@ -83,8 +83,6 @@ class Gate:
 
     def bound(self, arguments: tuple, named: dict) -> tuple[tuple, dict]:
         """The arguments with defaults, those that have one under their names."""
-        if self.signature is None:
-            self.signature = inspect.signature(self.original)
         try:
             call = self.signature.bind(*arguments, **named)
         except TypeError:
@@ -137,7 +135,7 @@ def stand(function: Any, gate: Gate) -> None:
     code = function.__code__.replace()
     gate.original = _as_it_was(function)
     overriding.gates[function] = gate
-    function.__signature__ = inspect.signature(gate.original)
+    function.__signature__ = gate.signature = inspect.signature(gate.original)
     function.__code__ = _gate_code(code, gate)
 
 
