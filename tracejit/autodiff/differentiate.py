@@ -81,11 +81,7 @@ class Joint:
     final: bool  # the gradients have no derivatives that anybody knows
 
 
-VERSIONS = re.compile(r" is at version \d+; expected version \d+ instead")
-
-
-class OverwrittenError(Unmodelled):
-    """A result's backward needs what the call itself wrote later."""
+_VERSIONS = re.compile(r" is at version \d+; expected version \d+ instead")
 
 
 class _Uncut(Exception):
@@ -148,10 +144,9 @@ class _Differentiation:
             if str(error) == FREED:
                 return None
             fails = f"would fail: {type(error).__name__}: "
-            said = VERSIONS.sub(" was written since", str(error))  # which differ call by call
+            said = _VERSIONS.sub(" was written since", str(error))  # which differ call by call
             why = f"its backward {'' if isinstance(error, Refused) else fails}{said}"
-            kind = OverwrittenError if said != str(error) else Unmodelled
-            raise kind(why) from error
+            raise Unmodelled(why) from error
         finally:
             watch.end()
             recorder.differentiating, recorder.arrivals = False, None

@@ -20,7 +20,7 @@ from tracejit.capture.results import Unmodelled
 from tracejit.eager.function import FunctionNode
 from tracejit.eager.history import CopySlices, Overwrite
 from tracejit.eager.nodes import AccumulateGrad, Extras, Node, edge_of
-from tracejit.eager.saved import PACKED, Saved, SavedOutput, said_of_itself
+from tracejit.eager.saved import Saved, SavedOutput, said_of_itself
 from tracejit.eager.tape import CustomNode, OpNode
 from tracejit.eager.tensor import Tensor
 
@@ -82,20 +82,6 @@ def is_freed(output: Tensor, first_node: int) -> bool:
         raise Unmodelled("a value decides whether a backward inside the call has freed history "
                          "that a result leads through")
     return False
-
-
-def overwritten(output: Tensor, first_node: int) -> str | None:
-    """Return the error of a backward from `output` that needs what the call itself wrote later."""
-    nodes = {node for node, _ in places_behind([output]) if node.sequence >= first_node}
-    for node in sorted(nodes, key=lambda node: -node.sequence):
-        for x in records(node):
-            if isinstance(x, Entry) or x.version == PACKED or x.intact():
-                continue
-            try:
-                x.unpack()
-            except RuntimeError as error:
-                return str(error)
-    return None
 
 
 def _is_over(node: Node, number: int) -> bool:

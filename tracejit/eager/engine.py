@@ -115,7 +115,7 @@ class Task:
                 self.through[node] = node.leading(self._wanted(node.edges))
                 if self.through[node]:
                     running.add(node)
-            elif any(e is not None and self._leads(e) for e in node.edges) or node.refuses:
+            elif any(e is not None and self._leads(e) for e in node.edges):
                 running.add(node)
 
     def _leads(self, place: Place) -> bool:

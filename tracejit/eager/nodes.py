@@ -53,7 +53,6 @@ class Node:
     stage = -1  # the number of such a part
     opaque = False  # stands for the nodes of a branch, a loop or a call
     choosy = False  # not every result leads to every edge
-    refuses = False  # it raises, whatever gradients are wanted
 
     def __init__(self, edges: tuple[Edge, ...]):
         self.edges = edges

@@ -163,23 +163,6 @@ class FreedBackward(DeadEnd):
         raise RuntimeError(FREED)
 
 
-class OverwrittenBackward(DeadEnd):
-    """The history of a result that needs what the call itself wrote later: a backward raises, as in
-    eager mode. It raises as well where only gradients that need nothing written are wanted."""
-
-    __slots__ = ()
-    refuses = True
-    said = ""
-
-    def apply(self, grads: list) -> Sequence[Any]:
-        raise RuntimeError(self.said)
-
-
-def overwritten_history(said: str) -> type[DeadEnd]:
-    """Return the class of such histories whose backward raises this error."""
-    return type("OverwrittenBackward", (OverwrittenBackward,), {"__slots__": (), "said": said})
-
-
 def record_dead_end(tensor: Tensor, kind: type[DeadEnd]) -> None:
     """Give a tensor such a history."""
     tensor._node, tensor._output_nr, tensor._requires_grad = kind(), 0, True

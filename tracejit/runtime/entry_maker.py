@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import tracejit.autodiff.regions  # noqa: F401  installs the gradients of control flow
-from tracejit.autodiff.differentiate import VERSIONS, Joint, OverwrittenError, differentiate
-from tracejit.autodiff.reach import extras_behind, is_freed, kept, leaves, overwritten
+from tracejit.autodiff.differentiate import Joint, differentiate
+from tracejit.autodiff.reach import extras_behind, is_freed, kept, leaves
 from tracejit.capture.aliasing import UNKNOWN, Memory
 from tracejit.capture.deferred_warnings import must_be_over
 from tracejit.capture.guards import Guards, current, made_in_inference
@@ -44,12 +44,7 @@ from tracejit.eager.views import Family, View, counting_family, family_of
 from tracejit.ir.graph import Value
 from tracejit.runtime.attach_backward import attach_backward
 from tracejit.runtime.backward_maker import backward_plan
-from tracejit.runtime.call_nodes import (
-    DeadEnd,
-    FreedBackward,
-    overwritten_history,
-    record_dead_end,
-)
+from tracejit.runtime.call_nodes import DeadEnd, FreedBackward, record_dead_end
 from tracejit.runtime.entry import Entry
 from tracejit.runtime.result_views import Lines, Made, ResultTensor
 
@@ -69,8 +64,6 @@ class EntryMaker:
         self.families: dict[int, int] = {}  # of `.data`, by id: the first result
         self.grads: dict[int, Place] | None = None  # by id of a gradient: whose it is
         self.maybe: list[tuple[Memory, Recipe]] = []  # memory that is written if a flag says so
-        # Histories, by the id of a result, that need what the call itself wrote.
-        self.overwritten: dict[int, type[DeadEnd]] = {}
 
     def make(self) -> Entry:
         recorder, arguments = self.recorder, self.call.arguments
@@ -318,27 +311,10 @@ class EntryMaker:
         if not tracked or not wrt:
             return None
         self._refuse_kept_data(tracked, results)
-        try:
-            return differentiate(self.recorder, tracked, wrt, memories(results))
-        except OverwrittenError:
-            self._find_overwritten(tracked)
-            rest = [t for t in tracked if id(t) not in self.overwritten]
-            if len(rest) == len(tracked):
-                raise
-        return differentiate(self.recorder, rest, wrt, memories(results)) if rest else None
-
-    def _find_overwritten(self, tracked: list[Tensor]) -> None:
-        """Note results whose backward needs what the call wrote: it raises whenever it comes."""
-        for tensor in tracked:
-            said = overwritten(tensor, self.recorder.first_node)
-            if said is not None:
-                said = VERSIONS.sub(" was written since", said)
-                self.overwritten[id(tensor)] = overwritten_history(said)
+        return differentiate(self.recorder, tracked, wrt, memories(results))
 
     def _end(self, result: Tensor) -> type[DeadEnd]:
         """The history of a result that no backward can be made for."""
-        if id(result) in self.overwritten:
-            return self.overwritten[id(result)]
         first = self.recorder.first_node
         if is_freed(result, first) or leaves([result], first):
             return FreedBackward
