@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.eager import interchange
 
 UNARY = (
     "absolute arccos arcsin arctan ceil cos cosh exp exp2 expm1 floor isfinite isinf isnan log "
@@ -178,3 +179,17 @@ def test_memory_is_shared_with_arrays_of_tensors():
     assert np.array(x, copy=True).base is None
     with pytest.raises(ValueError, match="Unable to avoid copy"):
         np.array(x, dtype=np.float64, copy=False)
+
+
+@pytest.mark.parametrize("versioned", [interchange._VERSIONED, False])
+def test_memory_is_exchanged_with_every_numpy(versioned, monkeypatch):
+    monkeypatch.setattr(interchange, "_VERSIONED", versioned)
+    x = tj.arange(3.0)
+    shown = np.from_dlpack(x)
+    x.add_(1)
+    assert shown.tolist() == [1, 2, 3]
+    copied = tj.from_dlpack(x.__dlpack__(copy=True, dl_device=(1, 0), max_version=(1, 0)))
+    x.add_(1)
+    assert copied.tolist() == [1, 2, 3]
+    with pytest.raises(BufferError):
+        x.__dlpack__(dl_device=(2, 0))

@@ -95,6 +95,18 @@ def _real_number(number: Any, kind: str) -> Any:
     return number.real
 
 
+_VERSIONED = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+
+
+def _capsule(array: np.ndarray, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+    """Return a DLPack capsule. NumPy 2.0 makes those of the first version, of its own memory."""
+    if _VERSIONED:
+        return array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+    if dl_device not in (None, (1, 0)):
+        raise BufferError("unsupported device requested")
+    return (array.copy() if copy else array).__dlpack__()
+
+
 class Interchange(TensorState):
     """Conversions to what is not a tensor."""
 
@@ -149,7 +161,7 @@ class Interchange(TensorState):
         array = self.array
         show(self._storage)  # type: ignore[arg-type]
         if self._device.type == "cpu":
-            return array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+            return _capsule(array, max_version, dl_device, copy)
         return array.__dlpack__(stream=stream)
 
     def __dlpack_device__(self) -> tuple:
