@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from tracejit.ir.sizes import Size
 
 ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
+_MADE_AT_RUN_TIME = 1 << 9  # `Py_TPFLAGS_HEAPTYPE`, of classes with `__slots__`
 NATIVE = (GetSetDescriptorType, MemberDescriptorType)  # reading these runs no Python
 Kept = TypeVar("Kept")
 _SLOTS_OF_TYPES: Any = vars(type)
@@ -147,6 +148,8 @@ def filled_slots(x: Any) -> list[tuple[MemberDescriptorType, Any]]:
     """Return the descriptors of an object's slots that hold something, and what they hold."""
     found = []
     for slot in slots_of(x):
+        if not flags_of(slot.__objclass__) & _MADE_AT_RUN_TIME:  # as `SimpleNamespace.__dict__`
+            continue
         with contextlib.suppress(AttributeError):  # an empty one
             found.append((slot, slot.__get__(x)))
     return found
