@@ -5,6 +5,7 @@ In: the name of a case, and one of how many runs. Out: its marks. `make test-ful
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from zlib import crc32
 
@@ -14,3 +15,35 @@ import pytest
 def share(name: str, one_in: int) -> list[Any]:
     """The marks of a case of which one in so many is for every run."""
     return [pytest.mark.full] if crc32(name.encode()) % one_in else []
+
+
+# Files of many cases that take minutes: of each, one case in so many is for every run.
+SAMPLED = {
+    "tests/amp/test_captured.py": 4,
+    "tests/capture/test_control_flow_figures.py": 3,
+    "tests/capture/test_effects_in_sides.py": 3,
+    "tests/capture/test_failures.py": 3,
+    "tests/capture/test_host_reads.py": 2,
+    "tests/capture/test_interrupts.py": 3,
+    "tests/capture/test_logging_of_the_users.py": 4,
+    "tests/capture/test_number_arguments.py": 3,
+    "tests/capture/test_programs.py": 2,
+    "tests/capture/test_rewrite.py": 2,
+    "tests/lowering/test_guarded_memory.py": 2,
+    "tests/ops/test_opinfo.py": 2,
+    "tests/optim/test_captured_steps.py": 3,
+    "tests/random_programs/test_aliases.py": 3,
+    "tests/random_programs/test_flow.py": 2,
+    "tests/random_programs/test_jumps.py": 3,
+    "tests/random_programs/test_worlds.py": 3,
+    "tests/runtime/test_regions.py": 3,
+}
+
+
+def mark_the_rest(items: Iterable[pytest.Item]) -> None:
+    """Mark cases of the files above as `full`, but for the share that every run takes."""
+    for item in items:
+        name = item.nodeid.partition("::")[0]
+        if "[" in item.nodeid:
+            for mark in share(item.nodeid, SAMPLED.get(name, 1)):
+                item.add_marker(mark)

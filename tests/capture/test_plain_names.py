@@ -55,9 +55,10 @@ def seen(f: Any, size: int) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-@pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.full)])
-def test_errors_and_types_name_what_plain_python_does(tmp_path: Path, half: int) -> None:
-    expressions = EXPRESSIONS[half::2]
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(k, marks=pytest.mark.full) for k in range(1, 8))])
+def test_errors_and_types_name_what_plain_python_does(tmp_path: Path, part: int) -> None:
+    expressions = EXPRESSIONS[part::8]
     module = module_of(expressions, tmp_path)
     different = []
     for number, expression in enumerate(expressions):
