@@ -72,7 +72,7 @@ def test_importing_takes_less_than_a_third_of_a_second(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path))
     code = "import time; t = time.process_time(); import tracejit; print(time.process_time() - t)"
     run_python(code)
-    assert min(float(run_python(code)) for _ in range(3)) < 0.3
+    assert min(float(run_python(code)) for _ in range(6)) < 0.3
 
 
 def test_one_version():

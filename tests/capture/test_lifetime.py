@@ -82,6 +82,7 @@ def child(code):
     return done.stdout.split()
 
 
+@pytest.mark.full
 def test_two_thousand_shapes_grow_memory_by_little():
     early, grown, forward, train, bindings = child(SHAPES)
     assert (forward, train) == ("1", "1")
@@ -118,6 +119,7 @@ with config.override(max_segments=32, cache_dir="/dev/null/none"):
 """
 
 
+@pytest.mark.full
 def test_what_a_dropped_function_leaves_is_small():
     """Machine code stays for the life of the process (a program may be running in it)."""
     (grown,) = child("import warnings\nwarnings.simplefilter('ignore')\n" + FUNCTIONS)

@@ -42,6 +42,7 @@ def _calls(layers):
                if not isinstance(row.code, str) and row.code.co_filename.startswith(own))
 
 
+@pytest.mark.full
 def test_work_grows_with_the_layers():
     small, large, larger = (_calls(layers) for layers in (6, 12, 24))
     assert larger - large < 2.4 * (large - small)
