@@ -61,8 +61,8 @@ def test_profilers_listen_after_each_recording(seen):
     assert after()
 
 
-# Nothing is collected meanwhile: Python 3.11's `profile` writes "Bad call" for any finalizer, of any
-# class, that the collector runs as a frame begins, since the frame's own event comes after it.
+# Nothing is collected meanwhile: Python 3.11's `profile` writes "Bad call" for any finalizer that
+# the collector runs as a frame begins, since the frame's own event comes after it.
 SCRIPT = """
 import gc
 import tracejit as tj

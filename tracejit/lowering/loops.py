@@ -15,6 +15,7 @@ from typing import Any
 from tracejit.ir.graph import Graph, Value
 from tracejit.ir.sizes import SizeLike, size_max
 from tracejit.lowering.emit import Emission, NodeEmitter, Partial, Splits, accumulator
+from tracejit.lowering.frequent import Frequent, frequent
 from tracejit.lowering.groups import Group, column_extents, count, dense_shape, prefix_length
 from tracejit.lowering.index import (
     Index,
@@ -45,6 +46,7 @@ class Store:
     scalar: Scalar
     inner: list[Variable] = field(default_factory=list)  # loops inside the outer ones
     added: bool = False  # to what is there
+    frequent: Frequent | None = None  # of a sum by index
 
 
 @dataclass
@@ -68,6 +70,11 @@ class Nest:
             for s in self.stores
             if not is_zero(count(s.leaf)) and not any(is_zero(v.extent) for v in s.inner)
         ]
+
+    def leaves(self) -> list[Any]:
+        """All that is written."""
+        beside = [m for s in self.stores if s.frequent is not None for m in s.frequent.memory()]
+        return [*(s.leaf for s in self.stores), *beside]
 
     def roots(self) -> list[Scalar]:
         return [s.scalar for s in self.filled()]
@@ -221,10 +228,12 @@ def _scatter(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest
     index = unravelled(splits.index(each), [resolved(s) for s in source.shape])
     target = how.target(NodeEmitter(emission, node, v), index, **node.attributes)
     written = emission.value(source, index)
-    stores = [
-        Store(v, place, copied, splits.leaves(whole)),
-        Store(v, [as_index(i) for i in target], written, splits.leaves(each), how.combine == "add"),
-    ]
+    result, loops = splits.leaves(whole), splits.leaves(each)
+    added = Store(v, [as_index(i) for i in target], written, loops, how.combine == "add")
+    if how.named is not None:
+        dims, most = how.named(node.inputs, **node.attributes)
+        added.frequent = frequent(v, dims, resolved(most), added.place, loops, place, result)
+    stores = [Store(v, place, copied, result), added]
     return Nest(emission, [], stores, 1, 1)
 
 

@@ -163,7 +163,7 @@ class _Assignment:
     # -- targets -------------------------------------------------------------------------------
     def _leaves(self, group: Group) -> list[Any]:
         nest = self.nests.get(group)
-        return list(group.stores) if nest is None else [s.leaf for s in nest.stores]
+        return list(group.stores) if nest is None else nest.leaves()
 
     def _targets(self, group: Group, leaf: Any) -> None:
         memory = self.memory

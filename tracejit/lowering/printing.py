@@ -29,6 +29,7 @@ from tracejit.lowering.index import (
 from tracejit.lowering.long_sums import BLOCK, BLOCK_NAME, Short, Wide, in_blocks, rounds
 from tracejit.lowering.loops import Nest, Store, same_loops
 from tracejit.lowering.names import Names
+from tracejit.lowering.printing_by_index import ByIndexPrinting
 from tracejit.lowering.scalars import Scalar, variables_of, walk
 from tracejit.lowering.stash import Stash, find_stashes
 
@@ -62,7 +63,7 @@ class Text:
     sized_by: list[SizeLike] = field(default_factory=list)
 
 
-class Printer(ColumnPrinting):
+class Printer(ColumnPrinting, ByIndexPrinting):
     """Writes one nest. `buffer_of(leaf)` is what is read, `targets(leaf)` the (buffer, strides)
     written."""
 
@@ -78,7 +79,7 @@ class Printer(ColumnPrinting):
         self.locations: dict[Location, None] = {}
         self.stashes = find_stashes(nest, buffer_of, targets)
         self.kept: set[int] = set()  # the values of stashes that were kept
-        self.written = {b for s in nest.stores for b, _ in targets(s.leaf)}
+        self.written = {b for leaf in nest.leaves() for b, _ in targets(leaf)}
         self.cut: dict[str, None] = {}  # names of sizes that blocks were cut of
         self.uncut = False  # True while a text without blocks is written
         self.short: Short | None = None
@@ -161,7 +162,9 @@ class Printer(ColumnPrinting):
                 groups.append([store])
         start = len(block.lines)
         for known in groups:
-            if known[0].inner:
+            if known[0].frequent is not None:
+                self._sums_by_index(known[0])
+            elif known[0].inner:
                 self._loop(known[0].inner, lambda known=known: self._store_all(known))
             else:
                 self._store_all(known)
@@ -172,13 +175,18 @@ class Printer(ColumnPrinting):
     def _store_all(self, stores: Sequence[Store]) -> None:
         values = [self.place(s.scalar) for s in stores]
         for store, value in zip(stores, values):
-            for buffer, strides in self.targets(store.leaf):
-                address = self.emission.address(strides or store.leaf, store.place)
-                pointer = self.pointer(buffer, store.leaf.dtype.name)
-                where = self.index(address)
-                stored = self._encoded(value, store.leaf.dtype.name)
+            stored = self._encoded(value, store.leaf.dtype.name)
+            for pointer, where in self._places(store.leaf, store.place):
                 before = f"{pointer}[{where}] + " if store.added else ""
                 self.stack[-1].lines.append(f"{pointer}[{where}] = {before}{stored}")
+
+    def _places(self, leaf: Any, place: Sequence[Index]) -> list[tuple[str, str]]:
+        """(pointer, address) of an element, wherever it is stored."""
+        return [
+            (self.pointer(buffer, leaf.dtype.name),
+             self.index(self.emission.address(strides or leaf, place)))
+            for buffer, strides in self.targets(leaf)
+        ]
 
     def _encoded(self, value: str, dtype: str) -> str:
         if dtype in ("float16", "bfloat16"):

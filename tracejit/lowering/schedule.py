@@ -122,7 +122,7 @@ class Scheduler:
 
     def _leaves(self, group: Group) -> list[Any]:
         nest = self.nests.get(group)
-        return list(group.stores) if nest is None else [s.leaf for s in nest.stores]
+        return list(group.stores) if nest is None else nest.leaves()
 
     # -- instructions --------------------------------------------------------------------------
     def _text(self, group: Group, nest: Nest) -> Text:

@@ -21,7 +21,7 @@ from tracejit.ops.operators import method
 from tracejit.ops.pointwise import convert, is_tensor, where
 from tracejit.ops.pointwise_record import must_be_tensors
 from tracejit.ops.record import Op, Scatter
-from tracejit.ops.shapes import broadcast, equal, hint, normalize_dim, shape_text
+from tracejit.ops.shapes import broadcast, equal, hint, normalize_dim, numel, shape_text
 from tracejit.ops.types import INTEGER, SCALAR_NAMES, TensorType, bool_, int32, int64, uint8
 
 OUT_OF_BOUNDS = "index {} is out of bounds for dimension {} with size {}"
@@ -147,6 +147,10 @@ def _put_target(emit: Any, index: Sequence[Any], dims: tuple[int, ...], wrap: bo
     return element_index(emit, index, dims, wrap, 2)
 
 
+def _named(operands: Sequence[Any], dims: tuple[int, ...], wrap: bool) -> tuple[Any, Any]:
+    return dims, numel(operands[2].shape)
+
+
 index_put_record: Op = Op(
     "index_put", "scatter", ("input", "src", "*indices"), may_fail=True,
     infer=_put_type,
@@ -164,7 +168,7 @@ index_add_record: Op = Op(
     "index_put_add", "scatter", ("input", "src", "*indices"), may_fail=True,
     infer=_put_type,
     eager=_add_eager,
-    scatter=Scatter(_put_target, "add", 1),
+    scatter=Scatter(_put_target, "add", 1, _named),
     rules={
         "input": lambda grad: grad,
         "src": lambda grad, indices, dims, wrap: index_record(
@@ -377,7 +381,8 @@ scatter_add_record: Op = Op(
     "scatter_add", "scatter", ("input", "index", "src"), may_fail=True,
     infer=scatter_type,
     eager=_scatter_add_eager,
-    scatter=Scatter(_checked_place, "add"),
+    scatter=Scatter(_checked_place, "add", named=lambda operands, dim: (
+        range(len(operands[0].shape)), operands[1].shape[dim])),
     rules={
         "input": lambda grad: grad,
         "src": lambda grad, index, dim: gather_record(grad, index, dim=dim),

@@ -66,11 +66,14 @@ class Scatter:
     `source` goes
     combine  "set" or "add", in row-major order of the source: the last one wins, sums have one
     order
+    named    (operands, **attributes) -> the dimensions of the output in which the indices say the
+    place, and a bound of how often they can name one place; None: nothing is added
     """
 
     target: Callable[..., Sequence[Any]]
     combine: str = "set"
     source: int = 2
+    named: Callable[..., tuple[Sequence[int], Any]] | None = None
 
 
 @dataclass(eq=False)
