@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.lowering.columns import INDENT, Block
-from tracejit.lowering.frequent import FEW, Frequent, Position
-from tracejit.lowering.index import Index
+from tracejit.lowering.frequent import FEW, Frequent
+from tracejit.lowering.index import Index, as_index
 from tracejit.lowering.loops import Store
 from tracejit.lowering.names import Names
-from tracejit.lowering.scalars import Scalar, variables_of
+from tracejit.lowering.scalars import Scalar
 
 
 class ByIndexPrinting:
@@ -22,6 +22,7 @@ class ByIndexPrinting:
 
     names: Names
     stack: list[Block]
+    variables: dict[str, str]
     targets: Callable[[Any], Sequence[tuple[int, Any]]]
     pointer: Callable[[Any, str], str]
     place: Callable[[Scalar], str]
@@ -31,23 +32,20 @@ class ByIndexPrinting:
     _places: Callable[[Any, Sequence[Index]], list[tuple[str, str]]]
 
     def _sums_by_index(self, store: Store) -> None:
-        """Count how often each key is named, add, and settle what was added beside."""
+        """Count how often each key is named, add here or beside, and settle what is beside."""
         often = store.frequent
         assert often is not None
         seen, wide = (self.pointer(self.targets(leaf)[0][0], leaf.dtype.name)
                       for leaf in often.memory())
-        rows = self._temporary()
-        lines = self.stack[-1].lines
+        rows, lines = self._temporary(), self.stack[-1].lines
+        count = "" if type(often.most) is int else f"if {self.names.size(often.most)} > {FEW}:"
         lines.append(f"{rows} = 0")
-        if type(often.most) is int:
-            self._count(often, seen, wide, rows)
-        else:
-            lines.append(f"if {self.names.size(often.most)} > {FEW}:")
-            self._inside(lambda: self._count(often, seen, wide, rows))
-        self._loop(store.inner, lambda: self._add(store, often, seen, wide, rows))
+        keys, none = self.names.size(often.rows.extent), self.names.number(0, "int32")
+        lines += _under(count, [f"for k in range({keys}):", f"{INDENT}{seen}[k] = {none}"])
+        self._loop(often.outer, lambda: self._add(store, often, (seen, wide, rows), count))
         lines.append(f"if {rows} > 0:")
         self._inside(lambda: self._loop(
-            often.whole, lambda: self._settle(store, often, seen, wide), False))
+            [often.rows], lambda: self._settle(store, often, seen, wide), False))
 
     def _inside(self, body: Callable[[], None]) -> None:
         """Write lines that a condition guards."""
@@ -56,68 +54,60 @@ class ByIndexPrinting:
         inside = self.stack.pop().lines
         self.stack[-1].lines += [INDENT + line for line in inside]
 
-    def _count(self, often: Frequent, seen: str, wide: str, rows: str) -> None:
-        keys, width = self.names.size(often.keys), self.names.size(often.width)
+    def _add(self, store: Store, often: Frequent, names: tuple[str, str, str], count: str) -> None:
+        """All that the source has for one key."""
+        seen, wide, rows = names
+        key, row = self.index(often.key), self._temporary()
+        width, lines = self.names.size(often.columns.extent), self.stack[-1].lines
+        narrow, wider = (self.names.imported("numpy", d) for d in ("int32", "float64"))
         zero = self.names.number(-0.0, "float64")  # which changes nothing it is added to
-        lines = self.stack[-1].lines
-        none, one = self.names.number(0, "int32"), self.names.number(1, "int32")
-        lines += [f"for k in range({keys}):", f"{INDENT}{seen}[k] = {none}"]
-
-        def one_more() -> None:
-            key = self.index(often.at.key)
-            self.stack[-1].lines.append(f"{seen}[{key}] = {seen}[{key}] + {one}")
-
-        self._loop(often.loops, one_more, False)
-        lines += [
-            f"for k in range({keys}):",
-            f"{INDENT}if {seen}[k] > {FEW}:",
-            f"{2 * INDENT}for j in range({width}):",
-            f"{3 * INDENT}{wide}[{rows} * {width} + j] = {zero}",
-            f"{2 * INDENT}{rows} = {rows} + 1",
-            f"{2 * INDENT}{seen}[k] = {self.names.imported('numpy', 'int32')}({rows})",
-            f"{INDENT}else:",
-            f"{2 * INDENT}{seen}[k] = {none}",
-        ]
-
-    def _add(self, store: Store, often: Frequent, seen: str, wide: str, rows: str) -> None:
-        value, row = self.place(store.scalar), self._row_in_use(often, seen, rows)
-        places, at = self._places(store.leaf, store.place), self._element(often, often.at, row)
-        wider = self.names.imported("numpy", "float64")
-        self.stack[-1].lines += [
-            f"if {row} == 0:",
-            *(f"{INDENT}{pointer}[{where}] = {pointer}[{where}] + {value}"
-              for pointer, where in places),
+        lines.append(f"{row} = 0")
+        lines += _under(count, [
+            f"{row} = int({seen}[{key}])",
+            f"if {row} < {FEW}:",
+            f"{INDENT}{seen}[{key}] = {narrow}({row} + 1)",
+            f"{INDENT}{row} = 0",
             "else:",
-            f"{INDENT}{wide}[{at}] = {wide}[{at}] + {wider}({value})",
-        ]  # fmt: skip
+            f"{INDENT}if {row} == {FEW}:",
+            f"{2 * INDENT}{rows} = {rows} + 1",
+            f"{2 * INDENT}{row} = {FEW} + {rows}",
+            f"{2 * INDENT}{seen}[{key}] = {narrow}({row})",
+            f"{2 * INDENT}for c in range(({rows} - 1) * {width}, {rows} * {width}):",
+            f"{3 * INDENT}{wide}[c] = {zero}",
+            f"{INDENT}{row} = {row} - {FEW}",
+        ])  # fmt: skip
 
-    def _row_in_use(self, often: Frequent, seen: str, rows: str) -> str:
-        """The row of an element of the source, found in the outermost loop that knows its key."""
-        used = variables_of(often.at.key)
-        depth = next(k for k, block in enumerate(self.stack) if used <= block.variables)
-        inner = self.stack[depth + 1 :]
-        del self.stack[depth + 1 :]
-        found, row = self._row_of(often.at, seen), self._temporary()
-        self.stack[-1].lines += [f"{row} = 0", f"if {rows} > 0:", f"{INDENT}{row} = {found}"]
-        self.stack += inner
-        return row
+        def here() -> None:
+            value = self.place(store.scalar)
+            for pointer, where in self._places(store.leaf, store.place):
+                self.stack[-1].lines.append(
+                    f"{pointer}[{where}] = {pointer}[{where}] + {value}")
+
+        def beside() -> None:
+            value, at = self.place(store.scalar), self._beside(often, row, often.column)
+            self.stack[-1].lines.append(f"{wide}[{at}] = {wide}[{at}] + {wider}({value})")
+
+        for head, add in ((f"if {row} == 0:", here), ("else:", beside)):
+            lines.append(head)
+            self._inside(lambda add=add: self._loop(often.inner, add, False))
 
     def _settle(self, store: Store, often: Frequent, seen: str, wide: str) -> None:
-        """What was added beside joins what one element of the result was."""
-        row, places = self._temporary(), self._places(store.leaf, often.result)
-        found, at = self._row_of(often.of, seen), self._element(often, often.of, row)
+        """What was added beside for one key joins what was added before."""
+        row, key = self._temporary(), self.variables[often.rows.name]
         wider, narrow = (self.names.imported("numpy", d) for d in ("float64", "float32"))
-        self.stack[-1].lines += [
-            f"{row} = {found}",
-            f"if {row} > 0:",
-            *(f"{INDENT}{pointer}[{where}] = "
-              f"{narrow}({wider}({pointer}[{where}]) + {wide}[{at}])"
-              for pointer, where in places),
-        ]  # fmt: skip
+        self.stack[-1].lines += [f"{row} = int({seen}[{key}]) - {FEW}", f"if {row} > 0:"]
 
-    def _row_of(self, position: Position, seen: str) -> str:
-        return f"int({seen}[{self.index(position.key)}])"
+        def join() -> None:
+            at = self._beside(often, row, as_index(often.columns))
+            for pointer, where in self._places(store.leaf, often.place):
+                whole = f"{wider}({pointer}[{where}]) + {wide}[{at}]"
+                self.stack[-1].lines.append(f"{pointer}[{where}] = {narrow}({whole})")
 
-    def _element(self, often: Frequent, position: Position, row: str) -> str:
-        width, column = self.names.size(often.width), self.index(position.column)
-        return f"({row} - 1) * {width} + {column}"
+        self._inside(lambda: self._loop([often.columns], join, False))
+
+    def _beside(self, often: Frequent, row: str, column: Index) -> str:
+        return f"({row} - 1) * {self.names.size(often.columns.extent)} + {self.index(column)}"
+
+
+def _under(condition: str, lines: list[str]) -> list[str]:
+    return [condition, *(INDENT + line for line in lines)] if condition else lines
