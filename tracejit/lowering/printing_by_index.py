@@ -87,9 +87,10 @@ class ByIndexPrinting:
             value, at = self.place(store.scalar), self._beside(often, row, often.column)
             self.stack[-1].lines.append(f"{wide}[{at}] = {wide}[{at}] + {wider}({value})")
 
-        for head, add in ((f"if {row} == 0:", here), ("else:", beside)):
-            lines.append(head)
-            self._inside(lambda add=add: self._loop(often.inner, add, False))
+        lines.append(f"if {row} == 0:")
+        self._inside(lambda: self._loop(often.inner, here, False))
+        lines.append("else:")
+        self._inside(lambda: self._loop(often.inner, beside, False))
 
     def _settle(self, store: Store, often: Frequent, seen: str, wide: str) -> None:
         """What was added beside for one key joins what was added before."""
