@@ -52,8 +52,8 @@ def test_steps_are_pytorchs(options):
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("values", [{0.0: 1.5, 1.0: 1.0}, {0.0: 1.5}, {0.0: 1.5, 1.0: 1.0, 2.0: 0.9},
-                                    {0.0: 2.0, 1.0: 2.5}])  # fmt: skip
+@pytest.mark.parametrize("values", [{0.0: 1.5, 1.0: 1.0}, {0.0: 1.5}, {0.0: 2.0, 1.0: 2.5},
+                                    {0.0: 1.5, 1.0: 1.0, 2.0: 0.9}])  # fmt: skip
 def test_brackets_of_a_loss_that_does_not_fall_as_its_gradient_says(values):
     """The bracket shrinks to one point, which no tolerance of the user's stops."""
     torch, found = pytest.importorskip("torch"), []
