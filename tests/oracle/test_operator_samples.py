@@ -406,7 +406,7 @@ def in_mode(function: Callable[..., Any], mode: str) -> Callable[..., Any]:
 
 
 # Of the operators one in so many in quick runs.
-SHARES = {"eager": 1, "graph": 2, "compiled": 4}
+SHARES = {"eager": 2, "graph": 4, "compiled": 8}
 CASES = [
     pytest.param(number, mode, id=f"{name}-{mode}", marks=share(f"{name}-{mode}", SHARES[mode]))
     for number, name in enumerate(map(identity, OPERATORS)) for mode in SHARES
