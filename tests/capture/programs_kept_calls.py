@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 import tracejit as tj
@@ -307,6 +308,69 @@ def kept_number_in_an_object_that_is_called(jit):
     out += [f(x, 1), f(x, 1)]
     Adds.__call__ = before
     return [*out, f(x, 1), scale.cache_info().misses]
+
+
+def kept_results_asked_for_by_a_generator(jit):
+    @functools.lru_cache
+    def gain(name, *, extra=0.0):
+        return {"a": 2.0, "b": 3.0}[name] + extra
+
+    @contextlib.contextmanager
+    def scaled(name):
+        yield gain(name) + gain(name, extra=1.0)
+
+    @jit
+    def f(x, name):
+        with scaled(name) as factor:
+            return x * factor
+
+    x = tj.ones(2)
+    out = [f(x, name) for name in ("a", "a", "a", "b", "b", "b", "a")]
+    out.append(gain.cache_info()[:2])
+    gain.cache_clear()
+    return [*out, f(x, "a"), f(x, "a"), f(x, "b"), gain.cache_info()[:2]]
+
+
+def kept_results_of_a_generator_that_change(jit):
+    state = {"gain": 2.0}
+
+    @functools.cache
+    def gain():
+        return state["gain"]
+
+    class Scale:
+        @property
+        def factor(self):
+            return next(gain() for _ in range(1))
+
+    @jit
+    def f(x, scale):
+        return x * scale.factor
+
+    x, scale = tj.ones(2), Scale()
+    out = [f(x, scale) for _ in range(3)]
+    state["gain"] = 5.0
+    out.append(f(x, scale))
+    gain.cache_clear()
+    return [*out, f(x, scale), f(x, scale), gain.cache_info()[:2]]
+
+
+def kept_results_that_may_change_asked_for_by_a_generator(jit):
+    @functools.cache
+    def gains(n):
+        return [float(n)]
+
+    @contextlib.contextmanager
+    def of(n):
+        yield gains(n)
+
+    @jit
+    def f(x):
+        with of(3) as found:
+            found[0] += 1
+            return x * found[0]
+
+    return [f(tj.ones(2)) for _ in range(4)]
 
 
 PROGRAMS = programs_in(globals())

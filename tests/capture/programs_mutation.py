@@ -316,4 +316,101 @@ def versions_of_results(jit):
     return out
 
 
+def shapes_changed_in_place(jit):
+    @jit
+    def f(x):
+        y, z = x * 2, x + 1
+        row = y[0]
+        y.unsqueeze_(1).transpose_(0, 2)
+        row.mul_(3)
+        z.t_().add_(1)
+        z[:, :1].squeeze_(1).zero_()
+        return y, row, z, z + y[:, 0], y._version
+
+    return [f(tj.arange(6.0).view(2, 3)), f(tj.ones(3, 2)), f(tj.ones(2, 3))]
+
+
+def shape_of_a_view_changed_in_place(jit):
+    @jit
+    def f(x):
+        row = x[0] if x.ndim > 1 else x.view(-1)
+        row.unsqueeze_(0)
+        row.add_(1)
+        return row, row.shape
+
+    x = tj.arange(6.0).view(2, 3)
+    return [f(x), x, f(x), x, x._version]
+
+
+def shapes_changed_in_place_before_backward(jit):
+    weight = tj.arange(6.0).view(2, 3).requires_grad_()
+
+    @jit
+    def f(x):
+        weight.grad = None
+        y = weight * x
+        part = y[1]
+        y.t_()
+        y.mul_(2)
+        part.unsqueeze_(0).mul_(x[:1])
+        part.squeeze_(0)
+        loss = (y * y).sum() + part.sum()
+        loss.backward()
+        return y.detach(), loss.detach(), weight.grad
+
+    return [f(tj.arange(6.0).view(2, 3) - 1), f(tj.ones(2, 3))]
+
+
+def shapes_changed_in_place_with_history(jit):
+    @jit
+    def f(x):
+        y = x.exp()
+        z = y * 2
+        return z.unsqueeze_(0), y
+
+    x = tj.arange(3.0).requires_grad_()
+    out = []
+    for _ in range(3):
+        z, y = f(x)
+        z.mul_(2)
+        out += [z.shape, tj.autograd.grad(z.sum() + y.sum(), x)]
+    return out
+
+
+def shapes_changed_in_place_by_flow(jit):
+    @jit
+    def f(x, n):
+        y = x * 1
+        if x.sum() > 3:
+            z = x * 2
+            z.unsqueeze_(0)
+        else:
+            z = (x * 3).unsqueeze(0)
+        if x.sum() > 4:
+            y.unsqueeze_(0)
+        for _ in range(n):
+            z.squeeze_(0)
+            z = (z * x.sum()).unsqueeze(0)
+        return y, z
+
+    return [f(tj.ones(2), 2), f(tj.ones(4), 3), f(tj.ones(5), 5)]
+
+
+def wrong_uses_of_shapes_changed_in_place(jit):
+    @jit
+    def f(x):
+        y = x.exp()
+        y.unsqueeze_(0)
+        y.sum().backward()
+        return x.grad
+
+    out = []
+    for _ in range(3):
+        try:
+            out.append(f(tj.ones(3, requires_grad=True)))
+        except RuntimeError as error:
+            out.append("modified by an inplace operation" in str(error))
+    return out
+
+
 PROGRAMS = programs_in(globals())

@@ -58,13 +58,36 @@ def test_a_decorated_function_with_an_effect_is_not_run_on_trial():
     assert seen == [2, 2]
 
 
-def test_the_report_names_functions_that_keep_results():
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_functions_that_keep_results_are_filled_by_the_first_call(fullgraph):
     @functools.lru_cache(None)
     def gain(n):
         return n * 2.0
 
-    double = tracejit.script(lambda x: x * gain(3))
+    double = tracejit.script(lambda x: x * gain(3), fullgraph=fullgraph)
     assert [double(tracejit.ones(1)).item() for _ in range(4)] == [6.0] * 4
-    assert "gain keeps results (functools.lru_cache), and ran" in str(double.report())
+    assert double.report().breaks == []
     assert double.statistics.cache_hits == 2, "asked again by replays"
     assert gain.cache_info()[:2] == (3, 1), "as often as the plain function asks"
+
+
+def test_the_report_names_functions_whose_results_are_new_in_each_call():
+    @functools.lru_cache(None)
+    def gain(x):
+        return 2.0
+
+    double = tracejit.script(lambda x: x * gain(x))
+    assert [double(tracejit.ones(1)).item() for _ in range(4)] == [2.0] * 4
+    assert "gain keeps results (functools.lru_cache), and ran" in str(double.report())
+
+
+def test_a_graph_is_asked_for_before_a_function_keeps_results():
+    @functools.lru_cache(None)
+    def gain(n):
+        return n * 2.0
+
+    def f(x):
+        return x.mul_(gain(3))
+
+    x = tracejit.ones(1)
+    assert len(tracejit.script(f).graph(x).nodes) > 0 and x.tolist() == [1.0]

@@ -8,6 +8,7 @@ Called by `calls`, `state` and the entry maker.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import gc
 import itertools
@@ -68,12 +69,54 @@ class KeptCall:
         return False
 
 
-def first_other(calls: Sequence[KeptCall]) -> KeptCall | None:
+class KeptResults:
+    """All that a function keeps, where calls of it were made that no rewritten code made.
+
+    calls  how many these were: a replay makes as many, of a result that is kept
+    """
+
+    def __init__(self, function: Any, calls: int):
+        self.function, self.calls = weakref.ref(function), calls
+        self.name = title(function)
+        self.results = {key: _result_in(x) for key, x in _cache_of(function).items()}
+        self.answer = self.results
+        self.size = function.cache_info()
+
+    def are_plain(self) -> bool:
+        """Return True if keys and results are values that never change, and few: a cache that drops
+        some has room for many more, for a replay does not renew the very results."""
+        size = self.size
+        if size.maxsize is not None and size.maxsize < ROOM * size.currsize:
+            return False
+        known = [*self.results, *self.results.values()]
+        kept = [x for key in known for x in (key if type(key) is tuple else (key,))]
+        return len(kept) <= MOST and all(x is _BETWEEN or _are_plain([x]) for x in kept)
+
+    def may_hold(self) -> bool:
+        """Return True if the function still has these results. Does not call it."""
+        function = self.function()
+        cache = {} if function is None else _cache_of(function)
+        found = {key: cache.get(key, ABSENT) for key in self.results}
+        return all(x is not ABSENT and alike(_result_in(x), self.results[key])
+                   for key, x in found.items())
+
+    def holds(self) -> bool:
+        """Ask for a result as often as the recorded code did."""
+        function: Any = self.function()
+        arguments, keywords = _given_by(next(iter(self.results)))
+        for _ in range(self.calls):
+            function(*arguments, **keywords)
+        return True
+
+
+def first_other(calls: Sequence[KeptCall | KeptResults]) -> KeptCall | KeptResults | None:
     """Of some calls, which are made again if no function would run, one that gives another."""
-    for asked in (KeptCall.may_hold, KeptCall.holds):
-        for call in calls:
-            if not asked(call):
-                return call
+    for call in calls:
+        if not call.may_hold():
+            return call
+    for call in calls:
+        if not call.holds():
+            return call
     return None
 
 
@@ -82,13 +125,13 @@ class KeptCalls:
 
     def __init__(self, place_of: Callable[[Any], Any]) -> None:
         self.place_of = place_of  # where guards find an object
-        self.found: dict[int, tuple[Any, int]] = {}  # id -> function, calls before this one
-        self.calls: list[KeptCall] = []
+        self.found: dict[int, tuple[Any, Any]] = {}  # id -> function, its figures before
+        self.calls: list[KeptCall | KeptResults] = []
         self.codes: set[Any] = set()  # what a cache that has no result runs
 
     def find(self, function: Any) -> None:
         """Code that runs may call this."""
-        self.found[id(function)] = function, _calls_of(function)
+        self.found[id(function)] = function, function.cache_info()
         code = attribute_of(attribute_of(function, "__wrapped__"), "__code__")
         if code is not None:
             self.codes.add(code)
@@ -116,15 +159,31 @@ class KeptCalls:
         weak = dict_offset(type(x)) or class_attribute(type(x), "__weakref__") is not ABSENT
         return self.place_of(x) is not None and told_by_identity(x) and bool(weak)
 
+    def filled(self) -> bool:
+        """Return True if the recording made functions run whose results are kept from now on."""
+        return holds("caches") and any(
+            function.cache_info().misses != before.misses and _cache_of(function)
+            for function, before in self.found.values())
+
     def others(self) -> Iterable[str]:
-        """Names of functions of which there were other calls."""
-        for function, before in self.found.values():
+        """Names of functions of which there were calls that no replay can make again."""
+        for function, before in list(self.found.values()):
             known = sum(call.function() is function for call in self.calls)
-            if _calls_of(function) != before + known:
+            now = function.cache_info()
+            unseen = now.hits - before.hits - known
+            if now.misses == before.misses and unseen > 0 and holds("caches"):
+                results = KeptResults(function, unseen)
+                if results.results and results.are_plain():
+                    self.calls.append(results)
+                    continue
+            if now.misses != before.misses or unseen:
                 yield title(function)
 
 
 _IN_ORDER = "_lru_list_elem"  # the type of what holds a result in a cache that drops some
+_RESULT = 6 * ctypes.sizeof(ctypes.c_void_p)  # where that has it
+ROOM = 8  # times as many results as there are
+MOST = 256  # keys and results of a function that guards compare
 
 
 def asking_again(recorder: Any, function: Any) -> Callable[..., Any]:
@@ -175,7 +234,8 @@ def _cache_of(function: Any) -> dict:
     return next(x for x in gc.get_referents(function) if type(x) is dict and x is not own)
 
 
-@relies("caches", "a function with an `lru_cache` refers to one dict of its results beside its own",
+@relies("caches", "a function with an `lru_cache` refers to one dict of its results beside its "
+        "own, and what that has of a bounded cache ends with the result",
         "calls of such functions break the graph")
 def _keeps_in_a_dict() -> bool:
     plain, bounded = functools.cache(lambda x: [x]), functools.lru_cache(2)(lambda x: [x])
@@ -184,7 +244,39 @@ def _keeps_in_a_dict() -> bool:
         return False
     answer = plain(5), bounded(5)
     in_order = type(found[1].get(5)).__name__ == _IN_ORDER
-    return found[0] == {5: answer[0]} and list(found[1]) == [5] and in_order
+    known = found[0] == {5: answer[0]} and list(found[1]) == [5] and in_order
+    if not known or _BETWEEN is None or found[1][5].__sizeof__() <= _RESULT:
+        return False
+    return ctypes.c_size_t.from_address(id(found[1][5]) + _RESULT).value == id(answer[1])
+
+
+def _result_in(found: Any) -> Any:
+    """Return the result that is kept as `found` in a cache."""
+    if type(found).__name__ == _IN_ORDER:
+        return ctypes.py_object.from_address(id(found) + _RESULT).value
+    return found
+
+
+def _mark() -> Any:
+    """Return the object that stands before keywords in keys of caches."""
+    probe = functools.lru_cache(maxsize=None)(lambda **_: None)
+    probe(name=1)
+    key = next(iter(_cache_of(probe)))
+    return key[0] if type(key) is tuple else None
+
+
+_BETWEEN = _mark()
+
+
+def _given_by(key: Any) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Return arguments and keywords of which a cache makes this key."""
+    if type(key) is not tuple:
+        return (key,), {}
+    if _BETWEEN not in key:
+        return key, {}
+    between = next(k for k, x in enumerate(key) if x is _BETWEEN)
+    named = key[between + 1 :]
+    return key[:between], dict(zip(named[::2], named[1::2]))
 
 
 def _weakly(x: Any) -> Any:
@@ -194,11 +286,6 @@ def _weakly(x: Any) -> Any:
 
 def _strongly(x: Any) -> Any:
     return x() if type(x) is weakref.ref else x
-
-
-def _calls_of(function: Any) -> int:
-    info = function.cache_info()
-    return int(info.hits + info.misses)
 
 
 def _are_plain(values: Iterable[Any]) -> bool:

@@ -526,6 +526,13 @@ class Recorder:
         """Whether `view` may show the tensor in another shape."""
         return self._stays_view(REGISTRY["reshape"], self.laid_out(tensor), {"shape": shape})
 
+    def may_turn(self, tensor: Tensor) -> bool:
+        """Return True for a tensor of this graph over memory that the call made, unless it stands
+        for a variable of a loop."""
+        traced = tensor._traced
+        made = traced is not None and traced.recorder is self and traced.memory.owner is None
+        return made and not self.carries(tensor)
+
     def _stays_view(self, op: Op, parent: Traced, attributes: dict) -> bool:
         """Whether eager execution would share memory here (reshape of a permuted tensor copies)."""
         memory = parent.memory

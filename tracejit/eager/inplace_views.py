@@ -3,7 +3,7 @@
 
 In: a tensor. Out: the same object, which looks at its memory in another way. The view op runs on a
 stand-in that takes over the tensor's history and its views; then the tensor becomes the result.
-While a call is recorded this ends the segment: who shares memory how is known per tensor there.
+While a call is recorded this ends the segment, but for tensors over memory that the call made.
 """
 
 from __future__ import annotations
@@ -45,8 +45,14 @@ def _concrete(x: TensorState) -> None:
 
 def _stand_in(self: TensorState, views: list[View]) -> Any:
     """A tensor that is what `self` is now, in its history and before its views."""
-    old = make(self._storage, self._offset, self._shape, self._strides, self._dtype, self._device)
-    old._array, old._traced, old._requires_grad = self._array, None, self._requires_grad
+    recorder = active.recorder
+    if self._traced is not None and recorder is not None:
+        old = recorder.alias(self)
+    else:
+        old = make(self._storage, self._offset, self._shape, self._strides, self._dtype,
+                   self._device)
+        old._array = self._array
+    old._requires_grad = self._requires_grad
     if grad_fn_of(self) is not None:
         old._node, old._output_nr = self._node, self._output_nr
     if views or type(self._view) is View:
@@ -61,13 +67,19 @@ def _become(self: Any, look: Callable[[Any], Any]) -> Any:
     self = itself(self)
     check_writable(self, overlap=True)
     look(alias(self))  # raises what is to be raised before anything changes
-    _concrete(self)
+    recorder = active.recorder
+    turns = recorder is not None and recorder.may_turn(self)
+    if not turns:
+        _concrete(self)
     views = _views_of(self)
     old = _stand_in(self, views)
     known = old._view is not None
     result = look(old)
-    _concrete(result)
-    take_memory(self, result)
+    if turns:
+        _turn(self, result)
+    else:
+        _concrete(result)
+        take_memory(self, result)
     if known and type(result._view) is View:
         _as_before(result._view, old._view)
         self._view = result._view
@@ -75,8 +87,16 @@ def _become(self: Any, look: Callable[[Any], Any]) -> Any:
         set_history(self, result._node, result._output_nr)
     for x in standing_for(self):
         stand_for(x, self)
-    bump_version(self)
+    if not turns:
+        bump_version(self)
     return self
+
+
+def _turn(self: Any, result: Any) -> None:
+    """Look at the memory of a recorded view of `self`; its version moves on."""
+    for x in (self, *standing_for(self)):
+        x._shape, x._traced = result._shape, result._traced
+    result._traced.memory.writes.count += 1
 
 
 def _as_before(view: View, before: Any) -> None:

@@ -273,6 +273,9 @@ class Mapping:
             return self.outside(tensor._traced.whole._can_view, (self.count, *shape))
         return self.outside(tensor._can_view, shape)
 
+    def may_turn(self, tensor: Any) -> bool:
+        return False
+
     def keeps(self, saved: Any) -> None:
         if self.below is not None and not self.has(saved.tensor):
             self.outside(self.below.keeps, saved)

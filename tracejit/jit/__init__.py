@@ -102,8 +102,8 @@ class CompiledFunction:
 
     # Its attributes; all others are the user's.
     OWN = frozenset({
-        "constants", "dynamic", "entries", "full", "fullgraph", "function", "lock", "mode",
-        "numerics", "paces", "places", "read_source", "signature", "static", "statistics",
+        "constants", "dynamic", "entries", "filling", "full", "fullgraph", "function", "lock",
+        "mode", "numerics", "paces", "places", "read_source", "signature", "static", "statistics",
         "varying",
     })  # fmt: skip
 
@@ -138,6 +138,7 @@ class CompiledFunction:
         self.constants = ChangingConstants()
         self.places: Sequence[Place] = ()  # what the last capture found that the code can reach
         self.paces: dict[Way, Pace] = {}  # how calls run that no program serves
+        self.filling = False  # the last recording only filled what functions keep
         self.full: set[Way] = set()  # where no more programs are made
 
     # -- a call -----------------------------------------------------------------------------------
@@ -248,12 +249,14 @@ class CompiledFunction:
             rewritten if self.read_source else None,
             way.endswith(" eager"),
             self.constants,
+            not self.filling,
         )
         started = pace_of.clock()
         with Unprofiled(), packing(None):  # what is kept of a replay cannot be packed either
             result = call.run()
         self.places = call.places
         self.static |= call.recorder.static
+        self.filling = call.filled
         if call.entry is not None:
             self.entries.insert(0, (way, call.entry))
             self.statistics.compiles += 1
@@ -325,13 +328,16 @@ class CompiledFunction:
             raise TypeError(f"{self.__name__}{self.signature.signature} cannot be called like this")
         found = self._find(way, arguments)
         if found is None:
-            arguments = copy.deepcopy(arguments)
-            state = get_rng_state()
-            try:
-                self._capture(way, arguments, self._pace(way))
-            finally:
-                set_rng_state(state)  # a question draws none of the program's numbers
-            found = self._find(way, arguments)
+            given, state = arguments, get_rng_state()
+            for _ in range(2):  # functions may keep what they give from the first one on
+                arguments = copy.deepcopy(given)
+                try:
+                    self._capture(way, arguments, self._pace(way))
+                finally:
+                    set_rng_state(state)  # a question draws none of the program's numbers
+                found = self._find(way, arguments)
+                if found is not None or self.statistics.breaks:
+                    break
         if found is None:
             reasons = "\n".join(map(str, self.statistics.breaks))
             raise CaptureError(f"{self.__name__} has no single graph:\n{reasons}")

@@ -102,8 +102,11 @@ class CapturedCall:
         adapt: Callable[[Any], Any] | None = None,
         exact: bool = False,
         constants: ChangingConstants | None = None,
+        may_fill: bool = False,
     ):
         self.function, self.invoke = function, invoke
+        self.may_fill = may_fill  # what functions keep, which is no break then
+        self.filled = False
         self.arguments, self.compile = arguments, compile
         self.watch = watch
         self.constants = None if exact else constants
@@ -494,7 +497,8 @@ class CapturedCall:
         started, others = perf_counter(), self.compiling
         try:
             self.entry = EntryMaker(self, value).make()
-            self.entry.catches = self.catches
+            if self.entry is not None:
+                self.entry.catches = self.catches
             self.seconds["guards"] = perf_counter() - started - self.compiling + others
         except Unmodelled as reason:
             self.recorder.note(str(reason))

@@ -14,7 +14,7 @@ from typing import Any
 from tracejit.capture.aliasing import concrete
 from tracejit.capture.guard_texts import shown
 from tracejit.capture.guards import Guards, Miss, current
-from tracejit.capture.kept_calls import KeptCall, first_other
+from tracejit.capture.kept_calls import KeptCall, KeptResults, first_other
 from tracejit.capture.materialise import laid_out
 from tracejit.capture.place import Place
 from tracejit.capture.results import (
@@ -67,9 +67,9 @@ class Entry:
     maybe: Sequence[tuple[int, Recipe]] = ()  # (graph input, flag: the program wrote its memory)
     # (graph input, writes): a tensor from `.data`, whose family counts what the program writes
     counted: Sequence[tuple[int, int]] = ()
-    kept: Sequence[KeptCall] = ()  # calls whose results the program depends on
+    kept: Sequence[KeptCall | KeptResults] = ()  # calls whose results the program depends on
     catches: bool = False  # the function may catch what the program fails with
-    other: KeptCall | None = None  # of these, one that gave another
+    other: KeptCall | KeptResults | None = None  # of these, one that gave another
     last: tuple[Any, Any, Bound] | None = None  # what the binding of the last call was chosen by
 
     def __post_init__(self) -> None:

@@ -65,8 +65,12 @@ class EntryMaker:
         self.grads: dict[int, Place] | None = None  # by id of a gradient: whose it is
         self.maybe: list[tuple[Memory, Recipe]] = []  # memory that is written if a flag says so
 
-    def make(self) -> Entry:
+    def make(self) -> Entry | None:
+        """Return the entry; None if only the next recording can give one."""
         recorder, arguments = self.recorder, self.call.arguments
+        if self.call.may_fill and self.state.kept.filled():
+            self.call.filled = True
+            return None
         for name in self.state.kept.others():
             what = "keeps results (functools.lru_cache), and ran or gave what may change"
             raise Unmodelled(f"{name} {what}")
