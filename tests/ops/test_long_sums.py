@@ -97,6 +97,10 @@ ADDED = {
     "scatter_add": lambda z, i, v: z.scatter_add(0, i, v),
     "scatter_add of rows": lambda z, i, v: z.scatter_add(0, i.view(-1, 2), v.view(-1, 2)),
     "index_put": lambda z, i, v: z.index_put((i,), v, accumulate=True),
+    "index_add at one place": lambda z, i, v: z.index_add(0, (i[:1] * 0 + 1).expand(len(i)),
+                                                          v.view(-1, 1).expand(-1, 2)),
+    "index_put at one constant": lambda z, i, v: z.index_put(
+        (tracejit.zeros(len(i), dtype=tracejit.int64),), v.view(-1, 1).expand(-1, 2), True),
     "scatter_reduce": lambda z, i, v: z.scatter_reduce(0, i, v, "sum"),
     "bincount": lambda z, i, v: tracejit.bincount(i, v, minlength=9),
     "embedding": lambda z, i, v: tracejit.autograd.grad(
@@ -124,7 +128,9 @@ def test_sums_by_index(add, n):
 
 
 @pytest.mark.parametrize("kind", [float16, bfloat16], ids=["float16", "bfloat16"])
-@pytest.mark.parametrize("add", [name for name in ADDED if name not in ("bincount", "embedding")])
+@pytest.mark.parametrize("add", ["index_add", "index_add of rows", "index_add of columns",
+                                 "scatter_add", "scatter_add of rows", "index_put",
+                                 "scatter_reduce"])
 def test_halves_add_by_index_in_a_wider_type(add, kind):
     n = 20_000
     i, v = tracejit.ones(n, dtype=tracejit.int64), tracejit.ones(n, dtype=kind)
@@ -133,6 +139,52 @@ def test_halves_add_by_index_in_a_wider_type(add, kind):
     added = n if z.dim() == 1 else n / 5 if "index_add" in add else n / 2
     for run in (ADDED[add], COMPILED_ADDED[add]):
         assert run(z, i, v)[1].reshape(-1)[0].item() == pytest.approx(added, rel=2**-8)
+
+
+LAID_OUT = {
+    "rows": (lambda a: a, lambda b: b),
+    "left turned": (lambda a: a.mT.contiguous().mT, lambda b: b),
+    "right turned": (lambda a: a, lambda b: b.mT.contiguous().mT),
+    "both turned": (lambda a: a.mT.contiguous().mT, lambda b: b.mT.contiguous().mT),
+}
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled", "python"])
+@pytest.mark.parametrize("laid_out", LAID_OUT)
+@pytest.mark.parametrize(("stack", "m", "n"), [((), 1, 1), ((), 1, 3), ((), 4, 1), ((), 20, 3),
+                                               ((), 2, 40), ((3,), 2, 5)])  # fmt: skip
+def test_products_of_long_rows_are_made_of_parts(stack, m, n, laid_out, mode):
+    random, k = np.random.default_rng(0), 70_000
+    a, b = (random.random(shape, np.float32) for shape in ((*stack, m, k), (*stack, k, n)))
+    exact = np.matmul(a.astype(np.float64), b.astype(np.float64))
+    left, right = (turn(tracejit.tensor(x)) for turn, x in zip(LAID_OUT[laid_out], (a, b)))
+    product = tracejit.script(lambda a, b: a @ b, mode=mode)
+    found = product(left, right).numpy()
+    np.testing.assert_allclose(found, exact, rtol=1024 * UNIT[float32], atol=0)
+
+
+@pytest.mark.parametrize("n", [10**5, 3 * 10**6, pytest.param(10**7, marks=pytest.mark.full),
+                               pytest.param(10**8, marks=pytest.mark.slow)])  # fmt: skip
+@pytest.mark.parametrize("run", [lambda f: f, tracejit.script], ids=["eager", "compiled"])
+@pytest.mark.parametrize("product", [
+    lambda x: x.dot(x), lambda x: x.view(1, -1) @ x, lambda x: tracejit.einsum("i,i", x, x),
+    lambda x: tracejit.nn.functional.linear(x.view(1, -1), x.view(1, -1)),
+    lambda x: tracejit.bmm(x.view(1, 1, -1), x.view(1, -1, 1)),
+    lambda x: x.view(-1, 1).mT @ x.view(-1, 1),
+])  # fmt: skip
+def test_the_error_of_a_product_does_not_grow_with_its_length(product, run, n):
+    found = run(product)(tracejit.full((n,), 0.1)).item()
+    exact = Fraction(float(np.float32(0.1))) ** 2 * n
+    assert abs(Fraction(found) / exact - 1) < 1024 * UNIT[float32]
+
+
+def test_products_of_long_halves_and_complex_rows():
+    for kind in (float16, bfloat16, tracejit.complex64):
+        x = tracejit.full((300_000,), 0.5, dtype=kind)
+        for run in (lambda f: f, tracejit.script):
+            found = run(lambda x: (x * 0.01).dot(x))(x).item()
+            wanted = 300_000 * complex(x[0].item() * (x[:1] * 0.01).item())
+            assert abs(found / wanted - 1) < (1024 * UNIT[float32] if kind.is_complex else 2**-8)
 
 
 def test_infinities_and_what_overflows_on_the_way():

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tracejit.lowering.program import Kernel
+from tracejit.ops.array_sums import PART, in_parts
 
 MATMUL_SIZES = (
     "trans_a", "trans_b", "m", "n", "k", "lda", "ldb", "ldc", "batch", "stride_a", "stride_b",
@@ -25,12 +26,13 @@ ROWS, COLUMNS, BATCH = range(3)
 _WORTH = 1 << 21  # multiply-adds that are worth a chunk
 _THINNEST = 96  # rows or columns of a chunk: thinner ones spend their time packing the other side
 _MOST = 16
+_TOTALS = 128  # bytes of scratch before the totals of parts
 
 _MATMUL = '''\
 """out = op(a) @ op(b), by {routine}: rows, columns or matrices lo to hi of it."""
 import numpy as np
 from tracejit.lowering.abi import (
-    address_of, call_function, {dtype}_pointer, {dtype}_scratch, int64_scratch,
+    {imports},
 )
 
 
@@ -89,14 +91,34 @@ def matmul_{dtype}(buffers, operands, sizes, scratch, status, lo, hi):
     numbers[1] = 0.0  # of out before: so that k == 0 gives zeros, and NaN there does not matter
     at = address_of(words)
     one = address_of(numbers)
+    # A long sum is made of parts, whose results are added in float64.
+    step_a = (lda if trans_a != 0 else 1) * {size}
+    step_b = (1 if trans_b != 0 else ldb) * {size}
+    parts = max(1, (k + {part} - 1) // {part})
+    totals = float64_scratch(scratch, {totals})
     if m > 0 and n > 0:
         for matrix in range(first, last):
-            call_function(
-                routine, at, at + 8, at + 16, at + 24, at + 32, one,
-                at_b + matrix * stride_b * {size}, at + 40,
-                at_a + matrix * stride_a * {size}, at + 48, one + {size},
-                at_out + matrix * stride_c * {size}, at + 56,
-            )
+            begin = (at_out - address_of(out)) // {size} + matrix * stride_c
+            for part in range(parts):
+                words[4] = min({part}, k - part * {part})
+                call_function(
+                    routine, at, at + 8, at + 16, at + 24, at + 32, one,
+                    at_b + matrix * stride_b * {size} + part * {part} * step_b, at + 40,
+                    at_a + matrix * stride_a * {size} + part * {part} * step_a, at + 48,
+                    one + {size}, at_out + matrix * stride_c * {size}, at + 56,
+                )
+                if parts > 1:
+                    for i in range(m):
+                        for j in range(n):
+                            made = np.float64(out[begin + i * ldc + j])
+                            if part == 0:
+                                totals[i * n + j] = made
+                            else:
+                                totals[i * n + j] = totals[i * n + j] + made
+            if parts > 1:
+                for i in range(m):
+                    for j in range(n):
+                        out[begin + i * ldc + j] = np.{dtype}(totals[i * n + j])
 '''
 
 
@@ -110,9 +132,17 @@ def matmul_kernel(dtype: str) -> Kernel:
     if dtype not in ("float32", "float64"):
         raise ValueError(f"matmul_kernel: BLAS has no product of {dtype}")
     size, routine = (4, "sgemm") if dtype == "float32" else (8, "dgemm")
-    source = _MATMUL.format(dtype=dtype, size=size, routine=routine)
+    imports = sorted({"address_of", "call_function", f"{dtype}_pointer", f"{dtype}_scratch",
+                      "float64_scratch", "int64_scratch"})  # fmt: skip
+    source = _MATMUL.format(dtype=dtype, size=size, routine=routine, part=PART, totals=_TOTALS,
+                            imports=", ".join(imports))
     digest = hashlib.sha256(source.encode()).hexdigest()[:32]
-    return Kernel(f"matmul_{dtype}", source, digest, loops=1, scratch_bytes=128)
+    return Kernel(f"matmul_{dtype}", source, digest, loops=1, scratch_bytes=_TOTALS)
+
+
+def scratch_of(m: int, n: int, k: int) -> int:
+    """Bytes that each worker needs for a product of these extents."""
+    return _TOTALS + (8 * m * n if k > PART else 0)
 
 
 class Split(NamedTuple):
@@ -164,4 +194,5 @@ def python_matmul(np: Any, arrays: Sequence[Any], sizes: Sequence[int]) -> None:
         a = matrices(arrays[0], *((k, m) if trans_a else (m, k)), lda, stride_a)
         b = matrices(arrays[1], *((n, k) if trans_b else (k, n)), ldb, stride_b)
         out = matrices(arrays[2], m, n, ldc, stride_c)
-        out[...] = np.matmul(a.swapaxes(1, 2) if trans_a else a, b.swapaxes(1, 2) if trans_b else b)
+        a, b = a.swapaxes(1, 2) if trans_a else a, b.swapaxes(1, 2) if trans_b else b
+        out[...] = in_parts(np.matmul, a, b)

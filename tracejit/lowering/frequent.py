@@ -66,7 +66,10 @@ def frequent(value: Any, dims: Sequence[int], most: SizeLike, target: Sequence[I
     if value.dtype.name != "float32" or type(most) is int and most <= FEW:
         return None
     named = frozenset().union(*(variables_of(target[d]) for d in dims))
-    depth = max((k + 1 for k, v in enumerate(loops) if v.name in named), default=0)
+    others = frozenset().union(*(variables_of(x) for d, x in enumerate(target) if d not in dims))
+    # A loop that no other dimension follows comes back to the same places.
+    again = named | {v.name for v in loops if v.name not in others}
+    depth = max((k + 1 for k, v in enumerate(loops) if v.name in again), default=0)
     outer, inner = list(loops[:depth]), list(loops[depth:])
     within = {v.name for v in inner}
     shape = [resolved(s) for s in value.shape]

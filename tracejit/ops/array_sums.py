@@ -15,6 +15,7 @@ import numpy as np
 ROWS = 128  # added one after another
 FEW = 1024  # elements that need no blocks
 NARROW = 8  # columns that are added each for itself
+PART = 1 << 16  # products that BLAS adds by itself: its error grows with how many they are
 # What elements are added in where an index says: places may repeat any number of times. Halves
 # add in a wider type however few they are.
 _WIDER: dict[Any, Any] = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
@@ -72,6 +73,20 @@ def _along(xp: Any, x: Any, d: int) -> Any:
             parts = xp.concatenate([parts, rest], d)
         x, n = parts, parts.shape[d]
     return x.sum(d)
+
+
+def in_parts(product: Any, a: Any, b: Any) -> Any:
+    """`product(a, b)` of NumPy's matrices of floats; a sum of more than PART products is made of
+    parts, whose results are added wider."""
+    k = a.shape[-1]
+    if k <= PART:
+        return product(a, b)
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    total = wide(0)
+    for start in range(0, k, PART):
+        cut = slice(start, start + PART)
+        total = total + product(a[..., cut], b[..., cut, :]).astype(wide)
+    return total.astype(a.dtype)
 
 
 def add_at(xp: Any, whole: Any, place: Any, values: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ops import overriding, shapes
+from tracejit.ops.array_sums import in_parts
 from tracejit.ops.autocast import autocasts
 from tracejit.ops.composite import composite, widened
 from tracejit.ops.fitting import fitting
@@ -67,6 +68,10 @@ def _in_one_order(xp: Any, a: Any, b: Any) -> Any:
         return xp.matmul(a, b)
     if np.may_share_memory(a, b):
         b = b.copy()
+    return in_parts(_part, a, b)
+
+
+def _part(a: Any, b: Any) -> Any:
     rows, columns = a.shape[-2], b.shape[-1]
     small = max(rows, 2) * a.shape[-1] * max(columns, 2) <= _SMALL_PRODUCT
     if small or rows == columns == 1:

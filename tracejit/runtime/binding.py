@@ -136,6 +136,7 @@ def _step(
     scratch, work = kernel.scratch_bytes if kernel is not None else 0, None
     if instruction.extern == "matmul":
         sizes, total, chunk = _bind_matmul(sizes)
+        scratch = extern.scratch_of(*sizes[2:5])
         work = sizes[2] * sizes[3] * sizes[4] * sizes[8] // _MULTIPLY_ADDS_PER_BYTE
     elif instruction.extern:
         sizes, total, chunk, scratch, work = libraries()[instruction.extern].bound(sizes)
