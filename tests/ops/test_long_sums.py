@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tracejit
+from tracejit.nn import functional as F
 from tracejit.ops.types import bfloat16, float16, float32, float64
 
 UNIT = {float32: 2.0**-24, float64: 2.0**-53}
@@ -185,6 +186,38 @@ def test_products_of_long_halves_and_complex_rows():
             found = run(lambda x: (x * 0.01).dot(x))(x).item()
             wanted = 300_000 * complex(x[0].item() * (x[:1] * 0.01).item())
             assert abs(found / wanted - 1) < (1024 * UNIT[float32] if kind.is_complex else 2**-8)
+
+
+WINDOWS = {
+    "avg_pool": lambda x: F.avg_pool1d(x.view(1, 1, -1), len(x)),
+    "avg_pool2d": lambda x: F.avg_pool2d(x.view(1, 1, -1, 100), (len(x) // 100, 100)),
+    "adaptive_avg_pool": lambda x: F.adaptive_avg_pool1d(x.view(1, 2, -1), 1),
+    "lp_pool": lambda x: F.lp_pool1d(x.view(1, 1, -1), 1.0, len(x)) / len(x),
+    "interpolate": lambda x: F.interpolate(x.view(1, 1, -1), size=1, mode="area"),
+    "embedding_bag": lambda x: F.embedding_bag(
+        tracejit.zeros(1, len(x), dtype=tracejit.int64), x[:2].view(1, 2), mode="mean"),
+    "conv1d": lambda x: _to_weight(F.conv1d, x.view(1, 1, -1), (1, 1, 3)),
+    "conv1d of many": lambda x: _to_weight(F.conv1d, x.view(-1, 1, 10), (1, 1, 1)),
+    "conv2d": lambda x: _to_weight(F.conv2d, x.view(2, 1, -1, 100), (20, 1, 1, 1)),
+    "conv2d of groups": lambda x: _to_weight(F.conv2d, x.view(1, 2, -1, 100), (6, 1, 1, 1), 2),
+    "conv_transpose1d": lambda x: _to_weight(F.conv_transpose1d, x.view(1, 1, -1), (1, 4, 1)),
+}
+
+
+def _to_weight(convolve, x, shape, groups=1):
+    """The mean of what a weight gets back from all windows."""
+    weight = tracejit.ones(shape, requires_grad=True)
+    convolved = convolve(x, weight, groups=groups)
+    (found,) = tracejit.autograd.grad(convolved.sum(), weight)
+    return found / (convolved.numel() / convolved.shape[1])
+
+
+@pytest.mark.parametrize("n", [40_000, 10**6, pytest.param(10**7, marks=pytest.mark.full)])
+@pytest.mark.parametrize("run", [lambda f: f, tracejit.script], ids=["eager", "compiled"])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_means_of_large_windows(name, run, n):
+    found = run(WINDOWS[name])(tracejit.full((n,), 0.1)).numpy()
+    np.testing.assert_allclose(found, np.float32(0.1), rtol=4096 * UNIT[float32])
 
 
 def test_infinities_and_what_overflows_on_the_way():

@@ -57,14 +57,15 @@ if counting >= 2:
 if counting == 0:
     count_{n} = 1
 '''
+# A window may be a whole image: float32 is added in float64.
 _MEAN = '''\
-total = np.{dtype}(0.0)
+total = np.float64(0.0)
 for i in range(from_d, to_d):
     for j in range(from_h, to_h):
         line = ((plane * d + i) * h + j) * w
         for k in range(from_w, to_w):
-            total = total + x[line + k]
-out[to] = total / size
+            total = total + np.float64(x[line + k])
+out[to] = np.{dtype}(total / np.float64(size))
 '''
 _SPREAD = '''\
 part = x[to] / size

@@ -22,18 +22,19 @@ from tracejit.lowering.program import Kernel
 _NAMES = (
     "n", "c", "d", "h", "w", "o", "kd", "kh", "kw", "od", "oh", "ow", "sd", "sh", "sw",
     "pd", "ph", "pw", "ed", "eh", "ew", "groups", "rows", "blocks", "parts", "level", "together",
-    "ld", "lo_o", "at_panel", "at_totals",
+    "ld", "lo_o", "at_panel", "at_totals", "at_sums",
 )  # fmt: skip
 _CACHED = 1 << 16  # elements of a matrix that stay in the cache between copy and product
 _FEWEST = 192  # columns that are worth a product
 _WIDEST = 8  # bytes of an element, at most
+_LONG = 4096  # windows, or so, of which one sum of gradients is made
 _APART = 16  # elements between rows of a matrix, lest they meet in the cache
 
 _START = '''\
 """{what}"""
 import numpy as np
 from tracejit.lowering.abi import (
-    load_vector, spread, store_vector, {dtype}_pointer, {dtype}_scratch,
+    load_vector, spread, store_vector, {imports},
 )
 
 
@@ -46,6 +47,7 @@ def {name}(buffers, operands, sizes, scratch, status, lo, hi):
     columns = {dtype}_scratch(scratch, {tile_bytes})
     panel = {dtype}_scratch(scratch, at_panel)
     totals = {dtype}_scratch(scratch, at_totals)
+    sums = float64_scratch(scratch, at_sums)
     windows = od * oh * ow
     taps = kd * kh * kw
     inputs = c // groups * taps
@@ -212,7 +214,8 @@ _INPUT = '''\
 {columns}
 '''
 
-# Gradients lie with outputs innermost, and so do sums, until all images are in.
+# Gradients lie with outputs innermost, and so do sums, until all images are in. Sums of about _LONG
+# windows are added in float64.
 _WEIGHT = '''\
     for group in range(groups):
         above = max(lo, group * inputs)
@@ -220,6 +223,8 @@ _WEIGHT = '''\
         height = max(0, below - above)
         for t in range(height * lo_o):
             totals[t] = 0.0
+            sums[t] = 0.0
+        since = 0
         if above < below:
             for turn in range((n + together - 1) // together):
                 start_image = turn * together
@@ -237,11 +242,20 @@ _WEIGHT = '''\
                                 for t in range(from_t, min(from_t + {lanes}, outputs)):
                                     panel[(beside + row) * lo_o + t] = b[source + t * windows + row]
 {columns}
+                    for cut in range(0, width, {long}):
+                        deep = min({long}, width - cut)
 {product}
+                        since += deep
+                        if since >= {long}:
+                            since = 0
+                            for t in range(height * lo_o):
+                                sums[t] += np.float64(totals[t])
+                                totals[t] = 0.0
             for t in range(outputs):
                 to = (group * outputs + t) * inputs - group * inputs
                 for k in range(above, below):
-                    out[to + k] = totals[(k - above) * lo_o + t]
+                    at = (k - above) * lo_o + t
+                    out[to + k] = np.{dtype}(sums[at] + np.float64(totals[at]))
 '''
 
 
@@ -273,8 +287,8 @@ def _input(dtype: str) -> str:
 def _weight(dtype: str) -> str:
     wide, narrow = (
         product(
-            "height", "outputs", "width", "columns[0", "ld", "1", "panel[0", "lo_o", "totals[0",
-            "lo_o", dtype, added=True, narrow=narrow,
+            "height", "outputs", "deep", "columns[cut", "ld", "1", "panel[cut * lo_o", "lo_o",
+            "totals[0", "lo_o", dtype, added=True, narrow=narrow,
         )  # fmt: skip
         for narrow in (False, True)
     )
@@ -282,7 +296,8 @@ def _weight(dtype: str) -> str:
     parts = f"if outputs > {lanes}:", indented(wide, 1), "else:", indented(narrow, 1)
     multiplied = "\n".join(parts)
     return _WEIGHT.format(
-        columns=_rows(_COPY_LEVEL, _COPY, 6), product=indented(multiplied, 5), lanes=lanes
+        columns=_rows(_COPY_LEVEL, _COPY, 6), product=indented(multiplied, 6), lanes=lanes,
+        long=_LONG, dtype=dtype,
     )  # fmt: skip
 
 
@@ -299,7 +314,8 @@ def _kernel(op: str, dtype: str) -> Kernel:
     name = f"{op}_{dtype}"
     fetches = "\n".join(f"    {n} = sizes[{k}]" for k, n in enumerate(_NAMES))
     start = _START.format(
-        what=_WHAT[op], dtype=dtype, name=name, fetches=fetches, tile_bytes=_tile_bytes()
+        what=_WHAT[op], dtype=dtype, name=name, fetches=fetches, tile_bytes=_tile_bytes(),
+        imports=", ".join(sorted({f"{dtype}_pointer", f"{dtype}_scratch", "float64_scratch"})),
     )
     return kernel_of(name, start + _BODIES[op](dtype), _tile_bytes())
 
@@ -366,8 +382,9 @@ def _bound(op: str, sizes: tuple[int, ...]) -> Bound:
     at_panel = _tile_bytes() + inputs * ld * _WIDEST
     at_totals = at_panel + max(outputs * ld, together * rows * ow * lo_o) * _WIDEST
     kept = {"conv": 0, "conv_input": outputs * tile_of()[0] + _APART, "conv_weight": chunk * lo_o}
-    scratch = at_totals + kept[op] * _WIDEST
-    known = (*sizes, rows, blocks, parts, level, together, ld, lo_o, at_panel, at_totals)
+    at_sums = at_totals + kept[op] * _WIDEST
+    scratch = at_sums + (kept[op] * _WIDEST if op == "conv_weight" else 0)
+    known = (*sizes, rows, blocks, parts, level, together, ld, lo_o, at_panel, at_totals, at_sums)
     return Bound(known, total, chunk, scratch, work)
 
 

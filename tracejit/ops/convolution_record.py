@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ops.array_sums import in_parts
 from tracejit.ops.pointwise_record import device_of
 from tracejit.ops.record import Op
 from tracejit.ops.shapes import same_structure
@@ -159,10 +160,11 @@ def _weight_array(
     outputs, inputs = other.shape[1], input.shape[1] // groups
     out = other.shape[2:]
     images = other.reshape(other.shape[0], groups, outputs // groups, math.prod(out))
-    total = xp.zeros((groups, outputs // groups, inputs * math.prod(kernel)), input.dtype)
+    wide = xp.complex128 if input.dtype.kind == "c" else xp.float64
+    total = xp.zeros((groups, outputs // groups, inputs * math.prod(kernel)), wide)
     columns = _columns(xp, input, kernel, out, stride, padding, dilation, groups)
     for image, column in zip(images, columns):
-        total += xp.matmul(image, column.transpose(0, 2, 1))
+        total += in_parts(xp.matmul, image, column.transpose(0, 2, 1))
     return total.reshape(outputs, inputs, *kernel).astype(result, copy=False)
 
 
