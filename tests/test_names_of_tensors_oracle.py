@@ -43,6 +43,7 @@ def torch():
 def test_every_name_is_there_or_said_to_be_absent(torch):
     absent = set(" ".join(ABSENT.values()).split())
     missing = set(dir(torch.ones(1))) - set(dir(tracejit.ones(1)))
+    missing.discard("__slotnames__")  # left by copyreg in classes of which something was copied
     assert missing <= absent, sorted(missing - absent)
 
 

@@ -124,8 +124,8 @@ def test_unknown_names_are_errors():
 @pytest.mark.oracle
 def test_every_public_name_is_pytorch_s():
     torch = pytest.importorskip("torch")
-    # torch.onnx is there once it is imported, and `overridable` once a class answers for tensors.
-    extra = {"is_tensor", "bool_", "onnx", "overridable"}
+    # torch.onnx is there once it is imported.
+    extra = {"is_tensor", "bool_", "onnx"}
     assert sorted(public(tracejit) - public(torch) - OWN - extra) == []
     for mine, theirs in ((tracejit.nn, torch.nn), (tracejit.optim, torch.optim)):
         files = {n for n, x in vars(mine).items() if inspect.ismodule(x)}

@@ -276,9 +276,9 @@ _dispatch.install_library(_library)
 
 def _raise_gates() -> None:
     """There is a class or mode to ask: all public functions do, from now on."""
-    from tracejit import overridable
+    from tracejit import _overridable
 
-    overridable.raise_gates()
+    _overridable.raise_gates()
 
 
 _overriding.install(_raise_gates)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tracejit
-from tracejit.ops.types import float16, float32, float64
+from tracejit.ops.types import bfloat16, float16, float32, float64
 
 UNIT = {float32: 2.0**-24, float64: 2.0**-53}
 COUNTS = [10**3, 10**5, pytest.param(10**6, marks=pytest.mark.full),
@@ -89,16 +89,50 @@ def test_ties_of_halves_are_counted_beyond_what_a_half_holds(extreme, run):
     assert x.grad[0].item() == x.grad[-1].item() == pytest.approx(1 / 70_000, rel=2e-3)
 
 
-@pytest.mark.parametrize("add", [
-    lambda z, i, v: z.index_add(0, i, v), lambda z, i, v: z.scatter_add(0, i, v),
-    lambda z, i, v: z.index_put((i,), v, accumulate=True),
-    lambda z, i, v: z.scatter_reduce(0, i, v, "sum"),
-    lambda z, i, v: tracejit.bincount(i, v, minlength=2),
-])  # fmt: skip
-def test_sums_by_index_of_many_elements_on_one_place(add):
-    n = 500_000
-    found = add(tracejit.zeros(2), tracejit.ones(n, dtype=tracejit.int64), tracejit.full((n,), 0.1))
-    assert found[1].item() == pytest.approx(0.1 * n, rel=1e-6)
+ADDED = {
+    "index_add": lambda z, i, v: z.index_add(0, i, v),
+    "index_add of rows": lambda z, i, v: z.index_add(0, i.view(-1, 5)[:, 0], v.view(-1, 5)[:, :2]),
+    "index_add of columns": lambda z, i, v: z.T.index_add(1, i.view(-1, 5)[:, 0],
+                                                          v.view(-1, 5)[:, :2].T).T,
+    "scatter_add": lambda z, i, v: z.scatter_add(0, i, v),
+    "scatter_add of rows": lambda z, i, v: z.scatter_add(0, i.view(-1, 2), v.view(-1, 2)),
+    "index_put": lambda z, i, v: z.index_put((i,), v, accumulate=True),
+    "scatter_reduce": lambda z, i, v: z.scatter_reduce(0, i, v, "sum"),
+    "bincount": lambda z, i, v: tracejit.bincount(i, v, minlength=9),
+    "embedding": lambda z, i, v: tracejit.autograd.grad(
+        (tracejit.nn.functional.embedding(i, z.requires_grad_()) * v).sum(), z)[0],
+}
+COMPILED_ADDED = {name: tracejit.script(add) for name, add in ADDED.items()}
+
+
+@pytest.mark.parametrize("n", [100, 5000, 500_000, pytest.param(10**7, marks=pytest.mark.full)])
+@pytest.mark.parametrize("add", ADDED)
+def test_sums_by_index(add, n):
+    """Place 1 is named by seven tenths of all, and 2 to 8 by few others; the rest of `z` stays."""
+    random = np.random.default_rng(0)
+    places = np.where(random.random(n) < 0.7, 1, random.integers(1, 9, n))
+    i, v = tracejit.tensor(places), tracejit.full((n,), 0.1)
+    flat = add in ("index_add", "scatter_add", "index_put", "scatter_reduce", "bincount")
+    z = tracejit.tensor(random.random((9,) if flat else (9, 2), np.float32))
+    if add == "embedding":
+        v = v.view(-1, 1)
+    exact = ADDED[add](z.double(), i, v.double()).detach().numpy()
+    COMPILED_ADDED[add](z, i[:10], v[:10])  # few of them come first
+    for run, compiled in ((ADDED[add], False), (COMPILED_ADDED[add], True)):
+        found = run(z, i, v).detach().numpy()
+        assert (abs(found - exact) <= bound(float32, n, compiled) * abs(exact)).all()
+
+
+@pytest.mark.parametrize("kind", [float16, bfloat16], ids=["float16", "bfloat16"])
+@pytest.mark.parametrize("add", [name for name in ADDED if name not in ("bincount", "embedding")])
+def test_halves_add_by_index_in_a_wider_type(add, kind):
+    n = 20_000
+    i, v = tracejit.ones(n, dtype=tracejit.int64), tracejit.ones(n, dtype=kind)
+    z = tracejit.zeros(9 if add in ("index_add", "scatter_add", "index_put", "scatter_reduce")
+                       else (9, 2), dtype=kind)
+    added = n if z.dim() == 1 else n / 5 if "index_add" in add else n / 2
+    for run in (ADDED[add], COMPILED_ADDED[add]):
+        assert run(z, i, v)[1].reshape(-1)[0].item() == pytest.approx(added, rel=2**-8)
 
 
 def test_infinities_and_what_overflows_on_the_way():

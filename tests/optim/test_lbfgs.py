@@ -51,6 +51,28 @@ def test_steps_are_pytorchs(options):
     np.testing.assert_allclose(found, place, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("values", [{0.0: 1.5, 1.0: 1.0}, {0.0: 1.5}, {0.0: 2.0, 1.0: 2.5},
+                                    {0.0: 1.5, 1.0: 1.0, 2.0: 0.9}])  # fmt: skip
+def test_brackets_of_a_loss_that_does_not_fall_as_its_gradient_says(values):
+    """The bracket shrinks to one point, which no tolerance of the user's stops."""
+    torch, found = pytest.importorskip("torch"), []
+    for library in (tracejit, torch):
+        w = library.nn.Parameter(library.zeros(1))
+        optimizer = library.optim.LBFGS([w], lr=1, max_iter=20, tolerance_change=0,
+                                        line_search_fn="strong_wolfe")
+
+        def closure(w=w, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = (w.detach() - w).sum() + values.get(float(w.detach()), 2.0)
+            loss.backward()
+            return loss
+
+        losses = [float(optimizer.step(closure)) for _ in range(3)]
+        found.append((losses, w.tolist(), optimizer.state[w]["func_evals"]))
+    assert found[0] == found[1]
+
+
 def test_it_finds_the_minimum_of_a_captured_function():
     losses, found, _ = minimised(tracejit, OPTIONS[2], 8, capture=True)
     np.testing.assert_allclose(found, [1, 1, 1, 3, 3], atol=1e-4)

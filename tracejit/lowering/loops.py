@@ -228,12 +228,12 @@ def _scatter(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest
     index = unravelled(splits.index(each), [resolved(s) for s in source.shape])
     target = how.target(NodeEmitter(emission, node, v), index, **node.attributes)
     written = emission.value(source, index)
-    result, loops = splits.leaves(whole), splits.leaves(each)
+    loops = splits.leaves(each)
     added = Store(v, [as_index(i) for i in target], written, loops, how.combine == "add")
     if how.named is not None:
         dims, most = how.named(node.inputs, **node.attributes)
-        added.frequent = frequent(v, dims, resolved(most), added.place, loops, place, result)
-    stores = [Store(v, place, copied, result), added]
+        added.frequent = frequent(v, dims, resolved(most), added.place, loops)
+    stores = [Store(v, place, copied, splits.leaves(whole)), added]
     return Nest(emission, [], stores, 1, 1)
 
 

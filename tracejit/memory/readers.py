@@ -7,6 +7,7 @@ the plain function keeps.
 
 from __future__ import annotations
 
+import io
 import weakref
 from typing import Any
 
@@ -98,9 +99,15 @@ def shown_in(buffer: Any) -> list[Storage]:
 
 
 def _is_iterator(cls: type) -> bool:
-    """Return True if instances have `__next__`; neither they nor a metaclass are asked."""
+    """Return True if instances have `__next__`, which may give an array: a file's gives lines.
+    Neither they nor a metaclass are asked."""
     mro, names = vars(type)["__mro__"], vars(type)["__dict__"]
-    return any("__next__" in names.__get__(base) for base in mro.__get__(cls))
+    found = next((base for base in mro.__get__(cls) if "__next__" in names.__get__(base)), None)
+    return found is not None and found not in _FILES
+
+
+_FILES = {vars(type)["__mro__"].__get__(io.IOBase)[1], io.BufferedReader, io.BytesIO, io.StringIO,
+          io.TextIOWrapper}  # fmt: skip
 
 
 def copied(storage: Storage) -> Storage:

@@ -84,8 +84,8 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
 
 
 def negative_part(input: Any) -> Any:
-    """`input` where not positive, else 0: no exponential of it overflows, in no derivative."""
-    return where(input > 0, 0, input)
+    """`input` where negative or NaN, else 0: no exponential of it overflows, in no derivative."""
+    return where(input >= 0, 0, input)
 
 
 def _elu_array(xp: Any, input: Any, alpha: Any, scale: Any) -> Any:

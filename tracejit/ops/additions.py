@@ -76,7 +76,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     tensor([7., 8.])
     """
     if _is_half(input, other, alpha):
-        return _add_scaled(input, other, alpha)
+        return _add_scaled(input, other, fitting(alpha, result_type(input, other)))
     return add_record(input, _scaled(input, other, alpha, "add"))
 
 
@@ -85,7 +85,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """input - alpha * other. RuntimeError for bool tensors."""
     if _is_half(input, other, alpha):
         no_bools(None, (input, other))
-        return _add_scaled(input, other, -alpha)
+        return _add_scaled(input, other, fitting(-alpha, result_type(input, other)))
     return sub_record(input, _scaled(input, other, alpha, "sub"))
 
 

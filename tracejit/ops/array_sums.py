@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 ROWS = 128  # added one after another
 FEW = 1024  # elements that need no blocks
 NARROW = 8  # columns that are added each for itself
-# What elements are added in where an index says: places may repeat any number of times.
-_WIDER = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
+# What elements are added in where an index says: places may repeat any number of times. Halves
+# add in a wider type however few they are.
+_WIDER: dict[Any, Any] = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
+_HALVES = {np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)}
 
 
 def summed(xp: Any, x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
@@ -73,7 +76,9 @@ def _along(xp: Any, x: Any, d: int) -> Any:
 
 def add_at(xp: Any, whole: Any, place: Any, values: Any) -> Any:
     """`whole` with `values` added at `place`, each as often as it is named; may write `whole`."""
-    wide = _WIDER.get(whole.dtype) if values.size > ROWS else None
+    wide: Any = np.float64 if whole.dtype in _HALVES else None
+    if values.size > ROWS:
+        wide = _WIDER.get(whole.dtype, wide)
     if wide is None:
         xp.add.at(whole, place, values)
         return whole

@@ -24,6 +24,7 @@ _Point = tuple[Any, float, Any, Any]
 
 _CURVATURE = 1e-10  # differences with less are not remembered
 _DECREASE, _SLOPE = 1e-4, 0.9  # the constants of the Wolfe conditions
+_NARROW = 1e-9  # a bracket of smaller steps is not searched, whatever `tolerance_change` says
 
 
 class LBFGS(Optimizer):
@@ -136,9 +137,7 @@ class LBFGS(Optimizer):
                     raise RuntimeError("only 'strong_wolfe' is supported")
                 search = _Search(self, closure, direction, loss, gradient, slope)
                 with np.errstate(all="ignore"):
-                    point = search.run(
-                        length, group["tolerance_change"], group["max_eval"] - used
-                    )
+                    point = search.run(length, group["max_eval"] - used)
                 length, loss, gradient, calls = *point[:3], search.calls
                 self._move(length, direction)
             else:
@@ -217,7 +216,7 @@ class _Search:
         self.calls += 1
         return length, loss, gradient, _value(gradient.dot(self.direction))
 
-    def run(self, length: Any, tolerance: float, most: int) -> _Point:
+    def run(self, length: Any, most: int) -> _Point:
         """The point found, after at most `most` steps, and one call of the closure more."""
         bracket, steps = self._bracket(length, most)
         if len(bracket) == 1:
@@ -227,7 +226,7 @@ class _Search:
         stuck = False
         while steps < most:
             first, second = bracket[0][0], bracket[1][0]
-            if abs(second - first) * size < tolerance:
+            if abs(second - first) * size < _NARROW:
                 break
             wanted, stuck = _within(bracket, stuck)
             point = self.at(wanted)
