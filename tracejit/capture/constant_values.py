@@ -2,7 +2,8 @@
 
 In: a deferred tensor whose value Python needs. Out: a tensor that holds it, computed by eager
 mode, if neither an input of the graph nor a random number decides it: every replay would find the
-same, so the recording goes on. The sizes it is made of are guarded from now on. Else None.
+same, so the recording goes on. The sizes it is made of are guarded from now on, and so are contents
+of small inputs that are no arguments. Else None.
 Called where a branch is taken, a number or a list is read, a shape depends on values.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.capture.known_contents import learn
 from tracejit.capture.looking import is_a
 from tracejit.capture.plain import asked
 from tracejit.capture.settling import with_numbers
@@ -24,11 +26,14 @@ from tracejit.ops.record import Op
 def constant_value(recorder: Any, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:
     """What a deferred tensor holds now, as a concrete tensor, or None; `of_sizes`: also where the
     program then depends on sizes."""
-    if recorder.mapped or tensor._traced is None:
+    if recorder.mapped or tensor._traced is None and (recorder.knows is None or not of_sizes):
         return None
-    known: dict[Value, Tensor] = recorder.constant_values
+    known: dict[Value, Any] = recorder.constant_values
     value = recorder.traced(tensor).read()
-    if not _is_constant(value, known, of_sizes):
+    inputs = _inputs(value, known, of_sizes)
+    if inputs is None:
+        return None
+    if inputs and not (of_sizes and learn(recorder, inputs)):
         return None
     with recorder.paused(), no_grad():
         stack = [value]
@@ -50,19 +55,23 @@ def run_on_constants(recorder: Any, op: Op, operands: tuple, attributes: dict) -
         return _run(op, known, attributes)
 
 
-def _is_constant(value: Value, known: dict[Value, Tensor], of_sizes: bool) -> bool:
-    """Whether it is made by nodes alone, down to those that have no operands."""
-    seen, stack = {value}, [value]
+def _inputs(value: Value, known: dict[Value, Any], of_sizes: bool) -> list[Value] | None:
+    """Return the graph's inputs of which nodes make it, that are not known; None if regions or
+    sizes take part."""
+    seen, stack, inputs = {value}, [value], []
     while stack:
         one = stack.pop()
         if one in known:
             continue
-        if one.node is None or one.node.regions or not of_sizes and _has_sizes(one.node):
-            return False
+        if one.node is None:
+            inputs.append(one)
+            continue
+        if one.node.regions or not of_sizes and _has_sizes(one.node):
+            return None
         new = [x for x in _operands(one, known) if x not in seen]
         seen.update(new)
         stack.extend(new)
-    return True
+    return inputs
 
 
 def _has_sizes(node: Node) -> bool:
@@ -71,11 +80,11 @@ def _has_sizes(node: Node) -> bool:
     return any(type(x) is Size for x in found)
 
 
-def _operands(value: Value, known: dict[Value, Tensor]) -> list[Value]:
+def _operands(value: Value, known: dict[Value, Any]) -> list[Value]:
     return [x for x in value.node.operand_values() if x not in known]  # type: ignore[union-attr]
 
 
-def _computed(node: Node, known: dict[Value, Tensor]) -> dict[Value, Tensor]:
+def _computed(node: Node, known: dict[Value, Any]) -> dict[Value, Tensor]:
     """What a node's outputs hold."""
     operands = [known[x] if is_a(x, Value) else x for x in node.inputs]
     made = _run(node.op, operands, node.attributes)

@@ -12,6 +12,7 @@ import ctypes
 import functools
 import gc
 import itertools
+import typing
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
@@ -131,8 +132,10 @@ class KeptCalls:
 
     def find(self, function: Any) -> None:
         """Code that runs may call this."""
-        self.found[id(function)] = function, function.cache_info()
         code = attribute_of(attribute_of(function, "__wrapped__"), "__code__")
+        if code is not None and code.co_filename == typing.__file__:
+            return  # types of their arguments, which nothing changes
+        self.found[id(function)] = function, function.cache_info()
         if code is not None:
             self.codes.add(code)
 

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
+import numpy
+
 _OF_CALLABLES = frozenset(
     "__wrapped__ __signature__ __defaults__ __kwdefaults__ __annotations__ __text_signature__ "
     "__call__ __init__ __new__ __func__ _partialmethod func args keywords".split()
@@ -33,6 +35,8 @@ BEGINS_FILTERS, ENDS_FILTERS = _BLOCKS.__enter__.__code__, _BLOCKS.__exit__.__co
 SETS_FILTERS = {warnings.simplefilter.__code__, warnings.filterwarnings.__code__}
 OF_FILTERS = {_BLOCKS.__init__.__code__, BEGINS_FILTERS, ENDS_FILTERS, *SETS_FILTERS}
 READS |= dict.fromkeys(OF_FILTERS, frozenset())
+_LOADS = vars(numpy).get("__getattr__")  # it imports parts of NumPy when they are first named
+READS |= {} if _LOADS is None else {_LOADS.__code__: frozenset()}
 
 
 def thread_ident(_: None) -> int:

@@ -8,6 +8,7 @@ and by all that compare, write or guard them.
 from __future__ import annotations
 
 import abc
+import datetime
 import enum
 import functools
 import gc
@@ -82,6 +83,7 @@ _IDENTITY = (
     type(vars(abc.ABC)["_abc_impl"]), re.Pattern, slice, GenericAlias, UnionType,
     type(threading.Lock()), type(threading.RLock()), MethodDescriptorType, WrapperDescriptorType,
     ContextVar, CACHED,
+    type(vars(datetime)["datetime_CAPI"]),  # a capsule: only C code sees what is in it
 )  # fmt: skip
 TOLD_BY_TEXT = (float, complex, range, np.inexact)  # some that differ are equal
 

@@ -82,6 +82,8 @@ _OF_ARRAYS = {
     for n in "arange array asanyarray asarray ascontiguousarray empty promote_types zeros".split()
 }
 _INTERNAL: Any = vars(numpy)["_core"]
+# How NumPy treats errors in a block; that it is so is in a context variable.
+_MAKES_SWITCHES: Any = getattr(_INTERNAL._multiarray_umath, "_make_extobj", None)
 _ARRAYS = (
     numpy.ndarray,
     numpy.ufunc,
@@ -96,7 +98,7 @@ def is_of_arrays(function: Any) -> bool:
     """Whether this is NumPy's, and makes arrays or numbers of its arguments."""
     if is_a(attribute_of(function, "__self__"), _ARRAYS):
         return function.__name__ not in _LEAVES_ARRAYS
-    return function in _OF_ARRAYS
+    return function in _OF_ARRAYS or function is _MAKES_SWITCHES
 
 
 def is_pure(function: Any) -> bool:

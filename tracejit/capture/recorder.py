@@ -74,6 +74,7 @@ class Recorder:
     exact = False  # the program must give eager mode's bits
     converting = False  # what a method gives now must be a number itself
     mapped = False
+    knows: Callable[[Tensor], bool] | None = None  # may a program depend on what it holds
 
     def __init__(
         self,
@@ -137,7 +138,8 @@ class Recorder:
         self.scalars: list[tuple[RuntimeNumber, Value]] = []
         self.sharing = Sharing(self)
         self.looked: dict[Value, Any] = {}  # contents that were needed to see whether an op fails
-        self.constant_values: dict[Value, Tensor] = {}  # what no input of the call decides
+        self.constant_values: dict[Value, Any] = {}  # what no input of the call decides
+        self.contents: set[Value] = set()  # inputs that are to hold the same in replays
 
     # -- what Tensor asks (the Recorder protocol) ---------------------------------------------
     def run(self, op: Op, operands: tuple, attributes: dict) -> Any:

@@ -54,6 +54,20 @@ _INSTALLED = (
     os.path.dirname(os.path.dirname(numpy.__file__)) + os.sep,
     "<frozen ",
 )
+_STANDARD, _SITE = _INSTALLED[:2]
+# What tracejit's own code calls; packages of the user's, which lie beside, run code of his.
+_OF_OURS = ("<frozen ", *(os.path.join(_SITE, name) + os.sep for name in (
+    "numpy", "scipy", "numba", "numba_cuda", "llvmlite", "cupy", "safetensors")))
+
+
+def _is_called_by_us(path: str) -> bool:
+    """Return True for code of the standard library, and of libraries that tracejit needs."""
+    if path.startswith(_OF_OURS):
+        return True
+    return path.startswith(_STANDARD) and not path.startswith((
+        _SITE, os.path.join(_STANDARD, "site-packages"), os.path.join(_STANDARD, "dist-packages")))
+
+
 _LIBRARY = (
     PACKAGE + "amp",
     PACKAGE + "distributions",
@@ -425,7 +439,7 @@ class Watcher:
             caller is not None
             and not _is_the_users(caller.f_code)
             and caller.f_code.co_filename not in _RUNTIME
-            and code.co_filename.startswith(_INSTALLED)
+            and _is_called_by_us(code.co_filename)
         ):
             self.inside = frame
             return

@@ -21,6 +21,7 @@ from typing import Any
 from tracejit import config, logs
 from tracejit.capture.breaks import Break, CaptureError
 from tracejit.capture.changing_constants import ChangingConstants
+from tracejit.capture.known_contents import DIFFERED, OTHER_CONTENTS
 from tracejit.capture.number_places import Path, changed_numbers
 from tracejit.capture.place import Place
 from tracejit.capture.script import rewritten
@@ -102,9 +103,9 @@ class CompiledFunction:
 
     # Its attributes; all others are the user's.
     OWN = frozenset({
-        "constants", "dynamic", "entries", "filling", "full", "fullgraph", "function", "lock",
-        "mode", "numerics", "paces", "places", "read_source", "signature", "static", "statistics",
-        "varying",
+        "constants", "differed", "dynamic", "entries", "filling", "full", "fullgraph", "function",
+        "lock", "mode", "numerics", "paces", "places", "read_source", "signature", "static",
+        "statistics", "varying",
     })  # fmt: skip
 
     def __init__(
@@ -139,6 +140,7 @@ class CompiledFunction:
         self.places: Sequence[Place] = ()  # what the last capture found that the code can reach
         self.paces: dict[Way, Pace] = {}  # how calls run that no program serves
         self.filling = False  # the last recording only filled what functions keep
+        self.differed = 0  # entries that did not serve a call for the contents of tensors
         self.full: set[Way] = set()  # where no more programs are made
 
     # -- a call -----------------------------------------------------------------------------------
@@ -250,6 +252,7 @@ class CompiledFunction:
             way.endswith(" eager"),
             self.constants,
             not self.filling,
+            self.differed < DIFFERED,
         )
         started = pace_of.clock()
         with Unprofiled(), packing(None):  # what is kept of a replay cannot be packed either
@@ -273,6 +276,7 @@ class CompiledFunction:
 
     def _record_miss(self, known: list[Entry], arguments: tuple) -> None:
         cause = known[0].miss(arguments)
+        self.differed += cause.new == OTHER_CONTENTS
         self.varying |= changed_numbers(known[0].guards.guarded_numbers, arguments)
         found = Recompile.of(cause, self.function)
         self.statistics.recompiles.append(found)

@@ -26,6 +26,7 @@ from tracejit.capture.deferred_warnings import changes_filters
 from tracejit.capture.foreign_compilers import unseen_call
 from tracejit.capture.guards import found_at
 from tracejit.capture.host_program import give_up, settle, settle_numbers, surrender
+from tracejit.capture.known_contents import stays
 from tracejit.capture.known_reads import OF_FILTERS
 from tracejit.capture.location import is_own
 from tracejit.capture.looking import ABSENT, attribute_of, is_a, module_title
@@ -103,6 +104,7 @@ class CapturedCall:
         exact: bool = False,
         constants: ChangingConstants | None = None,
         may_fill: bool = False,
+        may_know: bool = False,
     ):
         self.function, self.invoke = function, invoke
         self.may_fill = may_fill  # what functions keep, which is no break then
@@ -114,6 +116,8 @@ class CapturedCall:
         self.recorder = Recorder(name, self._run_segment, fullgraph, static)
         self.recorder.exact = exact
         self.state = State(self._unmodelled)
+        if may_know:
+            self.recorder.knows = lambda x: stays(self.state.place_of(x))
         self.places = self.state.places if watch else places  # a call before this one found them
         self.recorder.refresh = self.state.refresh
         self.state.exposes = self.recorder.exposes_what

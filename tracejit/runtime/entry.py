@@ -15,6 +15,7 @@ from tracejit.capture.aliasing import concrete
 from tracejit.capture.guard_texts import shown
 from tracejit.capture.guards import Guards, Miss, current
 from tracejit.capture.kept_calls import KeptCall, KeptResults, first_other
+from tracejit.capture.known_contents import OTHER_CONTENTS, KnownContents
 from tracejit.capture.materialise import laid_out
 from tracejit.capture.place import Place
 from tracejit.capture.results import (
@@ -68,8 +69,10 @@ class Entry:
     # (graph input, writes): a tensor from `.data`, whose family counts what the program writes
     counted: Sequence[tuple[int, int]] = ()
     kept: Sequence[KeptCall | KeptResults] = ()  # calls whose results the program depends on
+    contents: Sequence[KnownContents] = ()  # of inputs, on which the program depends
     catches: bool = False  # the function may catch what the program fails with
-    other: KeptCall | KeptResults | None = None  # of these, one that gave another
+    # of what it depends on, something that is another now
+    other: KeptCall | KeptResults | KnownContents | None = None
     last: tuple[Any, Any, Bound] | None = None  # what the binding of the last call was chosen by
 
     def __post_init__(self) -> None:
@@ -156,6 +159,10 @@ class Entry:
                 if not self.exclusively(inputs, snapshot):
                     return None
                 self._note_apart(places, last)
+        if self.contents:
+            self.other = next((c for c in self.contents if not c.holds(inputs)), None)
+            if self.other is not None:
+                return None
         if self.kept:
             self.other = first_other(self.kept)
             if self.other is not None:
@@ -416,7 +423,8 @@ class Entry:
         if len({id(inputs[n]) for n, _ in self.draws}) < len(self.draws):
             return Miss("the generators", "different ones", "one and the same")
         if self.other is not None:
-            return Miss(self.other.name, shown(self.other.answer), "another result")
+            what = OTHER_CONTENTS if type(self.other) is KnownContents else "another result"
+            return Miss(self.other.name, shown(self.other.answer), what)
         return Miss(
             "memory of the inputs",
             "disjoint and writable",

@@ -15,6 +15,7 @@ from tracejit.autodiff.reach import extras_behind, is_freed, kept, leaves
 from tracejit.capture.aliasing import UNKNOWN, Memory
 from tracejit.capture.deferred_warnings import must_be_over
 from tracejit.capture.guards import Guards, current, made_in_inference
+from tracejit.capture.known_contents import KnownContents
 from tracejit.capture.looking import is_a
 from tracejit.capture.number_reader import reader
 from tracejit.capture.number_text import number_text
@@ -75,6 +76,7 @@ class EntryMaker:
             what = "keeps results (functools.lru_cache), and ran or gave what may change"
             raise Unmodelled(f"{name} {what}")
         must_be_over(recorder)
+        self._must_stay()
         self.held = self._numbers_at_places()
         needed = [self._found(source) for source in recorder.input_sources().values()]
         grown = self.call.sinks.find(self.state, needed, self.held)
@@ -114,6 +116,18 @@ class EntryMaker:
         sources = recorder.input_sources()
         concrete = [sources[v] for v in inputs]
         return self._run(joint, inputs, concrete, results, guards, returned, changed)
+
+    def _contents(self, inputs: dict[Value, int]) -> list[KnownContents]:
+        """What inputs must hold in each replay."""
+        return [KnownContents(inputs[v], self._place(item.tensor))
+                for item in self.recorder.lifted_tensors()
+                for v in (item.value,) if v in self.recorder.contents]
+
+    def _must_stay(self) -> None:
+        """Refuse a program that would serve no second call: it writes what must be the same."""
+        written = [m for m in self.recorder.written() if m.input in self.recorder.contents]
+        if written or self.recorder.contents and any(m.entangled for m in self.recorder.written()):
+            raise Unmodelled("a tensor is written whose contents decided what Python did")
 
     def _named(self) -> dict[Value, Any]:
         """Where each input is found, which is also its name in the graph."""
@@ -368,6 +382,7 @@ class EntryMaker:
             extra, backward = backward_plan(recorder, joint, primal, roots_of, self.call.compile)
         writes = [(primal[m.input], m.generation - m.silent - len(m.maybe)) for m in written]
         maybe = [(primal[m.input], flag) for m, flag in self.maybe]
+        contents = self._contents(primal)
         placed = [*results, *self.lines.between()]
         roots = finish(recorder, inputs, concrete, placed, fresh, extra)
         segment = self.call.segments[-1]
@@ -381,6 +396,7 @@ class EntryMaker:
             maybe,
             [(primal[m.input], m.apart) for m in written if m.apart],
             self.state.kept.calls,
+            contents,
         )
         with recorder.paused():
             if backward is not None and joint is not None:

@@ -1,0 +1,77 @@
+"""Contents of the caller's small tensors, where a value decides what Python does.
+
+In: inputs of the graph that a value is made of which Python needs. Out: `KnownContents`, by which
+an entry serves only calls in which these tensors hold the same. So the recording goes on where it
+would end otherwise. Called by `constant_values` and the entry maker; `jit` lets it be no more where
+the contents turn out to differ between calls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.capture.place import Place
+from tracejit.capture.plain import asked
+from tracejit.eager.modes import no_grad
+from tracejit.eager.saved import alias
+from tracejit.eager.state import of_array
+from tracejit.eager.tensor import Tensor
+from tracejit.ir.graph import Value
+from tracejit.memory import CPU
+
+LARGEST = 1024  # elements: comparing them takes about as long as finding the tensor
+OTHER_CONTENTS = "other contents"
+DIFFERED = 2  # entries that did not serve a call since contents differed: no more are made
+
+
+class KnownContents:
+    """One graph input, and what it must hold."""
+
+    def __init__(self, number: int, place: Place):
+        self.number, self.name = number, place.text
+        self.answer = place.value.array.copy()
+        self.bytes = self.answer.tobytes()
+
+    def holds(self, inputs: Sequence[Any]) -> bool:
+        """Return True if the input holds the same bits."""
+        x = inputs[self.number]
+        return x._shape == self.answer.shape and x.array.tobytes() == self.bytes
+
+
+def learn(recorder: Any, inputs: Sequence[Value]) -> bool:
+    """Remember what inputs of the graph hold, if an entry may depend on all of them: tensors of the
+    caller's, and his numbers, which are guarded."""
+    root = recorder.root is recorder and not recorder.trials and not recorder.differentiating
+    if not root or not recorder.replayable or recorder.breaks or recorder.knows is None:
+        return False
+    numbers = {value: number for number, value in recorder.scalars}
+    tensors = {item.value: item.tensor for item in recorder.lifted_tensors()}
+    if not all(x in numbers or x in tensors and _is_small(recorder, tensors[x]) for x in inputs):
+        return False
+    with recorder.paused(), no_grad():
+        for x in inputs:
+            if x in tensors:
+                recorder.contents.add(x)
+                recorder.constant_values[x] = alias(tensors[x]).clone()
+    for x in inputs:
+        if x in numbers:
+            recorder.constant_values[x] = of_array(np.array(asked(numbers[x]), x.dtype.numpy))
+    return True
+
+
+def _is_small(recorder: Any, x: Tensor) -> bool:
+    """Return True for few elements on the CPU, at a place where they are likely to stay."""
+    known = x._device is CPU and x._storage is not None and math.prod(x._shape) <= LARGEST
+    return known and id(x._storage) not in recorder.exposed and recorder.knows(x)
+
+
+def stays(place: Place | None) -> bool:
+    """Return True if a tensor at this place is no argument, nor in a container of arguments."""
+    at = place
+    while at is not None and at.how == "item" and at.parent is not None:
+        at = at.parent
+    return at is not None and at.how != "argument"
