@@ -190,7 +190,7 @@ def environment_key() -> str:
         total.update(f"{part}\n".encode())
     spec = importlib.util.find_spec("numba")
     origin = Path(spec.origin).parent / "_version.py" if spec and spec.origin else Path("absent")
-    if origin.exists():
+    if os.path.exists(origin):
         total.update(origin.read_bytes())
     for path in sorted(Path(abi.__file__).parent.glob("*.py")):
         total.update(path.read_bytes())

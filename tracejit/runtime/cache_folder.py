@@ -57,7 +57,7 @@ def subfolder(name: str) -> Path | None:
 
 
 def _usable(path: Path, parents: bool = False, shared: bool = False) -> bool:
-    if path in _trusted and path.exists():
+    if path in _trusted and os.path.exists(path):
         return True
     if path in _unusable:
         return False

@@ -77,7 +77,7 @@ def _folders(prefix: str) -> Iterator[Path]:
     """The cache's folders of that name, in order."""
     root = cache_folder.root_directory()
     for path in _listed(root) if root else []:
-        if path.name.startswith(prefix) and path.is_dir() and not path.is_symlink():
+        if path.name.startswith(prefix) and os.path.isdir(path) and not os.path.islink(path):
             yield path
 
 
@@ -109,7 +109,7 @@ def _remove_leftovers(folder: Path) -> int:
         for _, size, used in _seen(path):
             if time.time() - used > _HOUR or not _runs(process):
                 removed += size * cache_folder.remove_file(path)
-        if path.is_symlink() and not _runs(process):
+        if os.path.islink(path) and not _runs(process):
             cache_folder.remove_file(path)
     return removed
 
@@ -128,7 +128,8 @@ def _runs(process: int) -> bool:
 
 def _remove_dead_links(folder: Path) -> None:
     for path in _named(folder, _LINK):
-        if path.is_symlink() and not path.exists():
+        # Unlike those of Path, these raise nothing whatever the link says.
+        if os.path.islink(path) and not os.path.exists(path):
             cache_folder.remove_file(path)
 
 
