@@ -9,9 +9,10 @@ Called where a branch is taken, a number or a list is read, a shape depends on v
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from tracejit.capture.known_contents import learn
+from tracejit.capture.known_contents import knowable, learn
 from tracejit.capture.looking import is_a
 from tracejit.capture.plain import asked
 from tracejit.capture.settling import with_numbers
@@ -30,11 +31,11 @@ def constant_value(recorder: Any, tensor: Tensor, of_sizes: bool = True) -> Tens
         return None
     known: dict[Value, Any] = recorder.constant_values
     value = recorder.traced(tensor).read()
-    inputs = _inputs(value, known, of_sizes)
+    inputs = _inputs(value, known, of_sizes, knowable(recorder) if of_sizes else None)
     if inputs is None:
         return None
-    if inputs and not (of_sizes and learn(recorder, inputs)):
-        return None
+    if inputs:
+        learn(recorder, inputs)
     with recorder.paused(), no_grad():
         stack = [value]
         while stack:
@@ -55,15 +56,18 @@ def run_on_constants(recorder: Any, op: Op, operands: tuple, attributes: dict) -
         return _run(op, known, attributes)
 
 
-def _inputs(value: Value, known: dict[Value, Any], of_sizes: bool) -> list[Value] | None:
+def _inputs(value: Value, known: dict[Value, Any], of_sizes: bool,
+            may: Callable[[Value], bool] | None) -> list[Value] | None:
     """Return the graph's inputs of which nodes make it, that are not known; None if regions or
-    sizes take part."""
+    sizes take part, or an input that it may not depend on."""
     seen, stack, inputs = {value}, [value], []
     while stack:
         one = stack.pop()
         if one in known:
             continue
         if one.node is None:
+            if may is None or not may(one):
+                return None
             inputs.append(one)
             continue
         if one.node.regions or not of_sizes and _has_sizes(one.node):

@@ -9,7 +9,7 @@ the contents turn out to differ between calls.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,16 +42,21 @@ class KnownContents:
         return x._shape == self.answer.shape and x.array.tobytes() == self.bytes
 
 
-def learn(recorder: Any, inputs: Sequence[Value]) -> bool:
-    """Remember what inputs of the graph hold, if an entry may depend on all of them: tensors of the
-    caller's, and his numbers, which are guarded."""
+def knowable(recorder: Any) -> Callable[[Value], bool] | None:
+    """Return who tells if an entry may depend on what an input of the graph holds: the caller's
+    numbers, and his tensors where these are small. None if it may not at all."""
     root = recorder.root is recorder and not recorder.trials and not recorder.differentiating
     if not root or not recorder.replayable or recorder.breaks or recorder.knows is None:
-        return False
+        return None
+    numbers = {value for _, value in recorder.scalars}
+    tensors = {item.value: item.tensor for item in recorder.lifted_tensors()}
+    return lambda x: x in numbers or x in tensors and _is_small(recorder, tensors[x])
+
+
+def learn(recorder: Any, inputs: Sequence[Value]) -> None:
+    """Remember what such inputs hold; numbers are guarded."""
     numbers = {value: number for number, value in recorder.scalars}
     tensors = {item.value: item.tensor for item in recorder.lifted_tensors()}
-    if not all(x in numbers or x in tensors and _is_small(recorder, tensors[x]) for x in inputs):
-        return False
     with recorder.paused(), no_grad():
         for x in inputs:
             if x in tensors:
@@ -60,7 +65,6 @@ def learn(recorder: Any, inputs: Sequence[Value]) -> bool:
     for x in inputs:
         if x in numbers:
             recorder.constant_values[x] = of_array(np.array(asked(numbers[x]), x.dtype.numpy))
-    return True
 
 
 def _is_small(recorder: Any, x: Tensor) -> bool:

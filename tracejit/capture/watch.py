@@ -55,9 +55,10 @@ _INSTALLED = (
     "<frozen ",
 )
 _STANDARD, _SITE = _INSTALLED[:2]
-# What tracejit's own code calls; packages of the user's, which lie beside, run code of his.
+# What tracejit's own code calls, and pytest's hook of imports, which our own imports run; packages
+# of the user's, which lie beside, run code of his.
 _OF_OURS = ("<frozen ", *(os.path.join(_SITE, name) + os.sep for name in (
-    "numpy", "scipy", "numba", "numba_cuda", "llvmlite", "cupy", "safetensors")))
+    "numpy", "scipy", "numba", "numba_cuda", "llvmlite", "cupy", "safetensors", "_pytest")))
 
 
 def _is_called_by_us(path: str) -> bool:
