@@ -66,13 +66,15 @@ def test_importing_brings_in_nothing_heavy():
     assert [r for r in ("jit", "lowering", "passes", "runtime") if f"tracejit.{r}" in rooms] == []
 
 
-def test_importing_takes_less_than_a_third_of_a_second(tmp_path, monkeypatch):
-    """With bytecode, as every import but the first has it."""
+def test_importing_takes_no_longer_than_three_times_numpy(tmp_path, monkeypatch):
+    """With bytecode, as every import but the first has it; 0.3 s in all where NumPy takes 0.1 s,
+    and as much more as the machine is slower."""
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path))
-    code = "import time; t = time.process_time(); import tracejit; print(time.process_time() - t)"
+    code = ("import time; now = time.process_time; a = now(); import numpy; b = now()\n"
+            "import tracejit; c = now(); print((c - a) / (b - a))")
     run_python(code)
-    assert min(float(run_python(code)) for _ in range(6)) < 0.3
+    assert min(float(run_python(code)) for _ in range(6)) < 3
 
 
 def test_one_version():
