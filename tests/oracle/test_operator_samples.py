@@ -409,7 +409,7 @@ def in_mode(function: Callable[..., Any], mode: str) -> Callable[..., Any]:
 
 
 # Quick runs take a few samples of each operator, and of the operators one in so many.
-SHARES = {"few": 1, "graph": 6, "compiled": 12}
+SHARES = {"few": 1, "graph": 10, "compiled": 20}
 CASES = [
     pytest.param(number, mode, id=f"{name}-{mode}", marks=share(f"{name}-{mode}", SHARES[mode])
                  if mode in SHARES else pytest.mark.full)

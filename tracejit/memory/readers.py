@@ -103,11 +103,11 @@ def _is_iterator(cls: type) -> bool:
     Neither they nor a metaclass are asked."""
     mro, names = vars(type)["__mro__"], vars(type)["__dict__"]
     found = next((base for base in mro.__get__(cls) if "__next__" in names.__get__(base)), None)
-    return found is not None and found not in _FILES
+    return found is not None and not any(found is cls for cls in _FILES)  # `in` would hash it
 
 
-_FILES = {vars(type)["__mro__"].__get__(io.IOBase)[1], io.BufferedReader, io.BytesIO, io.StringIO,
-          io.TextIOWrapper}  # fmt: skip
+_FILES = (vars(type)["__mro__"].__get__(io.IOBase)[1], io.BufferedReader, io.BytesIO, io.StringIO,
+          io.TextIOWrapper)  # fmt: skip
 
 
 def copied(storage: Storage) -> Storage:
