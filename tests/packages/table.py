@@ -113,6 +113,7 @@ def replayed(captured: dict[str, Any]) -> str:
 
 def shortened(reason: str) -> str:
     """Return the reason with the paths of files as seen from the folder of packages."""
+    reason = reason.replace(f"{PAGE.parent.parent}/", "")
     return re.sub(r"(?:/[^/ ]+)*/(?:site-packages|lib/python[^/]*)/", "", reason)
 
 
