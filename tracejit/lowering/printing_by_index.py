@@ -18,7 +18,7 @@ from tracejit.lowering.scalars import Scalar
 
 
 class ByIndexPrinting:
-    """What Printer does for sums by index."""
+    """The part of Printer for sums by index."""
 
     names: Names
     stack: list[Block]
@@ -93,7 +93,7 @@ class ByIndexPrinting:
         self._inside(lambda: self._loop(often.inner, beside, False))
 
     def _settle(self, store: Store, often: Frequent, seen: str, wide: str) -> None:
-        """What was added beside for one key joins what was added before."""
+        """Join what was added beside for one key to what was added before."""
         row, key = self._temporary(), self.variables[often.rows.name]
         wider, narrow = (self.names.imported("numpy", d) for d in ("float64", "float32"))
         self.stack[-1].lines += [f"{row} = int({seen}[{key}]) - {FEW}", f"if {row} > 0:"]

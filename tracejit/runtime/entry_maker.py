@@ -118,7 +118,7 @@ class EntryMaker:
         return self._run(joint, inputs, concrete, results, guards, returned, changed)
 
     def _contents(self, inputs: dict[Value, int]) -> list[KnownContents]:
-        """What inputs must hold in each replay."""
+        """Return the contents that inputs must have in each replay."""
         return [KnownContents(inputs[v], self._place(item.tensor))
                 for item in self.recorder.lifted_tensors()
                 for v in (item.value,) if v in self.recorder.contents]
