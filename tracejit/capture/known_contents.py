@@ -29,11 +29,11 @@ DIFFERED = 2  # entries that did not serve a call since contents differed: no mo
 
 
 class KnownContents:
-    """One graph input, and what it must hold."""
+    """One graph input, and what it must hold: what `learn` found when it was needed."""
 
-    def __init__(self, number: int, place: Place):
+    def __init__(self, number: int, place: Place, known: Tensor):
         self.number, self.name = number, place.text
-        self.answer = place.value.array.copy()
+        self.answer = known.array
         self.bytes = self.answer.tobytes()
 
     def holds(self, inputs: Sequence[Any]) -> bool:

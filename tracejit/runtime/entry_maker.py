@@ -119,9 +119,9 @@ class EntryMaker:
 
     def _contents(self, inputs: dict[Value, int]) -> list[KnownContents]:
         """Return the contents that inputs must have in each replay."""
-        return [KnownContents(inputs[v], self._place(item.tensor))
-                for item in self.recorder.lifted_tensors()
-                for v in (item.value,) if v in self.recorder.contents]
+        known = self.recorder.constant_values
+        return [KnownContents(inputs[x.value], self._place(x.tensor), known[x.value])
+                for x in self.recorder.lifted_tensors() if x.value in self.recorder.contents]
 
     def _must_stay(self) -> None:
         """Refuse a program that would serve no second call: it writes what must be the same."""
