@@ -95,7 +95,7 @@ class ColumnPrinting:
             if alone:
                 self._some_rows(folds, loops[0], "0", self.names.size(loops[0].extent))
             else:
-                self._loop(loops, lambda: self._column_steps(folds))
+                self._loop(loops, lambda: self._innermost_row(folds, loops[-1]))
             return
         moved = [line for wide, _, total in long for line in wide.add(total)]
         many = f"if {self.names.size(product([v.extent for v in loops]))} > {ROWS}:"
@@ -134,9 +134,14 @@ class ColumnPrinting:
             lines += [f"if since == {ROWS}:", f"{INDENT}since = 0"]
             lines += [INDENT + line for line in move]
             lines.append("since = since + 1")
-            self._column_steps(folds)
+            self._innermost_row(folds, loops[-1])
 
         self._loop(loops, steps)
+
+    def _innermost_row(self, folds: Sequence[tuple[Scalar, str]], loop: Variable) -> None:
+        """Write one row in loops that are open."""
+        row = self.variables[loop.name]
+        self.stack[-1].lines += self._rows_at_once(folds, loop, row, 1)
 
     def _some_rows(self, folds: Sequence[tuple[Scalar, str]], loop: Variable,
                    begin: str, end: str) -> None:  # fmt: skip
@@ -207,19 +212,6 @@ class ColumnPrinting:
         body()
         lines = self.stack.pop().lines
         outer.lines += ["for c in range(first, last):", *(INDENT + line for line in lines)]
-
-    def _column_steps(self, folds: Sequence[tuple[Scalar, str]]) -> None:
-        def steps() -> None:
-            for fold, total in folds:
-                value = self.place(fold.args[0])
-                kind = fold.dtype
-                so_far = f"({total}[c - first] != 0)" if kind == "bool" else f"{total}[c - first]"
-                step = self.names.combine(fold.data.combine, so_far, value, kind)
-                if kind == "bool":
-                    step = f"{self.names.imported('numpy', 'uint8')}({step})"
-                self.stack[-1].lines.append(f"{total}[c - first] = {step}")
-
-        self._across(steps)
 
     def _store_columns(self, finals: dict[int, str]) -> None:
         block = self.stack[-1]
