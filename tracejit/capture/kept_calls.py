@@ -12,6 +12,7 @@ import ctypes
 import functools
 import gc
 import itertools
+import sys
 import typing
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +23,7 @@ from tracejit.capture.behaviour import function_of
 from tracejit.capture.looking import ABSENT, attribute_of, class_attribute, dict_offset, is_a, title
 from tracejit.capture.place import CACHED, PRIMITIVE, alike, told_by_identity
 from tracejit.capture.plain_arguments import plain_numbers
+from tracejit.capture.source import original_code
 from tracejit.capture.watch import PASSED_ON
 from tracejit.memory.reliances import holds, relies
 
@@ -73,41 +75,57 @@ class KeptCall:
 class KeptResults:
     """All that a function keeps, where calls of it were made that no rewritten code made.
 
-    calls  how many these were: a replay makes as many, of a result that is kept
+    calls    how many these were: a replay makes as many, of a result that is kept
+    objects  that guards find again, by id: only those can have been arguments of the calls
     """
 
-    def __init__(self, function: Any, calls: int):
+    def __init__(self, function: Any, calls: int, objects: Sequence[Any]):
         self.function, self.calls = weakref.ref(function), calls
         self.name = title(function)
-        self.results = {key: _result_in(x) for key, x in _cache_of(function).items()}
-        self.answer = self.results
+        known = {key: _result_in(x) for key, x in _cache_of(function).items()}
+        found = set(map(id, objects))
+        self.results = [
+            (tuple(map(_weakly, key)) if type(key) is tuple else key, result)
+            for key, result in known.items()
+            if all(id(x) in found for x in objects_in([key]))
+        ]
+        self.answer = tuple(result for _, result in self.results)
         self.size = function.cache_info()
 
     def are_plain(self) -> bool:
-        """Return True if keys and results are values that never change, and few: a cache that drops
-        some has room for many more, for a replay does not renew the very results."""
+        """Return True if results are values that never change, and few: a cache that drops some has
+        room for many more, for a replay does not renew the very results."""
         size = self.size
         if size.maxsize is not None and size.maxsize < ROOM * size.currsize:
             return False
-        known = [*self.results, *self.results.values()]
-        kept = [x for key in known for x in (key if type(key) is tuple else (key,))]
-        return len(kept) <= MOST and all(x is _BETWEEN or _are_plain([x]) for x in kept)
+        count = sum(len(key) if type(key) is tuple else 1 for key, _ in self.results)
+        return count + len(self.results) <= MOST and _are_plain(x for _, x in self.results)
 
     def may_hold(self) -> bool:
         """Return True if the function still has these results. Does not call it."""
         function = self.function()
         cache = {} if function is None else _cache_of(function)
-        found = {key: cache.get(key, ABSENT) for key in self.results}
-        return all(x is not ABSENT and alike(_result_in(x), self.results[key])
-                   for key, x in found.items())
+        found = [(cache.get(_key_of(key), ABSENT), result) for key, result in self.results]
+        return all(x is not ABSENT and alike(_result_in(x), result) for x, result in found)
 
     def holds(self) -> bool:
         """Ask for a result as often as the recorded code did."""
         function: Any = self.function()
-        arguments, keywords = _given_by(next(iter(self.results)))
+        arguments, keywords = _given_by(_key_of(self.results[0][0]))
         for _ in range(self.calls):
             function(*arguments, **keywords)
         return True
+
+
+def objects_in(keys: Iterable[Any]) -> list[Any]:
+    """Return what keys of a cache are made of, but for plain values."""
+    parts = [x for key in keys for x in (key if type(key) is tuple else (key,))]
+    return [x for x in parts if x is not _BETWEEN and not _are_plain([x])]
+
+
+def _key_of(key: Any) -> Any:
+    """Return the key as the cache has it, with the objects themselves."""
+    return tuple(map(_strongly, key)) if type(key) is tuple else key
 
 
 def first_other(calls: Sequence[KeptCall | KeptResults]) -> KeptCall | KeptResults | None:
@@ -168,15 +186,29 @@ class KeptCalls:
             function.cache_info().misses != before.misses and _cache_of(function)
             for function, before in self.found.values())
 
-    def others(self) -> Iterable[str]:
-        """Names of functions of which there were calls that no replay can make again."""
+    def runs(self) -> bool:
+        """Return True if a function whose results are kept is running."""
+        codes = {attribute_of(attribute_of(function, "__wrapped__"), "__code__")
+                 for function, _ in self.found.values()}
+        frame: Any = sys._getframe(1)
+        while frame is not None and original_code(frame.f_code) not in codes:
+            frame = frame.f_back
+        return frame is not None
+
+    def others(self, asked: set[int]) -> Iterable[str]:
+        """Names of functions of which there were calls that no replay can make again; `asked`: ids
+        of what must be the same object at a replay."""
         for function, before in list(self.found.values()):
             known = sum(call.function() is function for call in self.calls)
             now = function.cache_info()
             unseen = now.hits - before.hits - known
             if now.misses == before.misses and unseen > 0 and holds("caches"):
-                results = KeptResults(function, unseen)
-                if results.results and results.are_plain():
+                keys = objects_in(_cache_of(function))
+                found = [x for x in keys if is_a(x, type) or self.place_of(x) is not None]
+                results = KeptResults(function, unseen, found)
+                certain = all(map(told_by_identity, keys)) and all(map(self._is_key, found))
+                if certain and results.results and results.are_plain():
+                    asked.update(map(id, found))
                     self.calls.append(results)
                     continue
             if now.misses != before.misses or unseen:
@@ -284,7 +316,7 @@ def _given_by(key: Any) -> tuple[Sequence[Any], dict[str, Any]]:
 
 def _weakly(x: Any) -> Any:
     """An argument as an entry holds it."""
-    return x if _are_plain([x]) else weakref.ref(x)
+    return x if x is _BETWEEN or _are_plain([x]) else weakref.ref(x)
 
 
 def _strongly(x: Any) -> Any:

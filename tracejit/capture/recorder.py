@@ -99,6 +99,7 @@ class Recorder:
         self.static = static  # one program per exact shape
         self.replayable = True  # an entry is to be made of this call, if nothing prevents it
         self.breaks: list[Break] = []
+        self.only_once = True  # each break is of what a function does before it keeps a result
         self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
         self.grads_known: dict[int, Tensor] = {}
         self.grads_set: dict[int, Tensor] = {}  # the caller's tensors
@@ -436,6 +437,7 @@ class Recorder:
         if self.trials:
             raise Refused(reason)
         found = Break(reason, user_location(), hint)
+        self.only_once &= self.root.cached is not None and self.root.cached.runs()
         if found not in self.breaks:
             self.breaks.append(found)
         if self.fullgraph:

@@ -184,6 +184,8 @@ class CapturedCall:
                     "grad mode, autocast or a default is left changed",
                     "use `with tracejit.no_grad():`",
                 )
+            if self.may_fill and recorder.only_once and self.state.kept.filled():
+                recorder.breaks.clear()  # the next call has the result and runs none of that
             drawn = (default_generator.array != seeded).any()
             if self.watch and not recorder.breaks and drawn:
                 recorder.note(

@@ -72,7 +72,7 @@ class EntryMaker:
         if self.call.may_fill and self.state.kept.filled():
             self.call.filled = True
             return None
-        for name in self.state.kept.others():
+        for name in self.state.kept.others(recorder.identities.asked):
             what = "keeps results (functools.lru_cache), and ran or gave what may change"
             raise Unmodelled(f"{name} {what}")
         must_be_over(recorder)
@@ -83,7 +83,13 @@ class EntryMaker:
         forget(self.state, grown)
         recipes = Recipes(self.state, self.graph.scope)
         returned = recipes.of(self.value)
-        changed = effects(self.state, arguments, recipes, self.held, grown)
+        try:
+            changed = effects(self.state, arguments, recipes, self.held, grown)
+        except Unmodelled:  # an import or a cache, perhaps, which the next call finds done
+            if not self.call.may_fill or recorder.fullgraph:
+                raise
+            self.call.filled = True
+            return None
         changed += self._gradients(recipes) + self._own_gradients(recipes)
         changed = [*recipes.host.effects(recorder.output, recipes), *changed]
         changed = [*self._shared(recipes), *changed]
