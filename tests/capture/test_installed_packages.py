@@ -3,6 +3,7 @@ them."""
 
 import json
 import os
+import sys
 
 import numpy
 import pytest
@@ -58,3 +59,29 @@ def test_libraries_that_ours_calls_are_not_looked_into():
         assert watch._is_called_by_us(path)
     for folder in (SITE, os.path.join(standard, "site-packages")):
         assert not watch._is_called_by_us(os.path.join(folder, "a_package_of_others", "net.py"))
+
+
+FINDER = """
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        asked.append((name, os.getpid(), len(sys.modules)))
+"""
+
+
+def test_a_finder_of_modules_that_a_package_put_there_is_not_looked_into(monkeypatch):
+    names = {"asked": [], "os": os, "sys": sys}
+    path = os.path.join(SITE, "a_package_of_others", "finder.py")
+    exec(compile(FINDER, path, "exec"), names)
+    monkeypatch.setattr(sys, "meta_path", [names["Finder"](), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "wsgiref.headers", raising=False)
+
+    @tracejit.script
+    def f(x):
+        import wsgiref.headers
+
+        return x * len(wsgiref.headers.__name__)
+
+    x = tracejit.ones(2)
+    assert [f(x).tolist() for _ in range(4)] == [[15.0, 15.0]] * 4
+    assert f.report().breaks == [] and f.report().cache_hits >= 2
+    assert "wsgiref.headers" in [name for name, *_ in names["asked"]]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import abc
 import functools
 import gc
+import importlib
 import os
 import sys
 import threading
@@ -59,6 +60,12 @@ _STANDARD, _SITE = _INSTALLED[:2]
 # of the user's, which lie beside, run code of his.
 _OF_OURS = ("<frozen ", *(os.path.join(_SITE, name) + os.sep for name in (
     "numpy", "scipy", "numba", "numba_cuda", "llvmlite", "cupy", "safetensors", "_pytest")))
+
+
+def _is_a_finder(code: CodeType, caller: FrameType | None) -> bool:
+    """Return True for a finder of modules that an installed package put there."""
+    asked = caller is not None and caller.f_code is _ASKS_FINDERS
+    return asked and code.co_filename.startswith(_INSTALLED)
 
 
 def _is_called_by_us(path: str) -> bool:
@@ -112,6 +119,9 @@ _NAMED = {"__name__", "__qualname__", "__module__", "__doc__"}
 _LOCK = type(threading.RLock())
 # Code of the standard library that holds a lock only while it looks.
 _LOCKING = {functools.cached_property.__get__.__code__}
+# What asks each finder for a module that is not loaded. Those that packages put there do what
+# Python's own do.
+_ASKS_FINDERS: Any = attribute_of(importlib._bootstrap._find_spec, "__code__")  # type: ignore[attr-defined]
 _REGISTERS = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__}
 
 
@@ -424,7 +434,7 @@ class Watcher:
 
     def _call(self, frame: FrameType) -> None:
         code, caller = original_code(frame.f_code), frame.f_back
-        if code in self.collecting:
+        if code in self.collecting or _is_a_finder(code, caller):
             self.inside = frame
             return
         if is_own(code):
