@@ -1,7 +1,7 @@
 """Tests of this folder have a CUDA device: numba's simulator, over a stand-in for CuPy.
 
 `tests/cuda/test_simulator.py` runs them in a process of their own with NUMBA_ENABLE_CUDASIM=1; by
-hand: `NUMBA_ENABLE_CUDASIM=1 python -m pytest tests/cuda/simulated`.
+hand: `NUMBA_ENABLE_CUDASIM=1 python -m pytest tests/cuda/simulated`, with PART=0/3 a third.
 """
 
 import os
@@ -19,6 +19,12 @@ if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
     stand_in = sys.modules["numpy_as_cupy"] = ModuleType("numpy_as_cupy")
     exec(compile(source.read_text(), str(place), "exec"), stand_in.__dict__)
     stand_in.install()
+
+
+def pytest_collection_modifyitems(items):
+    """Keep every n-th of this folder's tests where PART is `k/n`."""
+    part, _, parts = os.environ.get("PART", "0/1").partition("/")
+    items[:] = items[int(part) :: int(parts)]
 
 
 @pytest.fixture(autouse=True, scope="session")
